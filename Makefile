@@ -1,0 +1,31 @@
+# kvbuf: `make run` shows a kernel on the emulator, `make test` runs every test.
+#   BUILD  build directory (default: build)
+#   JOBS   parallel jobs (default: all cores)
+BUILD ?= build
+JOBS ?= $(shell nproc)
+
+.PHONY: all deps build run test bench-emulator docs format clean
+
+all: build
+
+deps:
+	@tools/install-deps.sh
+
+$(BUILD)/build.ninja: | deps
+	@tools/configure.sh $(BUILD)
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+
+run: build
+	$(BUILD)/bin/kvbuf-run examples/prefill.mlir --device=emulator --check
+
+test: build
+	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-test-depends
+	@tools/run-tests.sh $(BUILD) $(JOBS)
+
+format:
+	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,39 @@
+"""lit configuration: substitutions, and the features that tests may require."""
+
+import os
+import shutil
+
+import lit.formats
+
+config.name = "kvbuf"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test", ".py", ".c"]
+config.excludes = ["Inputs", "lit.cfg.py", "lit.site.cfg.py", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.kvbuf_build_dir, "test")
+
+path = [config.kvbuf_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
+config.environment["PATH"] = os.pathsep.join(path)
+config.environment["PYTHONPATH"] = os.path.join(config.kvbuf_src_dir, "python")
+config.environment["KVBUF_LIB_DIR"] = config.kvbuf_lib_dir
+
+config.substitutions += [
+    ("%src", config.kvbuf_src_dir),
+    ("%build", config.kvbuf_build_dir),
+    ("%lib", config.kvbuf_lib_dir),
+    ("%bin", config.kvbuf_bin_dir),
+    ("%python", config.python),
+    ("%cmake", config.kvbuf_cmake),
+    ("%cxx", config.kvbuf_cxx),
+]
+
+# ptxas comes with the CUDA toolkit, which users may lack: tests that need it
+# say `REQUIRES: ptxas` and are skipped without it.
+if config.ptxas and os.path.exists(config.ptxas):
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", config.ptxas))
+    config.environment["KVBUF_PTXAS"] = config.ptxas
+
+# A GPU that CUDA can open.
+if any(os.path.exists(f"/dev/nvidia{i}") for i in range(8)):
+    config.available_features.add("cuda")

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Configures a build directory with the project's defaults.
+#   tools/configure.sh BUILD_DIR [more CMake arguments]
+set -eu
+build=$1; shift
+here=$(cd "$(dirname "$0")/.." && pwd)
+set -- -G Ninja -DCMAKE_BUILD_TYPE=Release "$@"
+if command -v clang++-22 >/dev/null; then
+  set -- "$@" -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22
+fi
+if command -v ld.lld-22 >/dev/null; then
+  set -- "$@" -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
+    -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld
+fi
+if command -v ccache >/dev/null; then
+  set -- "$@" "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache;sloppiness=pch_defines,time_macros"
+fi
+exec cmake -S "$here" -B "$build" "$@" >/dev/null

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Runs every test of a build directory and closes with 'N passed, N failed'.
+#   tools/run-tests.sh BUILD_DIR [JOBS]
+set -eu
+build=$1; jobs=${2:-2}
+lit=$(sed -n 's/^LLVM_EXTERNAL_LIT:[^=]*=//p' "$build/CMakeCache.txt")
+log=$build/test.log
+status=0
+"$lit" -j "$jobs" "$build/test" --timeout 300 -v >"$log" 2>&1 || status=$?
+grep -vE '^(PASS|UNSUPPORTED): ' "$log" || true
+passed=$(sed -n 's/^ *Passed *: *\([0-9]*\).*/\1/p' "$log")
+failed=$(sed -n 's/^ *\(Failed\|Timed Out\|Unresolved\|Unexpectedly Passed\) *: *\([0-9]*\).*/\2/p' "$log" | awk "{s+=\$1} END {print s}")
+[ -n "$failed" ] || failed=0
+[ $status -eq 0 ] || [ "$failed" -ne 0 ] || failed=1
+echo "${passed:-0} passed, $failed failed"
+exit $status
