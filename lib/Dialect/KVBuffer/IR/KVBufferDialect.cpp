@@ -93,11 +93,12 @@ KVBufferDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == kTargetAttr && !isa<StringAttr>(attr.getValue()))
     return op->emitOpError() << "attribute '" << kTargetAttr
                              << "' must be a string, the chip's name";
-  if (attr.getName() == kProblemAttr && !isa<DictionaryAttr>(attr.getValue()))
+  if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
+      !isa<DictionaryAttr>(attr.getValue()))
     return op->emitOpError()
-           << "attribute '" << kProblemAttr << "' must be a dictionary";
-  if (attr.getName() == kArgsAttr && !isa<ArrayAttr>(attr.getValue()))
+           << "attribute '" << attr.getName() << "' must be a dictionary";
+  if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
     return op->emitOpError()
-           << "attribute '" << kArgsAttr << "' must be an array";
+           << "attribute '" << kTensorsAttr << "' must be an array";
   return success();
 }

@@ -68,7 +68,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     Optional<MemRefRankOf<[I32], [1]>>:$offsets,
     Optional<AnyMemRef>:$lse,
     Optional<MemRefRankOf<[F32], [1]>>:$sink,
-    DefaultValuedAttr<KVBuffer_MaskAttr, "MaskAttr::get($_builder.getContext(), false, -1, -1)">:$mask,
+    OptionalAttr<KVBuffer_MaskAttr>:$mask,
     OptionalAttr<F32Attr>:$scale,
     OptionalAttr<F32Attr>:$softcap,
     OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
@@ -88,6 +88,11 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     int64_t getKVHeads() { return getK().getType().getHeads(); }
     ::mlir::Type getElementType() { return getK().getType().getElementType(); }
     bool isRagged() { return static_cast<bool>(getOffsets()); }
+    /// The mask; one that hides nothing if absent.
+    MaskAttr getMaskValue() {
+      MaskAttr mask = getMaskAttr();
+      return mask ? mask : MaskAttr::get(getContext(), false, -1, -1);
+    }
     /// The scale, or its default 1 / sqrt(head_size).
     double getScaleValue();
     /// The soft cap; 0 for none.
