@@ -433,6 +433,25 @@ def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [
   let assemblyFormat = "$scores attr-dict `:` type($scores)";
 }
 
+def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [
+    Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Multiplies a fragment by a number";
+  let description = [{
+    For scales that the softmax cannot take, because it finds the maximum before
+    it scales: those that are not positive.
+
+    Example:
+
+    ```mlir
+    %c = kvbuffer.fragment_scale %s {factor = -0.125 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$source, F32Attr:$factor);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
 def KVBuffer_MaskOp : KVBuffer_Op<"mask", [
     Pure, AllTypesMatch<["scores", "result"]>]> {
   let summary = "Hides keys: their scores become -inf";
@@ -463,7 +482,8 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
     m' = max(m, rowmax s); p = exp(scale * (s - m')); rescale = exp(scale * (m -
     m')); l' = l * rescale + rowsum p. In base 2 with one fused multiply-add per
     score. `masked` says that scores may be -inf: a row whose maximum is -inf
-    gives p = 0. Without it every score is finite. P has the type of the operand
+    gives p = 0. Without it every score is finite; it is dropped where the scores
+    come straight from the matrix unit. P has the type of the operand
     that it becomes.
 
     Example:
@@ -484,6 +504,7 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
     `:` type($scores) `,` type($max) `->` type($p)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [
