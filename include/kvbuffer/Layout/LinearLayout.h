@@ -75,6 +75,10 @@ public:
   /// log2 of an input (output) dimension's size; 0 for an absent one.
   unsigned inLog2(llvm::StringRef name) const;
   unsigned outLog2(llvm::StringRef name) const;
+  /// log2 of the number of inputs (of output coordinates), all dimensions
+  /// together.
+  unsigned totalInLog2() const;
+  unsigned totalOutLog2() const;
 
   /// The image of bit `bit` of input dimension `in`, all coordinates.
   const Coord &basis(llvm::StringRef in, unsigned bit) const;
@@ -91,7 +95,7 @@ public:
   LinearLayout operator*(const LinearLayout &outer) const;
 
   /// First this, then `next`: `next`'s input dimensions must be this layout's
-  /// output dimensions, by name, and no smaller.
+  /// output dimensions, by name in any order, and no smaller.
   LinearLayout compose(const LinearLayout &next) const;
 
   /// Whether different inputs have different images.
@@ -100,9 +104,13 @@ public:
   bool isSurjective() const;
   /// The inverse of a bijective layout; none otherwise.
   std::optional<LinearLayout> inverse() const;
+  /// log2 of the largest n such that the n values of `in` from any multiple of
+  /// n on are mapped to n consecutive values of `out`, aligned to n, all other
+  /// output coordinates equal: the width of a vector access along `in`.
+  unsigned contiguousLog2(llvm::StringRef in, llvm::StringRef out) const;
 
-  /// The layout with only the named input (output) dimensions; the other
-  /// inputs are fixed at 0, the other outputs dropped.
+  /// The layout with only the named input (output) dimensions, in the order
+  /// named; the other inputs are fixed at 0, the other outputs dropped.
   LinearLayout restrictIn(llvm::ArrayRef<llvm::StringRef> names) const;
   LinearLayout restrictOut(llvm::ArrayRef<llvm::StringRef> names) const;
   /// The same map with dimensions renamed.

@@ -50,22 +50,25 @@ struct SharedTile {
   int64_t bytes() const { return repeats * blockBytes(); }
   /// The layout of one block: ("row", "col") to ("byte").
   LinearLayout block() const;
-  /// The byte offset of an element in the tile.
+  /// The byte offset of an element in the tile; what `block()` says of its
+  /// block, after the whole blocks before it.
   int64_t byteOffset(int64_t row, int64_t col) const;
 };
 
-/// The swizzle that makes reads of 8 consecutive rows x 16 bytes (an `ldmatrix`
-/// phase) and writes of whole 16-byte vectors free of bank conflicts on `banks`
-/// banks of 4 bytes, for blocks with rows of `rowBytes` bytes (a power of two,
-/// 16 and up).
+/// The swizzle that makes reads of banks/4 consecutive rows x 16 bytes from a
+/// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16
+/// rows, as a `ds_read_b128` is served) and writes of whole 16-byte vectors
+/// free of bank conflicts on `banks` banks of 4 bytes (a power of two, 4 and
+/// up), for blocks with rows of `rowBytes` bytes (a power of two, 16 and up).
 Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks);
 
 /// The cycles that a wave's shared-memory access takes: `laneBytes` are the
-/// lanes' byte addresses, each accesses `width` bytes; lanes are served in
-/// groups of `group` (NVIDIA: 32, 16, 8 for 4-, 8- and 16-byte accesses).
-/// Equal words are broadcast. Returns the sum over the groups of the most
-/// different words in one bank; `ideal` is the same for an access without
-/// conflicts.
+/// lanes' byte addresses (negative: the lane is inactive), each accesses
+/// `width` bytes; lanes are served in groups of `group` consecutive ones
+/// (NVIDIA: 32, 16, 8 for 4-, 8- and 16-byte accesses). Hardware that groups
+/// other lanes is modelled by permuting `laneBytes`. Equal words are broadcast.
+/// Returns the sum over the groups of the most different words in one bank;
+/// `ideal` is the same if each group's words were spread evenly over the banks.
 int64_t bankCycles(llvm::ArrayRef<int64_t> laneBytes, unsigned width,
                    unsigned group, unsigned banks, int64_t &ideal);
 
