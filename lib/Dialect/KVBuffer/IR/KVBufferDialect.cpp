@@ -15,7 +15,27 @@ using namespace kvbuf;
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.cpp.inc"
 
+namespace {
+/// Prints the long parameters of buffers and schedules once, in front.
+struct KVBufferAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    if (auto buffer = dyn_cast<KVBufferAttr>(attr)) {
+      os << stringifyOperand(buffer.getOperand()) << "buf";
+      return AliasResult::FinalAlias;
+    }
+    if (isa<ScheduleAttr>(attr)) {
+      os << "schedule";
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+};
+} // namespace
+
 void KVBufferDialect::initialize() {
+  addInterfaces<KVBufferAliases>();
   registerAttributes();
   registerTypes();
   addOperations<
