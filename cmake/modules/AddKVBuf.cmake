@@ -4,6 +4,8 @@
 add_library(kvbuf_options INTERFACE)
 target_compile_options(kvbuf_options INTERFACE
   -Wall -Wextra -Wno-unused-parameter)
+target_compile_definitions(kvbuf_options INTERFACE
+  KVBUF_VERSION="${PROJECT_VERSION}")
 
 # MLIR's headers cost about 25 s per file; one precompiled set brings that
 # down to about 3 s.
@@ -68,6 +70,9 @@ function(kvbuf_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   kvbuf_use_mlir(${name})
+  # The precompiled header is built with -fPIC, which CMake would make -fPIE.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

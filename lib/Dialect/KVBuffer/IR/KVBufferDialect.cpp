@@ -15,7 +15,27 @@ using namespace kvbuf;
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.cpp.inc"
 
+namespace {
+/// Prints the long parameters of buffers and schedules once, in front.
+struct KVBufferAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    if (auto buffer = dyn_cast<KVBufferAttr>(attr)) {
+      os << stringifyOperand(buffer.getOperand()) << "buf";
+      return AliasResult::FinalAlias;
+    }
+    if (isa<ScheduleAttr>(attr)) {
+      os << "schedule";
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+};
+} // namespace
+
 void KVBufferDialect::initialize() {
+  addInterfaces<KVBufferAliases>();
   registerAttributes();
   registerTypes();
   addOperations<
@@ -93,11 +113,12 @@ KVBufferDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == kTargetAttr && !isa<StringAttr>(attr.getValue()))
     return op->emitOpError() << "attribute '" << kTargetAttr
                              << "' must be a string, the chip's name";
-  if (attr.getName() == kProblemAttr && !isa<DictionaryAttr>(attr.getValue()))
+  if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
+      !isa<DictionaryAttr>(attr.getValue()))
     return op->emitOpError()
-           << "attribute '" << kProblemAttr << "' must be a dictionary";
-  if (attr.getName() == kArgsAttr && !isa<ArrayAttr>(attr.getValue()))
+           << "attribute '" << attr.getName() << "' must be a dictionary";
+  if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
     return op->emitOpError()
-           << "attribute '" << kArgsAttr << "' must be an array";
+           << "attribute '" << kTensorsAttr << "' must be an array";
   return success();
 }

@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
 #include <cmath>
 
 using namespace mlir;
@@ -258,4 +259,26 @@ LogicalResult OnlineSoftmaxOp::verify() {
     return emitOpError() << "expected scores and p of one shape and a row value "
                             "for each of their rows";
   return success();
+}
+
+namespace {
+/// Scores that no mask has touched are finite: the guard for rows without a key
+/// goes away.
+struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getMasked() ||
+        !isa_and_nonnull<MmaOp, SoftcapOp, FragmentScaleOp>(
+            op.getScores().getDefiningOp()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
+    return success();
+  }
+};
+} // namespace
+
+void OnlineSoftmaxOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                  MLIRContext *context) {
+  patterns.add<DropMaskedFlag>(context);
 }

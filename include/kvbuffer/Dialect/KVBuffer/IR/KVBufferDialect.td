@@ -51,9 +51,12 @@ def KVBuffer_Dialect : Dialect {
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";
-    /// On a `gpu.func` from the thread stage on: one entry for each kernel
-    /// parameter, for the manifest; an array of dictionaries.
-    static constexpr ::llvm::StringLiteral kArgsAttr = "kvbuffer.args";
+    /// On a kernel from the thread stage on: `block`, `grid`,
+    /// `dynamic_shared_bytes` and `args` of the manifest; a dictionary.
+    static constexpr ::llvm::StringLiteral kKernelAttr = "kvbuffer.kernel";
+    /// On a kernel from the thread stage on: the tensors that the parameters
+    /// refer to, for the manifest; an array of dictionaries.
+    static constexpr ::llvm::StringLiteral kTensorsAttr = "kvbuffer.tensors";
 
     void registerAttributes();
     void registerTypes();

@@ -68,7 +68,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     Optional<MemRefRankOf<[I32], [1]>>:$offsets,
     Optional<AnyMemRef>:$lse,
     Optional<MemRefRankOf<[F32], [1]>>:$sink,
-    DefaultValuedAttr<KVBuffer_MaskAttr, "MaskAttr::get($_builder.getContext(), false, -1, -1)">:$mask,
+    OptionalAttr<KVBuffer_MaskAttr>:$mask,
     OptionalAttr<F32Attr>:$scale,
     OptionalAttr<F32Attr>:$softcap,
     OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
@@ -88,6 +88,11 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     int64_t getKVHeads() { return getK().getType().getHeads(); }
     ::mlir::Type getElementType() { return getK().getType().getElementType(); }
     bool isRagged() { return static_cast<bool>(getOffsets()); }
+    /// The mask; one that hides nothing if absent.
+    MaskAttr getMaskValue() {
+      MaskAttr mask = getMaskAttr();
+      return mask ? mask : MaskAttr::get(getContext(), false, -1, -1);
+    }
     /// The scale, or its default 1 / sqrt(head_size).
     double getScaleValue();
     /// The soft cap; 0 for none.
@@ -428,6 +433,25 @@ def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [
   let assemblyFormat = "$scores attr-dict `:` type($scores)";
 }
 
+def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [
+    Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Multiplies a fragment by a number";
+  let description = [{
+    For scales that the softmax cannot take, because it finds the maximum before
+    it scales: those that are not positive.
+
+    Example:
+
+    ```mlir
+    %c = kvbuffer.fragment_scale %s {factor = -0.125 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$source, F32Attr:$factor);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
 def KVBuffer_MaskOp : KVBuffer_Op<"mask", [
     Pure, AllTypesMatch<["scores", "result"]>]> {
   let summary = "Hides keys: their scores become -inf";
@@ -458,7 +482,8 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
     m' = max(m, rowmax s); p = exp(scale * (s - m')); rescale = exp(scale * (m -
     m')); l' = l * rescale + rowsum p. In base 2 with one fused multiply-add per
     score. `masked` says that scores may be -inf: a row whose maximum is -inf
-    gives p = 0. Without it every score is finite. P has the type of the operand
+    gives p = 0. Without it every score is finite; it is dropped where the scores
+    come straight from the matrix unit. P has the type of the operand
     that it becomes.
 
     Example:
@@ -479,6 +504,7 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
     `:` type($scores) `,` type($max) `->` type($p)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [
