@@ -17,8 +17,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -360,14 +360,14 @@ void kvbuf::printResources(ArrayRef<KernelResources> resources,
   auto cell = [](int64_t value) {
     return value < 0 ? std::string("-") : std::to_string(value);
   };
-  constexpr const char *row = "{0}  {1,7}  {2,9}  {3,12}  {4,15}  {5,16}\n";
+  constexpr llvm::StringLiteral row = "{0}  {1,7}  {2,9}  {3,12}  {4,15}  {5,16}\n";
   auto name = [&](StringRef text) {
-    return llvm::fmt_align(text, llvm::AlignStyle::Left, width);
+    return llvm::left_justify(text, width);
   };
-  os << llvm::formatv(row, name("kernel"), "threads", "registers",
+  os << llvm::formatv(row.data(), name("kernel"), "threads", "registers",
                       "spilled (B)", "static smem (B)", "dynamic smem (B)");
   for (const KernelResources &use : resources)
-    os << llvm::formatv(row, name(use.entry), cell(use.threads),
+    os << llvm::formatv(row.data(), name(use.entry), cell(use.threads),
                         cell(use.registers), cell(use.spillBytes),
                         cell(use.staticSharedBytes),
                         cell(use.dynamicSharedBytes));

@@ -50,7 +50,7 @@ std::string kvbuf::findPtxas(StringRef wanted) {
     folders.push_back(*home + "/bin");
   folders.push_back("/usr/local/cuda/bin");
   SmallVector<StringRef> refs(folders.begin(), folders.end());
-  return findIn("ptxas", refs);
+  return findIn({"ptxas"}, refs);
 }
 
 std::string kvbuf::findLinker(StringRef wanted) {
