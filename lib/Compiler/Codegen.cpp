@@ -74,8 +74,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   // on a copy: the target stage stays readable.
   OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
   if (target.vendor == Vendor::NVIDIA) {
-    PassManager pm(module.getContext(),
-                   gpu::GPUModuleOp::getOperationName());
+    PassManager pm(module.getContext(), gpu::GPUModuleOp::getOperationName());
     pm.addPass(createConvertNVVMToLLVMPass());
     if (failed(pm.run(*copy)))
       return nullptr;
@@ -89,6 +88,10 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   }
   translated->setTargetTriple(llvm::Triple(target.triple));
   translated->setDataLayout(machine->createDataLayout());
+  // LLVM's default, 6, is newer than what ROCm 5 and 6 load.
+  if (target.vendor == Vendor::AMD)
+    translated->setModuleFlag(llvm::Module::Error, "amdhsa_code_object_version",
+                              500);
   constexpr llvm::StringLiteral denormals = "denormal-fp-math-f32";
   for (llvm::Function &function : *translated)
     if (!function.isDeclaration() && !function.hasFnAttribute(denormals))

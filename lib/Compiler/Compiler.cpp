@@ -110,8 +110,8 @@ static StringAttr namedTarget(ModuleOp module) {
 }
 
 /// The chip to compile for: the option's, else the module's, else the default.
-static llvm::FailureOr<TargetInfo>
-chooseTarget(ModuleOp module, Stage stage, const CompileOptions &options) {
+static llvm::FailureOr<TargetInfo> chooseTarget(ModuleOp module, Stage stage,
+                                                const CompileOptions &options) {
   StringAttr named = namedTarget(module);
   if (stage != Stage::Problem && named && !options.target.empty() &&
       named.getValue() != options.target)
@@ -120,13 +120,13 @@ chooseTarget(ModuleOp module, Stage stage, const CompileOptions &options) {
                << "compiled for \"" << options.target << "\"",
            failure();
   std::string chip = !options.target.empty() ? options.target
-                     : named                 ? named.getValue().str()
+                     : named ? named.getValue().str()
                              : CompileOptions::kDefaultTarget.str();
   if (std::optional<TargetInfo> target = lookupTarget(chip))
     return *target;
-  return module.emitError() << "unknown target '" << chip
-                            << "'; expected one of "
-                            << llvm::join(knownTargets(), ", "),
+  return module.emitError()
+             << "unknown target '" << chip << "'; expected one of "
+             << llvm::join(knownTargets(), ", "),
          failure();
 }
 
@@ -141,9 +141,9 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
   if (failed(target))
     return failure();
   if (*stage > goal)
-    return module.emitError() << "is at stage '" << stageName(*stage)
-                              << "', behind the stage '" << stageName(goal)
-                              << "' that is asked for",
+    return module.emitError()
+               << "is at stage '" << stageName(*stage)
+               << "' already; it cannot go back to '" << stageName(goal) << "'",
            failure();
 
   LoweringOptions lowering;
@@ -244,9 +244,8 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
     return failure();
   step(options, "asm");
   bool nvidia = target.vendor == Vendor::NVIDIA;
-  llvm::FailureOr<std::string> code =
-      generateCode(*translated, target,
-                   nvidia ? CodeKind::Assembly : CodeKind::Object, loc);
+  llvm::FailureOr<std::string> code = generateCode(
+      *translated, target, nvidia ? CodeKind::Assembly : CodeKind::Object, loc);
   if (failed(code))
     return failure();
   if (!nvidia) {
@@ -360,10 +359,9 @@ void kvbuf::printResources(ArrayRef<KernelResources> resources,
   auto cell = [](int64_t value) {
     return value < 0 ? std::string("-") : std::to_string(value);
   };
-  constexpr llvm::StringLiteral row = "{0}  {1,7}  {2,9}  {3,12}  {4,15}  {5,16}\n";
-  auto name = [&](StringRef text) {
-    return llvm::left_justify(text, width);
-  };
+  constexpr llvm::StringLiteral row =
+      "{0}  {1,7}  {2,9}  {3,12}  {4,15}  {5,16}\n";
+  auto name = [&](StringRef text) { return llvm::left_justify(text, width); };
   os << llvm::formatv(row.data(), name("kernel"), "threads", "registers",
                       "spilled (B)", "static smem (B)", "dynamic smem (B)");
   for (const KernelResources &use : resources)

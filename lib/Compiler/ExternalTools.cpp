@@ -111,8 +111,8 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
   TemporaryFile in(inputSuffix), out("bin"), messages("log");
   for (TemporaryFile *file : {&in, &out, &messages})
     if (file->error)
-      return emitError(loc) << "cannot make a temporary file: "
-                            << file->error.message(),
+      return emitError(loc)
+                 << "cannot make a temporary file: " << file->error.message(),
              failure();
   if (std::error_code error = in.write(input))
     return emitError(loc) << "cannot write '" << in.path
@@ -129,9 +129,8 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
                                 /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
   log = readFile(messages.path);
   if (status != 0) {
-    InFlightDiagnostic diag = emitError(loc)
-                              << "'" << program << "' failed with status "
-                              << status;
+    InFlightDiagnostic diag =
+        emitError(loc) << "'" << program << "' failed with status " << status;
     if (!why.empty())
       diag << ": " << why;
     StringRef text = StringRef(log).trim();
@@ -211,8 +210,8 @@ llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
 // ld.lld
 //===----------------------------------------------------------------------===//
 
-llvm::FailureOr<std::string>
-kvbuf::linkHsaco(StringRef object, StringRef linker, Location loc) {
+llvm::FailureOr<std::string> kvbuf::linkHsaco(StringRef object,
+                                              StringRef linker, Location loc) {
   if (linker.empty())
     return emitError(loc) << "a code object for AMD's chips needs ld.lld of "
                              "LLVM, which was not found in the PATH",

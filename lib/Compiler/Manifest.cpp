@@ -189,8 +189,7 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
       }
       withProblem = kernel;
     }
-    auto list =
-        kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
+    auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
     if (!list)
       return kernel.emitOpError() << "kernel lacks the attribute '"
                                   << KVBufferDialect::kTensorsAttr << "'",

@@ -56,7 +56,9 @@ private:
 llvm::LogicalResult kvbuf::enableRemarks(MLIRContext &context, StringRef filter,
                                          RemarkFunction receive) {
   remark::RemarkCategories categories;
-  categories.all = filter.str();
+  // `all` alone enables none of the kinds.
+  categories.passed = categories.missed = categories.analysis =
+      categories.failed = filter.str();
   return remark::enableOptimizationRemarks(
       context, std::make_unique<TextStreamer>(std::move(receive)),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);

@@ -55,9 +55,9 @@ static cl::opt<std::string>
 static cl::opt<bool> remarks("remarks",
                              cl::desc("Print what passes chose, and why"),
                              cl::cat(category));
-static cl::opt<bool>
-    showTime("time", cl::desc("Print the wall time of each step"),
-             cl::cat(category));
+static cl::opt<bool> showTime("time",
+                              cl::desc("Print the wall time of each step"),
+                              cl::cat(category));
 static cl::opt<bool>
     report("report",
            cl::desc("Print registers, spills and shared memory of each kernel"),
@@ -165,13 +165,15 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   DialectRegistry registry;
   kvbuf::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // A whole kernel under each message would bury it.
+  context.printOpOnDiagnostic(false);
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
-  if (remarks && failed(kvbuf::enableRemarks(
-                     context, ".*", [](const std::string &text) {
-                       llvm::errs() << text << "\n";
-                     })))
+  if (remarks &&
+      failed(kvbuf::enableRemarks(context, ".*", [](const std::string &text) {
+        llvm::errs() << text << "\n";
+      })))
     return fail("remarks cannot be enabled");
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
@@ -187,7 +189,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   if (stage != kvbuf::Stage::Artifact) {
     llvm::raw_string_ostream os(output);
     return failed(kvbuf::emitStage(*module, stage, options, os)) ? kBadInput
-                                                                  : 0;
+                                                                 : 0;
   }
   llvm::SmallVector<kvbuf::KernelResources> resources;
   llvm::FailureOr<kvbuf::Artifact> artifact =
@@ -202,15 +204,15 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
 
 int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
-  cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
-    os << "kvbuf " KVBUF_VERSION "\n";
-  });
+  cl::AddExtraVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "kvbuf " KVBUF_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     return kBadInput;
   std::optional<kvbuf::Stage> stage = kvbuf::parseStage(emit);
   if (!stage || *stage == kvbuf::Stage::Problem)
-    return fail("--emit=" + emit + ": expected tile, scheduled, thread, "
-                                   "target, llvm, asm or artifact");
+    return fail("--emit=" + emit +
+                ": expected tile, scheduled, thread, "
+                "target, llvm, asm or artifact");
   if (!target.empty() && !kvbuf::lookupTarget(target))
     return fail("--target=" + target + ": unknown chip; expected one of " +
                 llvm::join(kvbuf::knownTargets(), ", "));

@@ -31,7 +31,16 @@ namespace kvbuf {
 /// The stages of a kernel, in order. `Problem` is what users write; up to
 /// `Target` a stage is MLIR; `LLVM` is LLVM IR, `Asm` PTX or AMD assembly, and
 /// `Artifact` a `.kvbuf` file.
-enum class Stage { Problem, Tile, Scheduled, Thread, Target, LLVM, Asm, Artifact };
+enum class Stage {
+  Problem,
+  Tile,
+  Scheduled,
+  Thread,
+  Target,
+  LLVM,
+  Asm,
+  Artifact
+};
 
 /// The stage of that name ("tile", "llvm", ...); nothing if there is none.
 std::optional<Stage> parseStage(llvm::StringRef name);

@@ -39,17 +39,14 @@ PtxasReport parsePtxasLog(llvm::StringRef log,
 
 /// Assembles PTX for `chip`. Emits a diagnostic at `loc` on failure, and one
 /// warning for each loss of speed that ptxas reports.
-llvm::FailureOr<std::string> assemblePtx(llvm::StringRef ptx,
-                                         llvm::StringRef chip,
-                                         llvm::StringRef ptxas,
-                                         mlir::Location loc,
-                                         PtxasReport &report);
+llvm::FailureOr<std::string>
+assemblePtx(llvm::StringRef ptx, llvm::StringRef chip, llvm::StringRef ptxas,
+            mlir::Location loc, PtxasReport &report);
 
 /// Links an AMD object file to a code object (HSACO). Emits a diagnostic at
 /// `loc` on failure.
-llvm::FailureOr<std::string> linkHsaco(llvm::StringRef object,
-                                       llvm::StringRef linker,
-                                       mlir::Location loc);
+llvm::FailureOr<std::string>
+linkHsaco(llvm::StringRef object, llvm::StringRef linker, mlir::Location loc);
 
 } // namespace kvbuf
 
