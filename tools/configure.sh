@@ -13,6 +13,6 @@ if command -v ld.lld-22 >/dev/null; then
     -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld
 fi
 if command -v ccache >/dev/null; then
-  set -- "$@" "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache;sloppiness=pch_defines,time_macros"
+  set -- "$@" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 exec cmake -S "$here" -B "$build" "$@" >/dev/null

@@ -2,8 +2,13 @@
 
 # Warnings are errors in spirit: the tree builds without any.
 add_library(kvbuf_options INTERFACE)
+# They are this tree's own: users of the installed libraries get none of them.
 target_compile_options(kvbuf_options INTERFACE
-  -Wall -Wextra -Wno-unused-parameter)
+  $<BUILD_INTERFACE:-Wall>
+  $<BUILD_INTERFACE:-Wextra>
+  $<BUILD_INTERFACE:-Wno-unused-parameter>)
+target_compile_definitions(kvbuf_options INTERFACE
+  $<BUILD_INTERFACE:KVBUF_VERSION="${PROJECT_VERSION}">)
 
 # MLIR's headers cost about 25 s per file; one precompiled set brings that
 # down to about 3 s.
@@ -29,13 +34,30 @@ if(NOT KVBUF_RUNTIME_ONLY)
     "${PROJECT_SOURCE_DIR}/cmake/Pch.h")
 endif()
 
-# kvbuf_add_library(NAME sources... [DEPENDS targets...] [LINK_LIBS libs...])
-# A static library on MLIR that is installed and exported.
+# Like kvbuf_use_mlir for code that needs LLVM's support library alone.
+function(kvbuf_use_llvm target)
+  target_include_directories(${target} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS})
+  target_compile_definitions(${target} PRIVATE ${LLVM_DEFINITIONS_LIST})
+  if(NOT LLVM_ENABLE_RTTI)
+    target_compile_options(${target} PRIVATE -fno-rtti)
+  endif()
+  target_link_libraries(${target} PUBLIC kvbuf_options LLVM)
+endfunction()
+
+# kvbuf_add_library(NAME sources... [LLVM_ONLY] [DEPENDS targets...]
+#                   [LINK_LIBS libs...])
+# A static library on MLIR (on LLVM's support library alone with LLVM_ONLY)
+# that is installed and exported.
 function(kvbuf_add_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "LLVM_ONLY" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  kvbuf_use_mlir(${name})
-  target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} MLIR LLVM)
+  if(ARG_LLVM_ONLY)
+    kvbuf_use_llvm(${name})
+    target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
+  else()
+    kvbuf_use_mlir(${name})
+    target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} MLIR LLVM)
+  endif()
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
@@ -51,6 +73,9 @@ function(kvbuf_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   kvbuf_use_mlir(${name})
+  # The precompiled header is built with -fPIC, which CMake would make -fPIE.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

@@ -1,0 +1,23 @@
+//===- Passes.h - Conversions out of the kvbuffer dialect -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_CONVERSION_PASSES_H
+#define KVBUFFER_CONVERSION_PASSES_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Pass/Pass.h"
+
+namespace kvbuf {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "kvbuffer/Conversion/Passes.h.inc"
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_CONVERSION_PASSES_H

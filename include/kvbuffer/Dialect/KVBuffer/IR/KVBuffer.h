@@ -1,0 +1,53 @@
+//===- KVBuffer.h - The kvbuffer dialect ------------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Types, attributes and operations of the `kvbuffer` dialect. Their meaning is
+/// documented in the .td files and in the generated dialect reference.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace kvbuf {
+/// The data of buffers in LDS, as a resource of memory effects.
+struct LdsResource : mlir::SideEffects::Resource::Base<LdsResource> {
+  llvm::StringRef getName() final { return "KVBufferLds"; }
+};
+/// Copies in flight between DRAM and LDS, as a resource of memory effects.
+struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
+  llvm::StringRef getName() final { return "KVBufferAsync"; }
+};
+} // namespace kvbuf
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.h.inc"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.h.inc"
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H

@@ -1,0 +1,234 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERATTRS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERATTRS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class KVBuffer_Attr<string name, string mnem, list<Trait> traits = []>
+    : AttrDef<KVBuffer_Dialect, name, traits> {
+  let mnemonic = mnem;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_Phase : I32Enum<"Phase", "A stage of the lowering", [
+    I32EnumCase<"Tile", 0, "tile">,
+    I32EnumCase<"Scheduled", 1, "scheduled">,
+    I32EnumCase<"Thread", 2, "thread">,
+    I32EnumCase<"Target", 3, "target">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_CacheKind : I32Enum<"CacheKind", "How a cache lies in memory", [
+    I32EnumCase<"Dense", 0, "dense">,
+    I32EnumCase<"Ragged", 1, "ragged">,
+    I32EnumCase<"Continuous", 2, "continuous">,
+    I32EnumCase<"Paged", 3, "paged">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_Operand : I32Enum<"Operand", "The operand that a buffer feeds", [
+    I32EnumCase<"Q", 0, "q">, I32EnumCase<"K", 1, "k">,
+    I32EnumCase<"V", 2, "v">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_Policy : I32Enum<"Policy", "How a buffer is filled", [
+    I32EnumCase<"DoubleBuffered", 0, "double_buffered">,
+    I32EnumCase<"Streaming", 1, "streaming">,
+    I32EnumCase<"RegisterStaged", 2, "register_staged">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_Role : I32Enum<"Role", "What a fragment is to the matrix unit", [
+    I32EnumCase<"A", 0, "a">, I32EnumCase<"B", 1, "b">,
+    I32EnumCase<"Acc", 2, "acc">, I32EnumCase<"Row", 3, "row">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
+  let summary = "The phase contract of a kernel";
+  let description = [{
+    Which stage a kernel is in. The dialect verifies the contract on the
+    `gpu.func` that carries it:
+
+    | phase | what may appear |
+    |---|---|
+    | `tile` | block-level ops; no lane-level op (`gpu.thread_id`, `vector`, ...) |
+    | `scheduled` | the same, and every `kvbuffer.lds_stage` says how many younger loads may be in flight |
+    | `thread` | per-lane ops; no block-level op or type of this dialect |
+    | `target` | `llvm` with one vendor's dialect, and structured ops that become inline assembly in the translation |
+
+    Example:
+
+    ```mlir
+    #kvbuffer.phase<tile>
+    ```
+  }];
+  let parameters = (ins EnumParameter<KVBuffer_Phase>:$value);
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def KVBuffer_MaskAttr : KVBuffer_Attr<"Mask", "mask"> {
+  let summary = "Which keys a query sees";
+  let description = [{
+    Query row `i` (of `len_q`) stands at key position `p = i + len_k - len_q`:
+    masks are aligned bottom-right. It sees key `j` if all of these hold:
+    `causal` implies `j <= p`; `left >= 0` implies `j >= p - left`;
+    `right >= 0` implies `j <= p + right`. Negative: no limit on that side.
+
+    Examples:
+
+    ```mlir
+    #kvbuffer.mask<>
+    #kvbuffer.mask<causal = true>
+    #kvbuffer.mask<causal = true, left = 1024>
+    ```
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"bool", "false">:$causal,
+    DefaultValuedParameter<"int64_t", "-1">:$left,
+    DefaultValuedParameter<"int64_t", "-1">:$right);
+  let assemblyFormat = "`<` struct($causal, $left, $right) `>`";
+  let extraClassDeclaration = [{
+    /// Whether some key to the right (left) of a row's position is hidden.
+    bool boundsRight() const { return getCausal() || getRight() >= 0; }
+    bool boundsLeft() const { return getLeft() >= 0; }
+    /// The last visible key of a row is its position plus this.
+    int64_t rightReach() const {
+      return getCausal() ? 0 : getRight();
+    }
+  }];
+  let genVerifyDecl = 1;
+}
+
+def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
+  let summary = "How a kernel is built";
+  let description = [{
+    Chosen for a target by `kvbuf-choose-schedule`, or written by hand. Sizes in
+    elements: `BM` queries and `BN` keys a tile, LDS blocks of `BK` columns.
+    `stages` LDS slots for each of K and V; `warps` waves, each with `BM / warps`
+    rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
+    computes the transposed products (S^T = K Q^T), so that an accumulator's lane
+    holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
+    tile.
+
+    Example:
+
+    ```mlir
+    #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$BM, "int64_t":$BN, "int64_t":$BK,
+    DefaultValuedParameter<"int64_t", "2">:$stages,
+    DefaultValuedParameter<"int64_t", "4">:$warps,
+    ArrayRefParameter<"int64_t">:$mma_shape,
+    DefaultValuedParameter<"bool", "false">:$swap_a_b,
+    DefaultValuedParameter<"bool", "false">:$q_in_regs);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Rows of a warp's tile.
+    int64_t getWM() const { return getBM() / getWarps(); }
+    int64_t getMmaM() const { return getMmaShape()[0]; }
+    int64_t getMmaN() const { return getMmaShape()[1]; }
+    int64_t getMmaK() const { return getMmaShape()[2]; }
+  }];
+}
+
+def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
+  let summary = "The parameters of a buffer (seed page KVBuffer)";
+  let description = [{
+    All the parameters of the seed's `KVBuffer`, under their names; `operand` k
+    is the seed's `transpose = true`. `stages` slots of LDS; a slot holds
+    BN x `smem_cols` elements as blocks of BN x BK. The members that the seed
+    derives are methods (`KVBufferAttr::getNumMmas` and so on, in
+    `KVBufferParams.h`).
+
+    Example:
+
+    ```mlir
+    #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>
+    ```
+  }];
+  let parameters = (ins
+    EnumParameter<KVBuffer_Operand>:$operand,
+    "::mlir::Type":$elementType,
+    EnumParameter<KVBuffer_Policy>:$policy,
+    ArrayRefParameter<"int64_t">:$mma_shape,
+    ArrayRefParameter<"int64_t">:$swizzle,
+    "int64_t":$BN, "int64_t":$WN, "int64_t":$BK, "int64_t":$num_threads,
+    "int64_t":$depth,
+    "int64_t":$kv_num_heads,
+    "bool":$full_kv,
+    "int64_t":$cache_depth,
+    "int64_t":$head_dim_offset,
+    "int64_t":$reg_chunk_depth,
+    "int64_t":$smem_depth,
+    "int64_t":$stages,
+    "int64_t":$warp_size);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    // Members that the seed page derives; sizes in elements unless said
+    // otherwise. Formulas: seed page KVBuffer.
+
+    /// The seed's `transpose`: K is read transposed, V is not.
+    bool isTranspose() const { return getOperand() != Operand::V; }
+    int64_t getMmaM() const { return getMmaShape()[0]; }
+    int64_t getMmaN() const { return getMmaShape()[1]; }
+    int64_t getMmaK() const { return getMmaShape()[2]; }
+    /// MMA tiles along the non-contracted axis: ceil((transpose ? WN : depth) / MMA_N).
+    int64_t getNumMmas() const;
+    /// MMA steps along the contraction in one BK strip: ceil(BK / MMA_K).
+    int64_t getNumKMmas2() const;
+    /// BK strips along the contraction: ceil((transpose ? depth : WN) / BK).
+    int64_t getNumKTiles() const;
+    /// Strips that are in registers at once: ceil(reg_chunk_depth / BK) for K.
+    int64_t getRegKTiles() const;
+    /// LDS blocks of a slot's full depth: smem_depth / BK.
+    int64_t getNumRepeats() const;
+    /// Columns of a slot: smem_depth if full_kv, else BK.
+    int64_t getSmemCols() const;
+    /// Elements of a slot: BN * smem_cols.
+    int64_t getSmemStageSize() const;
+    /// Bytes of a slot, and of all slots.
+    int64_t getStageBytes() const;
+    int64_t getBytes() const;
+    /// Elements of a fragment in one lane: MMA_K * MMA_N / warp_size.
+    int64_t getInputFragSize() const;
+    /// Elements of a 16-byte vector.
+    int64_t getSimdWidth() const;
+    /// Rows of a wave's DMA unit: 32.
+    int64_t getWarpTileRows() const { return 32; }
+    /// DMA units of one load, and of one wave's share (rounded up).
+    int64_t getDmaUnits() const;
+    /// Memory instructions that one wave issues for one load: the seed's
+    /// 2 * ceil(units / waves), for units of two instructions.
+    int64_t getVmInstrsPerLoad() const;
+    /// wtile_dim0 and wtile_dim1: a warp's tile, WN x BK.
+    int64_t getWtileDim0() const { return getWN(); }
+    int64_t getWtileDim1() const { return getBK(); }
+    /// Registers (elements a lane) of the operand's register tile:
+    /// num_mmas * num_k_mmas2 * reg_k_tiles * input_frag_size.
+    int64_t getRegTileSize() const;
+  }];
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERATTRS_TD

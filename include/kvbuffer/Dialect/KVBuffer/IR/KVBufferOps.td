@@ -1,0 +1,585 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
+    : Op<KVBuffer_Dialect, mnemonic, traits>;
+
+/// The data of LDS buffers.
+def KVBuffer_Lds : Resource<"::kvbuf::LdsResource">;
+/// Copies in flight.
+def KVBuffer_Async : Resource<"::kvbuf::AsyncResource">;
+
+//===----------------------------------------------------------------------===//
+// Problem
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
+    AttrSizedOperandSegments,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Attention of queries over key and value caches";
+  let description = [{
+    For every sequence, query head and query row: O = softmax(scale * Q K^T) V
+    over the keys that `mask` leaves visible. `softcap` c > 0 replaces a score s
+    by c * tanh(s / c) before masking. `sink` adds exp(sink[head]) to the
+    denominator. `lse` receives log-sum-exp of the scores (natural logarithm).
+    A row that sees no key gives O = 0 and LSE = -inf (with a sink: LSE =
+    sink[head]).
+
+    Q and O are [batch, rows, heads, head_size], or, with `offsets` (prefix sums
+    of the query lengths, [batch + 1]), [rows, heads, head_size]. LSE is
+    [batch, heads, rows], or [heads, rows] with `offsets`. KV head of query head
+    h: h / (heads / kv_heads). Keys of a sequence: `kvbuffer.cache.num_keys`.
+    `scale` defaults to 1 / sqrt(head_size).
+
+    Constraints: (C1) Q, O and the caches have one element type, bf16 or f16;
+    (C2) their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank
+    is 3 with `offsets` and 4 without, and O's type is Q's; (C5) head_size is a
+    multiple of 8.
+
+    Example:
+
+    ```mlir
+    func.func @prefill(%q: memref<?x?x16x128xbf16>,
+                       %k: !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+                       %v: !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+                       %o: memref<?x?x16x128xbf16>) {
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>}
+        : memref<?x?x16x128xbf16>, !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+          !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>, memref<?x?x16x128xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    AnyMemRef:$q, KVBuffer_CacheType:$k, KVBuffer_CacheType:$v, AnyMemRef:$out,
+    Optional<MemRefRankOf<[I32], [1]>>:$offsets,
+    Optional<AnyMemRef>:$lse,
+    Optional<MemRefRankOf<[F32], [1]>>:$sink,
+    OptionalAttr<KVBuffer_MaskAttr>:$mask,
+    OptionalAttr<F32Attr>:$scale,
+    OptionalAttr<F32Attr>:$softcap,
+    OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
+  let assemblyFormat = [{
+    `q` `(` $q `)` `k` `(` $k `)` `v` `(` $v `)` `out` `(` $out `)`
+    (`offsets` `(` $offsets^ `)`)? (`lse` `(` $lse^ `)`)? (`sink` `(` $sink^ `)`)?
+    attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
+    (`,` `offsets` type($offsets)^)? (`,` `lse` type($lse)^)?
+    (`,` `sink` type($sink)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeads() {
+      return ::llvm::cast<::mlir::MemRefType>(getQ().getType()).getShape().end()[-2];
+    }
+    int64_t getHeadSize() { return getK().getType().getHeadSize(); }
+    int64_t getKVHeads() { return getK().getType().getHeads(); }
+    ::mlir::Type getElementType() { return getK().getType().getElementType(); }
+    bool isRagged() { return static_cast<bool>(getOffsets()); }
+    /// The mask; one that hides nothing if absent.
+    MaskAttr getMaskValue() {
+      MaskAttr mask = getMaskAttr();
+      return mask ? mask : MaskAttr::get(getContext(), false, -1, -1);
+    }
+    /// The scale, or its default 1 / sqrt(head_size).
+    double getScaleValue();
+    /// The soft cap; 0 for none.
+    double getSoftcapValue();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Caches and tiles in DRAM
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [
+    MemoryEffects<[MemRead]>]> {
+  let summary = "The number of keys of a sequence";
+  let description = [{
+    Dense: the cache's rows. Ragged: the difference of offsets. Continuous and
+    paged: the cached length plus `new_tokens`, whose rows are already stored.
+
+    Example:
+
+    ```mlir
+    %keys = kvbuffer.cache.num_keys %k[%batch] new(%new)
+      : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$newTokens);
+  let results = (outs Index:$keys);
+  let assemblyFormat = [{
+    $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [
+    MemoryEffects<[MemRead]>]> {
+  let summary = "The tile of a cache that starts at a key";
+  let description = [{
+    `rows` keys of one sequence and KV head, from key `start` on; the keys in
+    [`from`, `upto`) are valid (seed page KVCacheIterator). One page look-up a
+    tile where a page holds whole tiles; a tile type with `page_size` defers one
+    look-up a page to the load. No look-up happens where `pred` is false or no
+    row is valid.
+
+    Example:
+
+    ```mlir
+    %t = kvbuffer.cache_tile %k[%batch, %head, %start] from %lo upto %hi
+      : !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128> -> !kvbuffer.tile<64x128xbf16>
+    ```
+  }];
+  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$head,
+    Index:$start, Index:$from, Index:$upto, Optional<I1>:$pred);
+  let results = (outs KVBuffer_TileType:$tile);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $start `]` `from` $from `upto` $upto
+    (`if` $pred^)? attr-dict `:` type($cache) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [Pure]> {
+  let summary = "A tile of a tensor with heads";
+  let description = [{
+    Rows `indices[rank - 3]` and on of a [.., rows, heads, head_size] tensor, at
+    one head; the first `valid` rows exist.
+
+    Example:
+
+    ```mlir
+    %t = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%n)
+      : memref<?x?x16x128xbf16> -> !kvbuffer.tile<128x128xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$tensor, Variadic<Index>:$indices, Index:$valid);
+  let results = (outs KVBuffer_TileType:$tile);
+  let assemblyFormat = [{
+    $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
+    `:` type($tensor) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
+  let summary = "The keys that a tile of queries can see";
+  let description = [{
+    For query rows [`row`, min(`row` + BM, `queries`)) and a mask: the keys
+    [`lo`, `hi`) outside of which no row sees any; `hi <= lo` if there is none.
+    Tiles wholly inside [`fullLo`, `fullHi`) need no masking: every row sees
+    every key of it.
+
+    Example:
+
+    ```mlir
+    %lo, %hi, %flo, %fhi = kvbuffer.key_range %row of %queries keys %keys
+      {BM = 128, mask = #kvbuffer.mask<causal = true>}
+    ```
+  }];
+  let arguments = (ins Index:$row, Index:$queries, Index:$keys,
+                       I64Attr:$BM, KVBuffer_MaskAttr:$mask);
+  let results = (outs Index:$lo, Index:$hi, Index:$fullLo, Index:$fullHi);
+  let assemblyFormat = "$row `of` $queries `keys` $keys attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Movement
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [
+    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
+  let summary = "Allocates a buffer in LDS";
+  let description = [{
+    Lives as long as the block. Remarks of `kvbuf-report-buffers` print its
+    derived members.
+
+    Example:
+
+    ```mlir
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>>
+    ```
+  }];
+  let results = (outs KVBuffer_BufferType:$buffer);
+  let assemblyFormat = "attr-dict `:` type($buffer)";
+}
+
+def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [
+    MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>,
+    InferTypeOpAdaptor]> {
+  let summary = "Starts loading a tile into a buffer's slot";
+  let description = [{
+    Asynchronous: the data may be read behind the `kvbuffer.lds_stage` of the
+    token. Invalid rows, and columns past the tile's, become zero. Nothing is
+    loaded where `pred` is false; the token then stages nothing.
+
+    Example:
+
+    ```mlir
+    %token = kvbuffer.dram_load %tile into %kbuf[%slot]
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
+    ```
+  }];
+  let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_BufferType:$buffer,
+                       Index:$slot, Optional<I1>:$pred);
+  let results = (outs KVBuffer_TokenType:$token);
+  let assemblyFormat = [{
+    $tile `into` $buffer `[` $slot `]` (`if` $pred^)? attr-dict
+    `:` type($tile) `,` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>,
+    InferTypeOpAdaptor]> {
+  let summary = "Waits until loads are visible to every thread";
+  let description = [{
+    Waits for the tokens' loads, then meets all the threads of the block: behind
+    it every thread may read the slots, and every read of a slot in front of it
+    has finished, so that older slots may be loaded anew. `younger` is the number
+    of loads issued after the youngest awaited one that may stay in flight
+    (counted by `kvbuf-count-waits`); absent: none is known to be younger, all
+    are awaited.
+
+    Example:
+
+    ```mlir
+    %ks, %vs = kvbuffer.lds_stage %kt, %vt {younger = 0 : i64}
+      : !kvbuffer.token<#kbuf>, !kvbuffer.token<#vbuf>
+    ```
+  }];
+  let arguments = (ins Variadic<KVBuffer_TokenType>:$tokens,
+                       OptionalAttr<I64Attr>:$younger);
+  let results = (outs Variadic<KVBuffer_StagedType>:$staged);
+  let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
+}
+
+def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [
+    MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
+  let summary = "Loads a fragment from a staged slot";
+  let description = [{
+    The `rows` x `cols` part at (`row`, `col`) of the slot, as an operand of the
+    matrix unit: Q as `a`; K as `b` (rows are keys); V as `b` (rows are keys,
+    transposed on the way where the matrix unit asks for it).
+
+    Example:
+
+    ```mlir
+    %kf = kvbuffer.fragment_load %ks [0, 16]
+      : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, b>
+    ```
+  }];
+  let arguments = (ins KVBuffer_StagedType:$staged, I64Attr:$row, I64Attr:$col);
+  let results = (outs KVBuffer_FragmentType:$fragment);
+  let assemblyFormat = [{
+    $staged `[` $row `,` $col `]` attr-dict `:` type($staged) `->` type($fragment)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
+    MemoryEffects<[MemWrite]>]> {
+  let summary = "Stores a fragment into a tile in DRAM";
+  let description = [{
+    Rows that are not valid, and columns past the tile's, are not written.
+
+    Example:
+
+    ```mlir
+    kvbuffer.fragment_store %o, %tile
+      : !kvbuffer.fragment<128x128xbf16, acc>, !kvbuffer.tile<128x128xbf16>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$fragment, KVBuffer_TileType:$tile);
+  let assemblyFormat = "$fragment `,` $tile attr-dict `:` type($fragment) `,` type($tile)";
+}
+
+def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
+    MemoryEffects<[MemWrite]>]> {
+  let summary = "Stores one value a row";
+  let description = [{
+    Row i of the fragment goes to `indices` with its last index plus i, for i <
+    `valid`.
+
+    Example:
+
+    ```mlir
+    kvbuffer.row_store %lse, %mem[%batch, %head, %row] valid(%n)
+      : !kvbuffer.fragment<128x1xf32, row>, memref<?x16x?xf32>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$fragment, AnyMemRef:$tensor,
+                       Variadic<Index>:$indices, Index:$valid);
+  let assemblyFormat = [{
+    $fragment `,` $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
+    `:` type($fragment) `,` type($tensor)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_FragmentFillOp : KVBuffer_Op<"fragment_fill", [Pure]> {
+  let summary = "A fragment of one value";
+  let description = [{
+    Example:
+
+    ```mlir
+    %zero = kvbuffer.fragment_fill 0.000000e+00 : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins F32Attr:$value);
+  let results = (outs KVBuffer_FragmentType:$fragment);
+  let assemblyFormat = "$value attr-dict `:` type($fragment)";
+}
+
+def KVBuffer_FragmentSliceOp : KVBuffer_Op<"fragment_slice", [Pure]> {
+  let summary = "A part of a fragment (seed mma_tile_at)";
+  let description = [{
+    The part of the result's size at (`row`, `col`). No data moves.
+
+    Example:
+
+    ```mlir
+    %p0 = kvbuffer.fragment_slice %p [0, 16]
+      : !kvbuffer.fragment<128x64xbf16, a> -> !kvbuffer.fragment<128x16xbf16, a>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$source, I64Attr:$row, I64Attr:$col);
+  let results = (outs KVBuffer_FragmentType:$fragment);
+  let assemblyFormat = [{
+    $source `[` $row `,` $col `]` attr-dict `:` type($source) `->` type($fragment)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def KVBuffer_MmaOp : KVBuffer_Op<"mma", [
+    Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Multiplies fragments: acc + a * b (seed KVMmaOp.mma)";
+  let description = [{
+    `transpose_b`: b's rows are the result's columns (K), so the product is
+    a * b^T; otherwise b's rows are contracted (V). Whether the machine computes
+    the transposed product is the schedule's `swap_a_b`.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.mma %q, %k, %zero {transpose_b}
+      : !kvbuffer.fragment<128x16xbf16, a>, !kvbuffer.fragment<64x16xbf16, b>,
+        !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$a, KVBuffer_FragmentType:$b,
+                       KVBuffer_FragmentType:$acc, UnitAttr:$transpose_b);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [Pure]> {
+  let summary = "Rounds a fragment to another element type or role";
+  let description = [{
+    To the nearest, ties to even. An accumulator becomes an `a` operand without
+    any lane shuffle where the layouts allow it, which the lowering checks.
+
+    Example:
+
+    ```mlir
+    %o16 = kvbuffer.fragment_convert %o
+      : !kvbuffer.fragment<128x128xf32, acc> -> !kvbuffer.fragment<128x128xbf16, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$source);
+  let results = (outs KVBuffer_FragmentType:$fragment);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($fragment)";
+}
+
+//===----------------------------------------------------------------------===//
+// Scores and softmax
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [
+    Pure, AllTypesMatch<["scores", "result"]>]> {
+  let summary = "cap * tanh(scale * s / cap)";
+  let description = [{
+    Example:
+
+    ```mlir
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$scores, F32Attr:$scale, F32Attr:$cap);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = "$scores attr-dict `:` type($scores)";
+}
+
+def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [
+    Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Multiplies a fragment by a number";
+  let description = [{
+    For scales that the softmax cannot take, because it finds the maximum before
+    it scales: those that are not positive.
+
+    Example:
+
+    ```mlir
+    %c = kvbuffer.fragment_scale %s {factor = -0.125 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$source, F32Attr:$factor);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
+def KVBuffer_MaskOp : KVBuffer_Op<"mask", [
+    Pure, AllTypesMatch<["scores", "result"]>]> {
+  let summary = "Hides keys: their scores become -inf";
+  let description = [{
+    The scores of query rows `row` and on (of `queries`) with keys `key` and on
+    (of `keys`). Hidden are the keys past `keys` and those that `mask` hides.
+
+    Example:
+
+    ```mlir
+    %h = kvbuffer.mask %s rows(%row, %queries) keys(%key, %keys)
+      {mask = #kvbuffer.mask<causal = true>} : !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$scores, Index:$row, Index:$queries,
+                       Index:$key, Index:$keys, KVBuffer_MaskAttr:$mask);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = [{
+    $scores `rows` `(` $row `,` $queries `)` `keys` `(` $key `,` $keys `)`
+    attr-dict `:` type($scores)
+  }];
+}
+
+def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
+    Pure, AllTypesMatch<["max", "newMax", "sum", "newSum", "rescale"]>]> {
+  let summary = "One step of the online softmax";
+  let description = [{
+    m' = max(m, rowmax s); p = exp(scale * (s - m')); rescale = exp(scale * (m -
+    m')); l' = l * rescale + rowsum p. In base 2 with one fused multiply-add per
+    score. `masked` says that scores may be -inf: a row whose maximum is -inf
+    gives p = 0. Without it every score is finite; it is dropped where the scores
+    come straight from the matrix unit. P has the type of the operand
+    that it becomes.
+
+    Example:
+
+    ```mlir
+    %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked}
+      : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+        -> !kvbuffer.fragment<128x64xbf16, a>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
+                       KVBuffer_FragmentType:$sum, F32Attr:$scale,
+                       UnitAttr:$masked);
+  let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newMax,
+                      KVBuffer_FragmentType:$newSum, KVBuffer_FragmentType:$rescale);
+  let assemblyFormat = [{
+    $scores `,` $max `,` $sum attr-dict
+    `:` type($scores) `,` type($max) `->` type($p)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [
+    Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Multiplies each row of an accumulator by a value";
+  let description = [{
+    Example:
+
+    ```mlir
+    %a1 = kvbuffer.rescale %a, %r
+      : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$factor);
+  let results = (outs KVBuffer_FragmentType:$result);
+  let assemblyFormat = "$acc `,` $factor attr-dict `:` type($acc) `,` type($factor)";
+}
+
+def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
+    Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch<["max", "sum", "lse"]>]> {
+  let summary = "Normalizes an attention accumulator";
+  let description = [{
+    O = acc / l and LSE = scale * m + ln l; rows without a key give 0 and -inf.
+    With `sink`, exp(sink) joins the denominator.
+
+    Example:
+
+    ```mlir
+    %o, %lse = kvbuffer.softmax_finish %a, %m, %l {scale = 0.125 : f32}
+      : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
+                       KVBuffer_FragmentType:$sum, Optional<F32>:$sink,
+                       F32Attr:$scale);
+  let results = (outs KVBuffer_FragmentType:$result, KVBuffer_FragmentType:$lse);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum (`sink` `(` $sink^ `)`)? attr-dict
+    `:` type($acc) `,` type($max)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Thread stage
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
+    Pure, AttrSizedOperandSegments, AllTypesMatch<["c", "result"]>]> {
+  let summary = "A lane's part of one matrix instruction";
+  let description = [{
+    d = a * b + c for one instruction of `shape` M, N, K. a and b are the words,
+    in register order, that the instruction's layouts give to a lane; c is the
+    lane's accumulators. The vendor-neutral form in which the thread stage names
+    the matrix unit: `nvgpu.mma.sync` of LLVM 22 accepts bf16 but cannot lower
+    it.
+
+    Example:
+
+    ```mlir
+    %d = kvbuffer.lane_mma
+      a(%a0, %a1, %a2, %a3 : vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+      b(%b0, %b1 : vector<2xbf16>, vector<2xbf16>)
+      c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
+    ```
+  }];
+  // c first: the inferred result type reads it at a fixed position.
+  let arguments = (ins AnyVectorOfNonZeroRank:$c,
+                       Variadic<AnyVectorOfNonZeroRank>:$a,
+                       Variadic<AnyVectorOfNonZeroRank>:$b,
+                       DenseI64ArrayAttr:$shape);
+  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let assemblyFormat = [{
+    `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
+    `c` `(` $c `:` type($c) `)` attr-dict
+  }];
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.td"
+
+class KVBuffer_Type<string name, string mnem, list<Trait> traits = []>
+    : TypeDef<KVBuffer_Dialect, name, traits> {
+  let mnemonic = mnem;
+}
+
+def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
+  let summary = "A key or a value cache in DRAM (seed page KVCacheT)";
+  let description = [{
+    One operand (K or V) of one layer. `heads` KV heads of `head_size` elements;
+    rows are tokens. The data is
+
+    | kind | data | besides |
+    |---|---|---|
+    | `dense` | [batch, rows, heads, head_size] | |
+    | `ragged` | [rows, heads, head_size] | offsets [batch + 1], prefix sums |
+    | `continuous` | [blocks, rows, heads, head_size] | table [batch], lengths [batch] |
+    | `paged` | [blocks, page_size, heads, head_size] | table [batch, pages], lengths [batch] |
+
+    with run-time strides; tables, lengths and offsets are 32-bit integers.
+    `lengths` excludes the new tokens.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let parameters = (ins
+    EnumParameter<KVBuffer_CacheKind>:$kind,
+    "::mlir::Type":$elementType,
+    "int64_t":$heads,
+    "int64_t":$headSize,
+    DefaultValuedParameter<"int64_t", "0">:$pageSize);
+  let assemblyFormat = [{
+    `<` $kind `,` $elementType `,` `heads` `=` $heads `,` `head_size` `=`
+    $headSize (`,` `page_size` `=` $pageSize^)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether rows are found through a table of blocks.
+    bool hasTable() const {
+      return getKind() == CacheKind::Continuous || getKind() == CacheKind::Paged;
+    }
+  }];
+}
+
+def KVBuffer_TileType : KVBuffer_Type<"Tile", "tile"> {
+  let summary = "A tile in DRAM with a run-time number of valid rows";
+  let description = [{
+    `rows` x `cols` elements; a row is contiguous. Which rows are valid is known
+    at run time; the others read as zero and are never touched. With
+    `page_size`, rows come from pages smaller than the tile, each found by its
+    own look-up.
+
+    Examples:
+
+    ```mlir
+    !kvbuffer.tile<64x128xbf16>
+    !kvbuffer.tile<64x128xbf16, page_size = 16>
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols,
+                        "::mlir::Type":$elementType,
+                        DefaultValuedParameter<"int64_t", "0">:$pageSize);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def KVBuffer_BufferType : KVBuffer_Type<"Buffer", "buffer"> {
+  let summary = "A buffer in shared memory (LDS)";
+  let description = [{
+    Example:
+
+    ```mlir
+    !kvbuffer.buffer<#kvbuffer.kv_buffer<v, f16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>>
+    ```
+  }];
+  let parameters = (ins "KVBufferAttr":$params);
+  let assemblyFormat = "`<` $params `>`";
+}
+
+def KVBuffer_TokenType : KVBuffer_Type<"Token", "token"> {
+  let summary = "A load on its way into a buffer's slot";
+  let parameters = (ins "KVBufferAttr":$params);
+  let assemblyFormat = "`<` $params `>`";
+}
+
+def KVBuffer_StagedType : KVBuffer_Type<"Staged", "staged"> {
+  let summary = "A buffer's slot whose data every thread may read";
+  let parameters = (ins "KVBufferAttr":$params);
+  let assemblyFormat = "`<` $params `>`";
+}
+
+def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
+  let summary = "A matrix spread over the registers of a block";
+  let description = [{
+    `a` and `b` are operands of the matrix unit, `acc` is an accumulator; `row`
+    has one value for each row (`cols` is 1), such as the running maximum.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.fragment<128x64xf32, acc>
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols,
+                        "::mlir::Type":$elementType,
+                        EnumParameter<KVBuffer_Role>:$role);
+  let hasCustomAssemblyFormat = 1;
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD

@@ -1,0 +1,90 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD
+#define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "Choose a schedule for each attention problem";
+  let description = [{
+    Asks the description of `chip` for the schedule of each
+    `kvbuffer.attention`, replaces parameters named in `schedule`, and checks
+    that the result fits the chip: a matrix instruction of that shape, tiles that
+    it divides, shared memory and registers. A schedule that the op already has
+    is kept and checked. A remark says what was chosen.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "Chip to choose for">,
+    Option<"schedule", "schedule", "std::string", /*default=*/"",
+           "Parameters to replace, e.g. 'BM=64,warps=2'">];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
+def LowerAttention : Pass<"kvbuf-lower-attention", "::mlir::ModuleOp"> {
+  let summary = "Turn attention problems into tile programs";
+  let description = [{
+    Problem to tile: each `func.func` that consists of one `kvbuffer.attention`
+    with a schedule becomes a kernel in a `gpu.module`. One block computes `BM`
+    query rows of one head of one sequence, walking the keys from right to left,
+    so that the tiles that need a mask on the right come first. Loads stand in
+    front of their use; `kvbuf-prefetch-loads` moves them ahead.
+  }];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Issue loads `stages - 1` iterations ahead";
+  let description = [{
+    Software-pipelines the loops that load tiles (`scf::pipelineForLoop`): a
+    buffer with n slots is loaded n - 1 iterations ahead. The loads of an
+    iteration stand behind one `kvbuffer.lds_stage` of all the tokens that the
+    iteration needs; its barrier also tells that the slots to be loaded next are
+    no longer read. No load is issued past the last tile. Loops whose buffers
+    have one slot are left alone, with a remark.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def SplitMaskedLoops
+    : Pass<"kvbuf-split-masked-loops", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Split loops where a branch on the iteration changes sides";
+  let description = [{
+    A loop whose body has an `scf.if` on `iv < A`, `iv >= B` or either, A and B
+    invariant, becomes up to three loops in a row, in each of which the condition
+    is constant. The bulk of the tiles so gets a loop without masks.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Count the loads that may stay in flight at each wait";
+  let description = [{
+    Sets `younger` of each `kvbuffer.lds_stage`: the least number, over all paths,
+    of `kvbuffer.dram_load`s issued behind the youngest load that it awaits. Ends
+    the scheduled stage.
+  }];
+}
+
+def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Cut products into steps of the matrix instruction's K";
+  let description = [{
+    A `kvbuffer.mma` whose operands come from LDS becomes a chain of products,
+    each behind the loads of just its part (seed `load_from_shared<bk_tile>`), so
+    that only one step's fragments are in registers at a time.
+  }];
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD

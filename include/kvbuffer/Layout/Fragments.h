@@ -1,0 +1,48 @@
+//===- Fragments.h - Matrix-instruction operand layouts ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The operand layouts of matrix instructions, as linear layouts from
+/// ("register", "lane") to ("row", "col"). A register holds one element, also
+/// where the hardware packs two 16-bit elements into 32 bits. For A, row is M
+/// and col is K; for B, row is K and col is N; for C and D, row is M and col
+/// is N.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LAYOUT_FRAGMENTS_H
+#define KVBUFFER_LAYOUT_FRAGMENTS_H
+
+#include "kvbuffer/Layout/LinearLayout.h"
+
+namespace kvbuf {
+
+/// The layouts of one matrix instruction D[m,n] = A[m,k] * B[k,n] + C[m,n].
+struct MmaLayouts {
+  int64_t m = 0, n = 0, k = 0;
+  LinearLayout a, b, c;
+};
+
+/// `mma.sync.m16n8k16` for 16-bit operands and fp32 accumulators (PTX ISA,
+/// "Matrix Fragments for mma.m16n8k16").
+MmaLayouts mmaSyncM16N8K16();
+
+/// CDNA's MFMA of shape m x n x k with 16-bit operands: 32x32x8, 16x16x16
+/// (gfx942), 32x32x16, 16x16x32 (gfx950). Shapes whose registers follow the
+/// same rule are derived from it: an A lane holds k/(64/m) consecutive k.
+/// Returns nothing for another shape.
+std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
+
+/// What one `ldmatrix.xN` (b16) puts where: ("register", "lane") to ("row",
+/// "col") of 2^log2Count 8x8 matrices stacked along rows; `transposed` is the
+/// `.trans` form (PTX ISA, "ldmatrix").
+LinearLayout ldmatrixFragment(unsigned log2Count, bool transposed);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LAYOUT_FRAGMENTS_H

@@ -1,0 +1,80 @@
+//===- Shared.h - Layouts of tiles in shared memory (LDS) -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A K or V tile in LDS is *blocked*: `num_repeats` blocks of BN x BK elements,
+/// each row-major and contiguous (seed page KVBuffer). Inside a block an XOR
+/// swizzle spreads the rows over the banks. A tile whose depth is no power of
+/// two has a block count that is none either; hence the outer repeat beside the
+/// linear layout of one block.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LAYOUT_SHARED_H
+#define KVBUFFER_LAYOUT_SHARED_H
+
+#include "kvbuffer/Layout/LinearLayout.h"
+
+namespace kvbuf {
+
+/// x -> x XOR (((x >> (base + shift)) & (2^bits - 1)) << base), on the index of
+/// a 16-byte vector in its block (kv_buffer: Swizzle(bits, base, shift)).
+struct Swizzle {
+  unsigned bits = 0, base = 0, shift = 0;
+  bool operator==(const Swizzle &) const = default;
+  int64_t operator()(int64_t x) const {
+    return x ^ (((x >> (base + shift)) & ((int64_t(1) << bits) - 1)) << base);
+  }
+};
+
+/// A tile of `rows` x (`repeats` * `blockCols`) elements in LDS.
+struct SharedTile {
+  /// Rows of a block (BN), a power of two.
+  int64_t rows = 0;
+  /// Columns of a block (BK), a power of two.
+  int64_t blockCols = 0;
+  /// Blocks side by side (num_repeats); any number.
+  int64_t repeats = 1;
+  /// Bytes of an element.
+  unsigned elementBytes = 2;
+  /// Applied to the index of a 16-byte vector within a block.
+  Swizzle swizzle;
+
+  int64_t cols() const { return repeats * blockCols; }
+  int64_t blockBytes() const { return rows * blockCols * elementBytes; }
+  int64_t bytes() const { return repeats * blockBytes(); }
+  /// The layout of one block: ("row", "col") to ("byte").
+  LinearLayout block() const;
+  /// The byte offset of an element in the tile; what `block()` says of its
+  /// block, after the whole blocks before it.
+  int64_t byteOffset(int64_t row, int64_t col) const;
+};
+
+/// The swizzle that makes reads of banks/4 consecutive rows x 16 bytes from a
+/// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16
+/// rows) and writes of whole 16-byte vectors free of bank conflicts on `banks`
+/// banks of 4 bytes (a power of two, 4 and up), for blocks with rows of
+/// `rowBytes` bytes (a power of two, 16 and up). A `ds_read_b128` of a 16-row
+/// MFMA fragment on 64 banks needs (3, 0, 3) instead for 64-byte rows if the
+/// hardware serves lanes {0-3, 12-15, 20-27} together, as CDNA is reported to;
+/// 32-row fragments are ideal in either order.
+Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks);
+
+/// The cycles that a wave's shared-memory access takes: `laneBytes` are the
+/// lanes' byte addresses (negative: the lane is inactive), each accesses
+/// `width` bytes; lanes are served in groups of `group` consecutive ones
+/// (NVIDIA: 32, 16, 8 for 4-, 8- and 16-byte accesses). Hardware that groups
+/// other lanes is modelled by permuting `laneBytes`. Equal words are broadcast.
+/// Returns the sum over the groups of the most different words in one bank;
+/// `ideal` is the same if each group's words were spread evenly over the banks.
+int64_t bankCycles(llvm::ArrayRef<int64_t> laneBytes, unsigned width,
+                   unsigned group, unsigned banks, int64_t &ideal);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LAYOUT_SHARED_H

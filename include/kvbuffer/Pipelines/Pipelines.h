@@ -1,0 +1,72 @@
+//===- Pipelines.h - The lowering, as pass pipelines ------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Builds the pass pipelines from one stage to the next, for tools and for
+/// other compilers.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_PIPELINES_PIPELINES_H
+#define KVBUFFER_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include <string>
+
+namespace kvbuf {
+
+/// Options of the lowering; also those of the registered pipelines.
+struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
+  Option<std::string> chip{*this, "chip",
+                           llvm::cl::desc("Chip to lower for, e.g. sm_80"),
+                           llvm::cl::init("sm_80")};
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "
+                     "see #kvbuffer.schedule"),
+      llvm::cl::init("")};
+  Option<bool> prefetch{
+      *this, "prefetch",
+      llvm::cl::desc("Issue loads ahead of their use (kvbuf-prefetch-loads)"),
+      llvm::cl::init(true)};
+  Option<bool> splitLoops{
+      *this, "split-loops",
+      llvm::cl::desc("Give tiles that need no mask a loop without it "
+                     "(kvbuf-split-masked-loops)"),
+      llvm::cl::init(true)};
+};
+
+/// problem -> tile: choose a schedule, build the tile program.
+void buildTilePipeline(mlir::OpPassManager &pm, const LoweringOptions &options);
+/// tile -> scheduled: move loads ahead, split loops, count waits.
+void buildScheduledPipeline(mlir::OpPassManager &pm,
+                            const LoweringOptions &options);
+/// scheduled -> thread: per-lane code.
+void buildThreadPipeline(mlir::OpPassManager &pm,
+                         const LoweringOptions &options);
+/// thread -> target: llvm + nvvm or rocdl, by the chip's vendor.
+void buildTargetPipeline(mlir::OpPassManager &pm,
+                         const LoweringOptions &options);
+/// All four, from the problem to the target stage.
+void buildLoweringPipeline(mlir::OpPassManager &pm,
+                           const LoweringOptions &options);
+
+/// Registers `kvbuf-lower-to-nvvm`, `kvbuf-lower-to-rocdl` and one pipeline for
+/// each step (`kvbuf-to-tile`, `kvbuf-to-scheduled`, `kvbuf-to-thread`,
+/// `kvbuf-to-target`).
+void registerPipelines();
+
+/// Registers the dialect, what it lowers to, and the translations out of MLIR.
+void registerAllDialects(mlir::DialectRegistry &registry);
+/// Registers every pass of this project.
+void registerAllPasses();
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_PIPELINES_PIPELINES_H

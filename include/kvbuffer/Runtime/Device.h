@@ -1,0 +1,112 @@
+//===- include/kvbuffer/Runtime/Device.h - Where kernels run ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+//
+// A device is a GPU behind its driver library, opened at run time, or the
+// emulator of the compiler library, opened likewise: nothing here links
+// against either. All functions throw Error, or KernelFault when a kernel
+// misbehaved.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_RUNTIME_DEVICE_H
+#define KVBUFFER_RUNTIME_DEVICE_H
+
+#include "kvbuffer/Runtime/Artifact.h"
+#include "kvbuffer/Runtime/Launch.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvbuf::rt {
+
+/// Severities of messages, as in the C API of the compiler library.
+enum class Severity { Note = 0, Remark = 1, Warning = 2, Error = 3 };
+
+/// Receives a message with its location prefix.
+using MessageHandler = std::function<void(Severity, const std::string &)>;
+/// Receives progress of long work.
+using ProgressHandler = std::function<void(uint64_t done, uint64_t total)>;
+
+/// How to open a device.
+struct DeviceOptions {
+  /// The emulator's options as a JSON object ("{}": its defaults).
+  std::string emulator = "{}";
+  MessageHandler message;
+  ProgressHandler progress;
+};
+
+/// Loaded kernels of one artifact. Must not outlive its device.
+class Module {
+public:
+  virtual ~Module() = default;
+  /// Enqueues all kernels on `stream` (the driver's handle; null: the default
+  /// stream). The emulator runs them before it returns and throws KernelFault
+  /// if a detector fired.
+  virtual void launch(const BoundLaunch &launch, void *stream = nullptr) = 0;
+  /// What the emulator counted in the last launch, as JSON; else empty.
+  virtual std::string report() const { return ""; }
+  /// One line on the loaded code ("128 registers, 0 bytes spilled"), or empty.
+  virtual std::string describe() const { return ""; }
+};
+
+/// A device. Not safe for use from several threads at once.
+class Device {
+public:
+  virtual ~Device() = default;
+  /// "cuda", "hip" or "emulator".
+  virtual std::string kind() const = 0;
+  /// For people: "NVIDIA H200 (sm_90)".
+  virtual std::string description() const = 0;
+  /// Default compilation target: "sm_90"; empty if the device cannot tell.
+  virtual std::string chip() const = 0;
+  /// Device memory is host memory: host addresses can be passed as they are.
+  virtual bool isHost() const = 0;
+  /// Empty if code for `target` can run here, else the reason why not.
+  virtual std::string whyNot(const TargetSpec &target,
+                             const Artifact &artifact) const = 0;
+
+  /// At least 256-byte aligned; never null, not even for 0 bytes.
+  virtual uint64_t allocate(uint64_t bytes) = 0;
+  virtual void free(uint64_t address) = 0;
+  virtual void upload(uint64_t to, const void *from, uint64_t bytes) = 0;
+  virtual void download(void *to, uint64_t from, uint64_t bytes) = 0;
+  virtual void fill(uint64_t address, uint8_t byte, uint64_t bytes) = 0;
+
+  virtual std::unique_ptr<Module> load(const Artifact &artifact,
+                                       const Manifest &manifest) = 0;
+  /// Waits for all work; throws KernelFault if a kernel failed.
+  virtual void synchronize() = 0;
+  /// Seconds that each of `runs` consecutive launches took, by the device's
+  /// own events where it has them.
+  virtual std::vector<double> time(Module &module, const BoundLaunch &launch,
+                                   unsigned runs) = 0;
+};
+
+/// Opens "cuda", "cuda:1", "hip" or "emulator"; throws Error with the reason.
+std::unique_ptr<Device> openDevice(const std::string &name,
+                                   const DeviceOptions &options);
+
+/// Opens a GPU if there is one that `artifact` (may be null: any) fits, else
+/// the emulator. `why` says what was chosen and why.
+std::unique_ptr<Device> openAutoDevice(const Artifact *artifact,
+                                       const Manifest *manifest,
+                                       const DeviceOptions &options,
+                                       std::string &why);
+
+/// The three openers behind openDevice.
+std::unique_ptr<Device> openCudaDevice(unsigned ordinal);
+std::unique_ptr<Device> openHipDevice(unsigned ordinal);
+std::unique_ptr<Device> openEmulatorDevice(const DeviceOptions &options);
+
+} // namespace kvbuf::rt
+
+#endif // KVBUFFER_RUNTIME_DEVICE_H

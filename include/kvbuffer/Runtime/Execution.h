@@ -1,0 +1,67 @@
+//===- include/kvbuffer/Runtime/Execution.h - A workload on a device *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#ifndef KVBUFFER_RUNTIME_EXECUTION_H
+#define KVBUFFER_RUNTIME_EXECUTION_H
+
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Workload.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvbuf::rt {
+
+/// A workload's tensors in a device's memory, bound to a module. On a device
+/// that works on host memory the workload's own memory is used.
+class Execution {
+public:
+  /// Uploads everything, outputs with their poison. All three must outlive
+  /// this object.
+  Execution(Device &device, Module &module, Workload &workload);
+  ~Execution();
+  Execution(const Execution &) = delete;
+  Execution &operator=(const Execution &) = delete;
+
+  /// Launches once and waits.
+  void run();
+  /// Seconds of each of `runs` launches.
+  std::vector<double> time(unsigned runs);
+  /// Brings the outputs, red zones included, back into the workload, and
+  /// returns the names of inputs that are no longer as they were uploaded.
+  std::vector<std::string> fetch();
+
+  const BoundLaunch &bound() const { return launch; }
+
+private:
+  Device &device;
+  Module &module;
+  Workload &workload;
+  BoundLaunch launch;
+  std::vector<uint64_t> regions;
+  std::vector<uint64_t> digests;
+};
+
+/// Timing of repeated launches, in seconds.
+struct BenchResult {
+  unsigned runs = 0;
+  double median = 0, least = 0, most = 0;
+  /// First and third quartile.
+  double lowerQuartile = 0, upperQuartile = 0;
+};
+
+/// Warms up for at most `warmup` seconds, then measures `runs` launches, or as
+/// many as fit about one second (at least 5, at most 1000) if `runs` is 0.
+BenchResult bench(Execution &execution, unsigned runs, double warmup = 1.0);
+
+} // namespace kvbuf::rt
+
+#endif // KVBUFFER_RUNTIME_EXECUTION_H

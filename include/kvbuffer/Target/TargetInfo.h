@@ -1,0 +1,98 @@
+//===- TargetInfo.h - What the lowering asks of a chip ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The one place that knows chips. Passes ask a `TargetInfo`; nothing else
+/// switches on a chip's name. A new chip is a new entry in a vendor's file.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_TARGET_TARGETINFO_H
+#define KVBUFFER_TARGET_TARGETINFO_H
+
+#include "kvbuffer/Layout/Fragments.h"
+#include "kvbuffer/Layout/Shared.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+
+namespace kvbuf {
+
+/// Who made a chip: which target dialect its kernels end in.
+enum class Vendor { NVIDIA, AMD };
+
+/// The name used in manifests: "nvidia" or "amd".
+llvm::StringRef vendorName(Vendor vendor);
+
+/// A matrix instruction for 16-bit operands with fp32 accumulation.
+struct MatrixInstruction {
+  int64_t m = 0, n = 0, k = 0;
+  /// Operand elements that one register of the instruction holds in a lane; a
+  /// lane's part of an operand is a list of vectors of this many elements.
+  unsigned wordElements = 2;
+};
+
+/// What a schedule is chosen by.
+struct ScheduleRequest {
+  /// Elements of a head (D), before padding.
+  int64_t headSize = 0;
+  /// Tokens of a page of a paged cache; 0 for other caches.
+  int64_t pageSize = 0;
+  /// Whether a mask or the tail hides keys that other rows see (causal or
+  /// window).
+  bool masked = false;
+};
+
+/// The choices that a schedule fixes; see `ScheduleAttr`.
+struct ScheduleChoice {
+  int64_t BM = 0, BN = 0, BK = 0, stages = 2, warps = 4;
+  int64_t mma[3] = {0, 0, 0};
+  bool swapAB = false;
+  bool qInRegs = false;
+};
+
+/// A chip, as far as the lowering has to know it.
+struct TargetInfo {
+  /// "sm_80", "gfx942", ...
+  std::string chip;
+  Vendor vendor = Vendor::NVIDIA;
+  /// Lanes of a wave (warp).
+  unsigned waveSize = 32;
+  /// Banks of shared memory (LDS), 4 bytes each.
+  unsigned banks = 32;
+  /// Shared memory that one block may use, bytes.
+  int64_t ldsBytes = 0;
+  /// Registers of 4 bytes that a lane may use.
+  unsigned registersPerLane = 255;
+  /// Threads of a block, at most.
+  unsigned maxThreads = 1024;
+  /// Widths of asynchronous copies from DRAM into LDS, bytes a lane.
+  llvm::SmallVector<unsigned> asyncCopyBytes;
+  /// Triple, features and data layout for LLVM's backend.
+  std::string triple, features, dataLayout;
+  llvm::SmallVector<MatrixInstruction> matrixInstructions;
+
+  /// The matrix instruction of a shape, or null.
+  const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
+  /// The operand layouts of one of this chip's matrix instructions.
+  MmaLayouts layouts(const MatrixInstruction &mma) const;
+  /// The default schedule for a problem. The page size bounds BN only through
+  /// the choice between whole-tile and per-page look-ups.
+  ScheduleChoice chooseSchedule(const ScheduleRequest &request) const;
+};
+
+/// The chip of that name; nothing if it is not known.
+std::optional<TargetInfo> lookupTarget(llvm::StringRef chip);
+
+/// The names of all known chips, sorted, for messages and help.
+llvm::ArrayRef<llvm::StringRef> knownTargets();
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_TARGET_TARGETINFO_H

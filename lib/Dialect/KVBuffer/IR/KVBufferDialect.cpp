@@ -1,0 +1,124 @@
+//===- KVBufferDialect.cpp - The kvbuffer dialect and its phases *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.cpp.inc"
+
+namespace {
+/// Prints the long parameters of buffers and schedules once, in front.
+struct KVBufferAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    if (auto buffer = dyn_cast<KVBufferAttr>(attr)) {
+      os << stringifyOperand(buffer.getOperand()) << "buf";
+      return AliasResult::FinalAlias;
+    }
+    if (isa<ScheduleAttr>(attr)) {
+      os << "schedule";
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+};
+} // namespace
+
+void KVBufferDialect::initialize() {
+  addInterfaces<KVBufferAliases>();
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
+      >();
+}
+
+/// Whether an op belongs to the lane level: it must not appear where values are
+/// tiles.
+static bool isLaneLevel(Operation *op) {
+  if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
+          gpu::BarrierOp, LaneMmaOp>(op))
+    return true;
+  return isa_and_nonnull<vector::VectorDialect, LLVM::LLVMDialect>(
+      op->getDialect());
+}
+
+/// Whether an op of this dialect acts on blocks, tiles or fragments.
+static bool isBlockLevel(Operation *op) {
+  return isa_and_nonnull<KVBufferDialect>(op->getDialect()) &&
+         !isa<LaneMmaOp>(op);
+}
+
+/// Verifies the phase contract (PhaseAttr) on a kernel.
+static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
+  WalkResult result = kernel->walk([&](Operation *op) {
+    if (op == kernel)
+      return WalkResult::advance();
+    auto fail = [&](StringRef why) {
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "is not allowed in phase '"
+                                << stringifyPhase(phase) << "': " << why;
+      diag.attachNote(kernel->getLoc()) << "the kernel is here";
+      return WalkResult::interrupt();
+    };
+    switch (phase) {
+    case Phase::Tile:
+    case Phase::Scheduled:
+      if (isLaneLevel(op))
+        return fail("values are tiles, not lanes");
+      if (isa<AttentionOp>(op))
+        return fail("a problem stands in a func.func");
+      if (auto stage = dyn_cast<LdsStageOp>(op))
+        if (phase == Phase::Scheduled && !stage.getYounger())
+          return fail("the number of younger loads is not counted");
+      break;
+    case Phase::Thread:
+      if (isBlockLevel(op))
+        return fail("values are lanes, not tiles");
+      break;
+    case Phase::Target:
+      if (isa_and_nonnull<KVBufferDialect>(op->getDialect()) ||
+          isa<gpu::ThreadIdOp, gpu::BarrierOp, gpu::ShuffleOp>(op))
+        return fail("only llvm and one vendor's dialect remain");
+      break;
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult
+KVBufferDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == kPhaseAttr) {
+    auto phase = dyn_cast<PhaseAttr>(attr.getValue());
+    if (!phase)
+      return op->emitOpError() << "attribute '" << kPhaseAttr
+                               << "' must be a #kvbuffer.phase<...>";
+    return verifyPhase(op, phase.getValue());
+  }
+  if (attr.getName() == kScheduleAttr && !isa<ScheduleAttr>(attr.getValue()))
+    return op->emitOpError() << "attribute '" << kScheduleAttr
+                             << "' must be a #kvbuffer.schedule<...>";
+  if (attr.getName() == kTargetAttr && !isa<StringAttr>(attr.getValue()))
+    return op->emitOpError() << "attribute '" << kTargetAttr
+                             << "' must be a string, the chip's name";
+  if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
+      !isa<DictionaryAttr>(attr.getValue()))
+    return op->emitOpError()
+           << "attribute '" << attr.getName() << "' must be a dictionary";
+  if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
+    return op->emitOpError()
+           << "attribute '" << kTensorsAttr << "' must be an array";
+  return success();
+}

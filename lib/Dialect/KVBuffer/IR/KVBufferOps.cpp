@@ -1,0 +1,284 @@
+//===- KVBufferOps.cpp - Verifiers of the kvbuffer dialect ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define GET_OP_CLASSES
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+double AttentionOp::getScaleValue() {
+  if (std::optional<APFloat> scale = getScale())
+    return scale->convertToFloat();
+  return 1.0 / std::sqrt(double(getHeadSize()));
+}
+
+double AttentionOp::getSoftcapValue() {
+  if (std::optional<APFloat> cap = getSoftcap())
+    return cap->convertToFloat();
+  return 0.0;
+}
+
+/// Whether the innermost dimension is static and contiguous.
+static bool hasContiguousRows(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(type.getStridesAndOffset(strides, offset)) &&
+         !strides.empty() && strides.back() == 1 && !type.isDynamicDim(type.getRank() - 1);
+}
+
+LogicalResult AttentionOp::verify() {
+  auto q = cast<MemRefType>(getQ().getType());
+  auto out = cast<MemRefType>(getOut().getType());
+  CacheType k = getK().getType(), v = getV().getType();
+  Type element = k.getElementType();
+  if (!element.isBF16() && !element.isF16())
+    return emitOpError() << "(C1) expected elements bf16 or f16, got " << element;
+  if (q.getElementType() != element || v.getElementType() != element ||
+      out.getElementType() != element)
+    return emitOpError() << "(C1) expected one element type for q, k, v and out, got "
+                         << q.getElementType() << ", " << element << ", "
+                         << v.getElementType() << ", " << out.getElementType();
+  int64_t rank = getOffsets() ? 3 : 4;
+  if (q.getRank() != rank)
+    return emitOpError() << "(C4) expected q of rank " << rank
+                         << (getOffsets() ? " ([rows, heads, head_size]) with"
+                                          : " ([batch, rows, heads, head_size]) without")
+                         << " offsets, got rank " << q.getRank();
+  if (out.getRank() != rank || out.getShape().take_back(2) != q.getShape().take_back(2))
+    return emitOpError() << "(C4) expected out to have q's shape, got " << out
+                         << " for " << q;
+  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) || !hasContiguousRows(out))
+    return emitOpError() << "(C4) expected static heads and head_size, the last "
+                            "contiguous, in q and out";
+  int64_t headSize = k.getHeadSize();
+  if (q.getShape().back() != headSize || v.getHeadSize() != headSize)
+    return emitOpError() << "(C2) expected one head size, got q " << q.getShape().back()
+                         << ", k " << headSize << ", v " << v.getHeadSize();
+  if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads())
+    return emitOpError() << "(C3) expected k and v to have one number of heads that "
+                            "divides q's "
+                         << getHeads() << ", got " << k.getHeads() << " and "
+                         << v.getHeads();
+  if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
+    return emitOpError() << "expected k and v of one cache kind and page size";
+  if (headSize % 8)
+    return emitOpError() << "(C5) expected a head size that is a multiple of 8 "
+                            "elements (16 bytes), got "
+                         << headSize;
+  if (getLse()) {
+    auto lse = cast<MemRefType>(getLse().getType());
+    if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
+      return emitOpError() << "expected lse of f32 and rank " << rank - 1
+                           << (getOffsets() ? " ([heads, rows])"
+                                            : " ([batch, heads, rows])")
+                           << ", got " << lse;
+  }
+  if (std::optional<APFloat> cap = getSoftcap())
+    if (!cap->isFinite() || cap->isNegative())
+      return emitOpError() << "expected a finite softcap of at least 0";
+  if (std::optional<APFloat> scale = getScale())
+    if (!scale->isFinite())
+      return emitOpError() << "expected a finite scale";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Caches and tiles
+//===----------------------------------------------------------------------===//
+
+LogicalResult CacheTileOp::verify() {
+  CacheType cache = getCache().getType();
+  TileType tile = getTile().getType();
+  if (tile.getElementType() != cache.getElementType())
+    return emitOpError() << "expected a tile of " << cache.getElementType()
+                         << ", got " << tile.getElementType();
+  if (tile.getCols() > cache.getHeadSize())
+    return emitOpError() << "expected a tile of at most head_size = "
+                         << cache.getHeadSize() << " columns, got "
+                         << tile.getCols();
+  if (cache.getKind() == CacheKind::Paged) {
+    bool small = cache.getPageSize() < tile.getRows();
+    if (small && tile.getPageSize() != cache.getPageSize())
+      return emitOpError() << "a tile of " << tile.getRows()
+                           << " rows spans pages of " << cache.getPageSize()
+                           << ": expected page_size = " << cache.getPageSize()
+                           << " on the tile";
+    if (!small && cache.getPageSize() % tile.getRows())
+      return emitOpError() << "a tile of " << tile.getRows()
+                           << " rows straddles pages of " << cache.getPageSize();
+    if (!small && tile.getPageSize())
+      return emitOpError() << "a page of " << cache.getPageSize()
+                           << " holds whole tiles: expected no page_size on the "
+                              "tile";
+  } else if (tile.getPageSize()) {
+    return emitOpError() << "only paged caches have tiles with page_size";
+  }
+  return success();
+}
+
+LogicalResult DramTileOp::verify() {
+  auto tensor = cast<MemRefType>(getTensor().getType());
+  if (int64_t(getIndices().size()) != tensor.getRank() - 1)
+    return emitOpError() << "expected " << tensor.getRank() - 1
+                         << " indices, got " << getIndices().size();
+  if (getTile().getType().getElementType() != tensor.getElementType())
+    return emitOpError() << "expected a tile of " << tensor.getElementType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Movement
+//===----------------------------------------------------------------------===//
+
+LogicalResult DramLoadOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location>, DramLoadOp::Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
+  if (!buffer)
+    return failure();
+  types.push_back(TokenType::get(context, buffer.getParams()));
+  return success();
+}
+
+LogicalResult DramLoadOp::verify() {
+  KVBufferAttr params = getBuffer().getType().getParams();
+  TileType tile = getTile().getType();
+  if (tile.getRows() != params.getBN() || tile.getCols() > params.getSmemCols() ||
+      tile.getElementType() != params.getElementType())
+    return emitOpError() << "expected a tile of " << params.getBN() << " rows, at most "
+                         << params.getSmemCols() << " columns and elements "
+                         << params.getElementType() << ", got " << tile;
+  return success();
+}
+
+LogicalResult LdsStageOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location>, LdsStageOp::Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  for (Value token : adaptor.getTokens()) {
+    auto type = dyn_cast<TokenType>(token.getType());
+    if (!type)
+      return failure();
+    types.push_back(StagedType::get(context, type.getParams()));
+  }
+  return success();
+}
+
+LogicalResult FragmentLoadOp::verify() {
+  KVBufferAttr params = getStaged().getType().getParams();
+  FragmentType fragment = getFragment().getType();
+  if (fragment.getElementType() != params.getElementType())
+    return emitOpError() << "expected a fragment of " << params.getElementType();
+  Role role = params.getOperand() == Operand::Q ? Role::A : Role::B;
+  if (fragment.getRole() != role)
+    return emitOpError() << "expected role " << stringifyRole(role)
+                         << " for operand " << stringifyOperand(params.getOperand());
+  if (int64_t(getRow()) < 0 || int64_t(getCol()) < 0 ||
+      int64_t(getRow()) + fragment.getRows() > params.getBN() ||
+      int64_t(getCol()) + fragment.getCols() > params.getSmemCols())
+    return emitOpError() << "part [" << getRow() << ", " << getCol() << "] of "
+                         << fragment.getRows() << "x" << fragment.getCols()
+                         << " leaves the slot of " << params.getBN() << "x"
+                         << params.getSmemCols();
+  return success();
+}
+
+LogicalResult RowStoreOp::verify() {
+  auto tensor = cast<MemRefType>(getTensor().getType());
+  if (getFragment().getType().getRole() != Role::Row)
+    return emitOpError() << "expected a fragment of role row";
+  if (int64_t(getIndices().size()) != tensor.getRank())
+    return emitOpError() << "expected " << tensor.getRank() << " indices, got "
+                         << getIndices().size();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+LogicalResult FragmentSliceOp::verify() {
+  FragmentType source = getSource().getType(), part = getFragment().getType();
+  if (source.getRole() != part.getRole() ||
+      source.getElementType() != part.getElementType())
+    return emitOpError() << "expected the source's role and element type";
+  if (int64_t(getRow()) < 0 || int64_t(getCol()) < 0 ||
+      int64_t(getRow()) + part.getRows() > source.getRows() ||
+      int64_t(getCol()) + part.getCols() > source.getCols())
+    return emitOpError() << "part [" << getRow() << ", " << getCol() << "] of "
+                         << part.getRows() << "x" << part.getCols() << " leaves "
+                         << source;
+  return success();
+}
+
+OpFoldResult FragmentSliceOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getFragment().getType())
+    return getSource();
+  return {};
+}
+
+LogicalResult MmaOp::verify() {
+  FragmentType a = getA().getType(), b = getB().getType(), acc = getAcc().getType();
+  if (a.getRole() != Role::A || b.getRole() != Role::B || acc.getRole() != Role::Acc)
+    return emitOpError() << "expected roles a, b and acc, got "
+                         << stringifyRole(a.getRole()) << ", "
+                         << stringifyRole(b.getRole()) << " and "
+                         << stringifyRole(acc.getRole());
+  if (a.getElementType() != b.getElementType())
+    return emitOpError() << "expected operands of one element type";
+  int64_t n = getTransposeB() ? b.getRows() : b.getCols();
+  int64_t k = getTransposeB() ? b.getCols() : b.getRows();
+  if (a.getRows() != acc.getRows() || n != acc.getCols() || a.getCols() != k)
+    return emitOpError() << "cannot multiply " << a << " by " << b
+                         << (getTransposeB() ? " (transposed)" : "") << " into "
+                         << acc;
+  return success();
+}
+
+LogicalResult OnlineSoftmaxOp::verify() {
+  FragmentType s = getScores().getType(), p = getP().getType(),
+               m = getMax().getType();
+  if (s.getRole() != Role::Acc || p.getRole() != Role::A || m.getRole() != Role::Row)
+    return emitOpError() << "expected roles acc, row and a";
+  if (s.getRows() != p.getRows() || s.getCols() != p.getCols() ||
+      m.getRows() != s.getRows())
+    return emitOpError() << "expected scores and p of one shape and a row value "
+                            "for each of their rows";
+  return success();
+}
+
+namespace {
+/// Scores that no mask has touched are finite: the guard for rows without a key
+/// goes away.
+struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getMasked() ||
+        !isa_and_nonnull<MmaOp, SoftcapOp, FragmentScaleOp>(
+            op.getScores().getDefiningOp()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
+    return success();
+  }
+};
+} // namespace
+
+void OnlineSoftmaxOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                  MLIRContext *context) {
+  patterns.add<DropMaskedFlag>(context);
+}

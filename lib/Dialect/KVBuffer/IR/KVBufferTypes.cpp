@@ -1,0 +1,105 @@
+//===- KVBufferTypes.cpp - Types of the kvbuffer dialect --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define GET_TYPEDEF_CLASSES
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.cpp.inc"
+
+void KVBufferDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.cpp.inc"
+      >();
+}
+
+/// Parses `64x128xbf16`: exactly two static sizes and an element type.
+static ParseResult parseShape(AsmParser &parser, int64_t &rows, int64_t &cols,
+                              Type &elementType) {
+  SmallVector<int64_t, 2> dims;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseDimensionList(dims, /*allowDynamic=*/false) ||
+      parser.parseType(elementType))
+    return failure();
+  if (dims.size() != 2 || dims[0] <= 0 || dims[1] <= 0)
+    return parser.emitError(loc, "expected two positive sizes, as in 64x128xbf16");
+  rows = dims[0];
+  cols = dims[1];
+  return success();
+}
+
+Type TileType::parse(AsmParser &parser) {
+  int64_t rows, cols, pageSize = 0;
+  Type elementType;
+  if (parser.parseLess() || parseShape(parser, rows, cols, elementType))
+    return {};
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("page_size") || parser.parseEqual() ||
+        parser.parseInteger(pageSize))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), rows, cols, elementType, pageSize);
+}
+
+void TileType::print(AsmPrinter &printer) const {
+  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType();
+  if (getPageSize())
+    printer << ", page_size = " << getPageSize();
+  printer << '>';
+}
+
+Type FragmentType::parse(AsmParser &parser) {
+  int64_t rows, cols;
+  Type elementType;
+  StringRef keyword;
+  if (parser.parseLess() || parseShape(parser, rows, cols, elementType) ||
+      parser.parseComma())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return {};
+  std::optional<Role> role = symbolizeRole(keyword);
+  if (!role) {
+    parser.emitError(loc, "expected a role: a, b, acc or row");
+    return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), rows, cols, elementType, *role);
+}
+
+void FragmentType::print(AsmPrinter &printer) const {
+  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType()
+          << ", " << stringifyRole(getRole()) << '>';
+}
+
+LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                CacheKind kind, Type elementType, int64_t heads,
+                                int64_t headSize, int64_t pageSize) {
+  if (heads <= 0 || headSize <= 0)
+    return emitError() << "a cache needs at least one head and one element per "
+                          "head, got heads = "
+                       << heads << ", head_size = " << headSize;
+  if (!elementType.isIntOrFloat())
+    return emitError() << "a cache's elements must be numbers, got "
+                       << elementType;
+  if (kind == CacheKind::Paged && pageSize <= 0)
+    return emitError() << "a paged cache needs page_size, the tokens of a page";
+  if (kind == CacheKind::Paged && (pageSize & (pageSize - 1)))
+    return emitError() << "page_size must be a power of two, got " << pageSize;
+  if (kind != CacheKind::Paged && pageSize != 0)
+    return emitError() << "page_size belongs to paged caches, not to "
+                       << stringifyCacheKind(kind) << " ones";
+  return success();
+}

@@ -1,0 +1,393 @@
+//===- LowerAttention.cpp - Turn problems into tile programs ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_LOWERATTENTION
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+
+/// Builds the tile program of one problem.
+class TileProgram {
+public:
+  TileProgram(ImplicitLocOpBuilder &b, AttentionOp op, const TargetInfo &target,
+              const IRMapping &args)
+      : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
+        element(op.getElementType()), mask(op.getMaskValue()),
+        depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())) {}
+
+  void build();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  /// Entry `i` of a memref of 32-bit integers, as an index.
+  Value loadIndex(Value memref, Value i) {
+    Value word = memref::LoadOp::create(b, memref, ValueRange{i});
+    return arith::IndexCastOp::create(b, b.getIndexType(), word);
+  }
+  FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
+    return FragmentType::get(b.getContext(), rows, cols, type, role);
+  }
+  Value fill(FragmentType type, float value) {
+    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
+  }
+  /// The buffer of an operand with `rows` rows a slot.
+  Value alloc(Operand operand, int64_t rows, int64_t stages);
+  /// The tile of a cache at key `start`.
+  Value cacheTile(Value cache, Value start);
+  Value operand(Value value) { return args.lookup(value); }
+  void computeTile();
+
+  ImplicitLocOpBuilder &b;
+  AttentionOp op;
+  const TargetInfo &target;
+  const IRMapping &args;
+  ScheduleAttr schedule;
+  Type element;
+  MaskAttr mask;
+  /// Head size, padded to whole LDS blocks.
+  int64_t depth;
+
+  // Values of the kernel.
+  Value batch, head, kvHead, row, queries, firstRow, keys, keyLo;
+};
+
+Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
+  Swizzle swizzle = conflictFreeSwizzle(
+      schedule.getBK() * element.getIntOrFloatBitWidth() / 8, target.banks);
+  SmallVector<int64_t> swizzleParams;
+  if (swizzle.bits)
+    swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
+  int64_t headSize = op.getHeadSize();
+  int64_t heads = which == Operand::Q ? op.getHeads() : op.getKVHeads();
+  auto params = KVBufferAttr::get(
+      b.getContext(), which, element, Policy::DoubleBuffered,
+      schedule.getMmaShape(), swizzleParams, rows,
+      /*WN=*/which == Operand::Q ? schedule.getWM() : rows, schedule.getBK(),
+      schedule.getWarps() * target.waveSize, headSize, heads, /*full_kv=*/true,
+      /*cache_depth=*/headSize, /*head_dim_offset=*/0,
+      /*reg_chunk_depth=*/headSize, /*smem_depth=*/depth, stages,
+      target.waveSize);
+  return AllocOp::create(b, BufferType::get(b.getContext(), params));
+}
+
+Value TileProgram::cacheTile(Value cache, Value start) {
+  auto type = cast<CacheType>(cache.getType());
+  int64_t small = type.getPageSize() < schedule.getBN() ? type.getPageSize() : 0;
+  auto tile = TileType::get(b.getContext(), schedule.getBN(), type.getHeadSize(),
+                            element, small);
+  return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
+                             /*pred=*/Value());
+}
+
+void TileProgram::build() {
+  // One block a tile of queries, x fastest, so that blocks that run together
+  // share the K and V of a head in the L2 cache.
+  Value tileIndex = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  head = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  if (mask.boundsRight()) {
+    // Later rows see more keys: the longest tiles start first.
+    Value tiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    Value last = arith::SubIOp::create(b, tiles, constant(1));
+    tileIndex = arith::SubIOp::create(b, last, tileIndex);
+  }
+  row = arith::MulIOp::create(b, tileIndex, constant(schedule.getBM()));
+  kvHead = arith::DivUIOp::create(b, head,
+                                  constant(op.getHeads() / op.getKVHeads()));
+  if (op.isRagged()) {
+    Value offsets = operand(op.getOffsets());
+    firstRow = loadIndex(offsets, batch);
+    Value next = arith::AddIOp::create(b, batch, constant(1));
+    queries = arith::SubIOp::create(b, loadIndex(offsets, next), firstRow);
+  } else {
+    queries = memref::DimOp::create(b, operand(op.getQ()), 1);
+  }
+  Value active =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
+  auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  computeTile();
+}
+
+void TileProgram::computeTile() {
+  int64_t BM = schedule.getBM(), BN = schedule.getBN();
+  Value k = operand(op.getK()), v = operand(op.getV());
+  keys = CacheNumKeysOp::create(b, k, batch, queries);
+  auto range = KeyRangeOp::create(b, row, queries, keys, BM, mask);
+  keyLo = range.getLo();
+  Value zero = constant(0), one = constant(1), bn = constant(BN);
+  auto tilesUp = [&](Value n) {
+    Value positive = arith::MaxSIOp::create(b, n, zero);
+    return arith::CeilDivUIOp::create(b, positive, bn).getResult();
+  };
+  auto tilesDown = [&](Value n) {
+    Value positive = arith::MaxSIOp::create(b, n, zero);
+    return arith::DivUIOp::create(b, positive, bn).getResult();
+  };
+  Value end = tilesUp(range.getHi());
+  Value begin = tilesDown(range.getLo());
+  Value count = arith::SubIOp::create(b, end, begin);
+  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
+  Value edgeRight =
+      arith::SubIOp::create(b, end, tilesDown(range.getFullHi()));
+  Value edgeLeft;
+  if (mask.boundsLeft())
+    edgeLeft = arith::SubIOp::create(b, end, tilesUp(range.getFullLo()));
+
+  Value left = arith::SubIOp::create(b, queries, row);
+  SmallVector<Value> at{row, head};
+  if (op.isRagged())
+    at[0] = arith::AddIOp::create(b, firstRow, row);
+  else
+    at.insert(at.begin(), batch);
+  auto tileType =
+      TileType::get(b.getContext(), BM, op.getHeadSize(), element, 0);
+
+  Value qbuf = alloc(Operand::Q, BM, 1);
+  Value kbuf = alloc(Operand::K, BN, schedule.getStages());
+  Value vbuf = alloc(Operand::V, BN, schedule.getStages());
+  Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
+  Value qtoken = DramLoadOp::create(b, qtile, qbuf, zero, Value());
+  Value qs = LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+
+  FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);
+  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
+  FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
+  FragmentType pType = fragment(BM, BN, element, Role::A);
+  FragmentType qType = fragment(BM, depth, element, Role::A);
+  FragmentType kvType = fragment(BN, depth, element, Role::B);
+  Value qf;
+  if (schedule.getQInRegs())
+    qf = FragmentLoadOp::create(b, qType, qs, 0, 0);
+
+  SmallVector<Value> init{
+      fill(accType, 0.0f),
+      fill(rowType, -std::numeric_limits<float>::infinity()),
+      fill(rowType, 0.0f)};
+  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
+  // The softmax scales behind the maximum; that needs a positive scale.
+  double softmaxScale = scale > 0 && cap == 0 ? scale : 1.0;
+
+  auto loop = scf::ForOp::create(b, zero, count, one, init);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
+          l = loop.getRegionIterArg(2);
+    Value back = arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
+    Value key = arith::MulIOp::create(b, back, bn);
+    Value slot = zero;
+    if (schedule.getStages() > 1)
+      slot = arith::RemUIOp::create(b, i, constant(schedule.getStages()));
+
+    Value ktoken = DramLoadOp::create(b, cacheTile(k, key), kbuf, slot, Value());
+    Value ks =
+        LdsStageOp::create(b, ValueRange{ktoken}, IntegerAttr()).getStaged()[0];
+    Value qPart = qf ? qf : FragmentLoadOp::create(b, qType, qs, 0, 0);
+    Value kf = FragmentLoadOp::create(b, kvType, ks, 0, 0);
+    Value s = MmaOp::create(b, qPart, kf, fill(scoreType, 0.0f),
+                            /*transpose_b=*/true);
+    if (cap > 0)
+      s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
+                            b.getF32FloatAttr(cap));
+    else if (scale <= 0)
+      s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
+
+    Value edge =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
+    if (edgeLeft)
+      edge = arith::OrIOp::create(
+          b, edge,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
+    auto masked = scf::IfOp::create(b, TypeRange{scoreType}, edge,
+                                    /*addThenBlock=*/true, /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard inner(b);
+      b.setInsertionPointToStart(masked.thenBlock());
+      Value hidden = MaskOp::create(b, s, row, queries, key, keys, mask);
+      scf::YieldOp::create(b, hidden);
+      b.setInsertionPointToStart(masked.elseBlock());
+      scf::YieldOp::create(b, s);
+    }
+    auto softmax = OnlineSoftmaxOp::create(
+        b, pType, rowType, rowType, rowType, masked.getResult(0), m, l,
+        b.getF32FloatAttr(softmaxScale), /*masked=*/b.getUnitAttr());
+    Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
+
+    Value vtoken = DramLoadOp::create(b, cacheTile(v, key), vbuf, slot, Value());
+    Value vs =
+        LdsStageOp::create(b, ValueRange{vtoken}, IntegerAttr()).getStaged()[0];
+    Value vf = FragmentLoadOp::create(b, kvType, vs, 0, 0);
+    Value newAcc = MmaOp::create(b, softmax.getP(), vf, scaled,
+                                 /*transpose_b=*/false);
+    scf::YieldOp::create(
+        b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
+  }
+
+  Value sink;
+  if (op.getSink())
+    sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
+  auto finish = SoftmaxFinishOp::create(
+      b, accType, rowType, loop.getResult(0), loop.getResult(1),
+      loop.getResult(2), sink, b.getF32FloatAttr(softmaxScale));
+  Value out = FragmentConvertOp::create(b, fragment(BM, depth, element, Role::Acc),
+                                        finish.getResult());
+  Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);
+  FragmentStoreOp::create(b, out, otile);
+  if (op.getLse()) {
+    SmallVector<Value> lseAt{head, at.end()[-2]};
+    if (!op.isRagged())
+      lseAt.insert(lseAt.begin(), batch);
+    RowStoreOp::create(b, finish.getLse(), operand(op.getLse()), lseAt, left);
+  }
+}
+
+/// The problem, as the manifest states it.
+DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
+  MaskAttr mask = op.getMaskValue();
+  CacheType cache = op.getK().getType();
+  NamedAttrList list;
+  auto add = [&](StringRef name, Attribute value) { list.append(name, value); };
+  add("op", b.getStringAttr("attention"));
+  add("dtype", b.getStringAttr(op.getElementType().isBF16() ? "bf16" : "f16"));
+  add("heads", b.getI64IntegerAttr(op.getHeads()));
+  add("kv_heads", b.getI64IntegerAttr(op.getKVHeads()));
+  add("head_size", b.getI64IntegerAttr(op.getHeadSize()));
+  add("query", b.getStringAttr(op.isRagged() ? "ragged" : "dense"));
+  add("cache", b.getStringAttr(stringifyCacheKind(cache.getKind())));
+  if (cache.getKind() == CacheKind::Paged)
+    add("page_size", b.getI64IntegerAttr(cache.getPageSize()));
+  add("causal", b.getBoolAttr(mask.getCausal()));
+  add("window_left", b.getI64IntegerAttr(mask.getLeft()));
+  add("window_right", b.getI64IntegerAttr(mask.getRight()));
+  add("softcap", b.getF64FloatAttr(op.getSoftcapValue()));
+  add("sink", b.getBoolAttr(bool(op.getSink())));
+  add("lse", b.getBoolAttr(bool(op.getLse())));
+  add("scale", b.getF64FloatAttr(op.getScaleValue()));
+  return list.getDictionary(b.getContext());
+}
+
+/// The role of each function argument in the problem, for the thread stage,
+/// which splits arguments into kernel parameters.
+LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
+                            SmallVectorImpl<Attribute> &names, Builder &b) {
+  names.assign(func.getNumArguments(), Attribute());
+  std::pair<Value, StringRef> roles[] = {
+      {op.getQ(), "q"},     {op.getK(), "k"},
+      {op.getV(), "v"},     {op.getOut(), "o"},
+      {op.getOffsets(), "q_offsets"}, {op.getLse(), "lse"},
+      {op.getSink(), "sink"}};
+  for (auto [value, role] : roles) {
+    if (!value)
+      continue;
+    auto arg = dyn_cast<BlockArgument>(value);
+    if (!arg || arg.getOwner() != &func.getBody().front())
+      return op.emitOpError()
+             << "expected operand '" << role << "' to be an argument of @"
+             << func.getName();
+    if (names[arg.getArgNumber()])
+      return op.emitOpError()
+             << "operand '" << role << "' is the same argument as '"
+             << cast<StringAttr>(names[arg.getArgNumber()]).getValue()
+             << "'; expected one argument for each operand";
+    names[arg.getArgNumber()] = b.getStringAttr(role);
+  }
+  for (auto [i, name] : llvm::enumerate(names))
+    if (!name)
+      return func.emitOpError()
+             << "argument " << i << " is not used by kvbuffer.attention";
+  return success();
+}
+
+struct LowerAttentionPass
+    : kvbuf::impl::LowerAttentionBase<LowerAttentionPass> {
+  using Base::Base;
+
+  LogicalResult lower(func::FuncOp func, const TargetInfo &target) {
+    SmallVector<AttentionOp> problems(func.getOps<AttentionOp>());
+    AttentionOp op = problems.front();
+    for (Operation &other : func.getBody().front())
+      if (&other != op && !isa<func::ReturnOp>(other))
+        return other.emitOpError()
+               << "is not supported beside kvbuffer.attention: expected a "
+                  "function of one kvbuffer.attention and a return";
+    if (!op.getSchedule())
+      return op.emitOpError() << "has no schedule; run kvbuf-choose-schedule first";
+    SmallVector<Attribute> names;
+    Builder attrs(&getContext());
+    if (failed(nameArguments(op, func, names, attrs)))
+      return failure();
+
+    ImplicitLocOpBuilder b(op.getLoc(), func);
+    auto module = gpu::GPUModuleOp::create(
+        b, (func.getName() + "_module").str());
+    b.setInsertionPointToStart(module.getBody());
+    auto kernel = gpu::GPUFuncOp::create(
+        b, func.getName(),
+        b.getFunctionType(func.getArgumentTypes(), {}));
+    kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    ScheduleAttr schedule = *op.getSchedule();
+    int32_t threads = schedule.getWarps() * target.waveSize;
+    kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
+    kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
+    kernel->setAttr(KVBufferDialect::kProblemAttr, describeProblem(op, attrs));
+    for (auto [i, name] : llvm::enumerate(names))
+      kernel.setArgAttr(i, "kvbuffer.name", name);
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    IRMapping args;
+    args.map(func.getArguments(), kernel.getArguments());
+    TileProgram(b, op, target, args).build();
+    b.setInsertionPointToEnd(&kernel.getBody().front());
+    gpu::ReturnOp::create(b);
+    kernel->setAttr(KVBufferDialect::kPhaseAttr,
+                    PhaseAttr::get(&getContext(), Phase::Tile));
+    func.erase();
+    return success();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> funcs;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (!func.isExternal() && !func.getOps<AttentionOp>().empty())
+        funcs.push_back(func);
+    if (funcs.empty())
+      return;
+    auto chip =
+        module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
+    std::optional<TargetInfo> target =
+        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    if (!target) {
+      module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
+                         << "'; run kvbuf-choose-schedule first";
+      return signalPassFailure();
+    }
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                    UnitAttr::get(&getContext()));
+    for (func::FuncOp func : funcs)
+      if (failed(lower(func, *target)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

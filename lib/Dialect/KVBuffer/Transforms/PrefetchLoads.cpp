@@ -1,0 +1,168 @@
+//===- PrefetchLoads.cpp - Issue loads ahead of their use -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_PREFETCHLOADS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-prefetch-loads"
+
+/// The ops of `body` that `op` needs, before it in the block, with `op` itself.
+static void collectSlice(Operation *op, Block *body,
+                         llvm::SetVector<Operation *> &slice) {
+  if (op->getBlock() != body || slice.contains(op))
+    return;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp())
+      collectSlice(def, body, slice);
+  slice.insert(op);
+}
+
+/// Gives an op that is issued ahead the predicate of its iteration; ops without
+/// effects need none. Nothing for what cannot be predicated.
+static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
+  if (auto load = dyn_cast<DramLoadOp>(op)) {
+    if (!load.getPred())
+      rewriter.modifyOpInPlace(load, [&] { load.getPredMutable().assign(pred); });
+    return op;
+  }
+  if (auto tile = dyn_cast<CacheTileOp>(op)) {
+    if (!tile.getPred())
+      rewriter.modifyOpInPlace(tile, [&] { tile.getPredMutable().assign(pred); });
+    return op;
+  }
+  return isMemoryEffectFree(op) ? op : nullptr;
+}
+
+namespace {
+struct PrefetchLoadsPass
+    : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
+  using Base::Base;
+
+  LogicalResult pipeline(scf::ForOp loop) {
+    Block *body = loop.getBody();
+    SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
+    SmallVector<LdsStageOp> stages(body->getOps<LdsStageOp>());
+    if (loads.empty())
+      return success();
+    int64_t slots = loads.front().getBuffer().getType().getParams().getStages();
+    for (DramLoadOp load : loads)
+      slots = std::min(slots,
+                       load.getBuffer().getType().getParams().getStages());
+    if (slots < 2) {
+      remark::missed(loop.getLoc(),
+                     remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
+          << "not prefetched: a buffer of one slot cannot be loaded while it is "
+             "read";
+      return success();
+    }
+
+    // Everything that the loads need runs ahead; what the rest of the body
+    // needs of it too is cheap index arithmetic and is computed twice.
+    llvm::SetVector<Operation *> ahead;
+    for (DramLoadOp load : loads)
+      collectSlice(load, body, ahead);
+    IRRewriter rewriter(&getContext());
+    IRMapping copies;
+    SmallVector<Operation *> inOrder;
+    for (Operation &op : *body)
+      if (ahead.contains(&op))
+        inOrder.push_back(&op);
+    llvm::SmallPtrSet<Operation *, 8> clones;
+    rewriter.setInsertionPoint(stages.front());
+    for (Operation *op : inOrder) {
+      if (isa<DramLoadOp, CacheTileOp>(op) || !isMemoryEffectFree(op))
+        continue;
+      Operation *clone = rewriter.clone(*op, copies);
+      clones.insert(clone);
+      rewriter.replaceUsesWithIf(
+          op->getResults(), clone->getResults(), [&](OpOperand &use) {
+            Operation *user = body->findAncestorOpInBlock(*use.getOwner());
+            return !ahead.contains(user) && !clones.contains(user);
+          });
+    }
+    // Loads first, then one wait for all of them.
+    for (Operation *op : inOrder)
+      rewriter.moveOpBefore(op, stages.front());
+    SmallVector<Value> tokens;
+    for (LdsStageOp stage : stages)
+      llvm::append_range(tokens, stage.getTokens());
+    rewriter.setInsertionPoint(stages.front());
+    auto merged = LdsStageOp::create(rewriter, stages.front().getLoc(), tokens,
+                                     IntegerAttr());
+    size_t next = 0;
+    for (LdsStageOp stage : stages) {
+      rewriter.replaceOp(stage,
+                         merged.getStaged().slice(next, stage.getNumResults()));
+      next += stage.getNumResults();
+    }
+
+    unsigned distance = slots - 1;
+    scf::PipeliningOption options;
+    options.supportDynamicLoops = true;
+    options.peelEpilogue = false;
+    options.predicateFn = predicate;
+    options.getScheduleFn =
+        [&](scf::ForOp, std::vector<std::pair<Operation *, unsigned>> &schedule) {
+          // The wait and its barrier, then the loads into the slots that the
+          // barrier has freed, then the mathematics.
+          for (Operation &op : *body)
+            if (&op == merged)
+              schedule.push_back({&op, distance});
+          for (Operation *op : inOrder)
+            schedule.push_back({op, 0});
+          for (Operation &op : body->without_terminator())
+            if (&op != merged && !ahead.contains(&op))
+              schedule.push_back({&op, distance});
+        };
+    rewriter.setInsertionPoint(loop);
+    bool modified = false;
+    Location loc = loop.getLoc();
+    FailureOr<scf::ForOp> result =
+        scf::pipelineForLoop(rewriter, loop, options, &modified);
+    if (failed(result))
+      return emitError(loc) << "cannot pipeline the loop that loads tiles";
+    // A wait in front of the loop moves behind the first loads, which it need
+    // not hold up.
+    Operation *before = (*result)->getPrevNode();
+    for (Operation *op = before; op; op = op->getPrevNode())
+      if (auto stage = dyn_cast<LdsStageOp>(op)) {
+        bool usedBefore = llvm::any_of(stage->getUsers(), [&](Operation *user) {
+          return user->getBlock() == stage->getBlock() &&
+                 user->isBeforeInBlock(*result);
+        });
+        if (!usedBefore)
+          stage->moveBefore(*result);
+        break;
+      }
+    remark::passed(loc, remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
+        << "loads run " << std::to_string(distance) << " iteration(s) ahead";
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (failed(pipeline(loop)))
+        return signalPassFailure();
+  }
+};
+} // namespace

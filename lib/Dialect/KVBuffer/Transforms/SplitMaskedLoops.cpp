@@ -1,0 +1,120 @@
+//===- SplitMaskedLoops.cpp - Split loops at branches on the iteration *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_SPLITMASKEDLOOPS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-split-masked-loops"
+
+namespace {
+
+/// A condition of the form `iv < below or iv >= from`; either may be absent.
+struct EdgeCondition {
+  Value below, from;
+};
+
+/// Matches a condition on a loop's induction variable.
+std::optional<EdgeCondition> matchEdge(scf::ForOp loop, Value condition) {
+  EdgeCondition edge;
+  SmallVector<Value> parts{condition};
+  if (auto orOp = condition.getDefiningOp<arith::OrIOp>())
+    parts = {orOp.getLhs(), orOp.getRhs()};
+  for (Value part : parts) {
+    auto cmp = part.getDefiningOp<arith::CmpIOp>();
+    if (!cmp || cmp.getLhs() != loop.getInductionVar() ||
+        !loop.isDefinedOutsideOfLoop(cmp.getRhs()))
+      return std::nullopt;
+    if (cmp.getPredicate() == arith::CmpIPredicate::slt && !edge.below)
+      edge.below = cmp.getRhs();
+    else if (cmp.getPredicate() == arith::CmpIPredicate::sge && !edge.from)
+      edge.from = cmp.getRhs();
+    else
+      return std::nullopt;
+  }
+  return edge;
+}
+
+struct SplitMaskedLoopsPass
+    : kvbuf::impl::SplitMaskedLoopsBase<SplitMaskedLoopsPass> {
+  using Base::Base;
+
+  /// Replaces the branch in a copy of the loop by one of its sides.
+  static void resolve(IRRewriter &rewriter, scf::IfOp branch, bool side) {
+    Block *block = side ? branch.thenBlock() : branch.elseBlock();
+    Operation *yield = block->getTerminator();
+    SmallVector<Value> results(yield->getOperands());
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(block, branch);
+    rewriter.replaceOp(branch, results);
+  }
+
+  void split(scf::ForOp loop, scf::IfOp branch, EdgeCondition edge) {
+    IRRewriter rewriter(&getContext());
+    Location loc = loop.getLoc();
+    rewriter.setInsertionPoint(loop);
+    Value lb = loop.getLowerBound(), ub = loop.getUpperBound();
+    auto clamp = [&](Value v, Value low) -> Value {
+      Value up = arith::MaxSIOp::create(rewriter, loc, v, low);
+      return arith::MinSIOp::create(rewriter, loc, up, ub);
+    };
+    Value first = edge.below ? clamp(edge.below, lb) : lb;
+    Value last = edge.from ? clamp(edge.from, first) : ub;
+
+    struct Part {
+      Value from, to;
+      bool side;
+    };
+    SmallVector<Part> parts;
+    if (edge.below)
+      parts.push_back({lb, first, true});
+    parts.push_back({first, last, false});
+    if (edge.from)
+      parts.push_back({last, ub, true});
+
+    SmallVector<Value> values(loop.getInitArgs());
+    for (const Part &part : parts) {
+      IRMapping mapping;
+      auto copy = cast<scf::ForOp>(rewriter.clone(*loop, mapping));
+      copy.getLowerBoundMutable().assign(part.from);
+      copy.getUpperBoundMutable().assign(part.to);
+      copy.getInitArgsMutable().assign(values);
+      auto inner = cast<scf::IfOp>(mapping.lookup(branch.getOperation()));
+      OpBuilder::InsertionGuard guard(rewriter);
+      resolve(rewriter, inner, part.side);
+      values.assign(copy.getResults().begin(), copy.getResults().end());
+    }
+    remark::passed(loc, remark::RemarkOpts::name("split").category(DEBUG_TYPE))
+        << "split into " << std::to_string(parts.size()) << " loops, one without masks";
+    rewriter.replaceOp(loop, values);
+  }
+
+  void runOnOperation() override {
+    SmallVector<std::tuple<scf::ForOp, scf::IfOp, EdgeCondition>> found;
+    getOperation().walk([&](scf::ForOp loop) {
+      for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+        if (!branch.getElseRegion().empty())
+          if (auto edge = matchEdge(loop, branch.getCondition())) {
+            found.emplace_back(loop, branch, *edge);
+            return;
+          }
+    });
+    for (auto &[loop, branch, edge] : found)
+      split(loop, branch, edge);
+  }
+};
+} // namespace

@@ -1,0 +1,77 @@
+//===- TileFragments.cpp - Cut products into steps of K ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_TILEFRAGMENTS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+
+/// The part of a fragment at (row, col): loaded by itself where the fragment
+/// comes from LDS, a view of registers otherwise.
+Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
+           int64_t rows, int64_t cols) {
+  auto type = cast<FragmentType>(source.getType());
+  auto partType = FragmentType::get(b.getContext(), rows, cols,
+                                    type.getElementType(), type.getRole());
+  auto load = source.getDefiningOp<FragmentLoadOp>();
+  // Only in the load's own block: a fragment loaded outside of a loop stays in
+  // registers on purpose.
+  if (load && load->getBlock() == b.getInsertionBlock())
+    return FragmentLoadOp::create(b, loc, partType, load.getStaged(),
+                                  load.getRow() + row, load.getCol() + col);
+  return FragmentSliceOp::create(b, loc, partType, source, row, col);
+}
+
+struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    if (!schedule) {
+      getOperation().emitError()
+          << "has no '" << KVBufferDialect::kScheduleAttr << "'";
+      return signalPassFailure();
+    }
+    int64_t step = schedule.getMmaK();
+    SmallVector<MmaOp> products;
+    getOperation().walk([&](MmaOp op) { products.push_back(op); });
+    for (MmaOp op : products) {
+      FragmentType a = op.getA().getType(), bType = op.getB().getType();
+      if (a.getCols() <= step)
+        continue;
+      OpBuilder b(op);
+      Value acc = op.getAcc();
+      for (int64_t k = 0; k < a.getCols(); k += step) {
+        Value ak = part(b, op.getLoc(), op.getA(), 0, k, a.getRows(), step);
+        Value bk = op.getTransposeB()
+                       ? part(b, op.getLoc(), op.getB(), 0, k, bType.getRows(), step)
+                       : part(b, op.getLoc(), op.getB(), k, 0, step, bType.getCols());
+        acc = MmaOp::create(b, op.getLoc(), ak, bk, acc, op.getTransposeB());
+      }
+      op.replaceAllUsesWith(acc);
+      op.erase();
+    }
+    // The whole fragments' loads have no users now.
+    SmallVector<FragmentLoadOp> loads;
+    getOperation().walk([&](FragmentLoadOp op) { loads.push_back(op); });
+    for (FragmentLoadOp op : loads)
+      if (op->use_empty())
+        op.erase();
+  }
+};
+} // namespace

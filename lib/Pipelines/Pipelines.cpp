@@ -1,0 +1,105 @@
+//===- Pipelines.cpp - The lowering, as pass pipelines ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Passes on kernels are nested: they run on one kernel at a time.
+static OpPassManager &kernels(OpPassManager &pm) {
+  return pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>();
+}
+
+void kvbuf::buildTilePipeline(OpPassManager &pm, const LoweringOptions &options) {
+  pm.addPass(createChooseSchedule({options.chip, options.schedule}));
+  pm.addPass(createLowerAttention());
+  pm.addPass(createCanonicalizerPass());
+}
+
+void kvbuf::buildScheduledPipeline(OpPassManager &pm,
+                                   const LoweringOptions &options) {
+  OpPassManager &kernel = kernels(pm);
+  if (options.prefetch)
+    kernel.addPass(createPrefetchLoads());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCountWaits());
+  if (options.splitLoops)
+    kernel.addPass(createSplitMaskedLoops());
+  kernel.addPass(createTileFragments());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+}
+
+void kvbuf::buildThreadPipeline(OpPassManager &pm, const LoweringOptions &) {
+  OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
+  module.addPass(createConvertKVBufferToGPU());
+  module.addPass(createCanonicalizerPass());
+  module.addPass(createCSEPass());
+  module.addPass(createLoopInvariantCodeMotionPass());
+}
+
+void kvbuf::buildTargetPipeline(OpPassManager &pm,
+                                const LoweringOptions &options) {
+  OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
+  module.addPass(memref::createExpandStridedMetadataPass());
+  module.addPass(createLowerAffinePass());
+  module.addPass(arith::createArithExpandOpsPass());
+  module.addPass(createSCFToControlFlowPass());
+  module.addPass(createConvertKVBufferToNVVM());
+  module.addPass(createReconcileUnrealizedCastsPass());
+  module.addPass(createCanonicalizerPass());
+  module.addPass(createCSEPass());
+}
+
+void kvbuf::buildLoweringPipeline(OpPassManager &pm,
+                                  const LoweringOptions &options) {
+  buildTilePipeline(pm, options);
+  buildScheduledPipeline(pm, options);
+  buildThreadPipeline(pm, options);
+  buildTargetPipeline(pm, options);
+}
+
+void kvbuf::registerPipelines() {
+  using Registration = PassPipelineRegistration<LoweringOptions>;
+  static Registration tile("kvbuf-to-tile",
+                           "Problem to tile: choose a schedule, build the tile "
+                           "program",
+                           buildTilePipeline);
+  static Registration scheduled(
+      "kvbuf-to-scheduled",
+      "Problem to scheduled: loads ahead, loops split, waits counted",
+      [](OpPassManager &pm, const LoweringOptions &options) {
+        buildTilePipeline(pm, options);
+        buildScheduledPipeline(pm, options);
+      });
+  static Registration thread(
+      "kvbuf-to-thread", "Problem to thread: per-lane code",
+      [](OpPassManager &pm, const LoweringOptions &options) {
+        buildTilePipeline(pm, options);
+        buildScheduledPipeline(pm, options);
+        buildThreadPipeline(pm, options);
+      });
+  static Registration target("kvbuf-to-target",
+                             "Problem to target: llvm and the dialect of the "
+                             "chip's vendor",
+                             buildLoweringPipeline);
+  static Registration nvvm("kvbuf-lower-to-nvvm",
+                           "Problem to llvm + nvvm, for NVIDIA chips",
+                           buildLoweringPipeline);
+}

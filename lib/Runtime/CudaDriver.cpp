@@ -1,0 +1,193 @@
+//===- lib/Runtime/CudaDriver.cpp - NVIDIA GPUs -----------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "GpuDriver.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+
+namespace {
+
+/// CUdevice_attribute and CUjit_option values in use.
+enum : int {
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kMaxSharedPerBlockOptin = 97,
+  kJitErrorLogBuffer = 5,
+  kJitErrorLogBytes = 6
+};
+
+/// A chip's compute capability from its name: "sm_90a" is 90 with the suffix
+/// 'a' (runs on 9.0 alone), "sm_100f" has 'f' (its family alone).
+struct SmName {
+  int number = 0;
+  char suffix = 0;
+};
+
+bool parseSm(const std::string &chip, SmName &sm) {
+  if (chip.rfind("sm_", 0) != 0)
+    return false;
+  char *end = nullptr;
+  sm.number = static_cast<int>(std::strtol(chip.c_str() + 3, &end, 10));
+  sm.suffix = *end;
+  return sm.number > 0 && (*end == 0 || end[1] == 0);
+}
+
+class CudaBackend : public GpuBackend {
+public:
+  explicit CudaBackend(unsigned ordinal)
+      : lib({"libcuda.so.1", "libcuda.so"}, "NVIDIA GPU") {
+    load();
+    int count = 0;
+    int code = init(0);
+    if (code == 0)
+      code = deviceGetCount(&count);
+    if (code != 0 || count == 0)
+      throw Error("no NVIDIA GPU: " +
+                  (code ? errorText(code) : std::string("none is installed")));
+    if (ordinal >= static_cast<unsigned>(count))
+      throw Error("no NVIDIA GPU number " + std::to_string(ordinal) +
+                  ": there are " + std::to_string(count));
+    check(deviceGet(&device, static_cast<int>(ordinal)), "opening the GPU");
+    char name[256] = {};
+    check(deviceGetName(name, sizeof(name) - 1, device), "opening the GPU");
+    deviceName = name;
+    int major = attribute(kComputeCapabilityMajor);
+    capability = major * 10 + attribute(kComputeCapabilityMinor);
+    sharedBytes = static_cast<unsigned>(attribute(kMaxSharedPerBlockOptin));
+    chip = "sm_" + std::to_string(capability);
+    // The primary context is the one that the CUDA runtime, and with it
+    // PyTorch, uses: memory and streams can be shared with those.
+    check(primaryRetain(&context, device), "opening a context on the GPU");
+  }
+  ~CudaBackend() override {
+    if (context)
+      primaryRelease(device);
+  }
+
+  const char *kind() const override { return "cuda"; }
+  void enter() override { check(ctxPush(context), "entering the context"); }
+  void leave() override {
+    GpuDriver::Handle old = nullptr;
+    ctxPop(&old);
+  }
+
+  std::string errorText(int code) const override {
+    const char *name = nullptr, *text = nullptr;
+    getErrorName(code, &name);
+    getErrorString(code, &text);
+    return std::string(text ? text : "unknown error") + " (" +
+           (name ? name : std::to_string(code)) + ")";
+  }
+
+  std::string whyNot(const TargetSpec &target,
+                     const Artifact &artifact) const override {
+    std::string made = "the artifact is for " + target.chip + ", this GPU is " +
+                       deviceName + " (" + chip + ")";
+    SmName sm;
+    if (target.vendor != "nvidia" || !parseSm(target.chip, sm))
+      return made;
+    if (!artifact.find("ptx") && !artifact.find("cubin"))
+      return "the artifact has neither a 'ptx' nor a 'cubin' section";
+    bool fits = sm.suffix == 'a'   ? capability == sm.number
+                : sm.suffix == 'f' ? capability / 10 == sm.number / 10 &&
+                                         capability >= sm.number
+                                   : capability >= sm.number;
+    return fits ? "" : made;
+  }
+
+  GpuDriver::Handle loadModule(const Artifact &artifact) override {
+    GpuDriver::Handle module = nullptr;
+    const std::string *ptx = artifact.find("ptx");
+    if (const std::string *cubin = artifact.find("cubin")) {
+      int code = driver.moduleLoad(&module, cubin->data(), 0, nullptr, nullptr);
+      if (code == 0)
+        return module;
+      // A cubin runs on its own generation alone; PTX on later ones too.
+      if (!ptx)
+        check(code, "loading the artifact's cubin");
+    }
+    char log[8192] = {};
+    int names[] = {kJitErrorLogBuffer, kJitErrorLogBytes};
+    void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+    int code = driver.moduleLoad(&module, ptx->c_str(), 2, names, values);
+    if (code != 0)
+      throw Error("the driver does not accept the artifact's PTX: " +
+                  errorText(code) + (*log ? "\n" + std::string(log) : ""));
+    return module;
+  }
+
+  unsigned maxSharedBytes() const override { return sharedBytes; }
+
+private:
+  int attribute(int which) {
+    int value = 0;
+    check(deviceGetAttribute(&value, which, device), "opening the GPU");
+    return value;
+  }
+
+  void load() {
+    lib.get(init, "cuInit");
+    lib.get(deviceGetCount, "cuDeviceGetCount");
+    lib.get(deviceGet, "cuDeviceGet");
+    lib.get(deviceGetName, "cuDeviceGetName");
+    lib.get(deviceGetAttribute, "cuDeviceGetAttribute");
+    lib.get(primaryRetain, "cuDevicePrimaryCtxRetain");
+    lib.get(primaryRelease, "cuDevicePrimaryCtxRelease_v2");
+    lib.get(ctxPush, "cuCtxPushCurrent_v2");
+    lib.get(ctxPop, "cuCtxPopCurrent_v2");
+    lib.get(getErrorName, "cuGetErrorName");
+    lib.get(getErrorString, "cuGetErrorString");
+    lib.get(driver.memAlloc, "cuMemAlloc_v2");
+    lib.get(driver.memFree, "cuMemFree_v2");
+    lib.get(driver.copyToDevice, "cuMemcpyHtoD_v2");
+    lib.get(driver.copyToHost, "cuMemcpyDtoH_v2");
+    lib.get(driver.memset8, "cuMemsetD8_v2");
+    lib.get(driver.moduleLoad, "cuModuleLoadDataEx");
+    lib.get(driver.moduleUnload, "cuModuleUnload");
+    lib.get(driver.moduleGetFunction, "cuModuleGetFunction");
+    lib.get(driver.funcGetAttribute, "cuFuncGetAttribute");
+    lib.get(driver.funcSetAttribute, "cuFuncSetAttribute");
+    lib.get(driver.launchKernel, "cuLaunchKernel");
+    lib.get(driver.eventCreate, "cuEventCreate");
+    lib.get(driver.eventDestroy, "cuEventDestroy_v2");
+    lib.get(driver.eventRecord, "cuEventRecord");
+    lib.get(driver.eventSynchronize, "cuEventSynchronize");
+    lib.get(driver.eventElapsed, "cuEventElapsedTime");
+    lib.get(driver.synchronize, "cuCtxSynchronize");
+  }
+
+  DynamicLibrary lib;
+  int (*init)(unsigned) = nullptr;
+  int (*deviceGetCount)(int *) = nullptr;
+  int (*deviceGet)(int *, int) = nullptr;
+  int (*deviceGetName)(char *, int, int) = nullptr;
+  int (*deviceGetAttribute)(int *, int, int) = nullptr;
+  int (*primaryRetain)(GpuDriver::Handle *, int) = nullptr;
+  int (*primaryRelease)(int) = nullptr;
+  int (*ctxPush)(GpuDriver::Handle) = nullptr;
+  int (*ctxPop)(GpuDriver::Handle *) = nullptr;
+  int (*getErrorName)(int, const char **) = nullptr;
+  int (*getErrorString)(int, const char **) = nullptr;
+
+  int device = 0, capability = 0;
+  unsigned sharedBytes = 0;
+  GpuDriver::Handle context = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<Device> rt::openCudaDevice(unsigned ordinal) {
+  return makeGpuDevice(std::make_unique<CudaBackend>(ordinal));
+}

@@ -1,0 +1,197 @@
+//===- lib/Runtime/EmulatorDevice.cpp - The emulator as a device *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "kvbuffer/Runtime/CompilerLibrary.h"
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sys/mman.h>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+
+namespace {
+
+class EmulatorModule : public Module {
+public:
+  EmulatorModule(const DeviceOptions &options, std::string mlir,
+                 std::string name)
+      : options(options), mlir(std::move(mlir)), name(std::move(name)) {
+    create(); // reports what the emulator does not support at load time
+  }
+  ~EmulatorModule() override { destroy(); }
+
+  void launch(const BoundLaunch &launch, void *) override {
+    // A fresh emulator each time: what was written, and what is registered,
+    // belongs to one launch.
+    if (used) {
+      destroy();
+      create();
+    }
+    used = true;
+    for (const BufferUse &use : launch.buffers)
+      if (lib.emulatorRegisterBuffer(
+              emulator, use.name.c_str(), reinterpret_cast<void *>(use.address),
+              use.bytes, use.readable, use.writable, use.initialized))
+        throw Error("the emulator refuses the buffer '" + use.name + "'" +
+                    because());
+    for (const KernelLaunch &k : launch.kernels) {
+      std::vector<const void *> args;
+      for (const uint64_t &word : k.args)
+        args.push_back(&word);
+      lastError.clear();
+      int status = lib.emulatorLaunch(
+          emulator, k.entry.c_str(), k.grid.data(), k.block.data(),
+          k.dynamicSharedBytes, args.data(), k.argBytes.data(),
+          static_cast<unsigned>(args.size()),
+          options.progress ? progressCallback : nullptr, this);
+      if (status == 1)
+        throw KernelFault("the emulator found a fault in kernel '" + k.entry +
+                          "'" + because());
+      if (status != 0)
+        throw Error("the emulator cannot run kernel '" + k.entry + "'" +
+                    because());
+    }
+  }
+
+  std::string report() const override {
+    char *text = lib.emulatorReport(emulator);
+    std::string out = text ? text : "";
+    lib.free(text);
+    return out;
+  }
+
+private:
+  static void messageCallback(int severity, const char *message, void *user) {
+    auto &self = *static_cast<EmulatorModule *>(user);
+    if (severity == static_cast<int>(Severity::Error) &&
+        self.lastError.empty())
+      self.lastError = message;
+    if (self.options.message)
+      self.options.message(static_cast<Severity>(severity), message);
+  }
+  static void progressCallback(uint64_t done, uint64_t total, void *user) {
+    static_cast<EmulatorModule *>(user)->options.progress(done, total);
+  }
+
+  /// The first error message, unless a handler has it already.
+  std::string because() const {
+    return lastError.empty() || options.message ? "" : ": " + lastError;
+  }
+
+  void create() {
+    lastError.clear();
+    emulator = lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
+                                  options.emulator.c_str(), messageCallback,
+                                  this);
+    used = false;
+    if (!emulator)
+      throw Error("the emulator cannot load '" + name + "'" + because());
+  }
+  void destroy() {
+    if (emulator)
+      lib.emulatorDestroy(emulator);
+    emulator = nullptr;
+  }
+
+  const CompilerLibrary &lib = compilerLibrary();
+  DeviceOptions options;
+  std::string mlir, name, lastError;
+  kvbufEmulator *emulator = nullptr;
+  bool used = false;
+};
+
+class EmulatorDevice : public Device {
+public:
+  explicit EmulatorDevice(const DeviceOptions &options) : options(options) {
+    compilerLibrary();
+  }
+  ~EmulatorDevice() override {
+    for (auto [address, bytes] : blocks)
+      munmap(reinterpret_cast<void *>(address), bytes);
+  }
+
+  std::string kind() const override { return "emulator"; }
+  std::string description() const override { return "emulator"; }
+  std::string chip() const override { return ""; }
+  bool isHost() const override { return true; }
+  std::string whyNot(const TargetSpec &,
+                     const Artifact &artifact) const override {
+    return artifact.find("mlir") ? ""
+                                 : "the artifact has no 'mlir' section, which "
+                                   "the emulator runs";
+  }
+
+  uint64_t allocate(uint64_t bytes) override {
+    // Mapped without reserve, so that a huge and sparse tensor costs only the
+    // pages that are touched.
+    bytes = std::max<uint64_t>(bytes, 1);
+    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+      throw Error("cannot allocate " + std::to_string(bytes) +
+                  " bytes of host memory");
+    blocks[reinterpret_cast<uint64_t>(p)] = bytes;
+    return reinterpret_cast<uint64_t>(p);
+  }
+  void free(uint64_t address) override {
+    auto it = blocks.find(address);
+    if (it == blocks.end())
+      return;
+    munmap(reinterpret_cast<void *>(address), it->second);
+    blocks.erase(it);
+  }
+  void upload(uint64_t to, const void *from, uint64_t bytes) override {
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  }
+  void download(void *to, uint64_t from, uint64_t bytes) override {
+    std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  }
+  void fill(uint64_t address, uint8_t byte, uint64_t bytes) override {
+    std::memset(reinterpret_cast<void *>(address), byte, bytes);
+  }
+
+  std::unique_ptr<Module> load(const Artifact &artifact,
+                               const Manifest &manifest) override {
+    std::string reason = whyNot(manifest.target, artifact);
+    if (!reason.empty())
+      throw Error(reason);
+    return std::make_unique<EmulatorModule>(options, *artifact.find("mlir"),
+                                            manifest.name);
+  }
+  void synchronize() override {}
+
+  std::vector<double> time(Module &module, const BoundLaunch &launch,
+                           unsigned runs) override {
+    std::vector<double> seconds;
+    for (unsigned i = 0; i < runs; ++i) {
+      auto start = std::chrono::steady_clock::now();
+      module.launch(launch);
+      seconds.push_back(std::chrono::duration<double>(
+                            std::chrono::steady_clock::now() - start)
+                            .count());
+    }
+    return seconds;
+  }
+
+private:
+  DeviceOptions options;
+  std::map<uint64_t, uint64_t> blocks;
+};
+
+} // namespace
+
+std::unique_ptr<Device> rt::openEmulatorDevice(const DeviceOptions &options) {
+  return std::make_unique<EmulatorDevice>(options);
+}

@@ -1,0 +1,264 @@
+//===- lib/Runtime/GpuDevice.cpp - A GPU behind its driver ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "GpuDriver.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <dlfcn.h>
+#include <map>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+
+//===----------------------------------------------------------------------===//
+// GpuBackend, DynamicLibrary
+//===----------------------------------------------------------------------===//
+
+void GpuBackend::check(int code, const std::string &doing) const {
+  if (code == 0)
+    return;
+  std::string text = doing + ": " + errorText(code);
+  // CUDA and HIP share this range for what a running kernel causes (illegal
+  // address, misaligned access, trap, time-out); 701 is a bad launch request.
+  if (code >= 700 && code <= 720 && code != 701)
+    throw KernelFault("the kernel failed on the device: " + text);
+  throw Error(text);
+}
+
+DynamicLibrary::DynamicLibrary(std::initializer_list<const char *> names,
+                               const char *what) {
+  for (const char *candidate : names) {
+    handle = dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
+    name = candidate;
+    if (handle)
+      return;
+  }
+  throw Error(std::string("no ") + what + ": " + *names.begin() +
+              " cannot be opened");
+}
+
+void *DynamicLibrary::find(const char *symbol) const {
+  void *address = dlsym(handle, symbol);
+  if (!address)
+    throw Error(name + " lacks the function " + symbol +
+                "; a newer driver is needed");
+  return address;
+}
+
+//===----------------------------------------------------------------------===//
+// Device
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Function attributes, with the same numbers in CUDA and HIP.
+enum FunctionAttribute {
+  kStaticSharedBytes = 1,
+  kLocalBytes = 3,
+  kRegisters = 4,
+  kMaxDynamicSharedBytes = 8
+};
+
+/// Makes the device current for a scope, and what was current before after it.
+class Current {
+public:
+  explicit Current(GpuBackend &backend) : backend(backend) { backend.enter(); }
+  ~Current() { backend.leave(); }
+
+private:
+  GpuBackend &backend;
+};
+
+class GpuModule : public Module {
+public:
+  GpuModule(GpuBackend &gpu, const Artifact &artifact, const Manifest &manifest)
+      : gpu(gpu) {
+    Current current(gpu);
+    module = gpu.loadModule(artifact);
+    for (const KernelSpec &k : manifest.kernels)
+      loadKernel(k);
+  }
+  ~GpuModule() override {
+    Current current(gpu);
+    gpu.driver.moduleUnload(module);
+  }
+
+  void launch(const BoundLaunch &launch, void *stream) override {
+    Current current(gpu);
+    for (const KernelLaunch &k : launch.kernels) {
+      std::vector<void *> args;
+      for (const uint64_t &word : k.args)
+        args.push_back(const_cast<uint64_t *>(&word));
+      gpu.check(gpu.driver.launchKernel(
+                    functions.at(k.entry), k.grid[0], k.grid[1], k.grid[2],
+                    k.block[0], k.block[1], k.block[2], k.dynamicSharedBytes,
+                    stream, args.data(), nullptr),
+                "launching '" + k.entry + "'");
+    }
+  }
+
+  std::string describe() const override { return description; }
+
+private:
+  void loadKernel(const KernelSpec &k) {
+    GpuDriver::Handle function = nullptr;
+    gpu.check(gpu.driver.moduleGetFunction(&function, module, k.entry.c_str()),
+              "looking for kernel '" + k.entry + "' in the artifact's code");
+    auto attribute = [&](int which) {
+      int value = 0;
+      gpu.check(gpu.driver.funcGetAttribute(&value, which, function),
+                "reading attributes of '" + k.entry + "'");
+      return value;
+    };
+    int fixed = attribute(kStaticSharedBytes);
+    if (k.dynamicSharedBytes + static_cast<unsigned>(fixed) >
+        gpu.maxSharedBytes())
+      throw Error("kernel '" + k.entry + "' needs " +
+                  std::to_string(k.dynamicSharedBytes + fixed) +
+                  " bytes of shared memory; a block has at most " +
+                  std::to_string(gpu.maxSharedBytes()) + " on " +
+                  gpu.deviceName);
+    if (k.dynamicSharedBytes > 0)
+      gpu.check(
+          gpu.driver.funcSetAttribute(function, kMaxDynamicSharedBytes,
+                                      static_cast<int>(k.dynamicSharedBytes)),
+          "asking for " + std::to_string(k.dynamicSharedBytes) +
+              " bytes of shared memory for '" + k.entry + "'");
+    functions[k.entry] = function;
+    description += (description.empty() ? "" : "; ") + k.entry + ": " +
+                   std::to_string(attribute(kRegisters)) + " registers, " +
+                   std::to_string(attribute(kLocalBytes)) +
+                   " bytes of local memory, " +
+                   std::to_string(k.dynamicSharedBytes + fixed) +
+                   " bytes of shared memory";
+  }
+
+  GpuBackend &gpu;
+  GpuDriver::Handle module = nullptr;
+  std::map<std::string, GpuDriver::Handle> functions;
+  std::string description;
+};
+
+/// Events of one timing; destroyed whatever happens.
+class Events {
+public:
+  Events(GpuBackend &gpu, size_t count) : gpu(gpu) {
+    for (size_t i = 0; i < count; ++i) {
+      GpuDriver::Handle event = nullptr;
+      gpu.check(gpu.driver.eventCreate(&event, 0), "creating an event");
+      events.push_back(event);
+    }
+  }
+  ~Events() {
+    for (GpuDriver::Handle event : events)
+      gpu.driver.eventDestroy(event);
+  }
+  GpuDriver::Handle operator[](size_t i) const { return events[i]; }
+
+private:
+  GpuBackend &gpu;
+  std::vector<GpuDriver::Handle> events;
+};
+
+class GpuDevice : public Device {
+public:
+  explicit GpuDevice(std::unique_ptr<GpuBackend> backend)
+      : backend(std::move(backend)), gpu(*this->backend) {}
+
+  std::string kind() const override { return gpu.kind(); }
+  std::string description() const override {
+    return gpu.deviceName + (gpu.chip.empty() ? "" : " (" + gpu.chip + ")");
+  }
+  std::string chip() const override { return gpu.chip; }
+  bool isHost() const override { return false; }
+  std::string whyNot(const TargetSpec &target,
+                     const Artifact &artifact) const override {
+    return gpu.whyNot(target, artifact);
+  }
+
+  uint64_t allocate(uint64_t bytes) override {
+    Current current(gpu);
+    uint64_t address = 0;
+    gpu.check(gpu.driver.memAlloc(&address, std::max<uint64_t>(bytes, 1)),
+              "allocating " + std::to_string(bytes) +
+                  " bytes of device memory");
+    return address;
+  }
+  void free(uint64_t address) override {
+    Current current(gpu);
+    gpu.driver.memFree(address);
+  }
+  void upload(uint64_t to, const void *from, uint64_t bytes) override {
+    if (bytes == 0)
+      return;
+    Current current(gpu);
+    gpu.check(gpu.driver.copyToDevice(to, from, bytes), "copying to the device");
+  }
+  void download(void *to, uint64_t from, uint64_t bytes) override {
+    if (bytes == 0)
+      return;
+    Current current(gpu);
+    gpu.check(gpu.driver.copyToHost(to, from, bytes),
+              "copying from the device");
+  }
+  void fill(uint64_t address, uint8_t byte, uint64_t bytes) override {
+    if (bytes == 0)
+      return;
+    Current current(gpu);
+    gpu.check(gpu.driver.memset8(address, byte, bytes),
+              "filling device memory");
+  }
+
+  std::unique_ptr<Module> load(const Artifact &artifact,
+                               const Manifest &manifest) override {
+    std::string reason = gpu.whyNot(manifest.target, artifact);
+    if (!reason.empty())
+      throw Error(reason);
+    return std::make_unique<GpuModule>(gpu, artifact, manifest);
+  }
+
+  void synchronize() override {
+    Current current(gpu);
+    gpu.check(gpu.driver.synchronize(), "waiting for the device");
+  }
+
+  std::vector<double> time(Module &module, const BoundLaunch &launch,
+                           unsigned runs) override {
+    Current current(gpu);
+    Events events(gpu, runs + 1);
+    gpu.check(gpu.driver.eventRecord(events[0], nullptr), "recording an event");
+    for (unsigned i = 0; i < runs; ++i) {
+      module.launch(launch);
+      gpu.check(gpu.driver.eventRecord(events[i + 1], nullptr),
+                "recording an event");
+    }
+    gpu.check(gpu.driver.eventSynchronize(events[runs]),
+              "waiting for the device");
+    std::vector<double> seconds;
+    for (unsigned i = 0; i < runs; ++i) {
+      float ms = 0;
+      gpu.check(gpu.driver.eventElapsed(&ms, events[i], events[i + 1]),
+                "reading an event");
+      seconds.push_back(ms * 1e-3);
+    }
+    return seconds;
+  }
+
+private:
+  std::unique_ptr<GpuBackend> backend;
+  GpuBackend &gpu;
+};
+
+} // namespace
+
+std::unique_ptr<Device>
+rt::makeGpuDevice(std::unique_ptr<GpuBackend> backend) {
+  return std::make_unique<GpuDevice>(std::move(backend));
+}

@@ -1,0 +1,107 @@
+//===- lib/Runtime/GpuDriver.h - CUDA's and HIP's driver functions *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+//
+// CUDA's driver and HIP have the same functions under different names, so one
+// table of pointers serves both and one device class (GpuDevice.cpp) is
+// written against it. Declared here by hand: neither toolkit is needed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_RUNTIME_GPUDRIVER_H
+#define KVBUFFER_LIB_RUNTIME_GPUDRIVER_H
+
+#include "kvbuffer/Runtime/Artifact.h"
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Manifest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace kvbuf::rt {
+
+/// The driver functions in use. Handles are opaque pointers; addresses are 64
+/// bits; the result is 0 for success.
+struct GpuDriver {
+  using Handle = void *;
+
+  int (*memAlloc)(uint64_t *address, size_t bytes);
+  int (*memFree)(uint64_t address);
+  int (*copyToDevice)(uint64_t to, const void *from, size_t bytes);
+  int (*copyToHost)(void *to, uint64_t from, size_t bytes);
+  int (*memset8)(uint64_t address, unsigned char byte, size_t bytes);
+  int (*moduleLoad)(Handle *module, const void *image, unsigned options,
+                    int *names, void **values);
+  int (*moduleUnload)(Handle module);
+  int (*moduleGetFunction)(Handle *function, Handle module, const char *name);
+  int (*funcGetAttribute)(int *value, int attribute, Handle function);
+  int (*funcSetAttribute)(Handle function, int attribute, int value);
+  int (*launchKernel)(Handle function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned sharedBytes, Handle stream,
+                      void **args, void **extra);
+  int (*eventCreate)(Handle *event, unsigned flags);
+  int (*eventDestroy)(Handle event);
+  int (*eventRecord)(Handle event, Handle stream);
+  int (*eventSynchronize)(Handle event);
+  int (*eventElapsed)(float *milliseconds, Handle start, Handle end);
+  int (*synchronize)();
+};
+
+/// What differs between the vendors. An instance stands for one opened device.
+class GpuBackend {
+public:
+  virtual ~GpuBackend() = default;
+  /// "cuda" or "hip".
+  virtual const char *kind() const = 0;
+  /// Makes the device current on this thread until `leave`.
+  virtual void enter() = 0;
+  virtual void leave() = 0;
+  /// Text for an error code.
+  virtual std::string errorText(int code) const = 0;
+  /// Empty if code for the target can run here, else the reason.
+  virtual std::string whyNot(const TargetSpec &target,
+                             const Artifact &artifact) const = 0;
+  /// Loads the artifact's code, the best section first.
+  virtual GpuDriver::Handle loadModule(const Artifact &artifact) = 0;
+  /// Most dynamic shared memory a block may ask for, in bytes.
+  virtual unsigned maxSharedBytes() const = 0;
+
+  GpuDriver driver = {};
+  std::string deviceName, chip;
+
+  /// Throws if `code` is an error: KernelFault for those a kernel causes.
+  void check(int code, const std::string &doing) const;
+};
+
+/// The device class over a backend.
+std::unique_ptr<Device> makeGpuDevice(std::unique_ptr<GpuBackend> backend);
+
+/// A library opened with dlopen; `get` throws Error when a symbol is missing.
+class DynamicLibrary {
+public:
+  /// Opens the first of the names that exists; throws Error "no `what`: ...".
+  DynamicLibrary(std::initializer_list<const char *> names, const char *what);
+
+  template <typename Function>
+  void get(Function &function, const char *symbol) const {
+    function = reinterpret_cast<Function>(find(symbol));
+  }
+
+private:
+  void *find(const char *symbol) const;
+  void *handle = nullptr;
+  std::string name;
+};
+
+} // namespace kvbuf::rt
+
+#endif // KVBUFFER_LIB_RUNTIME_GPUDRIVER_H

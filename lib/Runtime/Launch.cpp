@@ -1,0 +1,228 @@
+//===- lib/Runtime/Launch.cpp - Binding tensors to kernels ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "kvbuffer/Runtime/Launch.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace kvbuf::rt;
+
+namespace {
+
+/// Copies move 16 bytes at a time, so rows of 16-bit tensors start at
+/// multiples of this.
+constexpr uint64_t kRowAlignment = 16;
+
+uint64_t alignmentOf(const TensorSpec &spec) {
+  bool is16Bit = spec.dtype == DType::F16 || spec.dtype == DType::BF16;
+  return is16Bit ? kRowAlignment : sizeOf(spec.dtype);
+}
+
+/// Does a kernel take this stride as an argument? Otherwise it assumes the
+/// contiguous one.
+bool takesStride(const Manifest &m, const std::string &tensor, size_t dim) {
+  for (const KernelSpec &k : m.kernels)
+    for (const KernelArg &arg : k.args)
+      if (arg.kind == KernelArg::Kind::Stride && arg.tensor == tensor &&
+          arg.dim == dim)
+        return true;
+  return false;
+}
+
+void checkStrides(const Manifest &m, const TensorSpec &spec,
+                  const TensorArg &arg) {
+  std::string who = "tensor '" + spec.name + "'";
+  std::vector<int64_t> dense = contiguousStrides(arg.shape);
+  bool empty = std::count(arg.shape.begin(), arg.shape.end(), 0) > 0;
+  uint64_t align = alignmentOf(spec);
+  if (arg.address % align != 0)
+    throw Error(who + " starts at an address that is no multiple of " +
+                std::to_string(align) + " bytes");
+  if (!empty && arg.address == 0)
+    throw Error(who + " has a null address");
+  size_t rank = arg.shape.size();
+  for (size_t d = 0; d < rank; ++d) {
+    // The stride of a dimension with fewer than two elements moves nothing.
+    if (empty || arg.shape[d] < 2)
+      continue;
+    int64_t stride = arg.strides[d];
+    std::string what = who + ": stride " + std::to_string(stride) +
+                       " of dimension " + std::to_string(d);
+    if (d + 1 == rank) {
+      if (stride != 1)
+        throw Error(what + "; the innermost dimension must be contiguous "
+                           "(stride 1)");
+      continue;
+    }
+    if (stride < 0)
+      throw Error(what + " is negative");
+    if (!takesStride(m, spec.name, d) && stride != dense[d])
+      throw Error(what + "; the kernel expects this tensor contiguous there "
+                         "(stride " +
+                  std::to_string(dense[d]) + ")");
+    if (static_cast<uint64_t>(stride) * sizeOf(spec.dtype) % align != 0)
+      throw Error(what + " is no multiple of " + std::to_string(align) +
+                  " bytes");
+  }
+}
+
+/// Registered ranges must not overlap, but users may interleave tensors (q, k
+/// and v of one buffer): overlapping ranges become one with both rights.
+std::vector<BufferUse> mergeRanges(std::vector<BufferUse> uses) {
+  std::sort(uses.begin(), uses.end(),
+            [](const BufferUse &a, const BufferUse &b) {
+              return a.address < b.address;
+            });
+  std::vector<BufferUse> merged;
+  for (BufferUse &use : uses) {
+    if (use.bytes == 0)
+      continue;
+    if (!merged.empty() &&
+        use.address < merged.back().address + merged.back().bytes) {
+      BufferUse &last = merged.back();
+      last.bytes = std::max(last.bytes, use.address + use.bytes - last.address);
+      last.name += "|" + use.name;
+      last.readable |= use.readable;
+      last.writable |= use.writable;
+      last.initialized |= use.initialized;
+      continue;
+    }
+    merged.push_back(std::move(use));
+  }
+  return merged;
+}
+
+unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
+  // Limits of CUDA and HIP alike.
+  int64_t limit = dim == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+  int64_t extent = expr.evaluate(sizes);
+  if (extent < 0 || extent > limit)
+    throw Error("grid dimension " + std::to_string(dim) + " = " + expr.str() +
+                " is " + std::to_string(extent) + "; expected 0 to " +
+                std::to_string(limit));
+  return static_cast<unsigned>(extent);
+}
+
+} // namespace
+
+std::vector<int64_t>
+kvbuf::rt::contiguousStrides(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
+  return strides;
+}
+
+uint64_t kvbuf::rt::spanBytes(DType dtype, const std::vector<int64_t> &shape,
+                              const std::vector<int64_t> &strides) {
+  uint64_t last = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0)
+      return 0;
+    last += static_cast<uint64_t>(shape[d] - 1) *
+            static_cast<uint64_t>(strides[d]);
+  }
+  return (last + 1) * sizeOf(dtype);
+}
+
+BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
+                                  const std::vector<TensorArg> &tensors,
+                                  Sizes &sizes) {
+  std::map<std::string, TensorArg> bound;
+  for (const TensorArg &tensor : tensors) {
+    const TensorSpec *spec = manifest.findTensor(tensor.name);
+    if (!spec) {
+      std::vector<std::string> names;
+      for (const TensorSpec &t : manifest.tensors)
+        names.push_back(t.name);
+      throw Error("the kernel has no tensor '" + tensor.name + "'; it has " +
+                  quotedList(names, "and"));
+    }
+    std::string who = "tensor '" + tensor.name + "'";
+    if (tensor.dtype != spec->dtype)
+      throw Error(who + " is " + nameOf(tensor.dtype) + "; expected " +
+                  nameOf(spec->dtype));
+    std::string expected = who + " has shape " + shapeString(tensor.shape) +
+                           "; expected " + shapeString(spec->shape);
+    if (tensor.shape.size() != spec->shape.size())
+      throw Error(expected);
+    if (!tensor.strides.empty() &&
+        tensor.strides.size() != tensor.shape.size())
+      throw Error(who + " has " + std::to_string(tensor.strides.size()) +
+                  " strides for " + std::to_string(tensor.shape.size()) +
+                  " dimensions");
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      if (spec->shape[d].unify(tensor.shape[d], sizes))
+        continue;
+      std::set<std::string> names;
+      spec->shape[d].collectNames(names);
+      std::string where;
+      for (const std::string &name : names)
+        where += (where.empty() ? " where " : ", ") + name + " = " +
+                 std::to_string(sizes[name]);
+      throw Error(expected + where);
+    }
+    TensorArg arg = tensor;
+    if (arg.strides.empty())
+      arg.strides = contiguousStrides(arg.shape);
+    checkStrides(manifest, *spec, arg);
+    if (!bound.emplace(arg.name, arg).second)
+      throw Error(who + " is given twice");
+  }
+
+  BoundLaunch launch;
+  for (const TensorSpec &spec : manifest.tensors) {
+    auto it = bound.find(spec.name);
+    if (it == bound.end())
+      throw Error("missing tensor '" + spec.name + "': " +
+                  nameOf(spec.dtype) + " of shape " + shapeString(spec.shape));
+    const TensorArg &arg = it->second;
+    launch.buffers.push_back({spec.name, arg.address,
+                              spanBytes(arg.dtype, arg.shape, arg.strides),
+                              /*readable=*/!spec.output,
+                              /*writable=*/spec.output,
+                              /*initialized=*/!spec.output});
+  }
+  launch.buffers = mergeRanges(std::move(launch.buffers));
+
+  for (const auto &[name, value] : sizes)
+    if (value < 0)
+      throw Error("size '" + name + "' is " + std::to_string(value) +
+                  "; expected 0 or more");
+  for (const KernelSpec &spec : manifest.kernels) {
+    KernelLaunch k;
+    k.entry = spec.entry;
+    k.block = spec.block;
+    k.dynamicSharedBytes = spec.dynamicSharedBytes;
+    for (unsigned d = 0; d < 3; ++d)
+      k.grid[d] = gridExtent(spec.grid[d], sizes, d);
+    for (const KernelArg &arg : spec.args) {
+      if (arg.kind == KernelArg::Kind::Size) {
+        int64_t value = sizeValue(sizes, arg.name);
+        if (value > std::numeric_limits<int32_t>::max())
+          throw Error("size '" + arg.name + "' is " + std::to_string(value) +
+                      "; the kernel takes at most 2147483647");
+        k.args.push_back(static_cast<uint64_t>(value));
+        k.argBytes.push_back(4);
+        continue;
+      }
+      const TensorArg &tensor = bound.at(arg.tensor);
+      k.args.push_back(arg.kind == KernelArg::Kind::Pointer
+                           ? tensor.address
+                           : static_cast<uint64_t>(tensor.strides[arg.dim]));
+      k.argBytes.push_back(8);
+    }
+    if (k.grid[0] && k.grid[1] && k.grid[2])
+      launch.kernels.push_back(std::move(k));
+  }
+  return launch;
+}

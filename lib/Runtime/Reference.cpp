@@ -1,0 +1,192 @@
+//===- lib/Runtime/Reference.cpp - Attention on the host --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "kvbuffer/Runtime/Reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace kvbuf::rt;
+
+// The two inner loops are compiled for several instruction sets, and the one
+// for the processor at hand is picked when the program starts.
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define KVBUF_CLONES                                                           \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+#endif
+#ifndef KVBUF_CLONES
+#define KVBUF_CLONES
+#endif
+
+namespace {
+
+/// Eight elements: head sizes are multiples of that.
+constexpr int64_t kStep = 8;
+using U16 = uint16_t __attribute__((vector_size(16)));
+using U32 = uint32_t __attribute__((vector_size(32)));
+using F32 = float __attribute__((vector_size(32)));
+using F64 = double __attribute__((vector_size(64)));
+
+#define KVBUF_INLINE inline __attribute__((always_inline))
+
+template <typename V, typename T> KVBUF_INLINE void load(V &v, const T *p) {
+  std::memcpy(&v, p, sizeof(V));
+}
+
+/// The exact values of eight 16-bit floats.
+template <DType type> KVBUF_INLINE void decode8(const uint16_t *p, F32 &out) {
+  U16 raw;
+  load(raw, p);
+  U32 bits = __builtin_convertvector(raw, U32);
+  if constexpr (type == DType::BF16) {
+    bits <<= 16;
+    std::memcpy(&out, &bits, sizeof(out));
+    return;
+  }
+  // As decodeF16, without branches.
+  U32 sign = (bits & 0x8000u) << 16, rest = bits & 0x7FFFu;
+  U32 shifted = rest << 13, special = shifted | 0x7F800000u;
+  F32 scaled;
+  std::memcpy(&scaled, &shifted, sizeof(scaled));
+  scaled *= 0x1p112f;
+  U32 finite, isSpecial = reinterpret_cast<U32>(rest >= 0x7C00u);
+  std::memcpy(&finite, &scaled, sizeof(finite));
+  finite = (finite & ~isSpecial) | (special & isSpecial) | sign;
+  std::memcpy(&out, &finite, sizeof(out));
+}
+
+struct Dots {
+  double s64;
+  float s32;
+};
+
+template <DType type>
+KVBUF_INLINE Dots dot(const double *q64, const float *q32, const uint16_t *k,
+                      int64_t n) {
+  F64 a64 = {};
+  F32 a32 = {};
+  for (int64_t d = 0; d < n; d += kStep) {
+    F32 x, y32;
+    F64 y64;
+    decode8<type>(k + d, x);
+    load(y32, q32 + d);
+    load(y64, q64 + d);
+    a32 += x * y32;
+    a64 += __builtin_convertvector(x, F64) * y64;
+  }
+  Dots dots = {0, 0};
+  for (int i = 0; i < kStep; ++i) {
+    dots.s64 += a64[i];
+    dots.s32 += a32[i];
+  }
+  return dots;
+}
+
+/// acc += p * v, in both precisions.
+template <DType type>
+KVBUF_INLINE void accumulate(double *acc64, float *acc32, double p64, float p32,
+                             const uint16_t *v, int64_t n) {
+  for (int64_t d = 0; d < n; d += kStep) {
+    F32 x, y32;
+    F64 y64;
+    decode8<type>(v + d, x);
+    load(y32, acc32 + d);
+    load(y64, acc64 + d);
+    y32 += x * p32;
+    y64 += __builtin_convertvector(x, F64) * p64;
+    std::memcpy(acc32 + d, &y32, sizeof(y32));
+    std::memcpy(acc64 + d, &y64, sizeof(y64));
+  }
+}
+
+KVBUF_CLONES Dots dotOf(DType type, const double *q64, const float *q32,
+                        const uint16_t *k, int64_t n) {
+  return type == DType::BF16 ? dot<DType::BF16>(q64, q32, k, n)
+                             : dot<DType::F16>(q64, q32, k, n);
+}
+
+KVBUF_CLONES void accumulateOf(DType type, double *acc64, float *acc32,
+                               double p64, float p32, const uint16_t *v,
+                               int64_t n) {
+  if (type == DType::BF16)
+    accumulate<DType::BF16>(acc64, acc32, p64, p32, v, n);
+  else
+    accumulate<DType::F16>(acc64, acc32, p64, p32, v, n);
+}
+
+} // namespace
+
+void Reference::compute(const RowId &row, RowResult &result) {
+  const AttentionProblem &p = w.problem();
+  int64_t n = p.headSize, kvHead = row.h / (p.heads / p.kvHeads);
+  auto [first, last] = w.visible(row.b, row.i);
+  result.keys = last - first;
+  result.reference.assign(n, 0.0);
+  result.baseline.assign(n, 0.0f);
+
+  q64.resize(n);
+  q32.resize(n);
+  const uint16_t *q = w.qRow(row.b, row.i, row.h);
+  for (int64_t d = 0; d < n; ++d)
+    q64[d] = q32[d] = decode16(p.dtype, q[d]);
+
+  const float scale32 = static_cast<float>(p.scale);
+  const float cap32 = static_cast<float>(p.softcap);
+  double m64 = -std::numeric_limits<double>::infinity();
+  float m32 = -std::numeric_limits<float>::infinity();
+  s64.resize(result.keys);
+  s32.resize(result.keys);
+  for (int64_t j = first; j < last; ++j) {
+    Dots dots = dotOf(p.dtype, q64.data(), q32.data(),
+                      w.kRow(row.b, j, kvHead), n);
+    double a = dots.s64 * p.scale;
+    float b = dots.s32 * scale32;
+    if (p.softcap > 0) {
+      a = p.softcap * std::tanh(a / p.softcap);
+      b = cap32 * std::tanh(b / cap32);
+    }
+    s64[j - first] = a;
+    s32[j - first] = b;
+    m64 = std::max(m64, a);
+    m32 = std::max(m32, b);
+  }
+
+  float sink = p.sink ? w.find("sink")->as<float>()[row.h] : 0;
+  if (p.sink) {
+    m64 = std::max(m64, static_cast<double>(sink));
+    m32 = std::max(m32, sink);
+  }
+  if (result.keys == 0) {
+    // Without keys O is 0, and all of the weight is the sink's.
+    result.lse = p.sink ? sink : -std::numeric_limits<double>::infinity();
+    return;
+  }
+  double l64 = p.sink ? std::exp(sink - m64) : 0;
+  float l32 = p.sink ? std::exp(sink - m32) : 0;
+  for (int64_t j = first; j < last; ++j) {
+    double p64 = std::exp(s64[j - first] - m64);
+    float p32 = std::exp(s32[j - first] - m32);
+    l64 += p64;
+    l32 += p32; // the sum is of the unrounded weights
+    p32 = decode16(p.dtype, encode16(p.dtype, p32));
+    accumulateOf(p.dtype, result.reference.data(), result.baseline.data(), p64,
+                 p32, w.vRow(row.b, j, kvHead), n);
+  }
+  for (int64_t d = 0; d < n; ++d) {
+    result.reference[d] /= l64;
+    result.baseline[d] =
+        decode16(p.dtype, encode16(p.dtype, result.baseline[d] / l32));
+  }
+  result.lse = m64 + std::log(l64);
+}

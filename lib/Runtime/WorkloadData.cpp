@@ -1,0 +1,388 @@
+//===- lib/Runtime/WorkloadData.cpp - Tensors and their contents *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "Random.h"
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Parallel.h"
+#include "kvbuffer/Runtime/Workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <sys/mman.h>
+
+using namespace kvbuf::rt;
+
+namespace {
+
+enum Stream : uint64_t { kQuery = 1, kKey, kValue, kSink, kDirection };
+
+/// All bits set is a NaN in every float type.
+constexpr int kPoisonByte = 0xFF;
+
+/// Beyond this, a tensor that is mostly gaps (explicit strides) keeps zero
+/// pages in its gaps instead of poison, so that it costs no memory.
+constexpr uint64_t kSparseBytes = uint64_t(1) << 30;
+
+int64_t elementCount(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(count, extent, &count))
+      throw Error("a tensor of shape " + shapeString(shape) +
+                  " exceeds 64-bit addressing");
+  return count;
+}
+
+bool isData(const TensorSpec &spec) {
+  return spec.dtype == DType::F16 || spec.dtype == DType::BF16;
+}
+
+/// Strides in elements as the memory options ask for them.
+std::vector<int64_t> chooseStrides(const TensorSpec &spec,
+                                   const std::vector<int64_t> &shape,
+                                   const MemoryOptions &memory) {
+  size_t rank = shape.size();
+  if (auto it = memory.strides.find(spec.name); it != memory.strides.end()) {
+    const std::vector<int64_t> &strides = it->second;
+    if (strides.size() != rank)
+      throw Error("--strides " + spec.name + " has " +
+                  std::to_string(strides.size()) + " numbers; the tensor has " +
+                  std::to_string(rank) + " dimensions");
+    // Inside out, every dimension must step over all that lies within it.
+    std::vector<size_t> order(rank);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return strides[a] < strides[b];
+    });
+    int64_t within = 1;
+    for (size_t d : order) {
+      if (shape[d] < 2)
+        continue;
+      if (strides[d] < within)
+        throw Error("--strides " + spec.name + ": stride " +
+                    std::to_string(strides[d]) + " of dimension " +
+                    std::to_string(d) + " makes elements overlap; expected " +
+                    std::to_string(within) + " or more");
+      if (__builtin_mul_overflow(strides[d], shape[d] - 1, &within) ||
+          within >= (int64_t(1) << 44))
+        throw Error("--strides " + spec.name + ": the tensor spans too much");
+      within += strides[d];
+    }
+    return strides;
+  }
+  if (!isData(spec) || rank < 3 || (!memory.rowPad && !memory.headsMajor))
+    return contiguousStrides(shape);
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  if (memory.headsMajor)
+    std::swap(order[rank - 3], order[rank - 2]);
+  std::vector<int64_t> strides(rank, 1);
+  int64_t step = shape[rank - 1] + memory.rowPad;
+  for (size_t i = rank - 1; i-- > 0;) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(shape[order[i]], 1);
+  }
+  return strides;
+}
+
+/// Calls `body(offset in elements, packed index)` for each innermost row.
+template <typename F> void forEachRow(const HostTensor &t, F body) {
+  int64_t rows = t.shape.empty() ? 0 : 1;
+  for (size_t d = 0; d + 1 < t.shape.size(); ++d)
+    rows *= t.shape[d];
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t rest = r, offset = 0;
+    for (size_t d = t.shape.size() - 1; d-- > 0;) {
+      offset += rest % t.shape[d] * t.strides[d];
+      rest /= t.shape[d];
+    }
+    body(offset, r);
+  }
+}
+
+/// Draws one row of head_size elements.
+class RowWriter {
+public:
+  RowWriter(const AttentionProblem &p, Init init, uint64_t seed)
+      : p(p), init(init), seed(seed), direction(p.headSize) {
+    Random random(seed, kDirection);
+    for (float &x : direction)
+      x = random.below(2) ? 1.0f : -1.0f;
+    // One nat every 32 keys: two in a block of 64, so that the running maximum
+    // rises in every block of every kernel.
+    double scale = std::max(std::abs(p.scale), 1e-6);
+    slope = static_cast<float>(
+        1.0 / (32.0 * scale * static_cast<double>(p.headSize)));
+  }
+
+  /// `row` names the row among all of this tensor, `j` is its position in the
+  /// sequence.
+  void write(uint16_t *to, uint64_t stream, uint64_t row, int64_t head,
+             int64_t heads, int64_t j) const {
+    Random random(seed, stream, row * static_cast<uint64_t>(heads) + head);
+    float headScale =
+        heads > 1 ? std::exp2(3.0f * static_cast<float>(head) /
+                                  static_cast<float>(heads - 1) -
+                              1.5f)
+                  : 1.0f;
+    for (int64_t d = 0; d < p.headSize; ++d) {
+      float x = random.normal();
+      switch (init) {
+      case Init::Normal:
+        break;
+      case Init::Outliers:
+        if (random.below(1000) == 0)
+          x += 10.0f * random.normal();
+        break;
+      case Init::Octaves:
+        x *= headScale;
+        break;
+      case Init::Ramp:
+        if (stream == kQuery)
+          x = direction[d] + 0.25f * x;
+        else if (stream == kKey)
+          x = direction[d] * slope * static_cast<float>(j) + 0.5f * x;
+        break;
+      }
+      to[d] = encode16(p.dtype, x);
+    }
+  }
+
+private:
+  const AttentionProblem &p;
+  Init init;
+  uint64_t seed;
+  std::vector<float> direction;
+  float slope;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// GuardedMemory, HostTensor
+//===----------------------------------------------------------------------===//
+
+GuardedMemory::GuardedMemory(uint64_t bytes) : bytes(bytes) {
+  void *p = mmap(nullptr, regionSize(), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    throw Error("cannot allocate " + std::to_string(regionSize()) +
+                " bytes of host memory");
+  base = static_cast<uint8_t *>(p);
+  std::memset(base, kZoneByte, kZone);
+  std::memset(base + kZone + bytes, kZoneByte, kZone);
+}
+
+GuardedMemory::~GuardedMemory() { munmap(base, regionSize()); }
+
+bool GuardedMemory::zonesIntact() const {
+  auto intact = [](const uint8_t *p) {
+    return std::all_of(p, p + kZone,
+                       [](uint8_t byte) { return byte == kZoneByte; });
+  };
+  return intact(base) && intact(base + kZone + bytes);
+}
+
+std::string HostTensor::packed() const {
+  size_t rowBytes = static_cast<size_t>(shape.back()) * sizeOf(dtype);
+  std::string out(static_cast<size_t>(elementCount(shape)) * sizeOf(dtype), 0);
+  forEachRow(*this, [&](int64_t offset, int64_t row) {
+    std::memcpy(out.data() + static_cast<size_t>(row) * rowBytes,
+                memory->data() + static_cast<size_t>(offset) * sizeOf(dtype),
+                rowBytes);
+  });
+  return out;
+}
+
+//===----------------------------------------------------------------------===//
+// Filling
+//===----------------------------------------------------------------------===//
+
+void Workload::allocate() {
+  for (const auto &[name, strides] : options.memory.strides)
+    if (!spec.findTensor(name))
+      throw Error("--strides " + name + ": the kernel has no such tensor");
+  for (const TensorSpec &t : spec.tensors) {
+    HostTensor tensor;
+    tensor.name = t.name;
+    tensor.dtype = t.dtype;
+    tensor.output = t.output;
+    tensor.shape = evaluateShape(t, values);
+    tensor.strides = chooseStrides(t, tensor.shape, options.memory);
+    uint64_t span = spanBytes(t.dtype, tensor.shape, tensor.strides);
+    uint64_t used = static_cast<uint64_t>(elementCount(tensor.shape)) *
+                    sizeOf(t.dtype);
+    tensor.memory = std::make_shared<GuardedMemory>(span);
+    if (span <= kSparseBytes || span < 4 * used)
+      parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
+                  [&](int64_t begin, int64_t end) {
+                    std::memset(tensor.memory->data() + begin, kPoisonByte,
+                                static_cast<size_t>(end - begin));
+                  });
+    if (auto it = fileData.find(t.name); it != fileData.end()) {
+      size_t rowBytes =
+          static_cast<size_t>(tensor.shape.back()) * sizeOf(t.dtype);
+      forEachRow(tensor, [&](int64_t offset, int64_t row) {
+        std::memcpy(tensor.memory->data() +
+                        static_cast<size_t>(offset) * sizeOf(t.dtype),
+                    it->second.data() + static_cast<size_t>(row) * rowBytes,
+                    rowBytes);
+      });
+    }
+    all.push_back(std::move(tensor));
+  }
+}
+
+HostTensor *Workload::find(const std::string &name) {
+  for (HostTensor &t : all)
+    if (t.name == name)
+      return &t;
+  return nullptr;
+}
+
+const HostTensor *Workload::find(const std::string &name) const {
+  return const_cast<Workload *>(this)->find(name);
+}
+
+void Workload::locate() {
+  q = find("q");
+  o = find("o");
+  qOffsets = find("q_offsets");
+  lseTensor = find("lse");
+  k = {find("k"), find("k.offsets"), find("k.table"), find("k.lengths")};
+  v = {find("v"), find("v.offsets"), find("v.table"), find("v.lengths")};
+}
+
+void Workload::fillData() {
+  const AttentionProblem &p = problem();
+  if (HostTensor *sink = find("sink"); sink && !fromFile("sink")) {
+    Random random(options.seed, kSink);
+    for (int64_t h = 0; h < p.heads; ++h)
+      sink->as<float>()[h] = 2.0f * random.normal();
+  }
+  if (!fromFile("q")) {
+    RowWriter writer(p, options.init, options.seed);
+    int64_t rowsBefore = 0;
+    for (int64_t b = 0; b < batch(); ++b) {
+      parallelFor(lenQ[b], 64, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t h = 0; h < p.heads; ++h)
+            writer.write(const_cast<uint16_t *>(qRow(b, i, h)), kQuery,
+                         static_cast<uint64_t>(rowsBefore + i), h, p.heads, i);
+      });
+      rowsBefore += lenQ[b];
+    }
+  }
+  if (!fromFile("k"))
+    fillCache(k, kKey);
+  if (!fromFile("v"))
+    fillCache(v, kValue);
+}
+
+void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
+  const AttentionProblem &p = problem();
+  RowWriter writer(p, options.init, options.seed);
+  // A shared page is written once, for the first sequence that uses it: the
+  // rows are drawn in the order of (sequence, page), and which rows of a page
+  // are in use is the union over its users.
+  int64_t unit = p.cache == Layout::Paged ? p.pageSize : 0;
+  std::map<int32_t, int64_t> filled; // block -> rows written so far
+  int64_t rowsBefore = 0;
+  for (int64_t b = 0; b < batch(); ++b) {
+    int64_t step = unit ? unit : std::max<int64_t>(lenK[b], 1);
+    std::vector<int64_t> rows;
+    for (int64_t at = 0; at < lenK[b]; at += step) {
+      int64_t begin = at, end = std::min(at + step, lenK[b]);
+      if (cache.table) {
+        int64_t width = unit ? values.at("pages_per_seq") : 1;
+        int32_t id = cache.table->as<int32_t>()[b * width + at / step];
+        int64_t &written = filled[id];
+        begin = std::min(end, at + written);
+        written = std::max(written, end - at);
+      }
+      for (int64_t j = begin; j < end; ++j)
+        rows.push_back(j);
+    }
+    parallelFor(
+        static_cast<int64_t>(rows.size()), 64, [&](int64_t from, int64_t to) {
+          for (int64_t i = from; i < to; ++i)
+            for (int64_t h = 0; h < p.kvHeads; ++h)
+              writer.write(const_cast<uint16_t *>(cacheRow(cache, b, rows[i],
+                                                           h)),
+                           stream, static_cast<uint64_t>(rowsBefore + rows[i]),
+                           h, p.kvHeads, rows[i]);
+        });
+    rowsBefore += lenK[b];
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+const uint16_t *queryRow(const HostTensor &t, const HostTensor *offsets,
+                         int64_t b, int64_t i, int64_t h) {
+  const uint16_t *base = t.as<uint16_t>();
+  if (offsets)
+    return base + (offsets->as<int32_t>()[b] + i) * t.strides[0] +
+           h * t.strides[1];
+  return base + b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
+}
+} // namespace
+
+const uint16_t *Workload::qRow(int64_t b, int64_t i, int64_t h) const {
+  return queryRow(*q, qOffsets, b, i, h);
+}
+
+const uint16_t *Workload::oRow(int64_t b, int64_t i, int64_t h) const {
+  return queryRow(*o, qOffsets, b, i, h);
+}
+
+const uint16_t *Workload::kRow(int64_t b, int64_t j, int64_t h) const {
+  return cacheRow(k, b, j, h);
+}
+
+const uint16_t *Workload::vRow(int64_t b, int64_t j, int64_t h) const {
+  return cacheRow(v, b, j, h);
+}
+
+const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
+                                   int64_t j, int64_t h) const {
+  const HostTensor &t = *cache.data;
+  const uint16_t *base = t.as<uint16_t>();
+  switch (problem().cache) {
+  case Layout::Dense:
+    break;
+  case Layout::Ragged:
+    return base + (cache.offsets->as<int32_t>()[b] + j) * t.strides[0] +
+           h * t.strides[1];
+  case Layout::Continuous:
+    b = cache.table->as<int32_t>()[b];
+    break;
+  case Layout::Paged: {
+    int64_t page = j / problem().pageSize;
+    j -= page * problem().pageSize;
+    b = cache.table->as<int32_t>()[b * cache.table->strides[0] + page];
+    break;
+  }
+  }
+  return base + b * t.strides[0] + j * t.strides[1] + h * t.strides[2];
+}
+
+float Workload::lse(int64_t b, int64_t i, int64_t h) const {
+  const HostTensor &t = *lseTensor;
+  const float *base = t.as<float>();
+  if (qOffsets)
+    return base[h * t.strides[0] +
+                (qOffsets->as<int32_t>()[b] + i) * t.strides[1]];
+  return base[b * t.strides[0] + h * t.strides[1] + i * t.strides[2]];
+}

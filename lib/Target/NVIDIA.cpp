@@ -1,0 +1,77 @@
+//===- NVIDIA.cpp - NVIDIA chips --------------------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Vendors.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace kvbuf;
+
+/// Shared memory that one block may use, bytes: CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability".
+static int64_t sharedBytes(llvm::StringRef chip) {
+  return llvm::StringSwitch<int64_t>(chip)
+      .Cases({"sm_80", "sm_87"}, 163 * 1024)
+      .Cases({"sm_86", "sm_89"}, 99 * 1024)
+      .Cases({"sm_90", "sm_90a"}, 227 * 1024)
+      .Default(0);
+}
+
+std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
+  int64_t lds = sharedBytes(chip);
+  if (!lds)
+    return std::nullopt;
+  TargetInfo target;
+  target.chip = chip.str();
+  target.vendor = Vendor::NVIDIA;
+  target.waveSize = 32;
+  target.banks = 32;
+  target.ldsBytes = lds;
+  target.registersPerLane = 255;
+  target.asyncCopyBytes = {4, 8, 16};
+  target.triple = "nvptx64-nvidia-cuda";
+  target.features = "+ptx80";
+  target.dataLayout = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
+  target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
+  return target;
+}
+
+/// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
+/// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
+/// powers of two; two slots need one wait and one barrier an iteration.
+ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
+                                      const ScheduleRequest &request) {
+  ScheduleChoice choice;
+  choice.mma[0] = 16;
+  choice.mma[1] = 8;
+  choice.mma[2] = 16;
+  // Columns of an LDS block: rows of 128 bytes where the head size allows it.
+  choice.BK = request.headSize % 64 == 0   ? 64
+              : request.headSize % 32 == 0 ? 32
+                                           : 16;
+  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  choice.BM = 128;
+  choice.BN = 64;
+  choice.warps = 4;
+  if (depth > 128) {
+    // 16 rows a warp: 32 would need 2 * 256 accumulator registers.
+    choice.BM = 64;
+    choice.BN = depth > 256 ? 16 : 32;
+  }
+  // Q, and two slots for each of K and V.
+  auto bytes = [&] {
+    return 2 * depth * (choice.BM + 2 * choice.stages * choice.BN);
+  };
+  while (bytes() > target.ldsBytes && choice.BN > 16)
+    choice.BN /= 2;
+  // One look-up a tile where a page can hold one.
+  if (request.pageSize >= 16)
+    while (choice.BN > request.pageSize && choice.BN > 32)
+      choice.BN /= 2;
+  return choice;
+}

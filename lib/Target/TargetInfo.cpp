@@ -1,0 +1,48 @@
+//===- TargetInfo.cpp - What the lowering asks of a chip --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Target/TargetInfo.h"
+#include "Vendors.h"
+
+using namespace kvbuf;
+
+llvm::StringRef kvbuf::vendorName(Vendor vendor) {
+  return vendor == Vendor::NVIDIA ? "nvidia" : "amd";
+}
+
+const MatrixInstruction *
+TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape) const {
+  for (const MatrixInstruction &mma : matrixInstructions)
+    if (shape == llvm::ArrayRef<int64_t>{mma.m, mma.n, mma.k})
+      return &mma;
+  return nullptr;
+}
+
+MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
+  if (vendor == Vendor::NVIDIA)
+    return mmaSyncM16N8K16();
+  return *mfma16Bit(mma.m, mma.n, mma.k);
+}
+
+ScheduleChoice
+TargetInfo::chooseSchedule(const ScheduleRequest &request) const {
+  return vendor == Vendor::NVIDIA ? detail::scheduleNVIDIA(*this, request)
+                                  : detail::scheduleAMD(*this, request);
+}
+
+std::optional<TargetInfo> kvbuf::lookupTarget(llvm::StringRef chip) {
+  if (std::optional<TargetInfo> target = detail::lookupNVIDIA(chip))
+    return target;
+  return detail::lookupAMD(chip);
+}
+
+llvm::ArrayRef<llvm::StringRef> kvbuf::knownTargets() {
+  static const llvm::StringRef names[] = {"gfx942", "gfx950", "sm_80", "sm_86",
+                                          "sm_87",  "sm_89",  "sm_90", "sm_90a"};
+  return names;
+}

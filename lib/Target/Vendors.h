@@ -1,0 +1,28 @@
+//===- Vendors.h - The vendors' parts of TargetInfo -------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_TARGET_VENDORS_H
+#define KVBUFFER_LIB_TARGET_VENDORS_H
+
+#include "kvbuffer/Target/TargetInfo.h"
+
+namespace kvbuf::detail {
+
+/// A vendor's chip of that name; nothing if it is not this vendor's.
+std::optional<TargetInfo> lookupNVIDIA(llvm::StringRef chip);
+std::optional<TargetInfo> lookupAMD(llvm::StringRef chip);
+
+/// A vendor's default schedule.
+ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
+                              const ScheduleRequest &request);
+ScheduleChoice scheduleAMD(const TargetInfo &target,
+                           const ScheduleRequest &request);
+
+} // namespace kvbuf::detail
+
+#endif // KVBUFFER_LIB_TARGET_VENDORS_H
