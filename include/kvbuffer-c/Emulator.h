@@ -46,7 +46,7 @@ kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *name,
 
 /** Makes host memory accessible to kernels: a pointer argument is a host
     address. `initialized`: its contents count as written. 0, or 2 if the memory
-    is registered already. */
+    is registered already and either is more than read-only. */
 KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
                                             const char *name, void *data,
                                             size_t bytes, int readable,

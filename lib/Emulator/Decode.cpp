@@ -222,11 +222,11 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
 LogicalResult Decoder::decodeOp(Operation *op) {
   for (Type type : op->getResultTypes())
     if (shape(type).empty())
-      return unsupported(op, "values of type " + [&] {
+      return unsupported(op, "values of type '" + [&] {
         std::string text;
         llvm::raw_string_ostream(text) << type;
         return text;
-      }() + " do not fit its registers");
+      }() + "' do not fit its registers");
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
   bool known = true;

@@ -89,7 +89,7 @@ public:
 
   /// Makes host memory accessible to kernels: global addresses are host
   /// addresses. `initialized`: its contents count as written. Fails when the
-  /// range overlaps another one.
+  /// range overlaps another one, unless both are only read.
   virtual bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
                               bool readable, bool writable,
                               bool initialized) = 0;
