@@ -100,7 +100,16 @@ template <bool BF16> static void unpackFragment(float *d, const uint32_t *s) {
 }
 
 // D = A B + C for one warp: products are exact in fp32 and are added in fp32,
-// in the order of k.
+// in the order of k. Being exact, they need no fused addition where the host
+// has none (but for products that underflow).
+static float multiplyAdd(float x, float y, float z) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return __builtin_fmaf(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+
 template <bool BF16, unsigned K> void mma(const Inst &i) {
   const uint32_t *slots = h.lists + i.list;
   const uint32_t *a = slots + 4, *b = a + K / 4, *c = b + K / 8;
@@ -133,7 +142,7 @@ template <bool BF16, unsigned K> void mma(const Inst &i) {
       for (unsigned k = 0; k < K; ++k) {
         float x = quadrant[2 * (k / 8) + half][8 * g + k % 8];
         for (unsigned n = 0; n < 8; ++n)
-          acc[n] = __builtin_fmaf(x, rows[k][n], acc[n]);
+          acc[n] = multiplyAdd(x, rows[k][n], acc[n]);
       }
       for (unsigned n = 0; n < 8; ++n)
         sum[8 * half + g][n] = acc[n];

@@ -1,0 +1,140 @@
+//===- DecodeAggregate.cpp - Vectors, arrays and structs ----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// With constant indices these are nothing but lists of slots.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+static std::optional<int64_t> constantIndex(Value v) {
+  auto op = v.getDefiningOp<LLVM::ConstantOp>();
+  if (!op)
+    return std::nullopt;
+  if (auto attr = dyn_cast<IntegerAttr>(op.getValue()))
+    return attr.getValue().getSExtValue();
+  return std::nullopt;
+}
+
+bool Decoder::decodeAggregate(Operation *op) {
+  auto place = [&](Type type, ArrayRef<int64_t> position) {
+    size_t first = 0;
+    for (int64_t i : position) {
+      if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
+        for (int64_t k = 0; k < i; ++k)
+          first += shape(record.getBody()[k]).size();
+        type = record.getBody()[i];
+      } else {
+        type = cast<LLVM::LLVMArrayType>(type).getElementType();
+        first += i * shape(type).size();
+      }
+    }
+    return std::make_pair(first, shape(type).size());
+  };
+  if (auto x = dyn_cast<LLVM::ExtractValueOp>(op)) {
+    auto [first, n] = place(x.getContainer().getType(), x.getPosition());
+    set(x.getResult(),
+        Comps(ArrayRef<Comp>(values[x.getContainer()]).slice(first, n)));
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::InsertValueOp>(op)) {
+    auto [first, n] = place(x.getContainer().getType(), x.getPosition());
+    Comps all = values[x.getContainer()], part = get(x.getValue());
+    std::copy(part.begin(), part.end(), all.begin() + first);
+    set(x.getResult(), all);
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::ExtractElementOp>(op)) {
+    Type type = x.getVector().getType();
+    unsigned bits = bitsOf(elementOf(type));
+    if (auto index = constantIndex(x.getPosition())) {
+      Comps words = get(x.getVector());
+      unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
+      if (*index < 0 || *index / per >= static_cast<int64_t>(words.size()))
+        return false;
+      Comp word = words[*index / per];
+      if (per > 1)
+        word = emit(bits == 16 ? Code::ExtractHalf : Code::ExtractByte, false,
+                    word, {}, {}, bits * (*index % per));
+      set(x.getResult(), {word});
+      return true;
+    }
+    Comps elements = unpack(x.getVector());
+    Comp index = getScalar(x.getPosition()), result = elements.front();
+    for (size_t i = 1; i < elements.size(); ++i) {
+      Comp hit = emit(index.wide ? Code::CmpEq64 : Code::CmpEq32, false, index,
+                      constant(i, index.wide));
+      result = emit(result.wide ? Code::Select64 : Code::Select32, result.wide,
+                    hit, elements[i], result);
+    }
+    set(x.getResult(), {result});
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::InsertElementOp>(op)) {
+    Type type = x.getVector().getType();
+    unsigned bits = bitsOf(elementOf(type));
+    Comp value = getScalar(x.getValue());
+    if (auto index = constantIndex(x.getPosition())) {
+      Comps words = get(x.getVector());
+      unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
+      if (*index < 0 || *index / per >= static_cast<int64_t>(words.size()))
+        return false;
+      Comp &word = words[*index / per];
+      word = per > 1 ? emit(bits == 16 ? Code::InsertHalf : Code::InsertByte,
+                            false, word, value, {}, bits * (*index % per))
+                     : value;
+      set(x.getResult(), words);
+      return true;
+    }
+    Comps elements = unpack(x.getVector());
+    Comp index = getScalar(x.getPosition());
+    for (auto [i, e] : llvm::enumerate(elements)) {
+      Comp hit = emit(index.wide ? Code::CmpEq64 : Code::CmpEq32, false, index,
+                      constant(i, index.wide));
+      e = emit(e.wide ? Code::Select64 : Code::Select32, e.wide, hit, value, e);
+    }
+    set(x.getResult(), pack(elements, type));
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::ShuffleVectorOp>(op)) {
+    Type type = x.getType();
+    unsigned bits = bitsOf(elementOf(type));
+    Comps words = get(x.getV1()), second = get(x.getV2());
+    int64_t n = cast<VectorType>(x.getV1().getType()).getNumElements();
+    unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
+    ArrayRef<int32_t> mask = x.getMask();
+    // Whole words move for nothing; others are taken apart.
+    Comps result;
+    bool whole = per == 1 || (n % per == 0 && mask.size() % per == 0);
+    for (size_t i = 0; whole && i < mask.size(); i += per) {
+      int32_t from = mask[i];
+      for (unsigned k = 1; k < per && whole; ++k)
+        whole = from % per == 0 && mask[i + k] == from + static_cast<int>(k);
+      if (whole)
+        result.push_back(from < 0   ? constant(0, bits > 32)
+                         : from < n ? words[from / per]
+                                    : second[(from - n) / per]);
+    }
+    if (!whole) {
+      Comps elements = unpack(x.getV1());
+      llvm::append_range(elements, unpack(x.getV2()));
+      Comps picked;
+      for (int32_t from : mask)
+        picked.push_back(from < 0 ? constant(0) : elements[from]);
+      result = pack(picked, type);
+    }
+    set(x.getResult(), result);
+    return true;
+  }
+  return false;
+}

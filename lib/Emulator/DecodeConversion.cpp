@@ -1,0 +1,156 @@
+//===- DecodeConversion.cpp - Casts of the LLVM dialect -----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+static Code toInteger(bool fromWide, bool toWide, bool isSigned) {
+  if (fromWide)
+    return toWide ? (isSigned ? Code::F64ToS64 : Code::F64ToU64)
+                  : (isSigned ? Code::F64ToS32 : Code::F64ToU32);
+  return toWide ? (isSigned ? Code::F32ToS64 : Code::F32ToU64)
+                : (isSigned ? Code::F32ToS32 : Code::F32ToU32);
+}
+
+static Code toFloat(bool fromWide, bool toWide, bool isSigned) {
+  if (fromWide)
+    return toWide ? (isSigned ? Code::S64ToF64 : Code::U64ToF64)
+                  : (isSigned ? Code::S64ToF32 : Code::U64ToF32);
+  return toWide ? (isSigned ? Code::S32ToF64 : Code::U32ToF64)
+                : (isSigned ? Code::S32ToF32 : Code::U32ToF32);
+}
+
+bool Decoder::decodeConversion(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  Value source = op->getOperand(0), result = op->getResult(0);
+  Type type = result.getType();
+  unsigned from = bitsOf(elementOf(source.getType())),
+           to = bitsOf(elementOf(type));
+  auto each = [&](Comps parts, llvm::function_ref<Comp(Comp)> f) {
+    for (Comp &c : parts)
+      c = f(c);
+    return parts;
+  };
+  auto narrow = [&](Comp c) {
+    if (c.wide)
+      c = emit(Code::Lo64, false, c);
+    if (to < 32)
+      c = emit(Code::AndImm32, false, c, {}, {}, (int64_t(1) << to) - 1);
+    return c;
+  };
+  if (isa<LLVM::TruncOp>(op)) {
+    set(result, pack(each(unpack(source),
+                          [&](Comp c) { return to > 32 ? c : narrow(c); }),
+                     type));
+    return true;
+  }
+  if (isa<LLVM::ZExtOp>(op)) {
+    set(result,
+        pack(each(unpack(source),
+                  [&](Comp c) {
+                    return to > 32 && !c.wide ? emit(Code::ZExt64, true, c) : c;
+                  }),
+             type));
+    return true;
+  }
+  if (isa<LLVM::SExtOp>(op)) {
+    set(result, pack(each(unpack(source),
+                          [&](Comp c) {
+                            if (from < 32)
+                              c = emit(Code::SExtBits, false, c, {}, {}, from);
+                            if (to > 32 && !c.wide)
+                              c = emit(Code::SExt64, true, c);
+                            if (to < 32)
+                              c = emit(Code::AndImm32, false, c, {}, {},
+                                       (int64_t(1) << to) - 1);
+                            return c;
+                          }),
+                     type));
+    return true;
+  }
+  if (isa<LLVM::FPExtOp>(op)) {
+    Comps parts = unpackFloats(source);
+    // Counted here: what unpacking made is the conversion itself.
+    set(result, each(parts, [&](Comp c) {
+          return to == 64 && !c.wide ? emit(Code::F32ToF64, true, c) : c;
+        }));
+    return true;
+  }
+  if (isa<LLVM::FPTruncOp>(op)) {
+    if (from == 64 && to < 32)
+      return false;
+    set(result, packFloats(each(unpackFloats(source),
+                                [&](Comp c) {
+                                  return c.wide ? emit(Code::F64ToF32, false, c)
+                                                : c;
+                                }),
+                           type));
+    return true;
+  }
+  if (isa<LLVM::SIToFPOp, LLVM::UIToFPOp>(op)) {
+    bool isSigned = isa<LLVM::SIToFPOp>(op);
+    set(result,
+        packFloats(each(unpack(source),
+                        [&](Comp c) {
+                          if (isSigned && from < 32)
+                            c = emitFree(Code::SExtBits, false, c, {}, {},
+                                         from);
+                          return emit(toFloat(from > 32, to == 64, isSigned),
+                                      to == 64, c);
+                        }),
+                   type));
+    return true;
+  }
+  if (isa<LLVM::FPToSIOp, LLVM::FPToUIOp>(op)) {
+    bool isSigned = isa<LLVM::FPToSIOp>(op);
+    set(result, pack(each(unpackFloats(source),
+                          [&](Comp c) {
+                            c = emit(toInteger(c.wide, to > 32, isSigned),
+                                     to > 32, c);
+                            return to < 32 ? narrow(c) : c;
+                          }),
+                     type));
+    return true;
+  }
+  return false;
+}
+
+LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
+  Comps source = get(op.getArg()), target = shape(op.getType());
+  auto isBools = [](Type t) {
+    return isa<VectorType>(t) && bitsOf(elementOf(t)) == 1;
+  };
+  if (isBools(op.getArg().getType()) != isBools(op.getType()))
+    return unsupported(op, "vectors of i1 as integers");
+  // Both sides as a stream of words.
+  Comps words;
+  bool toWide = target.front().wide;
+  for (Comp c : source) {
+    if (c.wide && !toWide) {
+      words.push_back(emitFree(Code::Lo64, false, c));
+      words.push_back(emitFree(Code::Hi64, false, c));
+    } else {
+      words.push_back(c);
+    }
+  }
+  if (toWide && !words.front().wide) {
+    if (words.size() % 2)
+      return unsupported(op, "this cast");
+    Comps pairs;
+    for (size_t i = 0; i < words.size(); i += 2)
+      pairs.push_back(emitFree(Code::Pack64, true, words[i], words[i + 1]));
+    words = pairs;
+  }
+  if (words.size() != target.size())
+    return unsupported(op, "this cast");
+  set(op.getResult(), words);
+  return success();
+}

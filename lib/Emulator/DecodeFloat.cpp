@@ -1,0 +1,205 @@
+//===- DecodeFloat.cpp - Floating point of the LLVM dialect -------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+// 16-bit types are computed in fp32 and rounded once more. For +, -, *, / and
+// the square root that is exact, because fp32 has more than twice their
+// precision; fused multiply-add is refused, for it is not.
+LogicalResult Decoder::floatOp(Operation *op, Code op32, Code op64,
+                               ValueRange operands) {
+  Type type = op->getResult(0).getType();
+  unsigned bits = bitsOf(elementOf(type));
+  SmallVector<Comps> parts;
+  for (Value v : operands)
+    parts.push_back(unpackFloats(v));
+  Comps results;
+  for (size_t i = 0; i < parts[0].size(); ++i)
+    results.push_back(emit(bits == 64 ? op64 : op32, bits == 64, parts[0][i],
+                           parts.size() > 1 ? parts[1][i] : Comp{},
+                           parts.size() > 2 ? parts[2][i] : Comp{}));
+  set(op->getResult(0), packFloats(results, type));
+  return success();
+}
+
+bool Decoder::decodeFloat(Operation *op) {
+  using Pair = std::pair<Code, Code>;
+#define FP(Name)                                                               \
+  Pair { Code::Name##F32, Code::Name##F64 }
+  static const llvm::StringMap<Pair> table = {
+      {"llvm.fadd", FP(Add)},
+      {"llvm.fsub", FP(Sub)},
+      {"llvm.fmul", FP(Mul)},
+      {"llvm.fdiv", FP(Div)},
+      {"llvm.frem", FP(Rem)},
+      {"llvm.fneg", FP(Neg)},
+      {"llvm.intr.fabs", FP(Fabs)},
+      {"llvm.intr.copysign", FP(CopySign)},
+      {"llvm.intr.fma", FP(Fma)},
+      {"llvm.intr.fmuladd", FP(Fma)},
+      {"llvm.intr.maxnum", FP(MaxNum)},
+      {"llvm.intr.minnum", FP(MinNum)},
+      {"llvm.intr.maximum", FP(Maximum)},
+      {"llvm.intr.minimum", FP(Minimum)},
+      {"llvm.intr.sqrt", FP(Sqrt)},
+      {"llvm.intr.floor", FP(Floor)},
+      {"llvm.intr.ceil", FP(Ceil)},
+      {"llvm.intr.rint", FP(RoundEven)},
+      {"llvm.intr.roundeven", FP(RoundEven)},
+      {"llvm.intr.nearbyint", FP(RoundEven)},
+      {"llvm.intr.trunc", FP(TruncTo)},
+      {"llvm.intr.exp2", FP(Exp2)},
+      {"llvm.intr.log2", FP(Log2)},
+  };
+#undef FP
+  auto it = table.find(op->getName().getStringRef());
+  if (it == table.end())
+    return false;
+  auto [op32, op64] = it->second;
+  if (op32 == Code::FmaF32 &&
+      bitsOf(elementOf(op->getResult(0).getType())) < 32)
+    return false;
+  return succeeded(floatOp(op, op32, op64, op->getOperands()));
+}
+
+// Reductions of vectors, in the order of the elements.
+bool Decoder::decodeReduction(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (!name.consume_front("llvm.intr.vector.reduce."))
+    return false;
+  using Pair = std::pair<Code, Code>;
+  auto code = llvm::StringSwitch<std::optional<Pair>>(name)
+                  .Case("add", Pair{Code::Add32, Code::Add64})
+                  .Case("and", Pair{Code::And32, Code::And64})
+                  .Case("or", Pair{Code::Or32, Code::Or64})
+                  .Case("xor", Pair{Code::Xor32, Code::Xor64})
+                  .Case("umax", Pair{Code::UMax32, Code::UMax64})
+                  .Case("umin", Pair{Code::UMin32, Code::UMin64})
+                  .Case("fadd", Pair{Code::AddF32, Code::AddF64})
+                  .Case("fmul", Pair{Code::MulF32, Code::MulF64})
+                  .Case("fmax", Pair{Code::MaxNumF32, Code::MaxNumF64})
+                  .Case("fmin", Pair{Code::MinNumF32, Code::MinNumF64})
+                  .Case("fmaximum", Pair{Code::MaximumF32, Code::MaximumF64})
+                  .Case("fminimum", Pair{Code::MinimumF32, Code::MinimumF64})
+                  .Default(std::nullopt);
+  Type type = op->getResult(0).getType();
+  unsigned bits = bitsOf(type);
+  // Narrow sums would need rounding or cutting at every step.
+  if (!code || bits < 32)
+    return false;
+  Comps elements;
+  for (Value v : op->getOperands())
+    llvm::append_range(elements, unpack(v));
+  Comp sum = elements.front();
+  for (Comp c : ArrayRef<Comp>(elements).drop_front())
+    sum = emit(sum.wide ? code->second : code->first, sum.wide, sum, c);
+  set(op->getResult(0), {sum});
+  return true;
+}
+
+LogicalResult Decoder::decodeFCmp(LLVM::FCmpOp op) {
+  using P = LLVM::FCmpPredicate;
+  P p = op.getPredicate();
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  if (p == P::ogt || p == P::oge || p == P::ugt || p == P::uge) {
+    std::swap(lhs, rhs);
+    p = p == P::ogt   ? P::olt
+        : p == P::oge ? P::ole
+        : p == P::ugt ? P::ult
+                      : P::ule;
+  }
+  Comps a = unpackFloats(lhs), b = unpackFloats(rhs), results;
+  bool wide = a.front().wide;
+  auto pick = [&](Code narrow, Code full) { return wide ? full : narrow; };
+#define FP(Name) pick(Code::Cmp##Name##F32, Code::Cmp##Name##F64)
+  Code code;
+  switch (p) {
+  case P::_false:
+  case P::_true:
+    set(op.getResult(), Comps(a.size(), constant(p == P::_true)));
+    return success();
+  case P::oeq:
+    code = FP(Oeq);
+    break;
+  case P::olt:
+    code = FP(Olt);
+    break;
+  case P::ole:
+    code = FP(Ole);
+    break;
+  case P::one:
+    code = FP(One);
+    break;
+  case P::ord:
+    code = FP(Ord);
+    break;
+  case P::uno:
+    code = FP(Uno);
+    break;
+  case P::ueq:
+    code = FP(Ueq);
+    break;
+  case P::ult:
+    code = FP(Ult);
+    break;
+  case P::ule:
+    code = FP(Ule);
+    break;
+  case P::une:
+    code = FP(Une);
+    break;
+  default:
+    return unsupported(op);
+  }
+#undef FP
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    results.push_back(emit(code, false, x, y));
+  set(op.getResult(), results);
+  return success();
+}
+
+// Intrinsics called by name. LLVM has changed the spelling of the type suffix
+// over time, so it is cut off.
+LogicalResult Decoder::decodeIntrinsicCall(LLVM::CallIntrinsicOp op) {
+  StringRef name = op.getIntrin();
+  StringRef base = name;
+  for (StringRef suffix : {".f32", ".f"})
+    if (base.consume_back(suffix))
+      break;
+  std::optional<Code> code =
+      llvm::StringSwitch<std::optional<Code>>(base)
+          .Case("llvm.nvvm.ex2.approx.ftz", Code::Exp2FtzF32)
+          .Case("llvm.nvvm.ex2.approx", Code::Exp2F32)
+          .Case("llvm.nvvm.lg2.approx.ftz", Code::Log2FtzF32)
+          .Case("llvm.nvvm.lg2.approx", Code::Log2F32)
+          .Case("llvm.nvvm.rcp.approx.ftz", Code::RcpFtzF32)
+          .Cases({"llvm.nvvm.rcp.approx", "llvm.nvvm.rcp.rn"}, Code::RcpF32)
+          .Cases({"llvm.nvvm.rsqrt.approx", "llvm.nvvm.rsqrt.approx.ftz"},
+                 Code::RsqrtF32)
+          .Cases({"llvm.nvvm.sqrt.approx", "llvm.nvvm.sqrt.rn"}, Code::SqrtF32)
+          .Case("llvm.nvvm.tanh.approx", Code::TanhF32)
+          .Case("llvm.nvvm.fma.rn", Code::FmaF32)
+          .Case("llvm.nvvm.add.rn", Code::AddF32)
+          .Case("llvm.nvvm.mul.rn", Code::MulF32)
+          .Case("llvm.nvvm.div.rn", Code::DivF32)
+          .Case("llvm.nvvm.fmax", Code::MaxNumF32)
+          .Case("llvm.nvvm.fmin", Code::MinNumF32)
+          .Case("llvm.nvvm.fabs", Code::FabsF32)
+          .Default(std::nullopt);
+  if (!code || op.getNumResults() != 1 || !op.getResult(0).getType().isF32())
+    return unsupported(op, "intrinsic '" + name + "'");
+  return floatOp(op, *code, *code, op.getArgs());
+}
