@@ -124,16 +124,31 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     options.getScheduleFn =
         [&](scf::ForOp,
             std::vector<std::pair<Operation *, unsigned>> &schedule) {
-          // The wait and its barrier, then the loads into the slots that the
-          // barrier has freed, then the mathematics.
-          for (Operation &op : *body)
-            if (&op == merged)
-              schedule.push_back({&op, distance});
-          for (Operation *op : inOrder)
-            schedule.push_back({op, 0});
+          // The wait and its barrier; the first product; the loads into the
+          // slots that the barrier has freed, whose addresses are so computed
+          // while the matrix unit is busy; the rest.
+          Operation *product = nullptr;
           for (Operation &op : body->without_terminator())
-            if (&op != merged && !ahead.contains(&op))
-              schedule.push_back({&op, distance});
+            if (isa<MmaOp>(op) && !product)
+              product = &op;
+          schedule.push_back({merged, distance});
+          bool issued = false;
+          auto issue = [&] {
+            for (Operation *op : inOrder)
+              schedule.push_back({op, 0});
+            issued = true;
+          };
+          if (!product)
+            issue();
+          for (Operation &op : body->without_terminator()) {
+            if (&op == merged || ahead.contains(&op))
+              continue;
+            schedule.push_back({&op, distance});
+            if (&op == product)
+              issue();
+          }
+          if (!issued)
+            issue();
         };
     rewriter.setInsertionPoint(loop);
     bool modified = false;
