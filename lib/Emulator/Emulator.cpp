@@ -51,10 +51,11 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
         return bad("'landing' is late, random or eager");
       continue;
     }
-    bool *flag = name == "races"           ? &o.races
-                 : name == "uninitialized" ? &o.uninitialized
+    bool *flag = name == "races"            ? &o.races
+                 : name == "uninitialized"  ? &o.uninitialized
                  : name == "landing_checks" ? &o.landingChecks
-                                           : nullptr;
+                 : name == "portable"       ? &o.portable
+                                            : nullptr;
     if (flag) {
       if (auto b = value.getAsBoolean())
         *flag = *b;
@@ -128,6 +129,14 @@ public:
   json::Value report() const override;
 
 private:
+  void send(Severity severity, const std::string &location,
+            const std::string &text) {
+    static const char *const names[] = {"note", "remark", "warning", "error"};
+    if (message)
+      message(severity, (location.empty() ? "" : location + ": ") +
+                            names[static_cast<int>(severity)] + ": " + text);
+  }
+
   Options options;
   MessageFn message;
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -152,7 +161,7 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
         Severity s = d.getSeverity() == mlir::DiagnosticSeverity::Error
                          ? Severity::Error
                          : Severity::Note;
-        message(s, describeLocation(d.getLocation()) + ": " + d.str());
+        send(s, describeLocation(d.getLocation()), d.str());
         return mlir::success();
       });
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
@@ -180,11 +189,12 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
                                   size_t bytes, bool readable, bool writable,
                                   bool initialized) {
   uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
+  // The same input may be given as two tensors; outputs are their own.
   for (const Range &r : ranges)
-    if (begin < r.end && r.begin < end) {
-      message(Severity::Error, ("buffer '" + name + "' overlaps buffer '" +
-                                r.name + "'")
-                                   .str());
+    if (begin < r.end && r.begin < end &&
+        (writable || !initialized || r.writable || r.written)) {
+      send(Severity::Error, "",
+           ("buffer '" + name + "' overlaps buffer '" + r.name + "'").str());
       return false;
     }
   uint8_t *flags = nullptr;
@@ -196,24 +206,22 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
   return true;
 }
 
-LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
-                                  std::array<unsigned, 3> grid,
-                                  std::array<unsigned, 3> block,
-                                  unsigned dynamicShared,
-                                  llvm::ArrayRef<Argument> args,
-                                  ProgressFn progress) {
+LaunchResult
+EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
+                     std::array<unsigned, 3> block, unsigned dynamicShared,
+                     llvm::ArrayRef<Argument> args, ProgressFn progress) {
   Kernel *kernel = nullptr;
   for (const auto &k : kernels)
     if (k->program.name == entry)
       kernel = k.get();
   if (!kernel) {
-    message(Severity::Error, ("no kernel '" + entry + "'").str());
+    send(Severity::Error, "", ("no kernel '" + entry + "'").str());
     return LaunchResult::Usage;
   }
   const Program &p = kernel->program;
   auto usage = [&](const llvm::Twine &text) {
-    message(Severity::Error,
-            (p.origins[0].location + ": kernel '" + entry + "' " + text).str());
+    send(Severity::Error, p.origins[0].location,
+         ("kernel '" + entry + "' " + text).str());
     return LaunchResult::Usage;
   };
   if (args.size() != p.argBytes.size())
@@ -227,9 +235,9 @@ LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
                    llvm::Twine(a.bytes));
     values.push_back(a.value);
   }
-  Run run(p, options, ranges, [&](Severity s, const std::string &text) {
-    message(s, text);
-  });
+  Run run(p, options, ranges,
+          [&](Severity s, const std::string &location,
+              const std::string &text) { send(s, location, text); });
   auto start = std::chrono::steady_clock::now();
   if (!run.execute(grid.data(), block.data(), dynamicShared, values, progress))
     return LaunchResult::Usage;
@@ -386,11 +394,11 @@ json::Value EmulatorImpl::report() const {
     errors += k->totals.findings.size();
     all.push_back(std::move(o));
   }
-  return json::Object{{"kernels", std::move(all)},
-                      {"lane_instructions", lanes},
-                      {"bank_conflicts", conflicts},
-                      {"errors", errors},
-                      {"seconds", seconds},
-                      {"lane_instructions_per_second",
-                       seconds > 0 ? lanes / seconds : 0.0}};
+  return json::Object{
+      {"kernels", std::move(all)},
+      {"lane_instructions", lanes},
+      {"bank_conflicts", conflicts},
+      {"errors", errors},
+      {"seconds", seconds},
+      {"lane_instructions_per_second", seconds > 0 ? lanes / seconds : 0.0}};
 }

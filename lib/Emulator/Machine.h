@@ -84,8 +84,8 @@ struct Frame {
 struct AsyncCopy {
   uint32_t inst;
   uint32_t bytes;
-  uint64_t mask;  // lanes whose copy is not waited for yet
-  bool landed;    // the bytes have been moved
+  uint64_t mask; // lanes whose copy is not waited for yet
+  bool landed;   // the bytes have been moved
   uint32_t dst[maxLanes];
   uint64_t src[maxLanes];
   uint32_t srcBytes[maxLanes];
@@ -159,12 +159,15 @@ struct Finding {
   uint64_t count;
 };
 
+/// Receives a message and the location that it is about.
+using MessageAt = std::function<void(Severity, const std::string &location,
+                                     const std::string &text)>;
+
 /// One launch.
 class Run {
 public:
   Run(const Program &program, const Options &options,
-      std::vector<Range> &ranges,
-      std::function<void(Severity, const std::string &)> message);
+      std::vector<Range> &ranges, MessageAt message);
 
   /// Executes the grid. False: usage error (a message was sent).
   bool execute(const unsigned grid[3], const unsigned block[3],
@@ -185,8 +188,8 @@ public:
                       uint32_t bytes, uint64_t mask, bool store);
   void readUnwritten(Warp &w, const Inst &inst, unsigned lane,
                      uint64_t address);
-  void storeConflict(Warp &w, const Inst &inst, unsigned lane,
-                     uint64_t address, const char *space);
+  void storeConflict(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                     const char *space);
   void shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                   uint32_t bytes);
   void shadowWrite(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
@@ -247,7 +250,7 @@ private:
   const Program &program;
   const Options &options;
   std::vector<Range> &ranges;
-  std::function<void(Severity, const std::string &)> message;
+  MessageAt message;
 
   std::vector<Warp> warps;
   std::vector<uint32_t> regs;
@@ -270,8 +273,8 @@ private:
 
 /// Executes a warp until it yields, blocks or exits.
 using RunWarpFn = Stop (*)(Run &, Warp &);
-/// The fastest version for this host.
-RunWarpFn selectInterpreter();
+/// The fastest version for this host, or the portable one.
+RunWarpFn selectInterpreter(bool portable);
 
 } // namespace kvbuf::emu
 

@@ -16,18 +16,18 @@ using namespace kvbuf::emu;
 
 const char *kvbuf::emu::className(Class c) {
   static const char *const names[numClasses] = {
-      "none",         "integer",      "float",       "transcendental",
-      "convert",      "matrix",       "matrix_load", "shared_load",
-      "shared_store", "global_load",  "global_store", "local",
-      "async_copy",   "barrier",      "shuffle",     "branch"};
+      "none",         "integer",     "float",        "transcendental",
+      "convert",      "matrix",      "matrix_load",  "shared_load",
+      "shared_store", "global_load", "global_store", "local",
+      "async_copy",   "barrier",     "shuffle",      "branch"};
   return names[static_cast<unsigned>(c)];
 }
 
 const char *kvbuf::emu::faultName(FaultKind kind) {
   static const char *const names[] = {
-      "race",       "store-conflict", "unwritten", "in-flight",
-      "bounds",     "misaligned",     "access",    "barrier",
-      "deadlock",   "divergence",     "trap"};
+      "race",     "store-conflict", "unwritten", "in-flight",
+      "bounds",   "misaligned",     "access",    "barrier",
+      "deadlock", "divergence",     "trap"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -100,15 +100,15 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   }
   const Origin &origin = program.origins[inst.origin];
   findings.push_back({kind, origin.name, origin.location, text, 1});
-  message(Severity::Error, origin.location + ": '" + origin.name + "' by " +
-                               who(w, lane) + ": " + text);
+  message(Severity::Error, origin.location,
+          "'" + origin.name + "' by " + who(w, lane) + ": " + text);
   if (other) {
     const Origin &o = program.origins[other->origin];
-    message(Severity::Note, o.location + ": '" + o.name + "': " + note);
+    message(Severity::Note, o.location, "'" + o.name + "': " + note);
   }
   if (findings.size() >= options.maxErrors && !hot.stop) {
-    message(Severity::Note,
-            origin.location + ": " + std::to_string(findings.size()) +
+    message(Severity::Note, origin.location,
+            std::to_string(findings.size()) +
                 " different errors; the launch stops here");
     hot.stop = true;
   }

@@ -8,7 +8,8 @@
 //
 // The driver of the emulator's tests and its benchmark. Arguments:
 //   buf:TYPE:COUNT:INIT[:name]  a buffer; INIT is iota, zero, uninit,
-//                               const=X, mod=N (element i is i mod N)
+//                               const=X, mod=N (element i is i mod N), or
+//                               list=A/B/C
 //   i32:X, i64:X, f32:X         a number
 // TYPE is i8, i16, i32, i64, f16, bf16, f32 or f64.
 //
@@ -16,6 +17,7 @@
 
 #include "kvbuffer/Emulator/Emulator.h"
 
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -119,22 +121,28 @@ static bool parseArg(StringRef spec, Arg &arg) {
   arg.data.assign(width * arg.count + 64, 0);
   StringRef init = parts[3];
   double value = 0, modulus = 0;
+  SmallVector<StringRef> numbers;
   if (init == "uninit")
     arg.initialized = false;
   else if (init.consume_front("const="))
     init.getAsDouble(value);
   else if (init.consume_front("mod="))
     init.getAsDouble(modulus);
+  else if (init.consume_front("list="))
+    init.split(numbers, '/');
   else if (init != "iota" && init != "zero")
     return false;
   char *p = arg.data.data();
   p += -reinterpret_cast<uintptr_t>(p) & 63;
   arg.pointer = p;
-  for (size_t i = 0; i < arg.count; ++i)
+  for (size_t i = 0; i < arg.count; ++i) {
+    if (i < numbers.size())
+      numbers[i].getAsDouble(value);
     store(p + width * i, arg.type,
-          modulus        ? static_cast<double>(i % static_cast<size_t>(modulus))
+          modulus ? static_cast<double>(i % static_cast<size_t>(modulus))
           : init == "iota" ? static_cast<double>(i)
                            : value);
+  }
   return width != 0;
 }
 
@@ -149,12 +157,12 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "kvbuf emulator tests\n");
   mlir::DialectRegistry registry;
-  registry.insert<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
-                  mlir::gpu::GPUDialect>();
-  mlir::MLIRContext context(registry,
-                            mlir::MLIRContext::Threading::DISABLED);
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(input, mlir::ParserConfig(&context));
+  registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect,
+                  mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects();
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(
+      input, mlir::ParserConfig(&context));
   if (!module)
     return 2;
   auto options = Options::fromJSON(optionsText);
@@ -163,14 +171,14 @@ int main(int argc, char **argv) {
     return 2;
   }
   auto emulator =
-      Emulator::create(*module, *options, [](Severity s, StringRef text) {
-        errs() << (s == Severity::Error ? "error: " : "note: ") << text << "\n";
+      Emulator::create(*module, *options, [](Severity, StringRef text) {
+        errs() << text << "\n";
       });
   if (!emulator)
     return 2;
 
   std::vector<Arg> args(argSpecs.size());
-  std::vector<Argument> values;
+  std::vector<kvbuf::emu::Argument> values;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!parseArg(argSpecs[i], args[i])) {
       errs() << "error: bad --arg=" << argSpecs[i] << "\n";
@@ -188,9 +196,8 @@ int main(int argc, char **argv) {
                              a.initialized);
     values.push_back({&a.pointer, 8});
   }
-  LaunchResult result = emulator->launch(entry, triple(gridSize),
-                                         triple(blockSize), sharedBytes,
-                                         values);
+  LaunchResult result = emulator->launch(
+      entry, triple(gridSize), triple(blockSize), sharedBytes, values);
   for (StringRef spec : printSpecs) {
     SmallVector<StringRef> parts;
     spec.split(parts, ':');
@@ -216,9 +223,8 @@ int main(int argc, char **argv) {
   if (printReport)
     outs() << formatv("{0:2}", report) << "\n";
   if (bench)
-    outs() << format("%.1f million lane-instructions/s\n",
-                     *report.getAsObject()->getNumber(
-                         "lane_instructions_per_second") /
-                         1e6);
+    outs() << format(
+        "%.1f million lane-instructions/s\n",
+        *report.getAsObject()->getNumber("lane_instructions_per_second") / 1e6);
   return static_cast<int>(result);
 }
