@@ -19,6 +19,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <set>
 
 using namespace kvbuf::rt;
 
@@ -84,17 +85,16 @@ std::vector<int64_t> chooseRows(const Workload &w, const RowIndex &index,
     return rows;
   }
   Random random(options.seed, /*stream=*/200);
+  std::set<int64_t> sample;
   for (int64_t b = 0; b < w.batch(); ++b)
     if (int64_t last = w.queries(b) - 1;
-        last >= 0 && static_cast<int64_t>(rows.size()) + 2 <= wanted) {
-      rows.push_back(index.of({b, 0, random.below(p.heads)}));
-      rows.push_back(index.of({b, last, random.below(p.heads)}));
+        last >= 0 && static_cast<int64_t>(sample.size()) + 2 <= wanted) {
+      sample.insert(index.of({b, 0, random.below(p.heads)}));
+      sample.insert(index.of({b, last, random.below(p.heads)}));
     }
-  while (static_cast<int64_t>(rows.size()) < wanted)
-    rows.push_back(random.below(total));
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  return rows;
+  while (static_cast<int64_t>(sample.size()) < wanted)
+    sample.insert(random.below(total));
+  return {sample.begin(), sample.end()};
 }
 
 /// What a thread gathers; merged at the end. Ties go to the lower row, so that

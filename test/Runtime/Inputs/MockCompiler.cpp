@@ -85,6 +85,8 @@ uint16_t fromDouble(bool bf16, double value) {
   int mantissaBits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
   uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::fabs(value);
+  if (std::isnan(value))
+    return 0x7FFF;
   if (value == 0)
     return sign;
   int exponent = std::max(std::ilogb(value), 1 - bias);
@@ -189,8 +191,8 @@ void attention(const json &m, const Args &a) {
         if (fault("skip-row") && b == 0 && i == lenQ / 2 && h == heads - 1)
           continue;
         for (int64_t d = 0; d < size; ++d) {
-          double x = sum > 0 ? acc[d] / sum : 0;
-          if (fault("nan-if-empty") && !(sum > 0))
+          double x = sum == 0 ? 0 : acc[d] / sum;
+          if (fault("nan-if-empty") && sum == 0)
             x = 1e-3;
           if (fault("sloppy"))
             x *= 1 + 0.01 * std::cos(static_cast<double>(d + i));
