@@ -125,10 +125,12 @@ std::string rt::compileSource(const std::string &source,
   size_t bytes = 0;
   void *data = lib.compile(source.data(), source.size(), filename.c_str(),
                            options.c_str(), &bytes, callback, &sink);
-  if (!data)
-    throw Error(message || sink.firstError.empty()
-                    ? "'" + filename + "' does not compile"
-                    : sink.firstError);
+  if (!data) {
+    std::string failed = "'" + filename + "' does not compile";
+    if (message && !sink.firstError.empty())
+      throw ReportedError(failed);
+    throw Error(sink.firstError.empty() ? failed : sink.firstError);
+  }
   std::string artifact(static_cast<const char *>(data), bytes);
   lib.free(data);
   return artifact;

@@ -44,8 +44,7 @@ public:
       if (lib.emulatorRegisterBuffer(
               emulator, use.name.c_str(), reinterpret_cast<void *>(use.address),
               use.bytes, use.readable, use.writable, use.initialized))
-        throw Error("the emulator refuses the buffer '" + use.name + "'" +
-                    because());
+        fail("the emulator refuses the buffer '" + use.name + "'");
     for (const KernelLaunch &k : launch.kernels) {
       std::vector<const void *> args;
       for (const uint64_t &word : k.args)
@@ -60,8 +59,7 @@ public:
         throw KernelFault("the emulator found a fault in kernel '" + k.entry +
                           "'" + because());
       if (status != 0)
-        throw Error("the emulator cannot run kernel '" + k.entry + "'" +
-                    because());
+        fail("the emulator cannot run kernel '" + k.entry + "'");
     }
   }
 
@@ -90,6 +88,12 @@ private:
     return lastError.empty() || options.message ? "" : ": " + lastError;
   }
 
+  [[noreturn]] void fail(const std::string &what) const {
+    if (options.message && !lastError.empty())
+      throw ReportedError(what);
+    throw Error(what + because());
+  }
+
   void create() {
     lastError.clear();
     emulator = lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
@@ -97,7 +101,7 @@ private:
                                   this);
     used = false;
     if (!emulator)
-      throw Error("the emulator cannot load '" + name + "'" + because());
+      fail("the emulator cannot load '" + name + "'");
   }
   void destroy() {
     if (emulator)

@@ -234,6 +234,8 @@ int main(int argc, char **argv) {
   try {
     std::optional<Options> options = parseCommandLine(argc, argv);
     return options ? Runner(*options).run() : kPassed;
+  } catch (const ReportedError &) {
+    return kBadInput;
   } catch (const KernelFault &e) {
     std::fflush(stdout);
     std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());
