@@ -60,7 +60,6 @@ public:
   }
 
   CompileOptions options;
-  OwningOpRef<ModuleOp> module;
 
 private:
   static DialectRegistry makeRegistry() {
@@ -85,6 +84,10 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
+
+public:
+  /// Declared last, because the context has to outlive it.
+  OwningOpRef<ModuleOp> module;
 };
 
 } // namespace
