@@ -59,13 +59,54 @@ std::string scalar(const Json &v) {
   return v.dump();
 }
 
-/// An array of flat objects, as a table.
-void printTable(const Json &rows, int indent) {
+bool isFlat(const Json &v) {
+  return v.is_object() && std::all_of(v.begin(), v.end(), [](const Json &field) {
+           return field.is_primitive();
+         });
+}
+
+/// Records that agree in all their texts (the same operation, unrolled) become
+/// one with the sums of their numbers, and `sites` says how many they were.
+std::vector<Json> mergeRecords(const Json &records) {
+  std::vector<Json> merged;
+  std::vector<uint64_t> sites;
+  auto sameTexts = [](const Json &a, const Json &b) {
+    return a.size() == b.size() &&
+           std::all_of(a.items().begin(), a.items().end(), [&](const auto &f) {
+             return b.contains(f.key()) &&
+                    (f.value().is_string() ? b[f.key()] == f.value()
+                                           : !b[f.key()].is_string());
+           });
+  };
+  for (const Json &record : records) {
+    size_t i = 0;
+    while (i < merged.size() && !sameTexts(merged[i], record))
+      ++i;
+    if (i == merged.size()) {
+      merged.push_back(record);
+      sites.push_back(1);
+      continue;
+    }
+    ++sites[i];
+    for (const auto &[key, value] : record.items())
+      if (value.is_number_integer())
+        merged[i][key] = merged[i][key].get<uint64_t>() + value.get<uint64_t>();
+  }
+  if (merged.size() < records.size())
+    for (size_t i = 0; i < merged.size(); ++i)
+      merged[i]["sites"] = sites[i];
+  return merged;
+}
+
+/// Flat records as a table, texts before numbers.
+void printTable(const std::vector<Json> &rows, int indent) {
   std::vector<std::string> columns;
-  for (const Json &row : rows)
-    for (const auto &[key, value] : row.items())
-      if (std::find(columns.begin(), columns.end(), key) == columns.end())
-        columns.push_back(key);
+  for (bool texts : {true, false})
+    for (const Json &row : rows)
+      for (const auto &[key, value] : row.items())
+        if (value.is_string() == texts &&
+            std::find(columns.begin(), columns.end(), key) == columns.end())
+          columns.push_back(key);
   std::vector<size_t> widths;
   for (const std::string &column : columns) {
     size_t width = column.size();
@@ -88,31 +129,43 @@ void printTable(const Json &rows, int indent) {
     });
 }
 
-/// Any JSON value: scalars aligned, tables for lists of records.
+/// Any JSON value: scalars aligned, tables for lists of flat records.
 void printTree(const Json &object, int indent) {
   size_t width = 0;
   for (const auto &[key, value] : object.items())
     if (value.is_primitive())
       width = std::max(width, key.size());
-  for (const auto &[key, value] : object.items()) {
-    if (value.is_primitive()) {
+  for (const auto &[key, value] : object.items())
+    if (value.is_primitive())
       std::printf("%*s%s  %s\n", indent, "", padded(key, width).c_str(),
                   scalar(value).c_str());
-      continue;
-    }
-    if (value.empty())
+  for (const auto &[key, value] : object.items()) {
+    if (value.is_primitive() || value.empty())
       continue;
     std::printf("%*s%s\n", indent, "", key.c_str());
-    bool records = value.is_array() &&
-                   std::all_of(value.begin(), value.end(),
-                               [](const Json &v) { return v.is_object(); });
-    if (records)
-      printTable(value, indent + 2);
-    else if (value.is_object())
+    if (value.is_object() &&
+        std::all_of(value.begin(), value.end(), isFlat)) {
+      std::vector<Json> rows;
+      for (const auto &[name, row] : value.items()) {
+        rows.push_back({{"class", name}});
+        rows.back().update(row);
+      }
+      printTable(rows, indent + 2);
+    } else if (value.is_object()) {
       printTree(value, indent + 2);
-    else
-      for (const Json &v : value)
-        std::printf("%*s%s\n", indent + 2, "", scalar(v).c_str());
+    } else if (std::all_of(value.begin(), value.end(), isFlat)) {
+      printTable(mergeRecords(value), indent + 2);
+    } else {
+      const char *separator = "";
+      for (const Json &v : value) {
+        std::printf("%s", separator);
+        if (v.is_object())
+          printTree(v, indent + 2);
+        else
+          std::printf("%*s%s\n", indent + 2, "", scalar(v).c_str());
+        separator = "\n";
+      }
+    }
   }
 }
 
