@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Check.h"
 #include "Random.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -50,8 +48,8 @@ public:
   }
   int64_t count() const { return starts.back(); }
   RowId at(int64_t n) const {
-    int64_t b = std::upper_bound(starts.begin(), starts.end(), n) -
-                starts.begin() - 1;
+    int64_t b =
+        std::upper_bound(starts.begin(), starts.end(), n) - starts.begin() - 1;
     int64_t rest = n - starts[b];
     return {b, rest / heads, rest % heads};
   }
@@ -311,8 +309,8 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
 } // namespace
 
 std::string kvbuf::rt::rowString(const RowId &row) {
-  return "batch " + std::to_string(row.b) + ", query " +
-         std::to_string(row.i) + ", head " + std::to_string(row.h);
+  return "batch " + std::to_string(row.b) + ", query " + std::to_string(row.i) +
+         ", head " + std::to_string(row.h);
 }
 
 CheckResult kvbuf::rt::checkOutputs(const Workload &w,
@@ -393,8 +391,8 @@ CheckResult kvbuf::rt::checkOutputs(const Workload &w,
                            ", column " + std::to_string(result.largestColumn) +
                            ":");
   fail(result.mean, "the mean error");
-  fail(result.worstRow, "the worst row's relative error (" +
-                            rowString(result.worstRowId) + ")");
+  fail(result.worstRow,
+       "the worst row's relative error (" + rowString(result.worstRowId) + ")");
   fail(result.lse,
        "the log-sum-exp's error (" + rowString(result.lseRow) + ")");
   result.pass = result.failures.empty();
@@ -413,9 +411,9 @@ std::vector<uint64_t> kvbuf::rt::digestInputs(const Workload &w) {
                     uint64_t h = static_cast<uint64_t>(begin) + 1;
                     for (int64_t i = begin; i < end; i += 8) {
                       uint64_t word = 0;
-                      std::memcpy(&word, t.memory->data() + i,
-                                  static_cast<size_t>(
-                                      std::min<int64_t>(8, end - i)));
+                      std::memcpy(
+                          &word, t.memory->data() + i,
+                          static_cast<size_t>(std::min<int64_t>(8, end - i)));
                       h = (h ^ word) * 0x9E3779B97F4A7C15ull;
                       h ^= h >> 29;
                     }

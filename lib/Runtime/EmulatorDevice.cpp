@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -73,8 +71,7 @@ public:
 private:
   static void messageCallback(int severity, const char *message, void *user) {
     auto &self = *static_cast<EmulatorModule *>(user);
-    if (severity == static_cast<int>(Severity::Error) &&
-        self.lastError.empty())
+    if (severity == static_cast<int>(Severity::Error) && self.lastError.empty())
       self.lastError = message;
     if (self.options.message)
       self.options.message(static_cast<Severity>(severity), message);
@@ -96,9 +93,9 @@ private:
 
   void create() {
     lastError.clear();
-    emulator = lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
-                                  options.emulator.c_str(), messageCallback,
-                                  this);
+    emulator =
+        lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
+                           options.emulator.c_str(), messageCallback, this);
     used = false;
     if (!emulator)
       fail("the emulator cannot load '" + name + "'");

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "Print.h"
 
 #include <algorithm>
@@ -60,9 +58,9 @@ std::string scalar(const Json &v) {
 }
 
 bool isFlat(const Json &v) {
-  return v.is_object() && std::all_of(v.begin(), v.end(), [](const Json &field) {
-           return field.is_primitive();
-         });
+  return v.is_object() &&
+         std::all_of(v.begin(), v.end(),
+                     [](const Json &field) { return field.is_primitive(); });
 }
 
 /// Records that agree in all their texts (the same operation, unrolled) become
@@ -143,8 +141,7 @@ void printTree(const Json &object, int indent) {
     if (value.is_primitive() || value.empty())
       continue;
     std::printf("%*s%s\n", indent, "", key.c_str());
-    if (value.is_object() &&
-        std::all_of(value.begin(), value.end(), isFlat)) {
+    if (value.is_object() && std::all_of(value.begin(), value.end(), isFlat)) {
       std::vector<Json> rows;
       for (const auto &[name, row] : value.items()) {
         rows.push_back({{"class", name}});
@@ -205,7 +202,8 @@ std::string kvbuf::run::secondsString(double seconds) {
 }
 
 Printer::Printer()
-    : outIsTerminal(isatty(STDOUT_FILENO)), errIsTerminal(isatty(STDERR_FILENO)) {
+    : outIsTerminal(isatty(STDOUT_FILENO)),
+      errIsTerminal(isatty(STDERR_FILENO)) {
   // https://no-color.org
   if (const char *no = std::getenv("NO_COLOR"); no && *no)
     outIsTerminal = false;
@@ -235,8 +233,7 @@ void Printer::message(Severity severity, const std::string &text) {
   std::fprintf(stderr, "%s%s\n", prefix.c_str(), text.c_str());
 }
 
-void Printer::progress(const std::string &what, uint64_t done,
-                       uint64_t total) {
+void Printer::progress(const std::string &what, uint64_t done, uint64_t total) {
   if (!errIsTerminal || total == 0)
     return;
   double now = std::chrono::duration<double>(
@@ -342,16 +339,15 @@ void Printer::check(const CheckResult &r) {
 void Printer::bench(const BenchResult &r, const Workload &w) {
   const AttentionProblem &p = w.problem();
   // Two matrix products of 2 * head_size operations for each visible pair.
-  double flops = 4 * static_cast<double>(p.headSize * p.heads) *
-                 w.visiblePairs();
+  double flops =
+      4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
   double tflops = flops / r.median * 1e-12;
   double gbps = w.minimalBytes() / r.median * 1e-9;
   line("bench", "median " + secondsString(r.median) + ", " +
                     format("%.4g", tflops) + " TFLOP/s, " +
                     format("%.4g", gbps) + " GB/s");
-  line("", "spread " + secondsString(r.least) + " to " +
-               secondsString(r.most) + ", middle half " +
-               secondsString(r.lowerQuartile) + " to " +
+  line("", "spread " + secondsString(r.least) + " to " + secondsString(r.most) +
+               ", middle half " + secondsString(r.lowerQuartile) + " to " +
                secondsString(r.upperQuartile) + ", " + std::to_string(r.runs) +
                " launches");
   root["bench"] = {{"median_s", r.median},

@@ -1,11 +1,11 @@
-//===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler library *- C++ -*-===//
+//===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler
+//library *- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // Exports the functions of libKVBufferC.so that the runtime opens, with a
@@ -246,10 +246,9 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   return copy;
 }
 
-MOCK_EXPORT kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
-                                               const char *, const char *options,
-                                               MessageCallback message,
-                                               void *user) {
+MOCK_EXPORT kvbufEmulator *
+kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *,
+                    const char *options, MessageCallback message, void *user) {
   const char *text = static_cast<const char *>(mlir);
   auto *e = new kvbufEmulator{json::parse(text, text + bytes, nullptr, false),
                               json::parse(options),
