@@ -63,7 +63,6 @@ public:
   }
 
   CompileOptions options;
-  OwningOpRef<ModuleOp> module;
 
 private:
   static DialectRegistry makeRegistry() {
@@ -88,6 +87,10 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
+
+public:
+  /// Declared last, because the context has to outlive it.
+  OwningOpRef<ModuleOp> module;
 };
 
 } // namespace
