@@ -45,7 +45,7 @@ LogicalResult LaneLowering::expandArguments() {
     return DictionaryAttr::get(context, list);
   };
   bool ragged = false;
-  StringMap<Type> roles;
+  llvm::StringMap<Type> roles;
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
     auto name = kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name");
     if (!name)

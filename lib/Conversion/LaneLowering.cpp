@@ -22,7 +22,12 @@ Values TileValues::pack() const {
 }
 
 TileValues TileValues::unpack(TileType type, ValueRange values) {
-  TileValues tile{values[0], values[1], values[2], values[3], values[4]};
+  TileValues tile;
+  tile.data = values[0];
+  tile.base = values[1];
+  tile.rowStride = values[2];
+  tile.lo = values[3];
+  tile.hi = values[4];
   if (type.getPageSize()) {
     tile.table = values[5];
     tile.tableBase = values[6];
@@ -30,6 +35,10 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
     tile.pageStride = values[8];
   }
   return tile;
+}
+
+std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target) {
+  return target.vendor == Vendor::NVIDIA ? createNVIDIAMachine() : nullptr;
 }
 
 LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,

@@ -86,6 +86,8 @@ public:
 
 /// NVIDIA, sm_80 and later: cp.async, ldmatrix.
 std::unique_ptr<Machine> createNVIDIAMachine();
+/// The machine of a target; null if its vendor has none.
+std::unique_ptr<Machine> createMachine(const TargetInfo &target);
 
 /// Lowers one kernel.
 class LaneLowering {
@@ -110,6 +112,8 @@ public:
   mlir::Value f32(double value);
   mlir::Value toI32(mlir::Value index);
   mlir::Value toIndex(mlir::Value i32);
+  /// The lane value of a scalar of the tile program.
+  mlir::Value lookupScalar(mlir::Value value) { return map[value].front(); }
   /// A tensor in DRAM as one line of elements.
   mlir::Value flat(mlir::Value data);
   /// Shared memory as one line of elements of a type.
@@ -157,8 +161,7 @@ private:
   void lower(RescaleOp op);
   void lower(SoftmaxFinishOp op);
 
-  using Unary = llvm::function_ref<mlir::Value(mlir::Value)>;
-  /// Applies `fn` to each element of each vector, by row part.
+  /// Applies `fn` to each element (a register of an atom) of each vector.
   Values mapElements(
       llvm::ArrayRef<mlir::Value> vectors,
       llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)> fn);

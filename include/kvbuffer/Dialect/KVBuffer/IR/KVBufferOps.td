@@ -570,9 +570,11 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
       c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
     ```
   }];
-  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$a,
+  // c first: the inferred result type reads it at a fixed position.
+  let arguments = (ins AnyVectorOfNonZeroRank:$c,
+                       Variadic<AnyVectorOfNonZeroRank>:$a,
                        Variadic<AnyVectorOfNonZeroRank>:$b,
-                       AnyVectorOfNonZeroRank:$c, DenseI64ArrayAttr:$shape);
+                       DenseI64ArrayAttr:$shape);
   let results = (outs AnyVectorOfNonZeroRank:$result);
   let assemblyFormat = [{
     `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
