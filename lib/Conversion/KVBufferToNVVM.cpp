@@ -17,6 +17,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -138,6 +139,19 @@ private:
   }
 };
 
+/// The larger number: one instruction, where upstream calls libdevice.
+struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::MaxNumFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, adaptor.getLhs(),
+                                                adaptor.getRhs());
+    return success();
+  }
+};
+
 struct ConvertKVBufferToNVVMPass
     : kvbuf::impl::ConvertKVBufferToNVVMBase<ConvertKVBufferToNVVMPass> {
   using Base::Base;
@@ -146,8 +160,9 @@ struct ConvertKVBufferToNVVMPass
     MLIRContext *context = &getContext();
     gpu::GPUModuleOp module = getOperation();
     {
-      // Vector ops that have no conversion of their own.
+      // Ops that have no conversion of their own.
       RewritePatternSet patterns(context);
+      arith::populateCeilFloorDivExpandOpsPatterns(patterns);
       vector::populateVectorFromElementsUnrollPatterns(patterns);
       vector::populateVectorShapeCastLoweringPatterns(patterns);
       if (failed(applyPatternsGreedily(module, std::move(patterns))))
@@ -173,7 +188,8 @@ struct ConvertKVBufferToNVVMPass
     patterns.add<LowerLaneMma>(converter);
     // Ahead of upstream's patterns for the same ops.
     patterns.add<LowerMath<math::Exp2Op>, LowerMath<math::Log2Op>,
-                 LowerMath<math::TanhOp>>(converter, PatternBenefit(10));
+                 LowerMath<math::TanhOp>, LowerMaxNum>(converter,
+                                                       PatternBenefit(10));
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);

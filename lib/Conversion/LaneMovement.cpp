@@ -280,9 +280,9 @@ void LaneLowering::lower(FragmentStoreOp op) {
           if (layouts.rowPart(reg) != part)
             continue;
           int64_t at = j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
-          Value piece = vector::ExtractStridedSliceOp::create(
-              b, vectors[i * atomCols + j], ArrayRef<int64_t>{reg},
-              ArrayRef<int64_t>{run}, ArrayRef<int64_t>{1});
+          Value whole = vectors[i * atomCols + j];
+          auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
+          Value piece = vector::ShuffleOp::create(b, whole, whole, elements);
           auto store = [&] {
             vector::StoreOp::create(b, piece, out,
                                     ValueRange{add(b, line, index(at))});
