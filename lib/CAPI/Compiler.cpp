@@ -59,8 +59,9 @@ public:
     return static_cast<bool>(module);
   }
 
+  ModuleOp getModule() { return *module; }
+
   CompileOptions options;
-  OwningOpRef<ModuleOp> module;
 
 private:
   static DialectRegistry makeRegistry() {
@@ -85,6 +86,8 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
+  // Behind the context, without which it cannot be destroyed.
+  OwningOpRef<ModuleOp> module;
 };
 
 } // namespace
@@ -207,7 +210,7 @@ void *kvbufCompile(const char *source, size_t bytes, const char *filename,
   if (!compilation.readOptions(orEmpty(options_json)) || !compilation.parse())
     return nullptr;
   llvm::FailureOr<Artifact> artifact =
-      compile(*compilation.module, compilation.options);
+      compile(compilation.getModule(), compilation.options);
   if (failed(artifact))
     return nullptr;
   std::string image = serializeArtifact(*artifact);
@@ -234,7 +237,8 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
     return nullptr;
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(emitStage(*compilation.module, *goal, compilation.options, os)))
+  if (failed(
+          emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
 }
