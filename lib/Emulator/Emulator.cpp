@@ -128,6 +128,14 @@ public:
   json::Value report() const override;
 
 private:
+  void send(Severity severity, const std::string &location,
+            const std::string &text) {
+    static const char *const names[] = {"note", "remark", "warning", "error"};
+    if (message)
+      message(severity, (location.empty() ? "" : location + ": ") +
+                            names[static_cast<int>(severity)] + ": " + text);
+  }
+
   Options options;
   MessageFn message;
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -152,7 +160,7 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
         Severity s = d.getSeverity() == mlir::DiagnosticSeverity::Error
                          ? Severity::Error
                          : Severity::Note;
-        message(s, describeLocation(d.getLocation()) + ": " + d.str());
+        send(s, describeLocation(d.getLocation()), d.str());
         return mlir::success();
       });
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
@@ -182,9 +190,8 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
   uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
   for (const Range &r : ranges)
     if (begin < r.end && r.begin < end) {
-      message(Severity::Error, ("buffer '" + name + "' overlaps buffer '" +
-                                r.name + "'")
-                                   .str());
+      send(Severity::Error, "",
+           ("buffer '" + name + "' overlaps buffer '" + r.name + "'").str());
       return false;
     }
   uint8_t *flags = nullptr;
@@ -207,13 +214,13 @@ LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
     if (k->program.name == entry)
       kernel = k.get();
   if (!kernel) {
-    message(Severity::Error, ("no kernel '" + entry + "'").str());
+    send(Severity::Error, "", ("no kernel '" + entry + "'").str());
     return LaunchResult::Usage;
   }
   const Program &p = kernel->program;
   auto usage = [&](const llvm::Twine &text) {
-    message(Severity::Error,
-            (p.origins[0].location + ": kernel '" + entry + "' " + text).str());
+    send(Severity::Error, p.origins[0].location,
+         ("kernel '" + entry + "' " + text).str());
     return LaunchResult::Usage;
   };
   if (args.size() != p.argBytes.size())
@@ -227,9 +234,9 @@ LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
                    llvm::Twine(a.bytes));
     values.push_back(a.value);
   }
-  Run run(p, options, ranges, [&](Severity s, const std::string &text) {
-    message(s, text);
-  });
+  Run run(p, options, ranges,
+          [&](Severity s, const std::string &location,
+              const std::string &text) { send(s, location, text); });
   auto start = std::chrono::steady_clock::now();
   if (!run.execute(grid.data(), block.data(), dynamicShared, values, progress))
     return LaunchResult::Usage;

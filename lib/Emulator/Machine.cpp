@@ -37,7 +37,7 @@ RunWarpFn kvbuf::emu::selectInterpreter() {
 
 Run::Run(const Program &program, const Options &options,
          std::vector<Range> &ranges,
-         std::function<void(Severity, const std::string &)> message)
+         MessageAt message)
     : program(program), options(options), ranges(ranges),
       message(std::move(message)) {
   random = options.seed * 0x9E3779B97F4A7C15ull + 1;
@@ -222,7 +222,7 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
                   const std::vector<const void *> &args,
                   const std::function<void(uint64_t, uint64_t)> &progress) {
   auto usage = [&](const std::string &text) {
-    message(Severity::Error, program.origins[0].location + ": " + text);
+    message(Severity::Error, program.origins[0].location, text);
     return false;
   };
   uint64_t total = 1;

@@ -159,12 +159,16 @@ struct Finding {
   uint64_t count;
 };
 
+/// Receives a message and the location that it is about.
+using MessageAt = std::function<void(Severity, const std::string &location,
+                                     const std::string &text)>;
+
 /// One launch.
 class Run {
 public:
   Run(const Program &program, const Options &options,
       std::vector<Range> &ranges,
-      std::function<void(Severity, const std::string &)> message);
+      MessageAt message);
 
   /// Executes the grid. False: usage error (a message was sent).
   bool execute(const unsigned grid[3], const unsigned block[3],
@@ -247,7 +251,7 @@ private:
   const Program &program;
   const Options &options;
   std::vector<Range> &ranges;
-  std::function<void(Severity, const std::string &)> message;
+  MessageAt message;
 
   std::vector<Warp> warps;
   std::vector<uint32_t> regs;

@@ -100,15 +100,15 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   }
   const Origin &origin = program.origins[inst.origin];
   findings.push_back({kind, origin.name, origin.location, text, 1});
-  message(Severity::Error, origin.location + ": '" + origin.name + "' by " +
-                               who(w, lane) + ": " + text);
+  message(Severity::Error, origin.location,
+          "'" + origin.name + "' by " + who(w, lane) + ": " + text);
   if (other) {
     const Origin &o = program.origins[other->origin];
-    message(Severity::Note, o.location + ": '" + o.name + "': " + note);
+    message(Severity::Note, o.location, "'" + o.name + "': " + note);
   }
   if (findings.size() >= options.maxErrors && !hot.stop) {
-    message(Severity::Note,
-            origin.location + ": " + std::to_string(findings.size()) +
+    message(Severity::Note, origin.location,
+            std::to_string(findings.size()) +
                 " different errors; the launch stops here");
     hot.stop = true;
   }

@@ -60,7 +60,7 @@ struct Options {
 
 enum class Severity { Note, Remark, Warning, Error };
 
-/// Receives messages; each starts with the operation's location.
+/// Receives messages such as "prefill.mlir:12:3: error: ...".
 using MessageFn = std::function<void(Severity, llvm::StringRef)>;
 /// Called now and then with the number of blocks done and the total.
 using ProgressFn = std::function<void(uint64_t done, uint64_t total)>;

@@ -163,14 +163,14 @@ int main(int argc, char **argv) {
     return 2;
   }
   auto emulator =
-      Emulator::create(*module, *options, [](Severity s, StringRef text) {
-        errs() << (s == Severity::Error ? "error: " : "note: ") << text << "\n";
+      Emulator::create(*module, *options, [](Severity, StringRef text) {
+        errs() << text << "\n";
       });
   if (!emulator)
     return 2;
 
   std::vector<Arg> args(argSpecs.size());
-  std::vector<Argument> values;
+  std::vector<kvbuf::emu::Argument> values;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!parseArg(argSpecs[i], args[i])) {
       errs() << "error: bad --arg=" << argSpecs[i] << "\n";

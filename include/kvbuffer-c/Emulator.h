@@ -1,0 +1,77 @@
+/*===- kvbuffer-c/Emulator.h - C API of the emulator --------------*- C -*-===*\
+|*                                                                            *|
+|* Part of the kvbuf project, under the Apache License v2.0 with LLVM         *|
+|* Exceptions. See LICENSE for license information.                           *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* Executes target-stage kernels without a GPU, and checks them as it goes.   *|
+|* One emulator is for one thread at a time; several may exist.               *|
+|*                                                                            *|
+|* `options_json` is NULL, or a JSON object with any of                       *|
+|*   "landing": "late"         when asynchronous copies arrive: "late" (at    *|
+|*                             the wait), "random" or "eager"                 *|
+|*   "seed": 1                 of the order of warps and of random landing    *|
+|*   "races": true             report races over shared memory                *|
+|*   "uninitialized": true     report reads of bytes that nothing wrote       *|
+|*   "landing_checks": true    report accesses to bytes that a copy still owes*|
+|*   "max_errors": 20          different errors that stop a launch            *|
+|*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
+|*   "max_shared": 232448      bytes of shared memory of a block              *|
+|*   "banks": 32               of shared memory: 32 or 64                     *|
+|* Accesses out of bounds are always checked.                                 *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef KVBUFFER_C_EMULATOR_H
+#define KVBUFFER_C_EMULATOR_H
+
+#include "kvbuffer-c/Common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** An emulator with the kernels of one module. */
+typedef struct kvbufEmulator kvbufEmulator;
+
+/** Decodes target-stage MLIR (text or bytecode). `name` names the source in
+    messages. NULL on error, of which at least one message tells; `callback` may
+    be NULL, and is used until the emulator is destroyed. */
+KVBUF_C_API kvbufEmulator *
+kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *name,
+                    const char *options_json, kvbufMessageCallback callback,
+                    void *user);
+
+/** Makes host memory accessible to kernels: a pointer argument is a host
+    address. `initialized`: its contents count as written. 0, or 2 if the memory
+    is registered already. */
+KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
+                                            const char *name, void *data,
+                                            size_t bytes, int readable,
+                                            int writable, int initialized);
+
+/** Executes a kernel. args[i] points at the value of its i-th parameter, of
+    arg_bytes[i] bytes. 0: clean; 1: a check found a fault, and messages were
+    sent; 2: bad usage. `progress` may be NULL. */
+KVBUF_C_API int
+kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
+                    const unsigned grid[3], const unsigned block[3],
+                    unsigned dynamic_shared_bytes, const void *const *args,
+                    const size_t *arg_bytes, unsigned arg_count,
+                    kvbufProgressCallback progress, void *user);
+
+/** What was executed since creation, as JSON, for the caller to free with
+    kvbufFree: instructions by class, bank conflicts and sectors by operation,
+    bytes moved, errors. */
+KVBUF_C_API char *kvbufEmulatorReport(kvbufEmulator *emulator);
+
+/** NULL is allowed. Registered memory is not touched. */
+KVBUF_C_API void kvbufEmulatorDestroy(kvbufEmulator *emulator);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KVBUFFER_C_EMULATOR_H */
