@@ -128,11 +128,12 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
       llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects,
                                 /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
   log = readFile(messages.path);
-  if (status != 0) {
+  if (status < 0)
+    return emitError(loc) << "cannot run '" << program << "': " << why,
+           failure();
+  if (status > 0) {
     InFlightDiagnostic diag =
         emitError(loc) << "'" << program << "' failed with status " << status;
-    if (!why.empty())
-      diag << ": " << why;
     StringRef text = StringRef(log).trim();
     if (!text.empty())
       diag.attachNote() << text;
