@@ -50,6 +50,9 @@ public:
         llvm::MemoryBuffer::getMemBufferCopy(source, filename), llvm::SMLoc());
   }
 
+  /// The module goes before the context that it lives in.
+  ~Compilation() { module = nullptr; }
+
   /// Reads the options; false, after a message, if they are not understood.
   bool readOptions(StringRef json);
 

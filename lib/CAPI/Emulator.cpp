@@ -68,6 +68,8 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
                   mlir::ROCDL::ROCDLDialect>();
   mlir::MLIRContext context(registry,
                             mlir::MLIRContext::Threading::DISABLED);
+  // Modules carry attributes of the stages above, which matter no more here.
+  context.allowUnregisteredDialects();
   auto module =
       parse(context, llvm::StringRef(static_cast<const char *>(mlir), bytes),
             name ? name : "kernel", message);

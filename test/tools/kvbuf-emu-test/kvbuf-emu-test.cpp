@@ -16,6 +16,7 @@
 
 #include "kvbuffer/Emulator/Emulator.h"
 
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -149,10 +150,11 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "kvbuf emulator tests\n");
   mlir::DialectRegistry registry;
-  registry.insert<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
+  registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
                   mlir::gpu::GPUDialect>();
   mlir::MLIRContext context(registry,
                             mlir::MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects();
   auto module =
       mlir::parseSourceFile<mlir::ModuleOp>(input, mlir::ParserConfig(&context));
   if (!module)
