@@ -158,9 +158,9 @@ static int64_t numberBefore(StringRef line, StringRef unit) {
   return digits.getAsInteger(10, value) ? -1 : value;
 }
 
-PtxasReport kvbuf::parsePtxasLog(StringRef log,
-                                 SmallVectorImpl<std::string> &warnings) {
-  PtxasReport report;
+ResourceReport kvbuf::parsePtxasLog(StringRef log,
+                                    SmallVectorImpl<std::string> &warnings) {
+  ResourceReport report;
   KernelResources *current = nullptr;
   for (StringRef line : llvm::split(log, '\n')) {
     line = line.trim();
@@ -194,7 +194,7 @@ PtxasReport kvbuf::parsePtxasLog(StringRef log,
 
 llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
                                                 StringRef ptxas, Location loc,
-                                                PtxasReport &report) {
+                                                ResourceReport &report) {
   std::string arch = ("-arch=" + chip).str(), log;
   llvm::FailureOr<std::string> cubin =
       runOnFile(ptxas, {arch, "-O3", "-v"}, ptx, "ptx", loc, log);
