@@ -15,6 +15,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -163,7 +164,10 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
     step(options, stageName(next));
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     build(pm, lowering);
-    if (failed(pm.run(module)))
+    // Each stage is verified, phase contract and all; kvbuf-opt verifies behind
+    // each pass.
+    pm.enableVerifier(false);
+    if (failed(pm.run(module)) || failed(verify(module)))
       return failure();
   }
   return target;
