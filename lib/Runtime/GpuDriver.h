@@ -1,11 +1,11 @@
-//===- lib/Runtime/GpuDriver.h - CUDA's and HIP's driver functions *- C++ -*-===//
+//===- lib/Runtime/GpuDriver.h - CUDA's and HIP's driver functions *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // CUDA's driver and HIP have the same functions under different names, so one

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Workload.h"
 #include "Random.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -146,7 +144,8 @@ void Workload::loadInputs() {
       for (const TensorSpec &t : spec.tensors)
         if (!t.output)
           names.push_back(t.name);
-      throw Error("--input " + name + ": the kernel has no such input; it has " +
+      throw Error("--input " + name +
+                  ": the kernel has no such input; it has " +
                   quotedList(names, "and"));
     }
     NpyArray array = readNpy(path, tensor->dtype);
@@ -312,9 +311,8 @@ void Workload::completeSizes() {
                      const std::string &what) {
     int64_t value = setDefault(name, fallback);
     if (value < least)
-      throw Error(std::string("size ") + name + " is " +
-                  std::to_string(value) + ", but " + what + " " +
-                  std::to_string(least));
+      throw Error(std::string("size ") + name + " is " + std::to_string(value) +
+                  ", but " + what + " " + std::to_string(least));
   };
   if (p.query == Layout::Ragged)
     atLeast("total_q", sum(lenQ), sum(lenQ), "the queries number");
@@ -324,7 +322,8 @@ void Workload::completeSizes() {
     // Rows and slots beyond those in use hold poison.
     atLeast("max_seq", largest(lenK) + 5, largest(lenK),
             "the longest sequence has keys:");
-    int64_t least = options.sharePages ? std::min<int64_t>(batch(), 1) : batch();
+    int64_t least =
+        options.sharePages ? std::min<int64_t>(batch(), 1) : batch();
     atLeast("num_blocks", batch() + 2, fromFile("k.table") ? 0 : least,
             "the sequences need slots:");
   }
@@ -371,9 +370,8 @@ void Workload::fillTable(HostTensor &table, uint64_t stream) {
     return order[taken++];
   };
   for (int64_t b = 0; b < batch(); ++b) {
-    int64_t used = p.cache == Layout::Paged
-                       ? (lenK[b] + p.pageSize - 1) / p.pageSize
-                       : 1;
+    int64_t used =
+        p.cache == Layout::Paged ? (lenK[b] + p.pageSize - 1) / p.pageSize : 1;
     for (int64_t i = 0; i < used; ++i)
       ids[b * rowLength + i] = take();
   }
@@ -447,10 +445,10 @@ void Workload::validateIndices() const {
         int32_t id = cache->table->as<int32_t>()[b * rowLength + i];
         if (id < 0 || id >= blocks)
           throw Error("tensor '" + cache->table->name + "': sequence " +
-                      std::to_string(b) + " uses " +
-                      (paged ? "page" : "slot") + " id " + std::to_string(id) +
-                      " at position " + std::to_string(i) +
-                      "; expected 0 to " + std::to_string(blocks - 1));
+                      std::to_string(b) + " uses " + (paged ? "page" : "slot") +
+                      " id " + std::to_string(id) + " at position " +
+                      std::to_string(i) + "; expected 0 to " +
+                      std::to_string(blocks - 1));
       }
     }
   }
@@ -494,9 +492,9 @@ double Workload::minimalBytes() const {
       continue;
     // Both ends of the visible range rise with the query.
     int64_t first = visible(b, 0).first, last = visible(b, lenQ[b] - 1).second;
-    bytes += static_cast<double>(std::max<int64_t>(last - first, 0) *
-                                 p.kvHeads) *
-             2 * rowBytes;
+    bytes +=
+        static_cast<double>(std::max<int64_t>(last - first, 0) * p.kvHeads) *
+        2 * rowBytes;
   }
   return bytes;
 }
@@ -511,10 +509,10 @@ std::string Workload::describe() const {
               std::to_string(it->second);
   auto range = [&](const char *what, const std::vector<int64_t> &lengths) {
     if (!lengths.empty())
-      text += std::string(" ") + what + "=" +
-              std::to_string(
-                  *std::min_element(lengths.begin(), lengths.end())) +
-              ".." + std::to_string(largest(lengths));
+      text +=
+          std::string(" ") + what + "=" +
+          std::to_string(*std::min_element(lengths.begin(), lengths.end())) +
+          ".." + std::to_string(largest(lengths));
   };
   if (p.query == Layout::Ragged)
     range("queries", lenQ);

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "Random.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Parallel.h"
@@ -128,11 +126,10 @@ public:
   void write(uint16_t *to, uint64_t stream, uint64_t row, int64_t head,
              int64_t heads, int64_t j) const {
     Random random(seed, stream, row * static_cast<uint64_t>(heads) + head);
-    float headScale =
-        heads > 1 ? std::exp2(3.0f * static_cast<float>(head) /
-                                  static_cast<float>(heads - 1) -
-                              1.5f)
-                  : 1.0f;
+    float headScale = heads > 1 ? std::exp2(3.0f * static_cast<float>(head) /
+                                                static_cast<float>(heads - 1) -
+                                            1.5f)
+                                : 1.0f;
     for (int64_t d = 0; d < p.headSize; ++d) {
       float x = random.normal();
       switch (init) {
@@ -218,8 +215,8 @@ void Workload::allocate() {
     tensor.shape = evaluateShape(t, values);
     tensor.strides = chooseStrides(t, tensor.shape, options.memory);
     uint64_t span = spanBytes(t.dtype, tensor.shape, tensor.strides);
-    uint64_t used = static_cast<uint64_t>(elementCount(tensor.shape)) *
-                    sizeOf(t.dtype);
+    uint64_t used =
+        static_cast<uint64_t>(elementCount(tensor.shape)) * sizeOf(t.dtype);
     tensor.memory = std::make_shared<GuardedMemory>(span);
     if (span <= kSparseBytes || span < 4 * used)
       parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
@@ -315,10 +312,10 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
         static_cast<int64_t>(rows.size()), 64, [&](int64_t from, int64_t to) {
           for (int64_t i = from; i < to; ++i)
             for (int64_t h = 0; h < p.kvHeads; ++h)
-              writer.write(const_cast<uint16_t *>(cacheRow(cache, b, rows[i],
-                                                           h)),
-                           stream, static_cast<uint64_t>(rowsBefore + rows[i]),
-                           h, p.kvHeads, rows[i]);
+              writer.write(
+                  const_cast<uint16_t *>(cacheRow(cache, b, rows[i], h)),
+                  stream, static_cast<uint64_t>(rowsBefore + rows[i]), h,
+                  p.kvHeads, rows[i]);
         });
     rowsBefore += lenK[b];
   }

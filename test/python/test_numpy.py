@@ -1,4 +1,4 @@
-# RUN: env KVBUF_LIB_DIR=%mock %python %s %t
+# RUN: env KVBUF_LIB_DIR=%build/test/mock %python %s %t
 """The Python package on numpy arrays, over the mock emulator; the results are
 compared with attention in numpy's float64."""
 

@@ -1,11 +1,11 @@
-//===- include/kvbuffer/Runtime/CompilerLibrary.h - The compiler, opened at run time *- C++ -*-===//
+//===- include/kvbuffer/Runtime/CompilerLibrary.h - The compiler, opened at run
+//time *- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // libKVBufferC.so holds the compiler and the emulator, and with them LLVM. It

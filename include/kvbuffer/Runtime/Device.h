@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 //
 // A device is a GPU behind its driver library, opened at run time, or the
 // emulator of the compiler library, opened likewise: nothing here links
