@@ -8,7 +8,8 @@
 //
 // The driver of the emulator's tests and its benchmark. Arguments:
 //   buf:TYPE:COUNT:INIT[:name]  a buffer; INIT is iota, zero, uninit,
-//                               const=X, mod=N (element i is i mod N)
+//                               const=X, mod=N (element i is i mod N), or
+//                               list=A/B/C
 //   i32:X, i64:X, f32:X         a number
 // TYPE is i8, i16, i32, i64, f16, bf16, f32 or f64.
 //
@@ -120,22 +121,28 @@ static bool parseArg(StringRef spec, Arg &arg) {
   arg.data.assign(width * arg.count + 64, 0);
   StringRef init = parts[3];
   double value = 0, modulus = 0;
+  SmallVector<StringRef> numbers;
   if (init == "uninit")
     arg.initialized = false;
   else if (init.consume_front("const="))
     init.getAsDouble(value);
   else if (init.consume_front("mod="))
     init.getAsDouble(modulus);
+  else if (init.consume_front("list="))
+    init.split(numbers, '/');
   else if (init != "iota" && init != "zero")
     return false;
   char *p = arg.data.data();
   p += -reinterpret_cast<uintptr_t>(p) & 63;
   arg.pointer = p;
-  for (size_t i = 0; i < arg.count; ++i)
+  for (size_t i = 0; i < arg.count; ++i) {
+    if (i < numbers.size())
+      numbers[i].getAsDouble(value);
     store(p + width * i, arg.type,
           modulus        ? static_cast<double>(i % static_cast<size_t>(modulus))
           : init == "iota" ? static_cast<double>(i)
                            : value);
+  }
   return width != 0;
 }
 
