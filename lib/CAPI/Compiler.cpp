@@ -62,6 +62,8 @@ public:
     return static_cast<bool>(module);
   }
 
+  ModuleOp getModule() { return *module; }
+
   CompileOptions options;
 
 private:
@@ -87,9 +89,7 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
-
-public:
-  /// Declared last, because the context has to outlive it.
+  // Behind the context, without which it cannot be destroyed.
   OwningOpRef<ModuleOp> module;
 };
 
@@ -213,7 +213,7 @@ void *kvbufCompile(const char *source, size_t bytes, const char *filename,
   if (!compilation.readOptions(orEmpty(options_json)) || !compilation.parse())
     return nullptr;
   llvm::FailureOr<Artifact> artifact =
-      compile(*compilation.module, compilation.options);
+      compile(compilation.getModule(), compilation.options);
   if (failed(artifact))
     return nullptr;
   std::string image = serializeArtifact(*artifact);
@@ -240,7 +240,8 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
     return nullptr;
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(emitStage(*compilation.module, *goal, compilation.options, os)))
+  if (failed(
+          emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
 }
