@@ -14,6 +14,40 @@
 using namespace mlir;
 using namespace kvbuf;
 
+/// Parses `, NAME TYPE` for each optional operand that is present. A directive
+/// of its own, because the operands decide which of them follows a comma.
+static ParseResult
+parseOptionalTypes(OpAsmParser &parser,
+                   std::optional<OpAsmParser::UnresolvedOperand> offsets,
+                   Type &offsetsType,
+                   std::optional<OpAsmParser::UnresolvedOperand> lse,
+                   Type &lseType,
+                   std::optional<OpAsmParser::UnresolvedOperand> sink,
+                   Type &sinkType) {
+  auto parse = [&](bool present, StringRef name, Type &type) -> ParseResult {
+    if (!present)
+      return success();
+    if (parser.parseComma() || parser.parseKeyword(name))
+      return failure();
+    return parser.parseType(type);
+  };
+  if (parse(offsets.has_value(), "offsets", offsetsType) ||
+      parse(lse.has_value(), "lse", lseType))
+    return failure();
+  return parse(sink.has_value(), "sink", sinkType);
+}
+
+static void printOptionalTypes(OpAsmPrinter &printer, Operation *, Value offsets,
+                               Type offsetsType, Value lse, Type lseType,
+                               Value sink, Type sinkType) {
+  if (offsets)
+    printer << ", offsets " << offsetsType;
+  if (lse)
+    printer << ", lse " << lseType;
+  if (sink)
+    printer << ", sink " << sinkType;
+}
+
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
 

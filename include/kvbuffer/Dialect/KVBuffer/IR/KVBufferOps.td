@@ -76,8 +76,8 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     `q` `(` $q `)` `k` `(` $k `)` `v` `(` $v `)` `out` `(` $out `)`
     (`offsets` `(` $offsets^ `)`)? (`lse` `(` $lse^ `)`)? (`sink` `(` $sink^ `)`)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
-    (`,` `offsets` type($offsets)^)? (`,` `lse` type($lse)^)?
-    (`,` `sink` type($sink)^)?
+    custom<OptionalTypes>(ref($offsets), type($offsets), ref($lse), type($lse),
+                          ref($sink), type($sink))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
