@@ -64,10 +64,10 @@ public:
 
   /// Binds a tensor: the memref argument of that `kvbuffer.name`, or, for a
   /// cache argument named k, its data "k" and its "k.offsets", "k.table" and
-  /// "k.lengths", whichever its kind has. `shape` and `strides` are in elements.
-  /// Names that the kernel does not have are ignored. Fails with a diagnostic
-  /// if the shape contradicts the argument's type. The memory must stay valid
-  /// until the last run.
+  /// "k.lengths", whichever its kind has. `shape` and `strides` are in
+  /// elements. Names that the kernel does not have are ignored. Fails with a
+  /// diagnostic if the shape contradicts the argument's type. The memory must
+  /// stay valid until the last run.
   mlir::LogicalResult bind(llvm::StringRef name, void *data,
                            llvm::ArrayRef<int64_t> shape,
                            llvm::ArrayRef<int64_t> strides, TileAccess access);

@@ -21,14 +21,15 @@ BlockRun::BlockRun(gpu::GPUFuncOp kernel, ArrayRef<RuntimeValue> arguments,
                    std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
                    TileReport &report)
     : kernel(kernel), block(block), grid(grid), report(report) {
-  for (auto [argument, value] : llvm::zip_equal(kernel.getArguments(), arguments))
+  for (auto [argument, value] :
+       llvm::zip_equal(kernel.getArguments(), arguments))
     set(argument, value);
 }
 
 InFlightDiagnostic BlockRun::error(Operation *op) {
-  InFlightDiagnostic diag = op->emitOpError() << "in block (" << block[0] << ", "
-                                              << block[1] << ", " << block[2]
-                                              << ")";
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "in block (" << block[0] << ", " << block[1]
+                            << ", " << block[2] << ")";
   for (int64_t i : iterations)
     diag << ", iteration " << i;
   diag << ": ";
@@ -67,8 +68,8 @@ LogicalResult BlockRun::runBlock(Block &body) {
 }
 
 LogicalResult BlockRun::runFor(scf::ForOp op) {
-  int64_t lower = integer(op.getLowerBound()), upper = integer(op.getUpperBound()),
-          step = integer(op.getStep());
+  int64_t lower = integer(op.getLowerBound()),
+          upper = integer(op.getUpperBound()), step = integer(op.getStep());
   if (step <= 0)
     return error(op) << "expected a positive step, got " << step;
   auto pass = [&](ValueRange from, ValueRange to) {
@@ -97,8 +98,8 @@ LogicalResult BlockRun::runIf(scf::IfOp op) {
     return success();
   if (failed(runBlock(side.front())))
     return failure();
-  for (auto [result, yielded] :
-       llvm::zip_equal(op.getResults(), side.front().getTerminator()->getOperands()))
+  for (auto [result, yielded] : llvm::zip_equal(
+           op.getResults(), side.front().getTerminator()->getOperands()))
     set(result, values[yielded]);
   return success();
 }
@@ -157,10 +158,10 @@ LogicalResult BlockRun::runOp(Operation *op) {
         set(op.getBuffer(), BufferRef{lds.allocate(op)});
         return success();
       })
-      .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp, DramTileOp,
-            KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp, LdsStageOp,
-            FragmentLoadOp, MmaOp, OnlineSoftmaxOp, SoftmaxFinishOp>(
-          [&](auto op) { return runOp(op); })
+      .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
+            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
+            LdsStageOp, FragmentLoadOp, MmaOp, OnlineSoftmaxOp,
+            SoftmaxFinishOp>([&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })
@@ -221,8 +222,8 @@ LogicalResult BlockRun::runOp(CacheTileOp op) {
     if (std::max(tile->start, tile->from) >=
         std::min(tile->start + rows, tile->upto))
       return error(op) << "looks up a tile without a valid row: keys "
-                       << tile->start << " to " << tile->start + rows
-                       << " of [" << tile->from << ", " << tile->upto << ")";
+                       << tile->start << " to " << tile->start + rows << " of ["
+                       << tile->from << ", " << tile->upto << ")";
     if (!tile->type.getPageSize() &&
         failed(lookUpRows(*tile, report, [&] { return error(op); })))
       return failure();
@@ -240,12 +241,13 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
   SmallVector<int64_t> index = integers(op.getIndices());
   if (tile->type.getCols() > tile->tensor->shape.back())
     return error(op) << "makes a tile of " << tile->type.getCols()
-                     << " columns of " << tile->tensor->name << ", whose rows have "
-                     << tile->tensor->shape.back();
+                     << " columns of " << tile->tensor->name
+                     << ", whose rows have " << tile->tensor->shape.back();
   index.push_back(0);
   int64_t &row = index[index.size() - 3];
   int64_t first = row;
-  for (int64_t i = 0, e = std::min(tile->type.getRows(), integer(op.getValid()));
+  for (int64_t i = 0,
+               e = std::min(tile->type.getRows(), integer(op.getValid()));
        i < e; ++i) {
     row = first + i;
     FailureOr<int64_t> offset =
@@ -259,9 +261,8 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
 }
 
 LogicalResult BlockRun::runOp(KeyRangeOp op) {
-  KeyRange range =
-      keyRange(integer(op.getRow()), integer(op.getQueries()),
-               integer(op.getKeys()), op.getBM(), op.getMask());
+  KeyRange range = keyRange(integer(op.getRow()), integer(op.getQueries()),
+                            integer(op.getKeys()), op.getBM(), op.getMask());
   set(op.getLo(), range.lo);
   set(op.getHi(), range.hi);
   set(op.getFullLo(), range.fullLo);
@@ -277,11 +278,13 @@ LogicalResult BlockRun::runOp(FragmentStoreOp op) {
     return error(op) << "stores into a tile of a cache";
   if (failed(tile.tensor->checkWritable(fail)))
     return failure();
-  for (int64_t r = 0, e = std::min<int64_t>(m.rows, tile.rows.size()); r < e; ++r) {
+  for (int64_t r = 0, e = std::min<int64_t>(m.rows, tile.rows.size()); r < e;
+       ++r) {
     if (tile.rows[r] == Tile::kInvalid)
       continue;
     for (int64_t c = 0; c < std::min(m.cols, tile.type.getCols()); ++c) {
-      if (failed(tile.tensor->storeFloat(tile.rows[r] + c, m.at(r, c), op, fail)))
+      if (failed(
+              tile.tensor->storeFloat(tile.rows[r] + c, m.at(r, c), op, fail)))
         return failure();
       ++report.stored;
     }
@@ -296,7 +299,8 @@ LogicalResult BlockRun::runOp(RowStoreOp op) {
   if (failed(tensor->checkWritable(fail)))
     return failure();
   SmallVector<int64_t> index = integers(op.getIndices());
-  for (int64_t r = 0, e = std::min(m.rows, integer(op.getValid())); r < e; ++r) {
+  for (int64_t r = 0, e = std::min(m.rows, integer(op.getValid())); r < e;
+       ++r) {
     FailureOr<int64_t> offset = tensor->offset(index, fail);
     if (failed(offset) ||
         failed(tensor->storeFloat(*offset, m.at(r, 0), op, fail)))
@@ -327,9 +331,10 @@ LogicalResult BlockRun::runOp(DramLoadOp op) {
         (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
       return failure();
     ++report.loads;
-    report.bytesLoaded +=
-        tile.type.getCols() * tile.tensor->elementBytes() *
-        llvm::count_if(tile.rows, [](int64_t r) { return r != Tile::kInvalid; });
+    report.bytesLoaded += tile.type.getCols() * tile.tensor->elementBytes() *
+                          llvm::count_if(tile.rows, [](int64_t r) {
+                            return r != Tile::kInvalid;
+                          });
   }
   FailureOr<unsigned> load =
       lds.load(op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
@@ -357,8 +362,8 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();
-  set(op.getFragment(), slice(**slot, op.getRow(), op.getCol(), type.getRows(),
-                              type.getCols()));
+  set(op.getFragment(),
+      slice(**slot, op.getRow(), op.getCol(), type.getRows(), type.getCols()));
   return success();
 }
 
@@ -382,8 +387,9 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
         return error(op) << "has no 'masked', but the score at ["
                          << i / scores.cols << ", " << i % scores.cols
                          << "] is -inf";
-  SoftmaxStep step = onlineSoftmax(scores, matrix(op.getMax()),
-                                   matrix(op.getSum()), op.getScale().convertToFloat());
+  SoftmaxStep step =
+      onlineSoftmax(scores, matrix(op.getMax()), matrix(op.getSum()),
+                    op.getScale().convertToFloat());
   Type element = op.getP().getType().getElementType();
   set(op.getP(), map(step.p, element, [](float x) { return x; }));
   set(op.getNewMax(), std::move(step.max));
@@ -418,7 +424,8 @@ LogicalResult BlockRun::runFragmentOp(Operation *op) {
                          type.getRows(), type.getCols());
           })
           .Case([&](FragmentConvertOp op) {
-            return map(matrix(op.getSource()), element, [](float x) { return x; });
+            return map(matrix(op.getSource()), element,
+                       [](float x) { return x; });
           })
           .Case([&](SoftcapOp op) {
             float scale = op.getScale().convertToFloat(),

@@ -42,15 +42,17 @@ FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer, int64_t slot,
   AllocOp alloc = buffers[buffer].op;
   int64_t count = buffers[buffer].slots.size();
   if (slot < 0 || slot >= count) {
-    error() << "loads into " << slotName(alloc, slot) << ", which has " << count;
+    error() << "loads into " << slotName(alloc, slot) << ", which has "
+            << count;
     return failure();
   }
   Slot &target = slotOf(load);
   if (target.newest >= 0 && !loads[target.newest].landed) {
-    InFlightDiagnostic diag =
-        error() << "loads into " << slotName(alloc, slot)
-                << " while another load into it is in flight";
-    diag.attachNote(loads[target.newest].op.getLoc()) << "the other load is here";
+    InFlightDiagnostic diag = error()
+                              << "loads into " << slotName(alloc, slot)
+                              << " while another load into it is in flight";
+    diag.attachNote(loads[target.newest].op.getLoc())
+        << "the other load is here";
     return failure();
   }
   if (target.lastRead && target.readAt == barriers) {
@@ -78,7 +80,8 @@ LogicalResult Lds::stage(LdsStageOp op, ArrayRef<unsigned> tokens,
   for (unsigned token : tokens) {
     Load &load = loads[token];
     if (load.staged) {
-      InFlightDiagnostic diag = error() << "stages a token that is staged already";
+      InFlightDiagnostic diag = error()
+                                << "stages a token that is staged already";
       if (load.staged != op)
         diag.attachNote(load.staged.getLoc()) << "it was staged here";
       diag.attachNote(load.op.getLoc()) << "the token comes from here";
@@ -103,7 +106,8 @@ FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
   Load &load = loads[id];
   if (load.empty) {
     InFlightDiagnostic diag =
-        error() << "reads a slot that nothing filled: its load was predicated off";
+        error()
+        << "reads a slot that nothing filled: its load was predicated off";
     diag.attachNote(load.op.getLoc()) << "the load is here";
     return failure();
   }
@@ -120,8 +124,7 @@ FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
   return &slot.data;
 }
 
-LogicalResult
-Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
+LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
   for (Load &load : llvm::drop_begin(loads, firstInFlight))
     if (!load.empty)
       return error(load.op)

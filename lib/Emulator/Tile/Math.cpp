@@ -80,8 +80,8 @@ KeyRange tile::keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
   return {lo, hi, fullLo, fullHi};
 }
 
-Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries, int64_t key,
-                  int64_t keys, MaskAttr mask) {
+Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries,
+                  int64_t key, int64_t keys, MaskAttr mask) {
   Matrix result = scores;
   for (int64_t r = 0; r < scores.rows; ++r) {
     auto [first, last] = visible(row + r + keys - queries, keys, mask);

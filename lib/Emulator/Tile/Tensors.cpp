@@ -52,7 +52,8 @@ float Tensor::loadFloat(int64_t offset) const {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-FailureOr<int64_t> Tensor::offset(ArrayRef<int64_t> index, ErrorFn error) const {
+FailureOr<int64_t> Tensor::offset(ArrayRef<int64_t> index,
+                                  ErrorFn error) const {
   int64_t result = 0;
   for (auto [i, size, stride] : llvm::zip_equal(index, shape, strides)) {
     if (i < 0 || i >= size) {
@@ -71,7 +72,8 @@ FailureOr<int64_t> Tensor::offset(ArrayRef<int64_t> index, ErrorFn error) const 
 LogicalResult Tensor::checkReadable(ErrorFn error) const {
   if (access == TileAccess::Read)
     return success();
-  return error() << "reads the output " << name << ", which nothing has written";
+  return error() << "reads the output " << name
+                 << ", which nothing has written";
 }
 
 LogicalResult Tensor::checkWritable(ErrorFn error) const {
@@ -149,7 +151,8 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
     if (failed(id))
       return failure();
     if (*id < 0 || *id >= cache.data->shape[0]) {
-      InFlightDiagnostic diag = error() << "looks up " << cache.table->name << "[";
+      InFlightDiagnostic diag = error()
+                                << "looks up " << cache.table->name << "[";
       llvm::interleaveComma(index, diag);
       diag << "] = " << *id << ", expected 0 to " << cache.data->shape[0] - 1;
       return failure();

@@ -93,8 +93,8 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
   if (auto cache = dyn_cast<CacheType>(argument.getType())) {
     Type element = cache.getElementType();
     if (!element.isBF16() && !element.isF16())
-      return kernel.emitOpError() << "argument " << name
-                                  << " must have elements bf16 or f16";
+      return kernel.emitOpError()
+             << "argument " << name << " must have elements bf16 or f16";
     arguments.push_back(addCache(name.getValue(), cache));
     return success();
   }
@@ -110,7 +110,8 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
       !element.isSignlessInteger(32))
     return kernel.emitOpError() << "argument " << name
                                 << " must have elements bf16, f16, f32 or i32";
-  arguments.push_back(add(name.getValue(), element, memref.getShape(), strides));
+  arguments.push_back(
+      add(name.getValue(), element, memref.getShape(), strides));
   return success();
 }
 
@@ -199,8 +200,9 @@ FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid) {
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        if (failed(BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid, report)
-                       .run()))
+        if (failed(
+                BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid, report)
+                    .run()))
           return failure();
         ++report.blocks;
       }

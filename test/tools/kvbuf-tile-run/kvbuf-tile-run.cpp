@@ -52,12 +52,14 @@ static cl::opt<bool> headsMajor("heads-major",
                                 cl::desc("heads outside of the sequence"));
 static cl::opt<int64_t> poisonPage(
     "bad-page", cl::init(-1),
-    cl::desc("put an id out of range at this position of the first page table row"));
+    cl::desc(
+        "put an id out of range at this position of the first page table row"));
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
                       cl::desc("compare diagnostics with expected-* comments"));
-static cl::opt<bool> splitInput("split-input-file",
-                                cl::desc("run the parts between // ----- lines"));
+static cl::opt<bool>
+    splitInput("split-input-file",
+               cl::desc("run the parts between // ----- lines"));
 
 namespace {
 /// Bad input that has been reported.
@@ -68,7 +70,8 @@ int status = 0;
 
 /// The problem that a kernel's attribute describes.
 static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
-  auto dict = kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+  auto dict =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
   if (!dict) {
     kernel.emitOpError() << "has no '" << KVBufferDialect::kProblemAttr << "'";
     throw Reported();
@@ -81,7 +84,9 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
     }
     return attr;
   };
-  auto number = [&](StringRef name) { return get(name, IntegerAttr()).getInt(); };
+  auto number = [&](StringRef name) {
+    return get(name, IntegerAttr()).getInt();
+  };
   auto flag = [&](StringRef name) { return get(name, BoolAttr()).getValue(); };
   auto real = [&](StringRef name) {
     return get(name, FloatAttr()).getValueAsDouble();
@@ -113,7 +118,8 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
 }
 
 /// A manifest with the problem's tensors: all that a workload needs.
-static rt::Manifest makeManifest(StringRef name, const rt::AttentionProblem &p) {
+static rt::Manifest makeManifest(StringRef name,
+                                 const rt::AttentionProblem &p) {
   using Dim = std::variant<const char *, int64_t>;
   rt::Manifest manifest;
   manifest.name = name.str();
@@ -145,9 +151,10 @@ static rt::Manifest makeManifest(StringRef name, const rt::AttentionProblem &p) 
   };
   bool ragged = p.query == rt::Layout::Ragged;
   for (const char *tensor : {"q", "o"})
-    ragged ? add(tensor, p.dtype, {"total_q", p.heads, p.headSize}, *tensor == 'o')
-           : add(tensor, p.dtype, {"batch", "seq_q", p.heads, p.headSize},
-                 *tensor == 'o');
+    ragged
+        ? add(tensor, p.dtype, {"total_q", p.heads, p.headSize}, *tensor == 'o')
+        : add(tensor, p.dtype, {"batch", "seq_q", p.heads, p.headSize},
+              *tensor == 'o');
   if (ragged)
     offsets("q_offsets");
   if (p.lse)
@@ -206,8 +213,8 @@ static rt::WorkloadOptions workloadOptions() {
 
 static void printComparison(raw_ostream &os, StringRef what,
                             const rt::Comparison &c, const std::string &where) {
-  os << llvm::format("  %-13s %.3e (baseline %.3e, limit %.3e)", what.str().c_str(),
-                     c.value, c.baseline, c.limit)
+  os << llvm::format("  %-13s %.3e (baseline %.3e, limit %.3e)",
+                     what.str().c_str(), c.value, c.baseline, c.limit)
      << where << '\n';
 }
 
@@ -220,7 +227,8 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
     kernel.emitOpError() << "has no '" << KVBufferDialect::kScheduleAttr << "'";
     throw Reported();
   }
-  rt::Workload workload(makeManifest(kernel.getName(), problem), workloadOptions());
+  rt::Workload workload(makeManifest(kernel.getName(), problem),
+                        workloadOptions());
   if (poisonPage >= 0)
     for (const char *table : {"k.table", "v.table"})
       if (rt::HostTensor *tensor = workload.find(table))
@@ -235,17 +243,18 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
                           t.output ? emu::TileAccess::Write
                                    : emu::TileAccess::Read)))
       throw Reported();
-  int64_t tiles = llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
+  int64_t tiles =
+      llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
   FailureOr<emu::TileReport> report =
       (*interpreter)->run({tiles, problem.heads, workload.batch()});
   if (failed(report))
     return false;
 
   os << kernel.getName() << ": " << workload.describe() << '\n'
-     << "  blocks " << report->blocks << ", loads " << report->loads << ", bytes "
-     << report->bytesLoaded << ", look-ups " << report->lookups << ", barriers "
-     << report->barriers << ", multiply-adds " << report->multiplyAdds
-     << ", stored " << report->stored << '\n';
+     << "  blocks " << report->blocks << ", loads " << report->loads
+     << ", bytes " << report->bytesLoaded << ", look-ups " << report->lookups
+     << ", barriers " << report->barriers << ", multiply-adds "
+     << report->multiplyAdds << ", stored " << report->stored << '\n';
   rt::CheckOptions everyRow;
   everyRow.rows = -1;
   rt::CheckResult check = rt::checkOutputs(workload, everyRow);
@@ -291,9 +300,11 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "kvbuf-tile-run: executes tile programs\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "kvbuf-tile-run: executes tile programs\n");
   std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputFile, &message);
+  std::unique_ptr<llvm::MemoryBuffer> input =
+      openInputFile(inputFile, &message);
   if (!input) {
     llvm::errs() << "kvbuf-tile-run: " << message << '\n';
     return 2;
@@ -301,6 +312,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
 
   auto process = [&](std::unique_ptr<llvm::MemoryBuffer> chunk,
                      raw_ostream &os) -> LogicalResult {
@@ -315,9 +327,9 @@ int main(int argc, char **argv) {
     SourceMgrDiagnosticHandler handler(sources, &context);
     return runModule(context, sources, os);
   };
-  LogicalResult result = splitAndProcessBuffer(
-      std::move(input), process, llvm::outs(),
-      splitInput ? kDefaultSplitMarker : "");
+  LogicalResult result =
+      splitAndProcessBuffer(std::move(input), process, llvm::outs(),
+                            splitInput ? kDefaultSplitMarker : "");
   if (failed(result) && status == 0)
     status = 1;
   return status;
