@@ -25,6 +25,7 @@ config.substitutions += [
     ("%python", config.python),
     ("%cmake", config.kvbuf_cmake),
     ("%cxx", config.kvbuf_cxx),
+    ("%cc", config.kvbuf_cc),
 ]
 
 # ptxas comes with the CUDA toolkit, which users may lack: tests that need it

@@ -2,10 +2,13 @@
 
 # Warnings are errors in spirit: the tree builds without any.
 add_library(kvbuf_options INTERFACE)
+# They are this tree's own: users of the installed libraries get none of them.
 target_compile_options(kvbuf_options INTERFACE
-  -Wall -Wextra -Wno-unused-parameter)
+  $<BUILD_INTERFACE:-Wall>
+  $<BUILD_INTERFACE:-Wextra>
+  $<BUILD_INTERFACE:-Wno-unused-parameter>)
 target_compile_definitions(kvbuf_options INTERFACE
-  KVBUF_VERSION="${PROJECT_VERSION}")
+  $<BUILD_INTERFACE:KVBUF_VERSION="${PROJECT_VERSION}">)
 
 # MLIR's headers cost about 25 s per file; one precompiled set brings that
 # down to about 3 s.

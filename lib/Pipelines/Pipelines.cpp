@@ -13,7 +13,6 @@
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -59,7 +58,6 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm,
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(memref::createExpandStridedMetadataPass());
   module.addPass(createLowerAffinePass());
-  module.addPass(arith::createArithExpandOpsPass());
   module.addPass(createSCFToControlFlowPass());
   module.addPass(createConvertKVBufferToNVVM());
   module.addPass(createReconcileUnrealizedCastsPass());

@@ -106,7 +106,7 @@ struct Totals {
   int64_t largestColumn = 0, excessColumn = 0;
   double worst = -1, baseWorst = 0;
   RowId worstRow;
-  double lse = -1, lseLimit = 0, lseExcess = -kInfinity;
+  double lse = -1, lseLimit = 0, lseShare = -1; // of its limit
   RowId lseRow;
 };
 
@@ -136,7 +136,7 @@ void merge(Totals &t, const Totals &o) {
   takeLarger(t.excess, t.excessRow, o.excess, o.excessRow,
              [&] { t.excessColumn = o.excessColumn; });
   takeLarger(t.worst, t.worstRow, o.worst, o.worstRow);
-  takeLarger(t.lseExcess, t.lseRow, o.lseExcess, o.lseRow, [&] {
+  takeLarger(t.lseShare, t.lseRow, o.lseShare, o.lseRow, [&] {
     t.lse = o.lse;
     t.lseLimit = o.lseLimit;
   });
@@ -186,7 +186,7 @@ void compareRow(const Workload &w, const RowId &row, const RowResult &r,
   if (p.lse && std::isfinite(r.lse)) {
     double error = errorOf(w.lse(row.b, row.i, row.h), r.lse);
     double limit = kLseFloor + kLseFactor * std::abs(r.lse);
-    takeLarger(t.lseExcess, t.lseRow, error - limit, row, [&] {
+    takeLarger(t.lseShare, t.lseRow, error / limit, row, [&] {
       t.lse = error;
       t.lseLimit = limit;
     });

@@ -49,10 +49,10 @@ std::vector<std::string> searchPaths() {
   if (!self.empty()) {
     std::string dir = folderOf(self);
     paths.push_back(dir);
-#ifdef KVBUF_INSTALL_LIBDIR
-    paths.push_back(dir + "/../" KVBUF_INSTALL_LIBDIR);
-#endif
     paths.push_back(dir + "/../lib");
+    // Debian installs libraries in lib/x86_64-linux-gnu.
+    if (std::string_view(KVBUF_INSTALL_LIBDIR) != "lib")
+      paths.push_back(dir + "/../" KVBUF_INSTALL_LIBDIR);
   }
   return paths;
 }

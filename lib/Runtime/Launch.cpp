@@ -134,10 +134,9 @@ uint64_t kvbuf::rt::spanBytes(DType dtype, const std::vector<int64_t> &shape,
   return (last + 1) * sizeOf(dtype);
 }
 
-BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
-                                  const std::vector<TensorArg> &tensors,
-                                  Sizes &sizes) {
-  std::map<std::string, TensorArg> bound;
+void kvbuf::rt::inferSizes(const Manifest &manifest,
+                           const std::vector<TensorArg> &tensors,
+                           Sizes &sizes) {
   for (const TensorArg &tensor : tensors) {
     const TensorSpec *spec = manifest.findTensor(tensor.name);
     if (!spec) {
@@ -155,11 +154,6 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                            "; expected " + shapeString(spec->shape);
     if (tensor.shape.size() != spec->shape.size())
       throw Error(expected);
-    if (!tensor.strides.empty() &&
-        tensor.strides.size() != tensor.shape.size())
-      throw Error(who + " has " + std::to_string(tensor.strides.size()) +
-                  " strides for " + std::to_string(tensor.shape.size()) +
-                  " dimensions");
     for (size_t d = 0; d < tensor.shape.size(); ++d) {
       if (spec->shape[d].unify(tensor.shape[d], sizes))
         continue;
@@ -171,12 +165,27 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                  std::to_string(sizes[name]);
       throw Error(expected + where);
     }
+  }
+}
+
+BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
+                                  const std::vector<TensorArg> &tensors,
+                                  Sizes &sizes) {
+  inferSizes(manifest, tensors, sizes);
+  std::map<std::string, TensorArg> bound;
+  for (const TensorArg &tensor : tensors) {
+    const TensorSpec &spec = *manifest.findTensor(tensor.name);
+    if (!tensor.strides.empty() &&
+        tensor.strides.size() != tensor.shape.size())
+      throw Error("tensor '" + tensor.name + "' has " +
+                  std::to_string(tensor.strides.size()) + " strides for " +
+                  std::to_string(tensor.shape.size()) + " dimensions");
     TensorArg arg = tensor;
     if (arg.strides.empty())
       arg.strides = contiguousStrides(arg.shape);
-    checkStrides(manifest, *spec, arg);
+    checkStrides(manifest, spec, arg);
     if (!bound.emplace(arg.name, arg).second)
-      throw Error(who + " is given twice");
+      throw Error("tensor '" + arg.name + "' is given twice");
   }
 
   BoundLaunch launch;

@@ -59,8 +59,8 @@ std::vector<int64_t> chooseStrides(const TensorSpec &spec,
     // Inside out, every dimension must step over all that lies within it.
     std::vector<size_t> order(rank);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return strides[a] < strides[b];
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(strides[a], a) < std::pair(strides[b], b);
     });
     int64_t within = 1;
     for (size_t d : order) {

@@ -57,9 +57,12 @@ struct SharedTile {
 
 /// The swizzle that makes reads of banks/4 consecutive rows x 16 bytes from a
 /// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16
-/// rows, as a `ds_read_b128` is served) and writes of whole 16-byte vectors
-/// free of bank conflicts on `banks` banks of 4 bytes (a power of two, 4 and
-/// up), for blocks with rows of `rowBytes` bytes (a power of two, 16 and up).
+/// rows) and writes of whole 16-byte vectors free of bank conflicts on `banks`
+/// banks of 4 bytes (a power of two, 4 and up), for blocks with rows of
+/// `rowBytes` bytes (a power of two, 16 and up). A `ds_read_b128` of a 16-row
+/// MFMA fragment on 64 banks needs (3, 0, 3) instead for 64-byte rows if the
+/// hardware serves lanes {0-3, 12-15, 20-27} together, as CDNA is reported to;
+/// 32-row fragments are ideal in either order.
 Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks);
 
 /// The cycles that a wave's shared-memory access takes: `laneBytes` are the

@@ -54,7 +54,7 @@ struct CheckResult {
   RowId largestRow, worstRowId;
   int64_t largestColumn = 0;
   bool hasLse = false;
-  /// `value` is the largest |out - ref| - (the limit without its constant).
+  /// At the row that comes closest to its limit.
   Comparison lse;
   RowId lseRow;
   /// Rows in which no key is visible.

@@ -68,6 +68,11 @@ std::vector<int64_t> contiguousStrides(const std::vector<int64_t> &shape);
 uint64_t spanBytes(DType dtype, const std::vector<int64_t> &shape,
                    const std::vector<int64_t> &strides);
 
+/// Completes `sizes` from the tensors' shapes. Throws Error that names the
+/// tensor whose element type or shape does not fit the manifest.
+void inferSizes(const Manifest &manifest, const std::vector<TensorArg> &tensors,
+                Sizes &sizes);
+
 /// Completes `sizes` from the tensors' shapes, checks every tensor (name,
 /// element type, shape, innermost dimension contiguous, other strides what the
 /// kernel takes, 16-byte alignment) and packs the arguments. Throws Error that

@@ -50,7 +50,6 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
     bool *flag = llvm::StringSwitch<bool *>(name)
                      .Case("swap_a_b", &choice.swapAB)
                      .Case("q_in_regs", &choice.qInRegs)
-                     .Case("lookahead", &choice.lookahead)
                      .Default(nullptr);
     if (flag) {
       if (value != "true" && value != "false")
@@ -66,8 +65,7 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                           .Case("warps", &choice.warps)
                           .Default(nullptr);
     if (!number)
-      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs or "
-                 "lookahead");
+      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b or q_in_regs");
     if (value.getAsInteger(10, *number))
       return bad("a number");
   }
@@ -158,7 +156,7 @@ struct ChooseSchedulePass
         attr = ScheduleAttr::getChecked(
             [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
             choice.BK, choice.stages, choice.warps, ArrayRef<int64_t>(choice.mma),
-            choice.swapAB, choice.qInRegs, choice.lookahead);
+            choice.swapAB, choice.qInRegs);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

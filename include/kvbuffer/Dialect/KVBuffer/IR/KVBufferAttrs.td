@@ -126,7 +126,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
     computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
-    tile; `lookahead` issues page look-ups one iteration before their loads.
+    tile.
 
     Example:
 
@@ -140,8 +140,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "4">:$warps,
     ArrayRefParameter<"int64_t">:$mma_shape,
     DefaultValuedParameter<"bool", "false">:$swap_a_b,
-    DefaultValuedParameter<"bool", "false">:$q_in_regs,
-    DefaultValuedParameter<"bool", "false">:$lookahead);
+    DefaultValuedParameter<"bool", "false">:$q_in_regs);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -1,0 +1,52 @@
+/*===- kvbuffer-c/Compiler.h - C API of the compiler --------------*- C -*-===*\
+|*                                                                            *|
+|* Part of the kvbuf project, under the Apache License v2.0 with LLVM         *|
+|* Exceptions. See LICENSE for license information.                           *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* From MLIR to an artifact, or to the text of any stage. Every call is on    *|
+|* its own; calls may come from several threads.                              *|
+|*                                                                            *|
+|* `options_json` is NULL, or a JSON object with any of                       *|
+|*   "target": "sm_80"           the chip; default: the module's, else sm_80  *|
+|*   "schedule": "BM=64,warps=2" replaces parameters of the chosen schedule   *|
+|*   "name": "prefill"           the artifact's name; default: the kernel's   *|
+|*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
+|*   "prefetch": true            issue loads ahead of their use               *|
+|*   "split_loops": true         a loop without masks for tiles that need none*|
+|*   "remarks": false            also send remarks to the callback            *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef KVBUFFER_C_COMPILER_H
+#define KVBUFFER_C_COMPILER_H
+
+#include "kvbuffer-c/Common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Compiles MLIR (text or bytecode) to the bytes of an artifact (.kvbuf), for
+    the caller to free with kvbufFree. `filename` names the source in messages.
+    NULL on error, of which at least one message tells; `callback` may be NULL. */
+KVBUF_C_API void *kvbufCompile(const char *source, size_t bytes,
+                               const char *filename, const char *options_json,
+                               size_t *artifact_bytes,
+                               kvbufMessageCallback callback, void *user);
+
+/** Lowers MLIR to a stage and returns its text, zero-terminated, for the caller
+    to free with kvbufFree: "tile", "scheduled", "thread", "target", "llvm" or
+    "asm". NULL on error, as kvbufCompile. */
+KVBUF_C_API char *kvbufEmit(const char *source, size_t bytes,
+                            const char *filename, const char *options_json,
+                            const char *stage, kvbufMessageCallback callback,
+                            void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KVBUFFER_C_COMPILER_H */

@@ -1,0 +1,167 @@
+//===- kvbuffer-c/Runtime.h - C API of the runtime ----------------*- C -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------===//
+
+
+/*
+ * libkvbuf_runtime: loads artifacts and launches their kernels, on a GPU or on
+ * the emulator. It needs no LLVM; the emulator and the compiler come from
+ * libKVBufferC.so, which is opened when it is first needed.
+ *
+ * Functions that can fail return NULL or a status other than KVBUF_OK;
+ * kvbufLastError then says what was expected, in one sentence. Handles are not
+ * safe for use from several threads at once; different handles are.
+ */
+
+#ifndef KVBUFFER_C_RUNTIME_H
+#define KVBUFFER_C_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define KVBUF_RUNTIME_API
+#else
+#define KVBUF_RUNTIME_API __attribute__((visibility("default")))
+#endif
+
+/** Statuses of functions that return int. */
+enum {
+  /** Success. */
+  KVBUF_OK = 0,
+  /** The kernel misbehaved on the device, or a detector of the emulator fired. */
+  KVBUF_KERNEL_FAULT = 1,
+  /** Bad usage or bad input. */
+  KVBUF_BAD_INPUT = 2
+};
+
+/** A compiled kernel: manifest and binaries. */
+typedef struct kvbufArtifact kvbufArtifact;
+/** A GPU, or the emulator. */
+typedef struct kvbufDevice kvbufDevice;
+/** An artifact's kernels, loaded on a device. */
+typedef struct kvbufModule kvbufModule;
+
+/** A tensor of the caller. */
+typedef struct kvbufTensor {
+  /** As in the manifest: "q", "k.table", ... */
+  const char *name;
+  /** First element, in the device's memory; on the emulator, in host memory.
+   *  At least 16-byte aligned for 16-bit floats. May be NULL if the tensor has
+   *  no element. */
+  void *data;
+  /** "f16", "bf16", "f32", "i32", "i64" or "u8". */
+  const char *dtype;
+  /** Number of dimensions. */
+  int32_t rank;
+  /** `rank` extents. */
+  const int64_t *shape;
+  /** `rank` strides in elements, the last one 1; NULL: row-major contiguous. */
+  const int64_t *strides;
+} kvbufTensor;
+
+/** A named size that no tensor's shape tells: `seq_q`, the longest query of a
+ *  ragged batch. Any other size may be given too, and must agree. */
+typedef struct kvbufSize {
+  const char *name;
+  int64_t value;
+} kvbufSize;
+
+/** "0.1.0"; static. */
+KVBUF_RUNTIME_API const char *kvbufRuntimeVersion(void);
+
+/** The last error on the calling thread; "" if there was none. Valid until the
+ *  next call of this library on this thread. */
+KVBUF_RUNTIME_API const char *kvbufLastError(void);
+
+/** Reads an artifact from a file. NULL if it cannot be read or is damaged. */
+KVBUF_RUNTIME_API kvbufArtifact *kvbufArtifactOpenFile(const char *path);
+
+/** Reads an artifact from memory, which is copied. */
+KVBUF_RUNTIME_API kvbufArtifact *kvbufArtifactOpenBytes(const void *data,
+                                                        size_t bytes);
+
+/** Compiles MLIR source with the compiler library. `filename` appears in
+ *  messages; `options_json` is an object such as {"target": "sm_80"}. */
+KVBUF_RUNTIME_API kvbufArtifact *kvbufArtifactCompile(const char *source,
+                                                      size_t bytes,
+                                                      const char *filename,
+                                                      const char *options_json);
+
+/** Writes the artifact to a file, whole or not at all. */
+KVBUF_RUNTIME_API int kvbufArtifactSave(const kvbufArtifact *artifact,
+                                        const char *path);
+
+/** The manifest, as JSON text; valid as long as the artifact. */
+KVBUF_RUNTIME_API const char *
+kvbufArtifactManifest(const kvbufArtifact *artifact);
+
+/** The shape that the manifest's tensor `name` must have beside these tensors
+ *  (shapes alone count) and sizes, so that an output can be allocated. `shape`
+ *  has room for 16 extents, of which `rank` are set. */
+KVBUF_RUNTIME_API int
+kvbufArtifactInferShape(const kvbufArtifact *artifact, const char *name,
+                        const kvbufTensor *tensors, size_t tensor_count,
+                        const kvbufSize *sizes, size_t size_count,
+                        int64_t shape[16], int32_t *rank);
+
+/** Releases an artifact; modules loaded from it stay valid. NULL is allowed. */
+KVBUF_RUNTIME_API void kvbufArtifactClose(kvbufArtifact *artifact);
+
+/** Opens "cuda", "cuda:1", "hip", "hip:1", "emulator", or "auto": a GPU if
+ *  there is one, else the emulator. `options_json` is for the emulator
+ *  ({"landing": "random"}); NULL: its defaults. */
+KVBUF_RUNTIME_API kvbufDevice *kvbufDeviceOpen(const char *name,
+                                               const char *options_json);
+
+/** "cuda", "hip" or "emulator"; static. */
+KVBUF_RUNTIME_API const char *kvbufDeviceKind(const kvbufDevice *device);
+
+/** For people, as "NVIDIA H200 (sm_90)"; valid as long as the device. */
+KVBUF_RUNTIME_API const char *kvbufDeviceDescription(const kvbufDevice *device);
+
+/** What to compile for on this device, as "sm_90"; "" if it cannot tell. Valid
+ *  as long as the device. */
+KVBUF_RUNTIME_API const char *kvbufDeviceChip(const kvbufDevice *device);
+
+/** Waits for all work on the device. KVBUF_KERNEL_FAULT if a kernel failed. */
+KVBUF_RUNTIME_API int kvbufDeviceSynchronize(kvbufDevice *device);
+
+/** Releases a device, after its modules. NULL is allowed. */
+KVBUF_RUNTIME_API void kvbufDeviceClose(kvbufDevice *device);
+
+/** Loads the artifact's kernels. NULL if they do not fit the device. */
+KVBUF_RUNTIME_API kvbufModule *kvbufModuleLoad(kvbufDevice *device,
+                                               const kvbufArtifact *artifact);
+
+/** Launches all kernels of the module, in order. Every tensor of the manifest
+ *  must be given once. Sizes follow from the shapes and from `sizes`, and
+ *  everything is checked against the manifest before anything is launched.
+ *  `stream` is the driver's handle (NULL: the default stream); on a GPU the
+ *  call returns before the kernels are done, on the emulator after. */
+KVBUF_RUNTIME_API int kvbufModuleLaunch(kvbufModule *module,
+                                        const kvbufTensor *tensors,
+                                        size_t tensor_count,
+                                        const kvbufSize *sizes,
+                                        size_t size_count, void *stream);
+
+/** What the emulator counted in the last launch, as JSON; "" on a GPU. Valid
+ *  until the module's next call. */
+KVBUF_RUNTIME_API const char *kvbufModuleReport(kvbufModule *module);
+
+/** Releases a module. NULL is allowed. */
+KVBUF_RUNTIME_API void kvbufModuleUnload(kvbufModule *module);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KVBUFFER_C_RUNTIME_H */

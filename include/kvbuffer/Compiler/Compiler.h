@@ -1,0 +1,110 @@
+//===- Compiler.h - From a problem to an artifact ---------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Runs the pipelines on a module and makes an artifact, or the text of any
+/// stage. What goes wrong is reported through the context's diagnostics, with
+/// the location of the source.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_COMPILER_COMPILER_H
+#define KVBUFFER_COMPILER_COMPILER_H
+
+#include "kvbuffer/Runtime/Artifact.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace kvbuf {
+
+/// The stages of a kernel, in order. `Problem` is what users write; up to
+/// `Target` a stage is MLIR; `LLVM` is LLVM IR, `Asm` PTX or AMD assembly, and
+/// `Artifact` a `.kvbuf` file.
+enum class Stage {
+  Problem,
+  Tile,
+  Scheduled,
+  Thread,
+  Target,
+  LLVM,
+  Asm,
+  Artifact
+};
+
+/// The stage of that name ("tile", "llvm", ...); nothing if there is none.
+std::optional<Stage> parseStage(llvm::StringRef name);
+/// The name that `parseStage` knows the stage by.
+llvm::StringRef stageName(Stage stage);
+
+/// What to compile for, and with which tools.
+struct CompileOptions {
+  /// The chip, e.g. "sm_80". Empty: the one that the module names
+  /// (`kvbuffer.target`), else `kDefaultTarget`.
+  std::string target;
+  /// Replaces parameters of the schedule: "BM=64,warps=2".
+  std::string schedule;
+  /// The artifact's name; empty: the first kernel's.
+  std::string name;
+  /// Passes that can be switched off, see LoweringOptions.
+  bool prefetch = true;
+  bool splitLoops = true;
+  /// Path of NVIDIA's assembler. Empty: looked for in $KVBUF_PTXAS, the PATH,
+  /// $CUDA_HOME/bin and /usr/local/cuda/bin. "none": not used. An artifact for
+  /// an NVIDIA chip then holds PTX only, which the driver assembles.
+  std::string ptxas;
+  /// Path of LLVM's linker, for AMD's chips. Empty: ld.lld of the LLVM that
+  /// this was built with, else of the PATH.
+  std::string linker;
+  /// Called when a step begins ("tile", "llvm", "ptxas", ...), for progress and
+  /// timing. The last call, at the end, has an empty name.
+  std::function<void(llvm::StringRef step)> onStep;
+
+  static constexpr llvm::StringLiteral kDefaultTarget = "sm_80";
+};
+
+/// What a kernel takes of a multiprocessor. Numbers that no tool has told are
+/// negative.
+struct KernelResources {
+  std::string entry;
+  /// Threads of a block.
+  int64_t threads = -1;
+  /// 32-bit registers of a thread.
+  int64_t registers = -1;
+  /// Bytes of registers that did not fit, stored plus loaded.
+  int64_t spillBytes = -1;
+  /// Shared memory in bytes: of the code, and asked for at launch.
+  int64_t staticSharedBytes = -1;
+  int64_t dynamicSharedBytes = -1;
+};
+
+/// Lowers `module` in place as far as the artifact needs, and makes the
+/// artifact. A module whose kernels are at a later stage already goes on from
+/// there. `resources`, if given, receives a row for each kernel.
+llvm::FailureOr<Artifact>
+compile(mlir::ModuleOp module, const CompileOptions &options,
+        llvm::SmallVectorImpl<KernelResources> *resources = nullptr);
+
+/// Lowers `module` in place to `stage` and writes it to `os`: text for every
+/// stage but `Artifact`. Nothing is written on failure.
+llvm::LogicalResult emitStage(mlir::ModuleOp module, Stage stage,
+                              const CompileOptions &options,
+                              llvm::raw_ostream &os);
+
+/// Prints `resources` as a table, one line a kernel.
+void printResources(llvm::ArrayRef<KernelResources> resources,
+                    llvm::raw_ostream &os);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_COMPILER_COMPILER_H

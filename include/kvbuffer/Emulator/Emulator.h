@@ -1,0 +1,113 @@
+//===- Emulator.h - Executes target-stage modules ---------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs kernels of a module in the LLVM dialect and NVVM lane by lane, with
+// more suspicion than hardware has: asynchronous copies land as late as their
+// waits allow, and races, reads of unwritten bytes, accesses out of bounds and
+// barrier faults are errors that name the operation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_EMULATOR_EMULATOR_H
+#define KVBUFFER_EMULATOR_EMULATOR_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace kvbuf::emu {
+
+/// When the bytes of an asynchronous copy arrive.
+enum class Landing {
+  Late,   // at the wait that requires it: a missing wait is always wrong
+  Random, // at a random moment before that (reproducible by the seed)
+  Eager,  // at once
+};
+
+/// What is checked and how the machine behaves.
+struct Options {
+  Landing landing = Landing::Late;
+  /// Seeds the order of the warps and random landing.
+  uint64_t seed = 1;
+  /// Report races over shared memory.
+  bool races = true;
+  /// Report reads of bytes that nothing wrote.
+  bool uninitialized = true;
+  /// Report reads of bytes that an unfinished asynchronous copy will write.
+  bool landingChecks = true;
+  /// Stop a launch after so many different messages.
+  unsigned maxErrors = 20;
+  /// Execute only the first so many blocks of a grid; 0 executes all.
+  uint64_t maxBlocks = 0;
+  /// Shared memory banks of 4 bytes.
+  unsigned banks = 32;
+  /// Largest shared memory of a block, in bytes.
+  unsigned maxShared = 232448;
+
+  /// Reads the options from a JSON object; unknown names are an error.
+  static llvm::Expected<Options> fromJSON(llvm::StringRef text);
+};
+
+enum class Severity { Note, Remark, Warning, Error };
+
+/// Receives messages; each starts with the operation's location.
+using MessageFn = std::function<void(Severity, llvm::StringRef)>;
+/// Called now and then with the number of blocks done and the total.
+using ProgressFn = std::function<void(uint64_t done, uint64_t total)>;
+
+/// How a launch ended.
+enum class LaunchResult {
+  Clean = 0,
+  Fault = 1, // a detector fired; the messages say which
+  Usage = 2, // no such kernel, wrong arguments, an operation not supported
+};
+
+/// One kernel argument: the address of its value, and its size in bytes.
+struct Argument {
+  const void *value;
+  size_t bytes;
+};
+
+class Emulator {
+public:
+  /// Decodes every kernel of `module`. Returns null when one holds something
+  /// that cannot be executed; the message names it.
+  static std::unique_ptr<Emulator> create(mlir::ModuleOp module,
+                                          const Options &options,
+                                          MessageFn message);
+  virtual ~Emulator();
+
+  /// Makes host memory accessible to kernels: global addresses are host
+  /// addresses. `initialized`: its contents count as written. Fails when the
+  /// range overlaps another one.
+  virtual bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
+                              bool readable, bool writable,
+                              bool initialized) = 0;
+  /// Removes all ranges.
+  virtual void clearBuffers() = 0;
+
+  /// Executes a kernel to its end.
+  virtual LaunchResult launch(llvm::StringRef entry,
+                              std::array<unsigned, 3> grid,
+                              std::array<unsigned, 3> block,
+                              unsigned dynamicShared,
+                              llvm::ArrayRef<Argument> args,
+                              ProgressFn progress = {}) = 0;
+
+  /// What was executed since creation: counts, conflicts, sectors, errors.
+  virtual llvm::json::Value report() const = 0;
+};
+
+} // namespace kvbuf::emu
+
+#endif // KVBUFFER_EMULATOR_EMULATOR_H

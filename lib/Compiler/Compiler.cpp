@@ -1,0 +1,372 @@
+//===- Compiler.cpp - From a problem to an artifact -----------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Compiler/Compiler.h"
+#include "Manifest.h"
+#include "kvbuffer/Compiler/Codegen.h"
+#include "kvbuffer/Compiler/ExternalTools.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+static constexpr llvm::StringLiteral kStageNames[] = {
+    "problem", "tile", "scheduled", "thread",
+    "target",  "llvm", "asm",       "artifact"};
+
+std::optional<Stage> kvbuf::parseStage(StringRef name) {
+  for (auto [index, known] : llvm::enumerate(kStageNames))
+    if (name == known)
+      return static_cast<Stage>(index);
+  return std::nullopt;
+}
+
+StringRef kvbuf::stageName(Stage stage) {
+  return kStageNames[static_cast<unsigned>(stage)];
+}
+
+static void step(const CompileOptions &options, StringRef name) {
+  if (options.onStep)
+    options.onStep(name);
+}
+
+/// The stage that the kernels of a module are at: that of their phase, or
+/// `Problem` if there is work to lower and no kernel yet.
+static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
+  Operation *first = nullptr, *problem = nullptr;
+  std::optional<Phase> phase;
+  WalkResult walk = module.walk([&](Operation *op) {
+    if (isa<AttentionOp>(op))
+      problem = op;
+    auto attr = op->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+    if (!attr)
+      return WalkResult::advance();
+    if (phase && *phase != attr.getValue()) {
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "is in phase '"
+                                << stringifyPhase(attr.getValue())
+                                << "', but another kernel of this module is "
+                                   "in phase '"
+                                << stringifyPhase(*phase) << "'";
+      diag.attachNote(first->getLoc()) << "the other kernel is here";
+      return WalkResult::interrupt();
+    }
+    phase = attr.getValue();
+    first = op;
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (phase && problem) {
+    InFlightDiagnostic diag =
+        problem->emitOpError("stands beside a kernel that is lowered already; "
+                             "a module is at one stage");
+    diag.attachNote(first->getLoc()) << "the kernel is here";
+    return failure();
+  }
+  if (problem)
+    return Stage::Problem;
+  if (!phase)
+    return module.emitError("there is nothing to compile: expected a "
+                            "kvbuffer.attention in a func.func, or a kernel "
+                            "with a kvbuffer.phase"),
+           failure();
+  switch (*phase) {
+  case Phase::Tile:
+    return Stage::Tile;
+  case Phase::Scheduled:
+    return Stage::Scheduled;
+  case Phase::Thread:
+    return Stage::Thread;
+  case Phase::Target:
+    return Stage::Target;
+  }
+  llvm_unreachable("unknown phase");
+}
+
+/// The chip that a module was lowered for: on the module or a `gpu.module`.
+static StringAttr namedTarget(ModuleOp module) {
+  if (auto chip =
+          module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
+    return chip;
+  for (auto kernels : module.getOps<gpu::GPUModuleOp>())
+    if (auto chip =
+            kernels->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
+      return chip;
+  return nullptr;
+}
+
+/// The chip to compile for: the option's, else the module's, else the default.
+static llvm::FailureOr<TargetInfo> chooseTarget(ModuleOp module, Stage stage,
+                                                const CompileOptions &options) {
+  StringAttr named = namedTarget(module);
+  if (stage != Stage::Problem && named && !options.target.empty() &&
+      named.getValue() != options.target)
+    return module.emitError()
+               << "was lowered for " << named << " already; it cannot be "
+               << "compiled for \"" << options.target << "\"",
+           failure();
+  std::string chip = !options.target.empty() ? options.target
+                     : named ? named.getValue().str()
+                             : CompileOptions::kDefaultTarget.str();
+  if (std::optional<TargetInfo> target = lookupTarget(chip))
+    return *target;
+  return module.emitError()
+             << "unknown target '" << chip << "'; expected one of "
+             << llvm::join(knownTargets(), ", "),
+         failure();
+}
+
+/// Runs the pipelines that lead from the module's stage to `goal`, at most the
+/// target stage. Returns the chip.
+static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
+                                           const CompileOptions &options) {
+  llvm::FailureOr<Stage> stage = currentStage(module);
+  if (failed(stage))
+    return failure();
+  llvm::FailureOr<TargetInfo> target = chooseTarget(module, *stage, options);
+  if (failed(target))
+    return failure();
+  if (*stage > goal)
+    return module.emitError()
+               << "is at stage '" << stageName(*stage)
+               << "' already; it cannot go back to '" << stageName(goal) << "'",
+           failure();
+
+  LoweringOptions lowering;
+  lowering.chip = target->chip;
+  lowering.schedule = options.schedule;
+  lowering.prefetch = options.prefetch;
+  lowering.splitLoops = options.splitLoops;
+  using Build = void (*)(OpPassManager &, const LoweringOptions &);
+  static constexpr std::pair<Stage, Build> steps[] = {
+      {Stage::Tile, buildTilePipeline},
+      {Stage::Scheduled, buildScheduledPipeline},
+      {Stage::Thread, buildThreadPipeline},
+      {Stage::Target, buildTargetPipeline}};
+  for (auto [next, build] : steps) {
+    if (next <= *stage || next > goal)
+      continue;
+    step(options, stageName(next));
+    PassManager pm(module->getContext(), ModuleOp::getOperationName());
+    build(pm, lowering);
+    if (failed(pm.run(module)))
+      return failure();
+  }
+  return target;
+}
+
+namespace {
+
+/// A module at the target stage, taken apart.
+struct TargetModule {
+  gpu::GPUModuleOp code;
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+};
+
+} // namespace
+
+/// Finds the kernels of a module at the target stage.
+static llvm::FailureOr<TargetModule> findKernels(ModuleOp module) {
+  TargetModule found;
+  for (auto code : module.getOps<gpu::GPUModuleOp>()) {
+    if (found.code) {
+      InFlightDiagnostic diag =
+          code.emitOpError("is a second gpu.module; an artifact holds one");
+      diag.attachNote(found.code.getLoc()) << "the first one is here";
+      return failure();
+    }
+    found.code = code;
+    for (auto function : code.getOps<LLVM::LLVMFuncOp>())
+      if (function->hasAttr(KVBufferDialect::kPhaseAttr))
+        found.kernels.push_back(function);
+  }
+  if (found.kernels.empty())
+    return module.emitError("has no kernel at the target stage: expected a "
+                            "gpu.module with an llvm.func that carries "
+                            "kvbuffer.phase"),
+           failure();
+  return found;
+}
+
+/// The target-stage module as bytecode, for the emulator.
+static std::string writeBytecodeString(ModuleOp module) {
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  BytecodeWriterConfig config("kvbuf " KVBUF_VERSION);
+  (void)writeBytecodeToFile(module, os, config);
+  return bytes;
+}
+
+/// Adds what ptxas knows to `resources`, and says so in remarks.
+static void addPtxasReport(const PtxasReport &report, TargetModule &found,
+                           MutableArrayRef<KernelResources> resources) {
+  for (auto [kernel, use] : llvm::zip_equal(found.kernels, resources)) {
+    auto known = report.find(use.entry);
+    if (known == report.end())
+      continue;
+    const KernelResources &told = known->second;
+    use.registers = told.registers;
+    use.spillBytes = told.spillBytes;
+    use.staticSharedBytes = told.staticSharedBytes;
+    remark::analysis(kernel.getLoc(),
+                     remark::RemarkOpts::name("resources").category("ptxas"))
+        << remark::metric("registers", told.registers)
+        << remark::metric("spill_bytes", told.spillBytes)
+        << remark::metric("static_shared_bytes", told.staticSharedBytes);
+  }
+}
+
+/// Appends the binaries for `target`.
+static LogicalResult addCode(Artifact &artifact, TargetModule &found,
+                             const TargetInfo &target,
+                             const CompileOptions &options,
+                             MutableArrayRef<KernelResources> resources) {
+  Location loc = found.kernels.front().getLoc();
+  step(options, "llvm");
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated =
+      translateToLLVM(found.code, target, context);
+  if (!translated)
+    return failure();
+  step(options, "asm");
+  bool nvidia = target.vendor == Vendor::NVIDIA;
+  llvm::FailureOr<std::string> code = generateCode(
+      *translated, target, nvidia ? CodeKind::Assembly : CodeKind::Object, loc);
+  if (failed(code))
+    return failure();
+  if (!nvidia) {
+    step(options, "ld.lld");
+    llvm::FailureOr<std::string> hsaco =
+        linkHsaco(*code, findLinker(options.linker), loc);
+    if (failed(hsaco))
+      return failure();
+    artifact.sections.push_back({"hsaco", *hsaco});
+    return success();
+  }
+  artifact.sections.push_back({"ptx", *code});
+  std::string ptxas = findPtxas(options.ptxas);
+  if (ptxas.empty()) {
+    remark::missed(loc, remark::RemarkOpts::name("cubin").category("ptxas"))
+        << remark::reason("ptxas was not found: the artifact holds PTX only, "
+                          "which the driver assembles when it is loaded");
+    return success();
+  }
+  step(options, "ptxas");
+  PtxasReport report;
+  llvm::FailureOr<std::string> cubin =
+      assemblePtx(*code, target.chip, ptxas, loc, report);
+  if (failed(cubin))
+    return failure();
+  addPtxasReport(report, found, resources);
+  artifact.sections.push_back({"cubin", *cubin});
+  return success();
+}
+
+llvm::FailureOr<Artifact>
+kvbuf::compile(ModuleOp module, const CompileOptions &options,
+               SmallVectorImpl<KernelResources> *resources) {
+  llvm::FailureOr<TargetInfo> target = lowerTo(module, Stage::Target, options);
+  if (failed(target))
+    return failure();
+  llvm::FailureOr<TargetModule> found = findKernels(module);
+  if (failed(found))
+    return failure();
+  SmallVector<KernelResources> use =
+      llvm::map_to_vector(found->kernels, resourcesOf);
+  Artifact artifact;
+  if (failed(addCode(artifact, *found, *target, options, use)))
+    return failure();
+  step(options, "artifact");
+  std::string name = options.name;
+  if (name.empty())
+    name = found->kernels.front().getName().str();
+  llvm::FailureOr<std::string> manifest =
+      writeManifest(found->kernels, use, *target, name);
+  if (failed(manifest))
+    return failure();
+  artifact.manifest = *manifest;
+  artifact.sections.push_back({"mlir", writeBytecodeString(module)});
+  step(options, "");
+  if (resources)
+    resources->assign(use.begin(), use.end());
+  return artifact;
+}
+
+LogicalResult kvbuf::emitStage(ModuleOp module, Stage stage,
+                               const CompileOptions &options,
+                               llvm::raw_ostream &os) {
+  if (stage == Stage::Artifact) {
+    llvm::FailureOr<Artifact> artifact = compile(module, options);
+    if (failed(artifact))
+      return failure();
+    os << serializeArtifact(*artifact);
+    return success();
+  }
+  llvm::FailureOr<TargetInfo> target =
+      lowerTo(module, std::min(stage, Stage::Target), options);
+  if (failed(target))
+    return failure();
+  if (stage <= Stage::Target) {
+    step(options, "");
+    module.print(os);
+    os << '\n';
+    return success();
+  }
+  llvm::FailureOr<TargetModule> found = findKernels(module);
+  if (failed(found))
+    return failure();
+  step(options, "llvm");
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated =
+      translateToLLVM(found->code, *target, context);
+  if (!translated)
+    return failure();
+  if (stage == Stage::LLVM) {
+    step(options, "");
+    translated->print(os, nullptr);
+    return success();
+  }
+  step(options, "asm");
+  llvm::FailureOr<std::string> code =
+      generateCode(*translated, *target, CodeKind::Assembly,
+                   found->kernels.front().getLoc());
+  if (failed(code))
+    return failure();
+  step(options, "");
+  os << *code;
+  return success();
+}
+
+void kvbuf::printResources(ArrayRef<KernelResources> resources,
+                           llvm::raw_ostream &os) {
+  size_t width = StringRef("kernel").size();
+  for (const KernelResources &use : resources)
+    width = std::max(width, use.entry.size());
+  auto cell = [](int64_t value) {
+    return value < 0 ? std::string("-") : std::to_string(value);
+  };
+  constexpr llvm::StringLiteral row =
+      "{0}  {1,7}  {2,9}  {3,12}  {4,15}  {5,16}\n";
+  auto name = [&](StringRef text) { return llvm::left_justify(text, width); };
+  os << llvm::formatv(row.data(), name("kernel"), "threads", "registers",
+                      "spilled (B)", "static smem (B)", "dynamic smem (B)");
+  for (const KernelResources &use : resources)
+    os << llvm::formatv(row.data(), name(use.entry), cell(use.threads),
+                        cell(use.registers), cell(use.spillBytes),
+                        cell(use.staticSharedBytes),
+                        cell(use.dynamicSharedBytes));
+}

@@ -1,0 +1,222 @@
+//===- ExternalTools.cpp - ptxas and ld.lld -------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Compiler/ExternalTools.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Finding
+//===----------------------------------------------------------------------===//
+
+/// The first of `names` in `folders`, else in the PATH; empty if none.
+static std::string findIn(ArrayRef<StringRef> names,
+                          ArrayRef<StringRef> folders) {
+  for (StringRef name : names) {
+    if (!folders.empty())
+      if (auto found = llvm::sys::findProgramByName(name, folders))
+        return *found;
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  }
+  return "";
+}
+
+std::string kvbuf::findPtxas(StringRef wanted) {
+  if (wanted == "none")
+    return "";
+  if (!wanted.empty())
+    return wanted.str();
+  if (auto fromEnv = llvm::sys::Process::GetEnv("KVBUF_PTXAS"))
+    return *fromEnv == "none" ? "" : *fromEnv;
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  SmallVector<std::string> folders;
+  if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
+    folders.push_back(*home + "/bin");
+  folders.push_back("/usr/local/cuda/bin");
+  SmallVector<StringRef> refs(folders.begin(), folders.end());
+  return findIn({"ptxas"}, refs);
+}
+
+std::string kvbuf::findLinker(StringRef wanted) {
+  if (!wanted.empty())
+    return wanted.str();
+  return findIn({"ld.lld", "ld.lld-22"}, {KVBUF_LLVM_TOOLS_DIR});
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A file in the temporary folder that goes away with this object.
+class TemporaryFile {
+public:
+  explicit TemporaryFile(StringRef suffix) {
+    error = llvm::sys::fs::createTemporaryFile("kvbuf", suffix, path);
+    if (!error)
+      remover.setFile(path);
+  }
+
+  std::error_code write(StringRef bytes) {
+    if (error)
+      return error;
+    llvm::raw_fd_ostream os(path, error);
+    if (!error) {
+      os << bytes;
+      os.close();
+      error = os.error();
+      os.clear_error();
+    }
+    return error;
+  }
+
+  SmallString<128> path;
+  std::error_code error;
+
+private:
+  llvm::FileRemover remover;
+};
+
+} // namespace
+
+static std::string readFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// Runs a program with `input` in a file of its own, and returns what it wrote
+/// to its output file. `args` are those between the program's name and the
+/// files; `log` receives what it printed.
+static llvm::FailureOr<std::string>
+runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
+          StringRef inputSuffix, Location loc, std::string &log) {
+  TemporaryFile in(inputSuffix), out("bin"), messages("log");
+  for (TemporaryFile *file : {&in, &out, &messages})
+    if (file->error)
+      return emitError(loc)
+                 << "cannot make a temporary file: " << file->error.message(),
+             failure();
+  if (std::error_code error = in.write(input))
+    return emitError(loc) << "cannot write '" << in.path
+                          << "': " << error.message(),
+           failure();
+  SmallVector<StringRef> command = {program};
+  command.append(args.begin(), args.end());
+  command.append({in.path, "-o", out.path});
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages.path),
+                                          StringRef(messages.path)};
+  std::string why;
+  int status =
+      llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects,
+                                /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
+  log = readFile(messages.path);
+  if (status != 0) {
+    InFlightDiagnostic diag =
+        emitError(loc) << "'" << program << "' failed with status " << status;
+    if (!why.empty())
+      diag << ": " << why;
+    StringRef text = StringRef(log).trim();
+    if (!text.empty())
+      diag.attachNote() << text;
+    return failure();
+  }
+  return readFile(out.path);
+}
+
+//===----------------------------------------------------------------------===//
+// ptxas
+//===----------------------------------------------------------------------===//
+
+/// The number in front of `unit` in a line such as "Used 90 registers, ...";
+/// -1 if there is none.
+static int64_t numberBefore(StringRef line, StringRef unit) {
+  size_t at = line.find(unit);
+  if (at == StringRef::npos)
+    return -1;
+  StringRef head = line.take_front(at).rtrim();
+  StringRef digits = head.substr(head.find_last_not_of("0123456789") + 1);
+  int64_t value;
+  return digits.getAsInteger(10, value) ? -1 : value;
+}
+
+PtxasReport kvbuf::parsePtxasLog(StringRef log,
+                                 SmallVectorImpl<std::string> &warnings) {
+  PtxasReport report;
+  KernelResources *current = nullptr;
+  for (StringRef line : llvm::split(log, '\n')) {
+    line = line.trim();
+    if (size_t at = line.find("(C75"); at != StringRef::npos)
+      warnings.push_back(line.substr(at).str());
+    size_t entry = line.find("Compiling entry function '");
+    if (entry != StringRef::npos) {
+      StringRef name = line.substr(entry).split('\'').second.split('\'').first;
+      current = &report[name];
+      current->entry = name.str();
+      // ptxas does not mention static shared memory of size 0.
+      current->staticSharedBytes = 0;
+      continue;
+    }
+    if (!current)
+      continue;
+    int64_t stores = numberBefore(line, "bytes spill stores");
+    int64_t loads = numberBefore(line, "bytes spill loads");
+    // Functions that are called have lines of their own, which name them
+    // "Function properties"; their spills count for the kernel.
+    if (stores >= 0 && loads >= 0)
+      current->spillBytes =
+          std::max<int64_t>(current->spillBytes, 0) + stores + loads;
+    if (int64_t registers = numberBefore(line, "registers"); registers >= 0)
+      current->registers = registers;
+    if (int64_t shared = numberBefore(line, "bytes smem"); shared >= 0)
+      current->staticSharedBytes = shared;
+  }
+  return report;
+}
+
+llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
+                                                StringRef ptxas, Location loc,
+                                                PtxasReport &report) {
+  std::string arch = ("-arch=" + chip).str(), log;
+  llvm::FailureOr<std::string> cubin =
+      runOnFile(ptxas, {arch, "-O3", "-v"}, ptx, "ptx", loc, log);
+  if (failed(cubin))
+    return failure();
+  SmallVector<std::string> warnings;
+  report = parsePtxasLog(log, warnings);
+  for (const std::string &warning : warnings)
+    emitWarning(loc) << "ptxas: " << warning;
+  return cubin;
+}
+
+//===----------------------------------------------------------------------===//
+// ld.lld
+//===----------------------------------------------------------------------===//
+
+llvm::FailureOr<std::string> kvbuf::linkHsaco(StringRef object,
+                                              StringRef linker, Location loc) {
+  if (linker.empty())
+    return emitError(loc) << "a code object for AMD's chips needs ld.lld of "
+                             "LLVM, which was not found in the PATH",
+           failure();
+  std::string log;
+  return runOnFile(linker, {"-flavor", "gnu", "-shared"}, object, "o", loc,
+                   log);
+}

@@ -1,0 +1,246 @@
+//===- Manifest.cpp - Writes an artifact's manifest -----------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Manifest.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "llvm/Support/JSON.h"
+#include <charconv>
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The shortest decimal that reads back as this number: of a float if it is
+/// one, so that 0.088388346 does not grow digits that nobody wrote.
+static std::string shortestDecimal(const APFloat &value) {
+  char buffer[64];
+  std::to_chars_result end =
+      &value.getSemantics() == &APFloat::IEEEdouble()
+          ? std::to_chars(buffer, buffer + sizeof(buffer),
+                          value.convertToDouble())
+          : std::to_chars(buffer, buffer + sizeof(buffer),
+                          value.convertToFloat());
+  std::string text(buffer, end.ptr);
+  if (text.find_first_of(".e") == std::string::npos)
+    text += ".0";
+  return text;
+}
+
+/// Writes an attribute as JSON; false if it has no JSON form.
+static bool writeAttribute(llvm::json::OStream &os, Attribute attr) {
+  if (auto boolean = dyn_cast<BoolAttr>(attr)) {
+    os.value(boolean.getValue());
+    return true;
+  }
+  if (auto integer = dyn_cast<IntegerAttr>(attr)) {
+    std::optional<int64_t> value = integer.getValue().trySExtValue();
+    if (!value)
+      return false;
+    os.value(*value);
+    return true;
+  }
+  if (auto number = dyn_cast<FloatAttr>(attr)) {
+    if (!number.getValue().isFinite())
+      return false;
+    os.rawValue(shortestDecimal(number.getValue()));
+    return true;
+  }
+  if (auto string = dyn_cast<StringAttr>(attr)) {
+    if (!llvm::json::isUTF8(string.getValue()))
+      return false;
+    os.value(string.getValue());
+    return true;
+  }
+  if (auto array = dyn_cast<ArrayAttr>(attr)) {
+    bool ok = true;
+    os.array([&] {
+      for (Attribute element : array)
+        ok = ok && writeAttribute(os, element);
+    });
+    return ok;
+  }
+  auto writeIntegers = [&](auto integers) {
+    os.array([&] {
+      for (auto integer : integers.asArrayRef())
+        os.value(static_cast<int64_t>(integer));
+    });
+    return true;
+  };
+  if (auto integers = dyn_cast<DenseI64ArrayAttr>(attr))
+    return writeIntegers(integers);
+  if (auto integers = dyn_cast<DenseI32ArrayAttr>(attr))
+    return writeIntegers(integers);
+  if (auto dictionary = dyn_cast<DictionaryAttr>(attr)) {
+    bool ok = true;
+    os.object([&] {
+      for (NamedAttribute entry : dictionary) {
+        if (!ok)
+          return;
+        os.attributeBegin(entry.getName());
+        ok = writeAttribute(os, entry.getValue());
+        if (!ok)
+          os.value(nullptr);
+        os.attributeEnd();
+      }
+    });
+    return ok;
+  }
+  return false;
+}
+
+/// As writeAttribute, with a diagnostic on the op if there is no JSON form.
+static LogicalResult writeOrFail(llvm::json::OStream &os, Operation *op,
+                                 StringRef name, Attribute attr) {
+  if (writeAttribute(os, attr))
+    return success();
+  return op->emitOpError() << "attribute '" << name
+                           << "' has a part that JSON cannot express: expected "
+                              "booleans, integers, finite numbers, strings, "
+                              "arrays and dictionaries in "
+                           << attr;
+}
+
+KernelResources kvbuf::resourcesOf(LLVM::LLVMFuncOp kernel) {
+  KernelResources resources;
+  resources.entry = kernel.getName().str();
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  if (!launch)
+    return resources;
+  if (auto bytes = launch.getAs<IntegerAttr>("dynamic_shared_bytes"))
+    resources.dynamicSharedBytes = bytes.getInt();
+  SmallVector<int64_t> block;
+  if (auto sizes = launch.getAs<ArrayAttr>("block")) {
+    for (Attribute size : sizes)
+      if (auto value = dyn_cast<IntegerAttr>(size))
+        block.push_back(value.getInt());
+  } else if (auto sizes = launch.getAs<DenseI64ArrayAttr>("block")) {
+    block.append(sizes.asArrayRef().begin(), sizes.asArrayRef().end());
+  }
+  if (!block.empty())
+    resources.threads = std::accumulate(block.begin(), block.end(), int64_t(1),
+                                        std::multiplies<>());
+  return resources;
+}
+
+/// Writes one entry of "kernels".
+static LogicalResult writeKernel(llvm::json::OStream &os,
+                                 LLVM::LLVMFuncOp kernel,
+                                 const KernelResources &resources) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  if (!launch)
+    return kernel.emitOpError()
+           << "kernel lacks the attribute '" << KVBufferDialect::kKernelAttr
+           << "', which says how to launch it";
+  for (StringRef field : {"block", "grid", "dynamic_shared_bytes", "args"})
+    if (!launch.contains(field))
+      return kernel.emitOpError()
+             << "attribute '" << KVBufferDialect::kKernelAttr << "' lacks '"
+             << field << "'";
+  if (auto args = launch.getAs<ArrayAttr>("args");
+      args && args.size() != kernel.getNumArguments())
+    return kernel.emitOpError()
+           << "attribute '" << KVBufferDialect::kKernelAttr << "' describes "
+           << args.size() << " arguments of " << kernel.getNumArguments();
+  LogicalResult result = success();
+  os.object([&] {
+    os.attribute("entry", kernel.getName());
+    for (NamedAttribute field : launch) {
+      if (failed(result))
+        return;
+      os.attributeBegin(field.getName());
+      result = writeOrFail(os, kernel, KVBufferDialect::kKernelAttr,
+                           field.getValue());
+      os.attributeEnd();
+    }
+    auto known = [&](StringRef key, int64_t value) {
+      if (value >= 0)
+        os.attribute(key, value);
+    };
+    known("registers", resources.registers);
+    known("spill_bytes", resources.spillBytes);
+    known("static_shared_bytes", resources.staticSharedBytes);
+  });
+  return result;
+}
+
+llvm::FailureOr<std::string>
+kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
+                     ArrayRef<KernelResources> resources,
+                     const TargetInfo &target, StringRef name) {
+  // One problem may take several kernels; an artifact holds one problem.
+  LLVM::LLVMFuncOp withProblem;
+  // Kernels of one problem share tensors.
+  llvm::MapVector<StringRef, Attribute> tensors;
+  for (LLVM::LLVMFuncOp kernel : kernels) {
+    if (kernel->hasAttr(KVBufferDialect::kProblemAttr)) {
+      if (withProblem) {
+        InFlightDiagnostic diag = kernel.emitOpError()
+                                  << "solves a second problem; an artifact "
+                                     "holds one: compile each on its own";
+        diag.attachNote(withProblem.getLoc()) << "the first one is here";
+        return failure();
+      }
+      withProblem = kernel;
+    }
+    auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
+    if (!list)
+      return kernel.emitOpError() << "kernel lacks the attribute '"
+                                  << KVBufferDialect::kTensorsAttr << "'",
+             failure();
+    for (Attribute tensor : list) {
+      auto dictionary = dyn_cast<DictionaryAttr>(tensor);
+      auto id = dictionary ? dictionary.getAs<StringAttr>("name") : nullptr;
+      if (!id)
+        return kernel.emitOpError()
+                   << "attribute '" << KVBufferDialect::kTensorsAttr
+                   << "' must hold dictionaries with a 'name', but has "
+                   << tensor,
+               failure();
+      tensors.insert({id.getValue(), tensor});
+    }
+  }
+
+  LogicalResult result = success();
+  auto keep = [&](LogicalResult next) {
+    if (failed(next))
+      result = failure();
+  };
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream os(stream, /*IndentSize=*/2);
+  os.object([&] {
+    os.attribute("kvbuf", 1);
+    os.attribute("producer", "kvbuf " KVBUF_VERSION);
+    os.attribute("name", name);
+    os.attributeObject("target", [&] {
+      os.attribute("vendor", vendorName(target.vendor));
+      os.attribute("chip", target.chip);
+      os.attribute("wave", target.waveSize);
+    });
+    if (withProblem) {
+      os.attributeBegin("problem");
+      keep(writeOrFail(os, withProblem, KVBufferDialect::kProblemAttr,
+                       withProblem->getAttr(KVBufferDialect::kProblemAttr)));
+      os.attributeEnd();
+    }
+    os.attributeArray("kernels", [&] {
+      for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
+        keep(writeKernel(os, kernel, use));
+    });
+    os.attributeArray("tensors", [&] {
+      for (auto [id, tensor] : tensors)
+        keep(writeOrFail(os, kernels.front(), KVBufferDialect::kTensorsAttr,
+                         tensor));
+    });
+  });
+  if (failed(result))
+    return failure();
+  return text;
+}

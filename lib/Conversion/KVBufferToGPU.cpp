@@ -1,0 +1,67 @@
+//===- KVBufferToGPU.cpp - Lower tile programs to per-lane code -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "kvbuffer/Conversion/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_CONVERTKVBUFFERTOGPU
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+struct ConvertKVBufferToGPUPass
+    : kvbuf::impl::ConvertKVBufferToGPUBase<ConvertKVBufferToGPUPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    auto chip = module ? module->getAttrOfType<StringAttr>(
+                             KVBufferDialect::kTargetAttr)
+                       : StringAttr();
+    SmallVector<gpu::GPUFuncOp> kernels;
+    for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>())
+      if (auto phase =
+              kernel->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr))
+        if (phase.getValue() == Phase::Scheduled ||
+            phase.getValue() == Phase::Tile)
+          kernels.push_back(kernel);
+    for (gpu::GPUFuncOp kernel : kernels) {
+      auto schedule = kernel->getAttrOfType<ScheduleAttr>(
+          KVBufferDialect::kScheduleAttr);
+      std::optional<TargetInfo> target =
+          chip ? lookupTarget(chip.getValue()) : std::nullopt;
+      if (!target || !schedule) {
+        kernel.emitOpError() << "needs a '" << KVBufferDialect::kScheduleAttr
+                             << "' and a '" << KVBufferDialect::kTargetAttr
+                             << "' on the module";
+        return signalPassFailure();
+      }
+      if (!target->findMatrix(schedule.getMmaShape())) {
+        kernel.emitOpError() << "is scheduled for a matrix instruction that "
+                             << target->chip << " does not have";
+        return signalPassFailure();
+      }
+      std::unique_ptr<Machine> machine = createMachine(*target);
+      if (!machine) {
+        kernel.emitOpError() << "has no per-lane form for " << target->chip;
+        return signalPassFailure();
+      }
+      LaneLowering lowering(kernel, *target, schedule, *machine);
+      if (failed(lowering.run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,215 @@
+//===- KVBufferToNVVM.cpp - Lower per-lane code to llvm and nvvm *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Conversion/Passes.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include <numbers>
+
+namespace kvbuf {
+#define GEN_PASS_DEF_CONVERTKVBUFFERTONVVM
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+
+/// `kvbuffer.lane_mma` to `mma.sync`. Operands are words of two elements: i32
+/// for bf16, vectors of two for f16, as the op wants them.
+struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneMmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto vector = cast<VectorType>(op.getC().getType());
+    Type element =
+        cast<VectorType>(op.getA().front().getType()).getElementType();
+    if (op.getShape() != ArrayRef<int64_t>{16, 8, 16} ||
+        !vector.getElementType().isF32() || !(element.isBF16() || element.isF16()))
+      return rewriter.notifyMatchFailure(op, "no mma.sync of this shape");
+    auto words = [&](ArrayRef<ValueRange> operands) {
+      SmallVector<Value> result;
+      for (ValueRange range : operands) {
+        Value word = range.front();
+        if (element.isBF16())
+          word = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(), word);
+        result.push_back(word);
+      }
+      return result;
+    };
+    SmallVector<Value> a = words(adaptor.getA()), b = words(adaptor.getB()), c;
+    Value acc = adaptor.getC().front();
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      c.push_back(LLVM::ExtractElementOp::create(rewriter, loc, acc,
+                                                 constant(rewriter, loc, i)));
+    Type f32 = rewriter.getF32Type();
+    auto result = LLVM::LLVMStructType::getLiteral(
+        getContext(), SmallVector<Type>(vector.getNumElements(), f32));
+    NVVM::MMATypes type =
+        element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+    Value mma = NVVM::MmaOp::create(
+        rewriter, loc, result, a, b, c, op.getShape(), std::nullopt, std::nullopt,
+        std::array<NVVM::MMATypes, 2>{type, type},
+        std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
+                                       NVVM::MMALayout::col});
+    Value out = LLVM::PoisonOp::create(rewriter, loc, vector);
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      out = LLVM::InsertElementOp::create(
+          rewriter, loc, out, LLVM::ExtractValueOp::create(rewriter, loc, mma, i),
+          constant(rewriter, loc, i));
+    rewriter.replaceOp(op, out);
+    return success();
+  }
+
+private:
+  static Value constant(OpBuilder &b, Location loc, int64_t value) {
+    return LLVM::ConstantOp::create(b, loc, b.getI32Type(),
+                                    b.getI32IntegerAttr(value));
+  }
+};
+
+/// A math op of one f32 to an approximate instruction. Upstream calls libdevice,
+/// which is not there; these are what attention kernels use by hand.
+template <typename Op>
+struct LowerMath : ConvertOpToLLVMPattern<Op> {
+  LowerMath(const LLVMTypeConverter &converter, PatternBenefit benefit)
+      : ConvertOpToLLVMPattern<Op>(converter, benefit) {}
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "not a single f32");
+    rewriter.replaceOp(op, lower(rewriter, op.getLoc(), adaptor.getOperand()));
+    return success();
+  }
+
+private:
+  static Value call(OpBuilder &b, Location loc, StringRef name, Value x) {
+    return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
+                                         b.getStringAttr(name), ValueRange{x})
+        .getResult(0);
+  }
+  static Value number(OpBuilder &b, Location loc, double value) {
+    return LLVM::ConstantOp::create(b, loc, b.getF32Type(),
+                                    b.getF32FloatAttr(value));
+  }
+  static Value lower(OpBuilder &b, Location loc, Value x) {
+    if constexpr (std::is_same_v<Op, math::Exp2Op>) {
+      return call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
+    } else if constexpr (std::is_same_v<Op, math::Log2Op>) {
+      return call(b, loc, "llvm.nvvm.lg2.approx.ftz.f", x);
+    } else {
+      // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere, where
+      // tanh.approx is off by 5e-4, more than a score may be.
+      Value e = call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32",
+                     LLVM::FMulOp::create(b, loc, x,
+                                          number(b, loc, 2 * std::numbers::log2e)));
+      Value sum = LLVM::FAddOp::create(b, loc, e, number(b, loc, 1));
+      Value inverse = call(b, loc, "llvm.nvvm.rcp.approx.ftz.f", sum);
+      return LLVM::FMAOp::create(b, loc, inverse, number(b, loc, -2),
+                                 number(b, loc, 1));
+    }
+  }
+};
+
+/// The larger number: one instruction, where upstream calls libdevice.
+struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::MaxNumFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, adaptor.getLhs(),
+                                                adaptor.getRhs());
+    return success();
+  }
+};
+
+struct ConvertKVBufferToNVVMPass
+    : kvbuf::impl::ConvertKVBufferToNVVMBase<ConvertKVBufferToNVVMPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    gpu::GPUModuleOp module = getOperation();
+    {
+      // Ops that have no conversion of their own.
+      RewritePatternSet patterns(context);
+      arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+      vector::populateVectorFromElementsUnrollPatterns(patterns);
+      vector::populateVectorShapeCastLoweringPatterns(patterns);
+      if (failed(applyPatternsGreedily(module, std::move(patterns))))
+        return signalPassFailure();
+    }
+    LowerToLLVMOptions options(context);
+    options.useBarePtrCallConv = true;
+    LLVMTypeConverter converter(context, options);
+    configureGpuToNVVMTypeConverter(converter);
+    nvgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+    converter.addConversion([&](nvgpu::DeviceAsyncTokenType type) -> Type {
+      return converter.convertType(IntegerType::get(type.getContext(), 32));
+    });
+
+    RewritePatternSet patterns(context);
+    arith::populateArithToLLVMConversionPatterns(converter, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+    populateGpuToNVVMConversionPatterns(converter, patterns);
+    populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+    populateMathToLLVMConversionPatterns(converter, patterns);
+    populateNVGPUToNVVMConversionPatterns(converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
+    patterns.add<LowerLaneMma>(converter);
+    // Ahead of upstream's patterns for the same ops.
+    patterns.add<LowerMath<math::Exp2Op>, LowerMath<math::Log2Op>,
+                 LowerMath<math::TanhOp>, LowerMaxNum>(converter,
+                                                       PatternBenefit(10));
+
+    LLVMConversionTarget target(*context);
+    configureGpuToNVVMConversionLegality(target);
+    target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
+    target.addLegalDialect<NVVM::NVVMDialect>();
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+
+    module.walk([&](LLVM::LLVMFuncOp func) {
+      if (!func->hasAttr(KVBufferDialect::kPhaseAttr))
+        return;
+      // Subnormal scores and probabilities are nothing; keeping them costs
+      // instructions around every exponential.
+      func.setPassthroughAttr(ArrayAttr::get(
+          context, {ArrayAttr::get(
+                       context, {StringAttr::get(context, "denormal-fp-math-f32"),
+                                 StringAttr::get(context, "preserve-sign")})}));
+      func->setAttr(KVBufferDialect::kPhaseAttr,
+                    PhaseAttr::get(context, Phase::Target));
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,96 @@
+//===- LaneLayouts.cpp - Which lane holds what ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLayouts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The layout with rows and columns changed over.
+static LinearLayout transposed(const LinearLayout &layout) {
+  return layout.renameOut("row", "tmp")
+      .renameOut("col", "row")
+      .renameOut("tmp", "col");
+}
+
+FragmentLayouts::FragmentLayouts(ScheduleAttr schedule, const TargetInfo &target)
+    : schedule(schedule) {
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  MmaLayouts layouts = target.layouts(mma);
+  words = mma.wordElements;
+  if (schedule.getSwapAB()) {
+    a = {transposed(layouts.b), layouts.n, layouts.k};
+    b = {transposed(layouts.a), layouts.k, layouts.m};
+    acc = {transposed(layouts.c), layouts.n, layouts.m};
+  } else {
+    a = {layouts.a, layouts.m, layouts.k};
+    b = {layouts.b, layouts.k, layouts.n};
+    acc = {layouts.c, layouts.m, layouts.n};
+  }
+  for (int64_t reg = 0; reg < acc.registers(); ++reg) {
+    int64_t row = acc.layout.apply({{"register", reg}}, "row");
+    if (!llvm::is_contained(rowOffsets, row))
+      rowOffsets.push_back(row);
+  }
+  llvm::sort(rowOffsets);
+  for (unsigned bit = 0; bit < acc.layout.inLog2("lane"); ++bit)
+    if (acc.layout.basis("lane", bit, "row") == 0)
+      reduceBits.push_back(bit);
+}
+
+unsigned FragmentLayouts::rowPart(int64_t reg) const {
+  int64_t row = acc.layout.apply({{"register", reg}}, "row");
+  return llvm::find(rowOffsets, row) - rowOffsets.begin();
+}
+
+static Value constI32(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantIntOp::create(b, value, 32);
+}
+
+Value kvbuf::emitLinear(ImplicitLocOpBuilder &b, Value x,
+                        ArrayRef<int64_t> basis) {
+  // Shift distance (left positive) to the mask of input bits that move by it.
+  llvm::MapVector<int, int64_t> groups;
+  for (auto [bit, image] : llvm::enumerate(basis))
+    for (int out = 0; out < 31; ++out)
+      if (image >> out & 1)
+        groups[out - int(bit)] |= int64_t(1) << bit;
+  Value result;
+  for (auto [shift, mask] : groups) {
+    Value part = arith::AndIOp::create(b, x, constI32(b, mask));
+    if (shift > 0)
+      part = arith::ShLIOp::create(b, part, constI32(b, shift));
+    else if (shift < 0)
+      part = arith::ShRUIOp::create(b, part, constI32(b, -shift));
+    result = result ? arith::XOrIOp::create(b, result, part) : part;
+  }
+  return result ? result : constI32(b, 0);
+}
+
+Value LinearAddress::emit(ImplicitLocOpBuilder &b, Value base,
+                          int64_t constant) const {
+  int64_t reach = 0;
+  Value linear;
+  for (const Term &term : terms) {
+    for (int64_t image : term.basis)
+      reach |= image;
+    Value part = emitLinear(b, term.value, term.basis);
+    linear = linear ? arith::XOrIOp::create(b, linear, part) : part;
+  }
+  if (int64_t inside = constant & reach)
+    linear = arith::XOrIOp::create(b, linear, constI32(b, inside));
+  Value sum = linear ? arith::AddIOp::create(b, base, linear) : base;
+  Value index = arith::IndexCastOp::create(b, b.getIndexType(), sum);
+  if (int64_t outside = constant & ~reach)
+    index = arith::AddIOp::create(b, index,
+                                  arith::ConstantIndexOp::create(b, outside));
+  return index;
+}

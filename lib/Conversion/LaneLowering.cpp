@@ -1,0 +1,265 @@
+//===- LaneLowering.cpp - From tiles to lanes -------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+Values TileValues::pack() const {
+  Values values{data, base, rowStride, lo, hi};
+  if (table)
+    values.append({table, tableBase, firstKey, pageStride});
+  return values;
+}
+
+TileValues TileValues::unpack(TileType type, ValueRange values) {
+  TileValues tile;
+  tile.data = values[0];
+  tile.base = values[1];
+  tile.rowStride = values[2];
+  tile.lo = values[3];
+  tile.hi = values[4];
+  if (type.getPageSize()) {
+    tile.table = values[5];
+    tile.tableBase = values[6];
+    tile.firstKey = values[7];
+    tile.pageStride = values[8];
+  }
+  return tile;
+}
+
+std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target) {
+  return target.vendor == Vendor::NVIDIA ? createNVIDIAMachine() : nullptr;
+}
+
+LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
+                           ScheduleAttr schedule, Machine &machine)
+    : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
+      layouts(schedule, target), kernel(kernel), machine(machine) {}
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+Value LaneLowering::index(int64_t value) {
+  return arith::ConstantIndexOp::create(b, value);
+}
+Value LaneLowering::i32(int64_t value) {
+  return arith::ConstantIntOp::create(b, value, 32);
+}
+Value LaneLowering::f32(double value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+Value LaneLowering::toI32(Value value) {
+  return arith::IndexCastOp::create(b, b.getI32Type(), value);
+}
+Value LaneLowering::toIndex(Value value) {
+  return arith::IndexCastOp::create(b, b.getIndexType(), value);
+}
+
+Value LaneLowering::flat(Value data) {
+  Type element = cast<MemRefType>(data.getType()).getElementType();
+  auto type = MemRefType::get({ShapedType::kDynamic}, element);
+  // The length is of no consequence: nothing asks for it.
+  return memref::ReinterpretCastOp::create(
+      b, type, data, b.getIndexAttr(0),
+      ArrayRef<OpFoldResult>{index(std::numeric_limits<int64_t>::max())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+}
+
+Value LaneLowering::shared(Type element) {
+  auto space = gpu::AddressSpaceAttr::get(b.getContext(),
+                                          gpu::AddressSpace::Workgroup);
+  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                                   MemRefLayoutAttrInterface(), space);
+  Value bytes = gpu::DynamicSharedMemoryOp::create(b, bytesType);
+  auto type = MemRefType::get({ShapedType::kDynamic}, element,
+                              MemRefLayoutAttrInterface(), space);
+  return memref::ViewOp::create(b, type, bytes, index(0),
+                                ValueRange{index(target.ldsBytes)});
+}
+
+SharedTile LaneLowering::sharedTile(KVBufferAttr params) const {
+  SharedTile tile;
+  tile.rows = params.getBN();
+  tile.blockCols = params.getBK();
+  tile.repeats = params.getSmemCols() / params.getBK();
+  tile.elementBytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  if (ArrayRef<int64_t> s = params.getSwizzle(); !s.empty())
+    tile.swizzle = {unsigned(s[0]), unsigned(s[1]), unsigned(s[2])};
+  return tile;
+}
+
+int64_t LaneLowering::atoms(FragmentType type) const {
+  const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
+  int64_t rows = type.getRole() == Role::B
+                     ? type.getRows()
+                     : type.getRows() / schedule.getWarps();
+  return llvm::divideCeil(rows * type.getCols(), atom.rows * atom.cols);
+}
+
+void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
+  llvm::TypeSwitch<Type>(type)
+      .Case([&](FragmentType fragment) {
+        if (fragment.getRole() == Role::Row) {
+          int64_t rows = schedule.getWM() / layouts.atom(Role::Acc).rows *
+                         layouts.rowParts().size();
+          types.append(rows, fragment.getElementType());
+          return;
+        }
+        const FragmentLayouts::Atom &atom = layouts.atom(fragment.getRole());
+        bool acc = fragment.getRole() == Role::Acc;
+        int64_t width = acc ? atom.registers() : layouts.wordElements();
+        types.append(atoms(fragment) * atom.registers() / width,
+                     VectorType::get({width}, fragment.getElementType()));
+      })
+      .Case([&](TokenType) {
+        types.push_back(b.getI32Type());
+        types.push_back(machine.tokenType(b.getContext()));
+      })
+      .Case<BufferType, StagedType>([&](Type) { types.push_back(b.getI32Type()); })
+      .Default([&](Type other) { types.push_back(other); });
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
+  Values inits;
+  SmallVector<unsigned> counts;
+  for (Value init : op.getInitArgs()) {
+    llvm::append_range(inits, get(init));
+    counts.push_back(get(init).size());
+  }
+  auto loop = scf::ForOp::create(b, single(op.getLowerBound()),
+                                 single(op.getUpperBound()),
+                                 single(op.getStep()), inits);
+  set(op.getInductionVar(), {loop.getInductionVar()});
+  auto regroup = [&](ValueRange from, auto &&to) {
+    unsigned next = 0;
+    for (auto [i, count] : llvm::enumerate(counts)) {
+      auto part = from.slice(next, count);
+      to(i, Values(part.begin(), part.end()));
+      next += count;
+    }
+  };
+  regroup(loop.getRegionIterArgs(),
+          [&](unsigned i, Values v) { set(op.getRegionIterArg(i), v); });
+  OpBuilder::InsertionGuard guard(b);
+  if (!loop.getBody()->empty())
+    loop.getBody()->getTerminator()->erase();
+  b.setInsertionPointToEnd(loop.getBody());
+  if (failed(lowerBlock(*op.getBody())))
+    return failure();
+  Values yields;
+  for (Value value : op.getBody()->getTerminator()->getOperands())
+    llvm::append_range(yields, get(value));
+  scf::YieldOp::create(b, yields);
+  regroup(loop.getResults(),
+          [&](unsigned i, Values v) { set(op.getResult(i), v); });
+  return success();
+}
+
+LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
+  SmallVector<Type> types;
+  SmallVector<unsigned> counts;
+  for (Type type : op.getResultTypes()) {
+    unsigned before = types.size();
+    laneTypes(type, types);
+    counts.push_back(types.size() - before);
+  }
+  bool hasElse = !op.getElseRegion().empty();
+  auto ifOp = scf::IfOp::create(b, types, single(op.getCondition()),
+                                /*addThenBlock=*/true, /*addElseBlock=*/hasElse);
+  auto lowerSide = [&](Block *from, Block *to) {
+    OpBuilder::InsertionGuard guard(b);
+    if (!to->empty())
+      to->getTerminator()->erase();
+    b.setInsertionPointToEnd(to);
+    if (failed(lowerBlock(*from)))
+      return failure();
+    Values yields;
+    for (Value value : from->getTerminator()->getOperands())
+      llvm::append_range(yields, get(value));
+    scf::YieldOp::create(b, yields);
+    return success();
+  };
+  if (failed(lowerSide(op.thenBlock(), ifOp.thenBlock())))
+    return failure();
+  if (hasElse && failed(lowerSide(op.elseBlock(), ifOp.elseBlock())))
+    return failure();
+  unsigned next = 0;
+  for (auto [result, count] : llvm::zip_equal(op.getResults(), counts)) {
+    auto part = ifOp.getResults().slice(next, count);
+    set(result, Values(part.begin(), part.end()));
+    next += count;
+  }
+  return success();
+}
+
+LogicalResult LaneLowering::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    b.setLoc(op.getLoc());
+    if (failed(lowerOp(&op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult LaneLowering::lowerOp(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](scf::ForOp op) { return lowerFor(op); })
+      .Case([&](scf::IfOp op) { return lowerIf(op); })
+      .Case<FragmentLoadOp, FragmentConvertOp, OnlineSoftmaxOp, memref::LoadOp,
+            memref::DimOp>([&](auto op) { return lower(op); })
+      .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
+            DramLoadOp, LdsStageOp, FragmentStoreOp, RowStoreOp, FragmentFillOp,
+            FragmentSliceOp, MmaOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp,
+            SoftmaxFinishOp>([&](auto op) {
+        lower(op);
+        return success();
+      })
+      .Default([&](Operation *op) -> LogicalResult {
+        if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
+          return op->emitOpError() << "has no per-lane form";
+        // Scalar code is the same for every lane.
+        IRMapping mapping;
+        for (Value operand : op->getOperands()) {
+          auto it = map.find(operand);
+          if (it == map.end() || it->second.size() != 1)
+            return op->emitOpError()
+                   << "has an operand without a single per-lane value";
+          mapping.map(operand, it->second.front());
+        }
+        Operation *copy = b.clone(*op, mapping);
+        for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
+          set(from, {to});
+        return success();
+      });
+}
+
+LogicalResult LaneLowering::run() {
+  b.setInsertionPoint(kernel);
+  if (failed(expandArguments()))
+    return failure();
+  Value x = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
+  thread = toI32(x);
+  lane = arith::AndIOp::create(b, thread, i32(target.waveSize - 1));
+  warp = arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize)));
+  if (failed(lowerBlock(kernel.getBody().front())))
+    return failure();
+  b.setLoc(kernel.getLoc());
+  gpu::ReturnOp::create(b);
+  finishKernel();
+  return success();
+}

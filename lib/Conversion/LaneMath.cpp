@@ -1,0 +1,380 @@
+//===- LaneMath.cpp - Products, scores and softmax --------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+#include <numbers>
+
+using namespace mlir;
+using namespace kvbuf;
+
+static Value mulf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MulFOp::create(b, x, y);
+}
+static Value addf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::AddFOp::create(b, x, y);
+}
+static Value maxf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MaxNumFOp::create(b, x, y);
+}
+static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
+  return math::FmaOp::create(b, x, y, z);
+}
+
+Value LaneLowering::element(Value vector, int64_t i) {
+  return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{i});
+}
+
+Value LaneLowering::exp2(Value value) { return math::Exp2Op::create(b, value); }
+
+Values LaneLowering::mapElements(
+    ArrayRef<Value> vectors,
+    function_ref<Value(Value, unsigned, int64_t)> fn) {
+  Values results;
+  for (auto [atom, vector] : llvm::enumerate(vectors)) {
+    auto type = cast<VectorType>(vector.getType());
+    Values elements;
+    for (int64_t reg = 0; reg < type.getNumElements(); ++reg)
+      elements.push_back(fn(element(vector, reg), atom, reg));
+    results.push_back(vector::FromElementsOp::create(
+        b, VectorType::get(type.getShape(), elements.front().getType()),
+        elements));
+  }
+  return results;
+}
+
+/// Combines a value over the lanes that hold other columns of the same row.
+Value LaneLowering::reduceLanes(Value value, bool isMax) {
+  for (unsigned bit : layouts.reductionBits()) {
+    auto shuffle = gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
+                                          i32(target.waveSize),
+                                          gpu::ShuffleMode::XOR);
+    Value other = shuffle.getShuffleResult();
+    value = isMax ? maxf(b, value, other) : addf(b, value, other);
+  }
+  return value;
+}
+
+/// Folds values with two chains: long enough to overlap latencies, few enough
+/// to save registers.
+static Value fold(ImplicitLocOpBuilder &b, ArrayRef<Value> values,
+                  function_ref<Value(ImplicitLocOpBuilder &, Value, Value)> fn) {
+  Value chains[2];
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value &chain = chains[i % 2];
+    chain = chain ? fn(b, chain, value) : value;
+  }
+  return chains[1] ? fn(b, chains[0], chains[1]) : chains[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+void LaneLowering::lower(FragmentFillOp op) {
+  SmallVector<Type> types;
+  laneTypes(op.getFragment().getType(), types);
+  Values values;
+  for (Type type : types) {
+    Attribute value = b.getF32FloatAttr(op.getValue().convertToFloat());
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, value);
+    values.push_back(
+        arith::ConstantOp::create(b, type, cast<TypedAttr>(value)));
+  }
+  set(op.getFragment(), values);
+}
+
+void LaneLowering::lower(FragmentSliceOp op) {
+  FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
+  const FragmentLayouts::Atom &atom = layouts.atom(from.getRole());
+  int64_t perAtom = from.getRole() == Role::Acc
+                        ? 1
+                        : atom.registers() / layouts.wordElements();
+  int64_t fromCols = from.getCols() / atom.cols, toCols = to.getCols() / atom.cols;
+  int64_t toRows = atoms(to) / toCols;
+  int64_t row = op.getRow() / atom.rows, col = op.getCol() / atom.cols;
+  Values values;
+  for (int64_t i = 0; i < toRows; ++i)
+    for (int64_t j = 0; j < toCols; ++j)
+      for (int64_t w = 0; w < perAtom; ++w)
+        values.push_back(get(
+            op.getSource())[((row + i) * fromCols + col + j) * perAtom + w]);
+  set(op.getFragment(), values);
+}
+
+void LaneLowering::lower(MmaOp op) {
+  // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies in
+  // LDS (see Machine::emitFragmentLoad).
+  FragmentType aType = op.getA().getType(), accType = op.getAcc().getType();
+  const auto &aAtom = layouts.atom(Role::A), &bAtom = layouts.atom(Role::B),
+             &accAtom = layouts.atom(Role::Acc);
+  int64_t aWords = aAtom.registers() / layouts.wordElements();
+  int64_t bWords = bAtom.registers() / layouts.wordElements();
+  int64_t ks = aType.getCols() / aAtom.cols;
+  int64_t ns = accType.getCols() / accAtom.cols;
+  int64_t ms = atoms(accType) / ns;
+  Values acc = get(op.getAcc());
+  ArrayRef<Value> a = get(op.getA()), bs = get(op.getB());
+  ArrayRef<int64_t> shape = schedule.getMmaShape();
+  for (int64_t k = 0; k < ks; ++k)
+    for (int64_t n = 0; n < ns; ++n)
+      for (int64_t m = 0; m < ms; ++m) {
+        ArrayRef<Value> left = a.slice((m * ks + k) * aWords, aWords);
+        ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
+        if (schedule.getSwapAB())
+          std::swap(left, right);
+        Value &c = acc[m * ns + n];
+        c = LaneMmaOp::create(b, c.getType(), c, left, right, shape);
+      }
+  set(op.getResult(), acc);
+}
+
+LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
+                                      ArrayRef<Value> acc, Values &words) {
+  const auto &a = layouts.atom(Role::A), &c = layouts.atom(Role::Acc);
+  // Each register of the operand must be a register of the same lane.
+  bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");
+  for (unsigned bit = 0; sameLanes && bit < a.layout.inLog2("lane"); ++bit)
+    sameLanes = a.layout.basis("lane", bit) == c.layout.basis("lane", bit);
+  int64_t accCols = type.getCols() / c.cols, opCols = type.getCols() / a.cols;
+  int64_t rows = acc.size() / accCols * c.rows;
+  SmallVector<int64_t> registers(c.rows * c.cols, -1);
+  for (int64_t reg = 0; reg < c.registers(); ++reg) {
+    auto at = c.layout.apply({{"register", reg}});
+    registers[at[0] * c.cols + at[1]] = reg;
+  }
+  for (int64_t i = 0; sameLanes && i < rows / a.rows; ++i)
+    for (int64_t j = 0; sameLanes && j < opCols; ++j) {
+      Values elements;
+      for (int64_t reg = 0; reg < a.registers(); ++reg) {
+        auto at = a.layout.apply({{"register", reg}});
+        int64_t row = i * a.rows + at[0], col = j * a.cols + at[1];
+        int64_t from = registers[(row % c.rows) * c.cols + col % c.cols];
+        if (from < 0) {
+          sameLanes = false;
+          break;
+        }
+        elements.push_back(
+            element(acc[row / c.rows * accCols + col / c.cols], from));
+      }
+      if (!sameLanes)
+        break;
+      int64_t width = layouts.wordElements();
+      auto wide = VectorType::get({width}, b.getF32Type());
+      auto narrow = VectorType::get({width}, type.getElementType());
+      for (int64_t w = 0; w < a.registers(); w += width)
+        words.push_back(arith::TruncFOp::create(
+            b, narrow,
+            vector::FromElementsOp::create(
+                b, wide, ArrayRef<Value>(elements).slice(w, width))));
+    }
+  if (!sameLanes)
+    return op->emitOpError()
+           << "the accumulators of this matrix instruction are no operands of it "
+              "without an exchange between lanes";
+  return success();
+}
+
+LogicalResult LaneLowering::lower(FragmentConvertOp op) {
+  FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
+  if (to.getRole() == Role::A && from.getRole() == Role::Acc) {
+    Values words;
+    if (failed(toOperand(op, to, get(op.getSource()), words)))
+      return failure();
+    set(op.getFragment(), words);
+    return success();
+  }
+  if (to.getRole() != from.getRole() || !from.getElementType().isF32())
+    return op.emitOpError() << "cannot convert " << from << " to " << to;
+  Values values;
+  for (Value vector : get(op.getSource()))
+    values.push_back(arith::TruncFOp::create(
+        b, cast<VectorType>(vector.getType()).clone(to.getElementType()), vector));
+  set(op.getFragment(), values);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+void LaneLowering::lower(SoftcapOp op) {
+  double scale = op.getScale().convertToFloat(), cap = op.getCap().convertToFloat();
+  Value inner = f32(scale / cap), outer = f32(cap);
+  set(op.getResult(),
+      mapElements(get(op.getScores()), [&](Value s, unsigned, int64_t) {
+        return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
+      }));
+}
+
+void LaneLowering::lower(FragmentScaleOp op) {
+  Value factor = f32(op.getFactor().convertToFloat());
+  set(op.getResult(), mapElements(get(op.getSource()),
+                                  [&](Value s, unsigned, int64_t) {
+                                    return mulf(b, s, factor);
+                                  }));
+}
+
+void LaneLowering::lower(MaskOp op) {
+  FragmentType type = op.getScores().getType();
+  const auto &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  int64_t rows = get(op.getScores()).size() / cols * parts;
+  MaskAttr mask = op.getMask();
+  Value row = single(op.getRow()), key = single(op.getKey()),
+        keys = single(op.getKeys());
+  Value shift = arith::SubIOp::create(b, keys, single(op.getQueries()));
+  // Per row, the columns of the tile that this lane keeps: those whose constant
+  // part is in [low, high). One comparison of a register with a constant a score.
+  Value col = laneCol(), laneRows = laneRow();
+  Value edge = toI32(arith::SubIOp::create(b, keys, key));
+  // The position of row 0 as a column of this tile.
+  Value origin = toI32(arith::SubIOp::create(
+      b, arith::AddIOp::create(b, row, shift), key));
+  Value position = arith::AddIOp::create(b, origin, laneRows);
+  Values high(rows), low(rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    Value at = arith::AddIOp::create(b, position, i32(rowOffset(r / parts, r % parts)));
+    Value limit = edge;
+    if (mask.boundsRight())
+      limit = arith::MinSIOp::create(
+          b, edge, arith::AddIOp::create(b, at, i32(mask.rightReach() + 1)));
+    high[r] = arith::SubIOp::create(b, limit, col);
+    if (mask.boundsLeft())
+      low[r] = arith::SubIOp::create(
+          b, arith::SubIOp::create(b, at, i32(mask.getLeft())), col);
+  }
+  Value hidden = f32(-std::numeric_limits<double>::infinity());
+  set(op.getResult(),
+      mapElements(get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
+        int64_t r = index / cols * parts + layouts.rowPart(reg);
+        int64_t at = index % cols * atom.cols +
+                     atom.layout.apply({{"register", reg}}, "col");
+        Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, high[r],
+                                           i32(at));
+        if (low[r])
+          keep = arith::AndIOp::create(
+              b, keep,
+              arith::CmpIOp::create(b, arith::CmpIPredicate::sle, low[r], i32(at)));
+        return arith::SelectOp::create(b, keep, s, hidden).getResult();
+      }));
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
+  FragmentType type = op.getScores().getType();
+  const auto &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  const Values &scores = get(op.getScores());
+  const Values &max = get(op.getMax()), &sum = get(op.getSum());
+  int64_t rows = max.size();
+  Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
+  Value negScale = f32(-op.getScale().convertToFloat() * std::numbers::log2e);
+  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+
+  // Scores by row.
+  SmallVector<Values> byRow(rows);
+  for (auto [index, vector] : llvm::enumerate(scores))
+    for (int64_t reg = 0; reg < atom.registers(); ++reg)
+      byRow[index / cols * parts + layouts.rowPart(reg)].push_back(
+          element(vector, reg));
+
+  Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    Values candidates{max[r]};
+    llvm::append_range(candidates, byRow[r]);
+    newMax[r] = reduceLanes(fold(b, candidates, maxf), /*isMax=*/true);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    Value finite = newMax[r];
+    if (op.getMasked()) {
+      // A row that has seen no key: -inf - -inf would be NaN.
+      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, finite, lowest);
+      finite = arith::SelectOp::create(b, none, zero, finite);
+    }
+    offset[r] = mulf(b, finite, negScale);
+    rescale[r] = exp2(fma(b, max[r], scale, offset[r]));
+  }
+  SmallVector<Values> probabilities(rows);
+  Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+    int64_t r = index / cols * parts + layouts.rowPart(reg);
+    Value value = exp2(fma(b, s, scale, offset[r]));
+    probabilities[r].push_back(value);
+    return value;
+  });
+  // The sum stays this lane's part of it until the end; adding the old sum last
+  // keeps it off the critical path.
+  for (int64_t r = 0; r < rows; ++r)
+    newSum[r] = fma(b, sum[r], rescale[r], fold(b, probabilities[r], addf));
+
+  Values words;
+  if (failed(toOperand(op, op.getP().getType(), p, words)))
+    return failure();
+  set(op.getP(), words);
+  set(op.getNewMax(), newMax);
+  set(op.getNewSum(), newSum);
+  set(op.getRescale(), rescale);
+  return success();
+}
+
+void LaneLowering::lower(RescaleOp op) {
+  const auto &atom = layouts.atom(Role::Acc);
+  int64_t cols = op.getAcc().getType().getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  const Values &factor = get(op.getFactor());
+  set(op.getResult(),
+      mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
+        return mulf(b, x, factor[index / cols * parts + layouts.rowPart(reg)]);
+      }));
+}
+
+void LaneLowering::lower(SoftmaxFinishOp op) {
+  const auto &atom = layouts.atom(Role::Acc);
+  int64_t cols = op.getAcc().getType().getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
+  Value ln2 = f32(std::numbers::ln2), zero = f32(0), one = f32(1);
+  Value lowest = f32(-std::numeric_limits<double>::infinity());
+  Value sink;
+  if (op.getSink())
+    sink = mulf(b, single(op.getSink()), f32(std::numbers::log2e));
+  Values inverse, lse;
+  for (auto [m, l] : llvm::zip_equal(get(op.getMax()), get(op.getSum()))) {
+    Value sum = reduceLanes(l, /*isMax=*/false);
+    // Base-2 logarithm of the largest term; -inf for a row without a key.
+    Value top = mulf(b, m, scale);
+    Value factor = one;
+    if (sink) {
+      Value joint = maxf(b, top, sink);
+      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
+      joint = arith::SelectOp::create(b, none, zero, joint);
+      factor = exp2(arith::SubFOp::create(b, top, joint));
+      sum = fma(b, sum, factor, exp2(arith::SubFOp::create(b, sink, joint)));
+      top = joint;
+    }
+    Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
+    Value ratio = arith::DivFOp::create(b, factor, sum);
+    inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
+    Value logarithm = addf(b, top, math::Log2Op::create(b, sum));
+    lse.push_back(arith::SelectOp::create(b, empty, lowest,
+                                          mulf(b, logarithm, ln2)));
+  }
+  set(op.getResult(),
+      mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
+        return mulf(b, x, inverse[index / cols * parts + layouts.rowPart(reg)]);
+      }));
+  set(op.getLse(), lse);
+}

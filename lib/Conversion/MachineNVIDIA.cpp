@@ -1,0 +1,307 @@
+//===- MachineNVIDIA.cpp - Movement on NVIDIA, sm_80 and later --*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+
+/// 16 bytes: the widest cp.async, and a row of an ldmatrix matrix.
+constexpr int64_t kVectorBytes = 16;
+
+class NVIDIAMachine : public Machine {
+public:
+  Type tokenType(MLIRContext *context) override {
+    return nvgpu::DeviceAsyncTokenType::get(context);
+  }
+  Value emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                 Value slot) override;
+  void emitStage(LaneLowering &lower, ValueRange tokens, int64_t younger) override;
+  LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
+                                 Value slot, Values &words) override;
+
+private:
+  void emitCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                  Value slot, bool checkRows);
+};
+
+} // namespace
+
+std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
+  return std::make_unique<NVIDIAMachine>();
+}
+
+/// The images under a tile's layout of an element coordinate's bits, in
+/// elements; `log2Step` is the coordinate's distance of one.
+static SmallVector<int64_t> imagesOf(const SharedTile &tile, StringRef dim,
+                                     unsigned log2Step, unsigned bits) {
+  SmallVector<int64_t> images;
+  LinearLayout block = tile.block();
+  for (unsigned bit = 0; bit < bits; ++bit)
+    images.push_back(block.basis(dim, log2Step + bit, "byte") /
+                     tile.elementBytes);
+  return images;
+}
+
+void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
+                               const TileValues &tile, Value slot,
+                               bool checkRows) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  TileType tileType = op.getTile().getType();
+  Type element = params.getElementType();
+  SharedTile layout = lower.sharedTile(params);
+  int64_t width = kVectorBytes / layout.elementBytes;
+  int64_t perRow = layout.blockCols / width;
+  int64_t threads = params.getNumThreads();
+  // Consecutive threads walk the vectors of a block's row, then the next row.
+  int64_t rowsPerStep = std::min(threads / perRow, layout.rows);
+  unsigned colBits = llvm::Log2_64(perRow), rowBits = llvm::Log2_64(rowsPerStep);
+
+  Value col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
+  Value row = arith::ShRUIOp::create(b, lower.thread, lower.i32(colBits));
+  LinearAddress address;
+  address.terms.push_back(
+      {col, imagesOf(layout, "col", llvm::Log2_64(width), colBits)});
+  address.terms.push_back({row, imagesOf(layout, "row", 0, rowBits)});
+  Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  Value shared = lower.shared(element), source = lower.flat(tile.data);
+  Value laneCols = lower.toIndex(
+      arith::MulIOp::create(b, col, lower.i32(width)));
+
+  // More threads than vectors in a block: the rest stay idle.
+  OpBuilder::InsertionGuard guard(b);
+  if (rowsPerStep * perRow < threads) {
+    Value busy = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
+                                       lower.i32(rowsPerStep * perRow));
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
+  }
+
+  for (int64_t step = 0; step < layout.rows; step += rowsPerStep) {
+    Value r = arith::AddIOp::create(b, row, lower.i32(step));
+    Value rowOk;
+    if (checkRows)
+      rowOk = arith::AndIOp::create(
+          b,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
+    Value line;
+    if (!tile.table) {
+      // Lane part and step are loop-invariant; the tile's base comes last.
+      Value laneLine = arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
+      Value stepLine =
+          arith::MulIOp::create(b, lower.index(step), tile.rowStride);
+      laneLine = arith::AddIOp::create(b, laneLine, laneCols);
+      line = arith::AddIOp::create(b, laneLine, stepLine);
+      line = arith::AddIOp::create(b, line, tile.base);
+    } else {
+      // This row's page; no look-up for a row that is not there.
+      Value key = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(r));
+      int64_t page = tileType.getPageSize();
+      Value number = arith::ShRUIOp::create(
+          b, key, lower.index(llvm::Log2_64(page)));
+      Value entry = arith::AddIOp::create(b, tile.tableBase, number);
+      auto lookUp = [&]() -> Value {
+        Value word = memref::LoadOp::create(b, lower.flat(tile.table),
+                                            ValueRange{entry});
+        return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
+      };
+      Value block;
+      if (rowOk) {
+        auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, rowOk,
+                                         true, true);
+        OpBuilder::InsertionGuard inner(b);
+        b.setInsertionPointToStart(guarded.thenBlock());
+        scf::YieldOp::create(b, lookUp());
+        b.setInsertionPointToStart(guarded.elseBlock());
+        scf::YieldOp::create(b, lower.index(0));
+        block = guarded.getResult(0);
+      } else {
+        block = lookUp();
+      }
+      Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
+      line = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, block, tile.pageStride),
+          arith::MulIOp::create(b, inPage, tile.rowStride));
+      line = arith::AddIOp::create(b, line, laneCols);
+      line = arith::AddIOp::create(b, line, tile.base);
+    }
+    for (int64_t block = 0; block < layout.repeats; ++block) {
+      int64_t start = block * layout.blockCols;
+      Value ok = rowOk;
+      if (start + layout.blockCols > tileType.getCols()) {
+        // Columns past the tile's are zero.
+        Value inside = arith::CmpIOp::create(
+            b, arith::CmpIPredicate::slt, col,
+            lower.i32(std::max<int64_t>(0, tileType.getCols() - start) / width));
+        ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
+      }
+      Value to = address.emit(b, first,
+                              layout.byteOffset(step, start) / layout.elementBytes);
+      Value from = arith::AddIOp::create(b, line, lower.index(start));
+      Value count;
+      if (ok) {
+        count = arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+        // A copy of nothing still has an address: one that exists.
+        from = arith::SelectOp::create(b, ok, from, lower.index(0));
+      }
+      nvgpu::DeviceAsyncCopyOp::create(
+          b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
+          ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
+          /*bypassL1=*/b.getUnitAttr());
+    }
+  }
+}
+
+Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
+                              const TileValues &tile, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    if (op.getPred()) {
+      auto issued = scf::IfOp::create(b, lower.lookupScalar(op.getPred()),
+                                      /*withElseRegion=*/false);
+      b.setInsertionPointToStart(issued.thenBlock());
+    }
+    // All tiles but the last are whole; they copy without looking at rows.
+    Value whole = arith::AndIOp::create(
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo, lower.i32(0)),
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
+                              lower.i32(op.getTile().getType().getRows())));
+    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(ifWhole.thenBlock());
+    emitCopies(lower, op, tile, slot, /*checkRows=*/false);
+    b.setInsertionPointToStart(ifWhole.elseBlock());
+    emitCopies(lower, op, tile, slot, /*checkRows=*/true);
+  }
+  // The group exists whether or not it has copies: waits count groups.
+  return nvgpu::DeviceAsyncCreateGroupOp::create(
+      b, tokenType(b.getContext()), ValueRange{});
+}
+
+void NVIDIAMachine::emitStage(LaneLowering &lower, ValueRange tokens,
+                              int64_t younger) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (!tokens.empty())
+    nvgpu::DeviceAsyncWaitOp::create(b, tokens.back(),
+                                     b.getI32IntegerAttr(younger));
+  gpu::BarrierOp::create(b);
+}
+
+LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
+                                              FragmentLoadOp op, Value slot,
+                                              Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  SharedTile layout = lower.sharedTile(params);
+  const FragmentLayouts::Atom &atom = lower.layouts.atom(type.getRole());
+  bool isA = type.getRole() == Role::A;
+  // K's rows are the result's columns: as operand b, [K][columns], it is
+  // transposed in LDS.
+  bool turned = !isA && params.isTranspose();
+  int64_t atomRows = turned ? atom.cols : atom.rows;
+  int64_t atomCols = turned ? atom.rows : atom.cols;
+  int64_t rows = isA ? lower.layouts.warpRows() : type.getRows();
+  int64_t gridRows = rows / atomRows, gridCols = type.getCols() / atomCols;
+
+  // How an operand's register and lane bits lie in LDS decides which form of
+  // ldmatrix fits: a word holds two neighbours along a row, or along a column.
+  auto rowOf = [&](StringRef in, unsigned bit) {
+    return atom.layout.basis(in, bit, turned ? "col" : "row");
+  };
+  auto colOf = [&](StringRef in, unsigned bit) {
+    return atom.layout.basis(in, bit, turned ? "row" : "col");
+  };
+  bool transposed = rowOf("register", 0) == 1;
+  auto fits = [&](bool trans) {
+    auto along = [&](StringRef in, unsigned bit) {
+      return trans ? rowOf(in, bit) : colOf(in, bit);
+    };
+    auto across = [&](StringRef in, unsigned bit) {
+      return trans ? colOf(in, bit) : rowOf(in, bit);
+    };
+    bool ok = along("register", 0) == 1 && across("register", 0) == 0;
+    for (unsigned bit = 0; bit < 5; ++bit)
+      ok &= bit < 2 ? along("lane", bit) == 2 << bit && across("lane", bit) == 0
+                    : across("lane", bit) == 1 << (bit - 2) &&
+                          along("lane", bit) == 0;
+    return ok;
+  };
+  if (!fits(transposed))
+    return op.emitOpError() << "no form of ldmatrix loads this operand's layout";
+
+  // Matrices of one atom, by its upper register bits; an atom of two matrices
+  // shares an instruction with its neighbour along the result's columns.
+  struct Matrix {
+    int64_t row, col;
+  };
+  unsigned upper = atom.layout.inLog2("register") - 1;
+  SmallVector<Matrix> all;
+  // Order of words: a is [m][k]; b is [k][n].
+  int64_t outer = turned ? gridCols : gridRows, inner = turned ? gridRows : gridCols;
+  for (int64_t i = 0; i < outer; ++i)
+    for (int64_t j = 0; j < inner; ++j) {
+      int64_t row0 = (turned ? j : i) * atomRows, col0 = (turned ? i : j) * atomCols;
+      for (unsigned word = 0; word < 1u << upper; ++word) {
+        Matrix matrix{row0, col0};
+        for (unsigned bit = 0; bit < upper; ++bit)
+          if (word >> bit & 1) {
+            matrix.row += rowOf("register", bit + 1);
+            matrix.col += colOf("register", bit + 1);
+          }
+        all.push_back(matrix);
+      }
+    }
+
+  Value shared = lower.shared(params.getElementType());
+  Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  for (size_t i = 0; i < all.size();) {
+    int64_t count = all.size() - i >= 4 ? 4 : all.size() - i >= 2 ? 2 : 1;
+    // Lane l gives the address of row l % 8 of matrix l / 8.
+    LinearAddress address;
+    SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 3);
+    LinearLayout block = layout.block();
+    auto image = [&](int64_t row, int64_t col) {
+      return block.apply({{"row", row}, {"col", col}}, "byte") / layout.elementBytes;
+    };
+    const Matrix &zero = all[i];
+    for (int64_t bit = 1; bit < count; bit *= 2) {
+      int64_t row = all[i + bit].row ^ zero.row, col = all[i + bit].col ^ zero.col;
+      basis.push_back(image(row, col));
+    }
+    address.terms.push_back({lower.lane, basis});
+    if (isA) {
+      // Each warp has its own rows.
+      int64_t warpRows = lower.layouts.warpRows();
+      unsigned warpBits = llvm::Log2_64_Ceil(lower.schedule.getWarps());
+      address.terms.push_back(
+          {lower.warp,
+           imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
+    }
+    Value where = address.emit(
+        b, first,
+        layout.byteOffset(op.getRow() + zero.row, op.getCol() + zero.col) /
+            layout.elementBytes);
+    auto loaded = VectorType::get({count, 2}, params.getElementType());
+    Value matrix = nvgpu::LdMatrixOp::create(b, loaded, shared, ValueRange{where},
+                                             transposed, count);
+    for (int64_t w = 0; w < count; ++w)
+      words.push_back(
+          vector::ExtractOp::create(b, matrix, ArrayRef<int64_t>{w}));
+    i += count;
+  }
+  return success();
+}

@@ -1,0 +1,85 @@
+//===- ControlFlow.cpp - Where diverged lanes meet again ------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Program.h"
+
+#include <algorithm>
+
+using namespace kvbuf::emu;
+
+// Immediate post-dominators by the iteration of Cooper, Harvey and Kennedy on
+// the reversed graph, with one virtual exit (index n) behind every block that
+// leaves the kernel.
+void kvbuf::emu::computeJoins(Program &p) {
+  const uint32_t n = p.blocks.size();
+  std::vector<std::vector<uint32_t>> preds(n + 1), succs(n + 1);
+  for (uint32_t b = 0; b < n; ++b) {
+    CodeBlock &block = p.blocks[b];
+    block.successors.clear();
+    const Inst &last = p.insts[block.end - 1];
+    if (last.op == Code::Jump)
+      block.successors = {static_cast<uint32_t>(last.imm)};
+    else if (last.op == Code::Branch)
+      block.successors = {p.lists[last.list], p.lists[last.list + 1]};
+    succs[b] = block.successors;
+    if (succs[b].empty())
+      succs[b].push_back(n);
+    for (uint32_t s : succs[b])
+      preds[s].push_back(b);
+  }
+
+  // Post-order of the reversed graph from the exit. Blocks that cannot reach
+  // it (endless loops) get no number and join nowhere.
+  std::vector<uint32_t> order, number(n + 1, noBlock);
+  std::vector<std::pair<uint32_t, size_t>> stack{{n, 0}};
+  std::vector<bool> seen(n + 1);
+  seen[n] = true;
+  while (!stack.empty()) {
+    auto &[b, next] = stack.back();
+    if (next < preds[b].size()) {
+      uint32_t q = preds[b][next++];
+      if (!seen[q]) {
+        seen[q] = true;
+        stack.push_back({q, 0});
+      }
+      continue;
+    }
+    number[b] = order.size();
+    order.push_back(b);
+    stack.pop_back();
+  }
+
+  std::vector<uint32_t> idom(n + 1, noBlock);
+  idom[n] = n;
+  auto meet = [&](uint32_t x, uint32_t y) {
+    while (x != y) {
+      while (number[x] < number[y])
+        x = idom[x];
+      while (number[y] < number[x])
+        y = idom[y];
+    }
+    return x;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      if (*it == n)
+        continue;
+      uint32_t best = noBlock;
+      for (uint32_t s : succs[*it])
+        if (number[s] != noBlock && idom[s] != noBlock)
+          best = best == noBlock ? s : meet(best, s);
+      if (best != idom[*it]) {
+        idom[*it] = best;
+        changed = true;
+      }
+    }
+  }
+  for (uint32_t b = 0; b < n; ++b)
+    p.blocks[b].join = idom[b] == n ? noBlock : idom[b];
+}

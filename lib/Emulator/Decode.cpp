@@ -1,0 +1,430 @@
+//===- Decode.cpp - Functions, blocks and branches ------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+std::string kvbuf::emu::describeLocation(Location loc) {
+  FileLineColLoc found;
+  loc->walk([&](Location l) {
+    if (auto file = dyn_cast<FileLineColLoc>(l)) {
+      found = file;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (!found)
+    return "<unknown>";
+  return (found.getFilename().getValue() + ":" + Twine(found.getLine()) + ":" +
+          Twine(found.getColumn()))
+      .str();
+}
+
+FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel) {
+  return Decoder(kernel).run();
+}
+
+LogicalResult Decoder::unsupported(Operation *op, const Twine &why) {
+  InFlightDiagnostic d = op->emitError("the emulator does not execute '")
+                         << op->getName().getStringRef() << "'";
+  std::string reason = why.str();
+  if (!reason.empty())
+    d << ": " << reason;
+  return d;
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+Inst &Decoder::emit(Code op) {
+  Inst &inst = code[current].emplace_back();
+  inst.op = op;
+  inst.cls = defaultClass(op);
+  inst.origin = origin;
+  return inst;
+}
+
+Comp Decoder::emit(Code op, bool wide, Comp a, Comp b, Comp c, int64_t imm) {
+  Comp dst = allocate(wide);
+  Inst &inst = emit(op);
+  inst.dst = dst.slot;
+  inst.a = a.slot;
+  inst.b = b.slot;
+  inst.c = c.slot;
+  inst.imm = imm;
+  return dst;
+}
+
+Comp Decoder::emitFree(Code op, bool wide, Comp a, Comp b, Comp c, int64_t imm) {
+  Comp dst = emit(op, wide, a, b, c, imm);
+  code[current].back().cls = Class::None;
+  return dst;
+}
+
+void Decoder::list(Inst &inst, ArrayRef<Comp> comps) {
+  inst.list = program.lists.size();
+  inst.listSize = comps.size();
+  for (Comp c : comps)
+    program.lists.push_back(c.slot);
+}
+
+uint32_t Decoder::newBlock() {
+  code.emplace_back();
+  return code.size() - 1;
+}
+
+Comp Decoder::allocate(bool wide) {
+  Comp c{program.numSlots, wide};
+  program.numSlots += wide ? 2 : 1;
+  return c;
+}
+
+Comps Decoder::allocate(Type type) {
+  Comps comps = shape(type);
+  for (Comp &c : comps)
+    c = allocate(c.wide);
+  return comps;
+}
+
+Comp Decoder::constant(uint64_t value, bool wide) {
+  if (!wide)
+    value = static_cast<uint32_t>(value);
+  auto [it, inserted] = constants.try_emplace({value, wide});
+  if (inserted) {
+    it->second = allocate(wide);
+    program.constants.push_back({it->second.slot, wide, value});
+  }
+  return it->second;
+}
+
+Comps Decoder::get(Value v) {
+  Comps comps = values.lookup(v);
+  auto it = offsets.find(v);
+  if (it == offsets.end() || it->second == 0)
+    return comps;
+  // The sum is made where it is needed; keeping it would need proof that this
+  // place dominates the later uses.
+  Comp base = comps.front();
+  return {emit(base.wide ? Code::AddImm64 : Code::AddImm32, base.wide, base, {}, {},
+               it->second)};
+}
+
+std::pair<Comp, int64_t> Decoder::getAddress(Value v) {
+  return {values.lookup(v).front(), offsets.lookup(v)};
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+FailureOr<Program> Decoder::run() {
+  program.name = kernel.getName().str();
+  program.origins.push_back({"kernel", describeLocation(kernel.getLoc())});
+  if (kernel.isExternal())
+    return kernel.emitError("kernel '") << kernel.getName() << "' has no body";
+  if (!isa<LLVM::LLVMVoidType>(kernel.getFunctionType().getReturnType()))
+    return kernel.emitError("a kernel returns nothing");
+  for (unsigned i = 0; i < numSpecials; ++i)
+    program.specials[i] = allocate(false).slot;
+  if (failed(decodeParameters()))
+    return failure();
+  callStack.push_back(kernel);
+  if (failed(decodeBody(kernel.getBody(), {}, noBlock, nullptr)))
+    return failure();
+  finish();
+  return std::move(program);
+}
+
+LogicalResult Decoder::decodeParameters() {
+  for (auto [i, arg] : llvm::enumerate(kernel.getArguments())) {
+    Type type = arg.getType();
+    Comps comps = allocate(type);
+    if (comps.empty() || (!isa<LLVM::LLVMPointerType>(type) &&
+                          !type.isIntOrFloat()))
+      return kernel.emitError("the emulator takes no kernel parameter of type ")
+             << type;
+    if (kernel.getArgAttr(i, "llvm.byval"))
+      return kernel.emitError("the emulator takes no parameter by value yet");
+    if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
+        ptr && ptr.getAddressSpace() > 1)
+      return kernel.emitError("a pointer parameter must be global");
+    uint32_t bytes = sizeOf(type);
+    program.parameters.push_back(
+        {static_cast<uint32_t>(i), 0, bytes, comps.front().slot});
+    program.argBytes.push_back(bytes);
+    set(arg, comps);
+  }
+  return success();
+}
+
+LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
+                                  uint32_t continuation,
+                                  SmallVectorImpl<Comps> *results) {
+  unsigned returns = 0;
+  llvm::SmallVector<Block *> order;
+  for (Block *block : llvm::ReversePostOrderTraversal<Block *>(&body.front()))
+    order.push_back(block);
+  for (Block *block : order) {
+    // The first block of a program is where it starts.
+    blockIds[block] = newBlock();
+    returns += isa<LLVM::ReturnOp>(block->getTerminator());
+    for (auto [i, arg] : llvm::enumerate(block->getArguments())) {
+      if (block == &body.front()) {
+        if (results)
+          set(arg, arguments[i]);
+        continue;
+      }
+      Comps comps = allocate(arg.getType());
+      if (comps.empty())
+        return emitError(arg.getLoc(), "the emulator holds no values of type ")
+               << arg.getType();
+      set(arg, comps);
+      offsets.erase(arg);
+    }
+  }
+  if (results) {
+    uint32_t entry = blockIds[&body.front()];
+    emit(Code::Jump).imm = entry;
+    code[current].back().cls = Class::None;
+  }
+  for (Block *block : order) {
+    current = blockIds[block];
+    for (Operation &op : *block) {
+      program.origins.push_back({op.getName().getStringRef().str(),
+                                 describeLocation(op.getLoc())});
+      origin = program.origins.size() - 1;
+      LogicalResult done =
+          op.hasTrait<OpTrait::IsTerminator>()
+              ? decodeTerminator(&op, continuation, results, returns == 1)
+              : decodeOp(&op);
+      if (failed(done))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Decoder::decodeOp(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (shape(type).empty())
+      return unsupported(op, "values of type " + [&] {
+        std::string text;
+        llvm::raw_string_ostream(text) << type;
+        return text;
+      }() + " do not fit its registers");
+  if (auto call = dyn_cast<LLVM::CallOp>(op))
+    return decodeCall(call);
+  bool known = true;
+  if (isa<NVVM::NVVMDialect>(op->getDialect())) {
+    if (failed(decodeNVVM(op, known)))
+      return failure();
+    return known ? success() : unsupported(op);
+  }
+  if (failed(decodeMemory(op, known)))
+    return failure();
+  if (known)
+    return success();
+  known = true;
+  if (failed(decodeLLVM(op, known)))
+    return failure();
+  return known ? success() : unsupported(op);
+}
+
+LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
+  auto name = op.getCallee();
+  if (!name)
+    return unsupported(op, "indirect calls");
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, op.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return unsupported(op, "function '" + *name + "' has no body here");
+  if (llvm::is_contained(callStack, callee.getOperation()))
+    return unsupported(op, "'" + *name + "' calls itself");
+  SmallVector<Comps> arguments;
+  for (Value v : op.getArgOperands())
+    arguments.push_back(get(v));
+  // The continuation carries the results in slots of its own when there is
+  // more than one return.
+  SmallVector<Comps> results;
+  if (op.getNumResults())
+    results.push_back(allocate(op.getResult().getType()));
+  uint32_t after = newBlock(), saved = origin;
+  callStack.push_back(callee);
+  LogicalResult done = decodeBody(callee.getBody(), arguments, after, &results);
+  callStack.pop_back();
+  origin = saved;
+  current = after;
+  if (op.getNumResults())
+    set(op.getResult(), results.front());
+  return done;
+}
+
+//===----------------------------------------------------------------------===//
+// Branches
+//===----------------------------------------------------------------------===//
+
+// A parallel assignment, as a sequence. Destinations are distinct; a source
+// may be another one's destination.
+void Decoder::moves(ArrayRef<Comp> dst, ArrayRef<Comp> src) {
+  SmallVector<std::pair<Comp, Comp>> pending;
+  llvm::DenseMap<uint32_t, unsigned> readers;
+  for (auto [d, s] : llvm::zip_equal(dst, src))
+    if (d.slot != s.slot) {
+      pending.push_back({d, s});
+      ++readers[s.slot];
+    }
+  auto copy = [&](Comp d, Comp s) {
+    std::vector<Inst> &block = code[current];
+    if (!d.wide && !block.empty() && block.back().op == Code::MovN &&
+        block.back().dst + block.back().imm == d.slot &&
+        block.back().a + block.back().imm == s.slot) {
+      ++block.back().imm;
+      return;
+    }
+    Inst &inst = emit(d.wide ? Code::Mov64 : Code::MovN);
+    inst.cls = Class::None;
+    inst.dst = d.slot;
+    inst.a = s.slot;
+    inst.imm = 1;
+  };
+  while (!pending.empty()) {
+    bool progress = false;
+    for (size_t i = 0; i < pending.size();) {
+      auto [d, s] = pending[i];
+      if (readers.lookup(d.slot)) {
+        ++i;
+        continue;
+      }
+      copy(d, s);
+      --readers[s.slot];
+      pending.erase(pending.begin() + i);
+      progress = true;
+    }
+    if (progress)
+      continue;
+    // Only cycles are left: free one destination.
+    Comp s = pending.front().second;
+    Comp saved = allocate(s.wide);
+    copy(saved, s);
+    for (auto &move : pending)
+      if (move.second.slot == s.slot)
+        move.second = saved;
+    readers[saved.slot] = readers[s.slot];
+    readers[s.slot] = 0;
+  }
+}
+
+uint32_t Decoder::edge(Block *dest, ValueRange operands) {
+  uint32_t target = blockIds[dest];
+  if (operands.empty())
+    return target;
+  uint32_t saved = current;
+  current = newBlock();
+  uint32_t block = current;
+  Comps dst, src;
+  for (auto [arg, v] : llvm::zip_equal(dest->getArguments(), operands)) {
+    llvm::append_range(dst, values.lookup(arg));
+    llvm::append_range(src, get(v));
+  }
+  moves(dst, src);
+  Inst &jump = emit(Code::Jump);
+  jump.cls = Class::None;
+  jump.imm = target;
+  current = saved;
+  return block;
+}
+
+LogicalResult
+Decoder::decodeTerminator(Operation *op, uint32_t continuation,
+                          SmallVectorImpl<Comps> *results, bool singleReturn) {
+  auto jump = [&](uint32_t target) {
+    Inst &inst = emit(Code::Jump);
+    inst.cls = Class::None;
+    inst.imm = target;
+  };
+  auto branch = [&](Comp condition, uint32_t yes, uint32_t no) {
+    Inst &inst = emit(Code::Branch);
+    inst.a = condition.slot;
+    list(inst, {Comp{yes}, Comp{no}});
+  };
+  if (auto br = dyn_cast<LLVM::BrOp>(op)) {
+    jump(edge(br.getDest(), br.getDestOperands()));
+    return success();
+  }
+  if (auto br = dyn_cast<LLVM::CondBrOp>(op)) {
+    Comp condition = getScalar(br.getCondition());
+    uint32_t yes = edge(br.getTrueDest(), br.getTrueDestOperands());
+    uint32_t no = edge(br.getFalseDest(), br.getFalseDestOperands());
+    branch(condition, yes, no);
+    return success();
+  }
+  if (auto sw = dyn_cast<LLVM::SwitchOp>(op)) {
+    Comp value = getScalar(sw.getValue());
+    uint32_t otherwise = edge(sw.getDefaultDestination(), sw.getDefaultOperands());
+    if (auto cases = sw.getCaseValues())
+      for (auto [i, v] : llvm::enumerate(cases->getValues<APInt>())) {
+        uint32_t hit = edge(sw.getCaseDestinations()[i], sw.getCaseOperands(i));
+        Comp equal = emit(value.wide ? Code::CmpEq64 : Code::CmpEq32, false, value,
+                          constant(v.getZExtValue(), value.wide));
+        uint32_t next = newBlock();
+        branch(equal, hit, next);
+        current = next;
+      }
+    jump(otherwise);
+    return success();
+  }
+  if (auto ret = dyn_cast<LLVM::ReturnOp>(op)) {
+    if (continuation == noBlock) {
+      emit(Code::Return);
+      return success();
+    }
+    for (auto [i, v] : llvm::enumerate(ret.getOperands())) {
+      if (singleReturn)
+        (*results)[i] = get(v);
+      else
+        moves((*results)[i], get(v));
+    }
+    jump(continuation);
+    return success();
+  }
+  if (isa<LLVM::UnreachableOp>(op)) {
+    emit(Code::Trap);
+    return success();
+  }
+  return unsupported(op);
+}
+
+void Decoder::finish() {
+  // Dynamic shared memory follows the static variables.
+  program.staticShared =
+      llvm::alignTo(program.staticShared,
+                    dynamicSharedSlots.empty() ? 1 : dynamicSharedAlign);
+  for (Constant &c : program.constants)
+    if (llvm::is_contained(dynamicSharedSlots, c.slot))
+      c.value = program.staticShared;
+  for (std::vector<Inst> &insts : code) {
+    CodeBlock &block = program.blocks.emplace_back();
+    block.begin = program.insts.size();
+    for (Inst &inst : insts) {
+      ++block.classCount[static_cast<unsigned>(inst.cls)];
+      program.insts.push_back(inst);
+    }
+    block.end = program.insts.size();
+  }
+  computeJoins(program);
+}

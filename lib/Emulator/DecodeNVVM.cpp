@@ -1,0 +1,252 @@
+//===- DecodeNVVM.cpp - Operations of the NVVM dialect --------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+
+static std::optional<Special> specialRegister(StringRef name) {
+  if (!name.consume_front("nvvm.read.ptx.sreg."))
+    return std::nullopt;
+  return llvm::StringSwitch<std::optional<Special>>(name)
+      .Case("tid.x", Special::TidX)
+      .Case("tid.y", Special::TidY)
+      .Case("tid.z", Special::TidZ)
+      .Case("ntid.x", Special::NTidX)
+      .Case("ntid.y", Special::NTidY)
+      .Case("ntid.z", Special::NTidZ)
+      .Case("ctaid.x", Special::CtaX)
+      .Case("ctaid.y", Special::CtaY)
+      .Case("ctaid.z", Special::CtaZ)
+      .Case("nctaid.x", Special::NCtaX)
+      .Case("nctaid.y", Special::NCtaY)
+      .Case("nctaid.z", Special::NCtaZ)
+      .Case("laneid", Special::LaneId)
+      .Case("warpid", Special::WarpId)
+      .Case("nwarpid", Special::NWarps)
+      .Case("lanemask.eq", Special::LaneMaskEq)
+      .Case("lanemask.le", Special::LaneMaskLe)
+      .Case("lanemask.lt", Special::LaneMaskLt)
+      .Case("lanemask.ge", Special::LaneMaskGe)
+      .Case("lanemask.gt", Special::LaneMaskGt)
+      .Case("total.smem.size", Special::SharedBytes)
+      .Case("dynamic.smem.size", Special::DynamicSharedBytes)
+      .Default(std::nullopt);
+}
+
+LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
+  known = true;
+  if (auto special = specialRegister(op->getName().getStringRef())) {
+    set(op->getResult(0),
+        {Comp{program.specials[static_cast<unsigned>(*special)]}});
+    return success();
+  }
+  if (isa<NVVM::WarpSizeOp>(op)) {
+    set(op->getResult(0), {constant(32)});
+    return success();
+  }
+  if (isa<NVVM::ClockOp, NVVM::Clock64Op>(op)) {
+    Comp c = emit(Code::Clock, false, {});
+    if (bitsOf(op->getResult(0).getType()) == 64)
+      c = emitFree(Code::ZExt64, true, c);
+    set(op->getResult(0), {c});
+    return success();
+  }
+
+  // Barriers.
+  if (isa<NVVM::Barrier0Op>(op)) {
+    emit(Code::Barrier);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::BarrierOp>(op)) {
+    if (x.getReductionOp())
+      return unsupported(op, "with a reduction");
+    uint32_t id = x.getBarrierId() ? getScalar(x.getBarrierId()).slot : noSlot;
+    uint32_t n = x.getNumberOfThreads()
+                     ? getScalar(x.getNumberOfThreads()).slot
+                     : noSlot;
+    Inst &inst = emit(Code::Barrier);
+    inst.a = id;
+    inst.b = n;
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::BarrierArriveOp>(op)) {
+    uint32_t id = x.getBarrierId() ? getScalar(x.getBarrierId()).slot : noSlot;
+    uint32_t n = getScalar(x.getNumberOfThreads()).slot;
+    Inst &inst = emit(Code::BarrierArrive);
+    inst.a = id;
+    inst.b = n;
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::SyncWarpOp>(op)) {
+    uint32_t mask = getScalar(x.getMask()).slot;
+    emit(Code::WarpSync).a = mask;
+    return success();
+  }
+  // One warp runs its instructions in order, and warps meet at barriers: a
+  // fence by itself adds nothing.
+  if (isa<NVVM::MembarOp, NVVM::PrefetchOp>(op))
+    return success();
+
+  // The warp.
+  if (auto x = dyn_cast<NVVM::ShflOp>(op)) {
+    Comps result = allocate(op->getResult(0).getType());
+    uint32_t a = getScalar(x.getVal()).slot, b = getScalar(x.getOffset()).slot,
+             c = getScalar(x.getMaskAndClamp()).slot;
+    Comp mask = getScalar(x.getThreadMask());
+    Inst &inst = emit(Code::Shuffle);
+    inst.dst = result[0].slot;
+    inst.a = a;
+    inst.b = b;
+    inst.c = c;
+    inst.flags = static_cast<uint8_t>(x.getKind());
+    list(inst, {mask, result.size() > 1 ? result[1] : Comp{}});
+    set(op->getResult(0), result);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::VoteSyncOp>(op)) {
+    Comp pred = getScalar(x.getPred()), mask = getScalar(x.getMask());
+    Comp c = emit(Code::Vote, false, pred, mask);
+    code[current].back().flags = static_cast<uint8_t>(x.getKind());
+    set(x.getResult(), {c});
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::ElectSyncOp>(op)) {
+    Comp mask = x.getMembermask() ? getScalar(x.getMembermask())
+                                  : constant(0xFFFFFFFFu);
+    set(op->getResult(0), {emit(Code::Elect, false, mask)});
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::PermuteOp>(op)) {
+    if (x.getMode() != NVVM::PermuteMode::DEFAULT || !x.getHi())
+      return unsupported(op, "a mode other than default");
+    Comp lo = getScalar(x.getLo()), hi = getScalar(x.getHi()),
+         selector = getScalar(x.getSelector());
+    set(op->getResult(0), {emit(Code::Prmt, false, lo, hi, selector)});
+    return success();
+  }
+
+  // Copies in the background.
+  if (auto x = dyn_cast<NVVM::CpAsyncOp>(op)) {
+    Comp src = getScalar(x.getSrc());
+    Comp size = x.getCpSize() ? getScalar(x.getCpSize()) : Comp{};
+    auto [dst, offset] = getAddress(x.getDst());
+    Inst &inst = emit(Code::CpAsync);
+    inst.a = dst.slot;
+    inst.offset = offset;
+    inst.b = src.slot;
+    inst.c = size.slot;
+    inst.imm = x.getSize();
+    inst.align = x.getSize();
+    inst.stat = program.numStats++;
+    return success();
+  }
+  if (isa<NVVM::CpAsyncCommitGroupOp>(op)) {
+    emit(Code::CpAsyncCommit);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
+    emit(Code::CpAsyncWait).imm = x.getN();
+    return success();
+  }
+
+  // Matrices.
+  if (auto x = dyn_cast<NVVM::LdMatrixOp>(op)) {
+    if (x.getEltType() != NVVM::LdStMatrixEltType::B16 ||
+        x.getShape().getM() != 8 || x.getShape().getN() != 8)
+      return unsupported(op, "matrices other than 8x8 of b16");
+    Comps result = allocate(op->getResult(0).getType());
+    if (result.size() != x.getNum())
+      return unsupported(op, "this result type");
+    auto [base, offset] = getAddress(x.getPtr());
+    Inst &inst = emit(Code::LdMatrix);
+    inst.a = base.slot;
+    inst.offset = offset;
+    inst.align = 16;
+    inst.flags = x.getLayout() == NVVM::MMALayout::col;
+    inst.stat = program.numStats++;
+    list(inst, result);
+    set(op->getResult(0), result);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::StMatrixOp>(op)) {
+    if (x.getEltType() != NVVM::LdStMatrixEltType::B16 ||
+        x.getShape().getM() != 8 || x.getShape().getN() != 8)
+      return unsupported(op, "matrices other than 8x8 of b16");
+    Comps sources;
+    for (Value v : x.getSources())
+      sources.push_back(getScalar(v));
+    auto [base, offset] = getAddress(x.getPtr());
+    Inst &inst = emit(Code::StMatrix);
+    inst.a = base.slot;
+    inst.offset = offset;
+    inst.align = 16;
+    inst.flags = x.getLayout() == NVVM::MMALayout::col;
+    inst.stat = program.numStats++;
+    list(inst, sources);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::MmaOp>(op)) {
+    int64_t m = x.getShape().getM(), n = x.getShape().getN(),
+            k = x.getShape().getK();
+    auto type = x.getMultiplicandAPtxType();
+    bool bf16 = type == NVVM::MMATypes::bf16;
+    auto record = dyn_cast<LLVM::LLVMStructType>(x.getType());
+    bool f32 = record && record.getBody().size() == 4 &&
+               llvm::all_of(record.getBody(),
+                            [](Type t) { return t.isF32(); });
+    if (m != 16 || n != 8 || (k != 8 && k != 16) || !f32 ||
+        (!bf16 && type != NVVM::MMATypes::f16) ||
+        x.getMultiplicandBPtxType() != type ||
+        x.getLayoutA() != NVVM::MMALayout::row ||
+        x.getLayoutB() != NVVM::MMALayout::col)
+      return unsupported(op, "shapes other than m16n8k8 and m16n8k16 of f16 "
+                             "or bf16 with fp32 accumulators");
+    Comps parts = allocate(x.getType());
+    Comps result = parts;
+    for (Value v : op->getOperands())
+      llvm::append_range(parts, get(v));
+    if (parts.size() != static_cast<size_t>(8 + k / 4 + k / 8))
+      return unsupported(op, "this number of operands");
+    Inst &inst = emit(Code::MmaSync);
+    inst.imm = k;
+    inst.flags = bf16;
+    list(inst, parts);
+    set(op->getResult(0), result);
+    return success();
+  }
+
+  // Arithmetic.
+  if (auto x = dyn_cast<NVVM::RcpApproxFtzF32Op>(op)) {
+    set(x.getResult(), {emit(Code::RcpFtzF32, false, getScalar(x.getArg()))});
+    return success();
+  }
+  auto convert = [&](auto x, Code code) -> LogicalResult {
+    if (x.getRandomBits() || x.getRelu() ||
+        x.getSat() != NVVM::SaturationMode::NONE ||
+        (x.getRnd() != NVVM::FPRoundingMode::NONE &&
+         x.getRnd() != NVVM::FPRoundingMode::RN))
+      return unsupported(op, "rounding other than to nearest even");
+    Comp hi = getScalar(x.getSrcHi()), lo = getScalar(x.getSrcLo());
+    set(op->getResult(0), {emit(code, false, lo, hi)});
+    return success();
+  };
+  if (auto x = dyn_cast<NVVM::ConvertF32x2ToBF16x2Op>(op))
+    return convert(x, Code::PackF32ToBF16);
+  if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))
+    return convert(x, Code::PackF32ToF16);
+  known = false;
+  return success();
+}

@@ -1,0 +1,396 @@
+//===- Emulator.cpp - The emulator's interface ----------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Emulator/Emulator.h"
+
+#include "Decoder.h"
+#include "Machine.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <chrono>
+
+using namespace kvbuf::emu;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
+  Options o;
+  if (text.trim().empty())
+    return o;
+  auto parsed = json::parse(text);
+  if (!parsed)
+    return parsed.takeError();
+  auto bad = [](const llvm::Twine &why) {
+    return llvm::createStringError("emulator options: " + why);
+  };
+  const json::Object *object = parsed->getAsObject();
+  if (!object)
+    return bad("not a JSON object");
+  for (const auto &[key, value] : *object) {
+    llvm::StringRef name = key;
+    if (name == "landing") {
+      llvm::StringRef s = value.getAsString().value_or("");
+      if (s == "late")
+        o.landing = Landing::Late;
+      else if (s == "random")
+        o.landing = Landing::Random;
+      else if (s == "eager")
+        o.landing = Landing::Eager;
+      else
+        return bad("'landing' is late, random or eager");
+      continue;
+    }
+    bool *flag = name == "races"           ? &o.races
+                 : name == "uninitialized" ? &o.uninitialized
+                 : name == "landing_checks" ? &o.landingChecks
+                                           : nullptr;
+    if (flag) {
+      if (auto b = value.getAsBoolean())
+        *flag = *b;
+      else
+        return bad("'" + name + "' is true or false");
+      continue;
+    }
+    auto n = value.getAsInteger();
+    // Bounds cannot be switched off: the memory is the host's.
+    if (name == "bounds") {
+      if (value.getAsBoolean() != true)
+        return bad("'bounds' is always on");
+      continue;
+    }
+    if (!n || *n < 0)
+      return bad("unknown name or value for '" + name + "'");
+    if (name == "seed")
+      o.seed = *n;
+    else if (name == "max_errors")
+      o.maxErrors = *n;
+    else if (name == "max_blocks")
+      o.maxBlocks = *n;
+    else if (name == "max_shared")
+      o.maxShared = *n;
+    else if (name == "banks" && (*n == 32 || *n == 64))
+      o.banks = *n;
+    else
+      return bad("unknown name or value for '" + name + "'");
+  }
+  return o;
+}
+
+//===----------------------------------------------------------------------===//
+// Emulator
+//===----------------------------------------------------------------------===//
+
+Emulator::~Emulator() = default;
+
+namespace {
+
+// What one kernel did in all its launches.
+struct KernelTotals {
+  uint64_t launches = 0, blocks = 0, unwaited = 0;
+  double seconds = 0;
+  std::vector<uint64_t> runs, lanes;
+  std::vector<MemStat> stats;
+  std::vector<Finding> findings;
+};
+
+struct Kernel {
+  Program program;
+  KernelTotals totals;
+};
+
+class EmulatorImpl final : public Emulator {
+public:
+  EmulatorImpl(const Options &options, MessageFn message)
+      : options(options), message(std::move(message)) {}
+
+  bool load(mlir::ModuleOp module);
+  bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
+                      bool readable, bool writable, bool initialized) override;
+  void clearBuffers() override {
+    ranges.clear();
+    written.clear();
+  }
+  LaunchResult launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
+                      std::array<unsigned, 3> block, unsigned dynamicShared,
+                      llvm::ArrayRef<Argument> args,
+                      ProgressFn progress) override;
+  json::Value report() const override;
+
+private:
+  Options options;
+  MessageFn message;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<Range> ranges;
+  std::vector<std::unique_ptr<uint8_t[]>> written;
+};
+
+} // namespace
+
+std::unique_ptr<Emulator> Emulator::create(mlir::ModuleOp module,
+                                           const Options &options,
+                                           MessageFn message) {
+  auto emulator = std::make_unique<EmulatorImpl>(options, message);
+  if (!emulator->load(module))
+    return nullptr;
+  return emulator;
+}
+
+bool EmulatorImpl::load(mlir::ModuleOp module) {
+  mlir::ScopedDiagnosticHandler handler(
+      module.getContext(), [&](mlir::Diagnostic &d) {
+        Severity s = d.getSeverity() == mlir::DiagnosticSeverity::Error
+                         ? Severity::Error
+                         : Severity::Note;
+        message(s, describeLocation(d.getLocation()) + ": " + d.str());
+        return mlir::success();
+      });
+  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
+  module.walk([&](mlir::LLVM::LLVMFuncOp f) {
+    if (f->hasAttr(mlir::NVVM::NVVMDialect::getKernelFuncAttrName()) ||
+        f->hasAttr(mlir::gpu::GPUDialect::getKernelFuncAttrName()))
+      found.push_back(f);
+  });
+  if (found.empty()) {
+    module.emitError("the module has no kernel: no function is marked "
+                     "'nvvm.kernel'");
+    return false;
+  }
+  for (mlir::LLVM::LLVMFuncOp f : found) {
+    auto program = decodeKernel(f);
+    if (failed(program))
+      return false;
+    kernels.push_back(std::make_unique<Kernel>());
+    kernels.back()->program = std::move(*program);
+  }
+  return true;
+}
+
+bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
+                                  size_t bytes, bool readable, bool writable,
+                                  bool initialized) {
+  uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
+  for (const Range &r : ranges)
+    if (begin < r.end && r.begin < end) {
+      message(Severity::Error, ("buffer '" + name + "' overlaps buffer '" +
+                                r.name + "'")
+                                   .str());
+      return false;
+    }
+  uint8_t *flags = nullptr;
+  if (!initialized && options.uninitialized) {
+    written.push_back(std::make_unique<uint8_t[]>(bytes));
+    flags = written.back().get();
+  }
+  ranges.push_back({begin, end, flags, readable, writable, name.str()});
+  return true;
+}
+
+LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
+                                  std::array<unsigned, 3> grid,
+                                  std::array<unsigned, 3> block,
+                                  unsigned dynamicShared,
+                                  llvm::ArrayRef<Argument> args,
+                                  ProgressFn progress) {
+  Kernel *kernel = nullptr;
+  for (const auto &k : kernels)
+    if (k->program.name == entry)
+      kernel = k.get();
+  if (!kernel) {
+    message(Severity::Error, ("no kernel '" + entry + "'").str());
+    return LaunchResult::Usage;
+  }
+  const Program &p = kernel->program;
+  auto usage = [&](const llvm::Twine &text) {
+    message(Severity::Error,
+            (p.origins[0].location + ": kernel '" + entry + "' " + text).str());
+    return LaunchResult::Usage;
+  };
+  if (args.size() != p.argBytes.size())
+    return usage("takes " + llvm::Twine(p.argBytes.size()) +
+                 " arguments, not " + llvm::Twine(args.size()));
+  std::vector<const void *> values;
+  for (auto [i, a] : llvm::enumerate(args)) {
+    if (a.bytes != p.argBytes[i])
+      return usage("takes " + llvm::Twine(p.argBytes[i]) +
+                   " bytes as argument " + llvm::Twine(i) + ", not " +
+                   llvm::Twine(a.bytes));
+    values.push_back(a.value);
+  }
+  Run run(p, options, ranges, [&](Severity s, const std::string &text) {
+    message(s, text);
+  });
+  auto start = std::chrono::steady_clock::now();
+  if (!run.execute(grid.data(), block.data(), dynamicShared, values, progress))
+    return LaunchResult::Usage;
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start;
+
+  KernelTotals &t = kernel->totals;
+  ++t.launches;
+  t.blocks += run.blocksExecuted;
+  t.unwaited += run.unwaitedCopies;
+  t.seconds += seconds.count();
+  t.runs.resize(p.blocks.size());
+  t.lanes.resize(p.blocks.size());
+  t.stats.resize(p.numStats);
+  for (size_t b = 0; b < p.blocks.size(); ++b) {
+    t.runs[b] += run.blockRuns[b];
+    t.lanes[b] += run.blockLanes[b];
+  }
+  for (size_t s = 0; s < p.numStats; ++s) {
+    t.stats[s].accesses += run.stats[s].accesses;
+    t.stats[s].bytes += run.stats[s].bytes;
+    t.stats[s].cost += run.stats[s].cost;
+    t.stats[s].ideal += run.stats[s].ideal;
+  }
+  llvm::append_range(t.findings, run.findings);
+  return run.findings.empty() ? LaunchResult::Clean : LaunchResult::Fault;
+}
+
+//===----------------------------------------------------------------------===//
+// Report
+//===----------------------------------------------------------------------===//
+
+static const char *spaceOf(Code op) {
+  switch (op) {
+  case Code::LoadShared:
+  case Code::StoreShared:
+  case Code::LdMatrix:
+  case Code::StMatrix:
+    return "shared";
+  case Code::LoadLocal:
+  case Code::StoreLocal:
+    return "local";
+  default:
+    return "global";
+  }
+}
+
+static json::Object reportKernel(const Kernel &kernel) {
+  const Program &p = kernel.program;
+  const KernelTotals &t = kernel.totals;
+  json::Object classes, bytes;
+  uint64_t laneInstructions = 0, warpInstructions = 0;
+  for (unsigned c = 1; c < numClasses; ++c) {
+    uint64_t warps = 0, lanes = 0;
+    for (size_t b = 0; b < t.runs.size(); ++b) {
+      warps += t.runs[b] * p.blocks[b].classCount[c];
+      lanes += t.lanes[b] * p.blocks[b].classCount[c];
+    }
+    warpInstructions += warps;
+    laneInstructions += lanes;
+    if (warps)
+      classes[className(static_cast<Class>(c))] =
+          json::Object{{"warp", warps}, {"lane", lanes}};
+  }
+  // Memory operations: pieces of one MLIR operation are added up.
+  struct Line {
+    const Inst *inst;
+    MemStat stat;
+  };
+  std::map<uint32_t, Line> lines;
+  std::map<std::string, uint64_t> moved;
+  uint64_t conflicts = 0, sectors = 0, idealSectors = 0;
+  for (const Inst &inst : p.insts) {
+    bool hasStat = inst.imm && inst.cls != Class::None && inst.align;
+    if (!(hasStat || inst.op == Code::LdMatrix || inst.op == Code::StMatrix) ||
+        t.stats.empty())
+      continue;
+    const MemStat &s = t.stats[inst.stat];
+    if (!s.accesses)
+      continue;
+    Line &line = lines.try_emplace(inst.origin, Line{&inst, {}}).first->second;
+    line.stat.accesses += s.accesses;
+    line.stat.bytes += s.bytes;
+    line.stat.cost += s.cost;
+    line.stat.ideal += s.ideal;
+    std::string space = spaceOf(inst.op);
+    bool store = inst.op == Code::StoreShared || inst.op == Code::StMatrix ||
+                 inst.op == Code::StoreGlobal || inst.op == Code::StoreLocal ||
+                 inst.op == Code::StoreGeneric;
+    moved[space + (store ? "_written" : "_read")] += s.bytes;
+    if (inst.op == Code::CpAsync)
+      moved["shared_written"] += s.bytes;
+    if (space == "shared")
+      conflicts += s.cost - s.ideal;
+    if (space == "global") {
+      sectors += s.cost;
+      idealSectors += s.ideal;
+    }
+  }
+  json::Array memory;
+  for (const auto &[origin, line] : lines) {
+    std::string space = spaceOf(line.inst->op);
+    json::Object o{{"op", p.origins[origin].name},
+                   {"location", p.origins[origin].location},
+                   {"space", space},
+                   {"accesses", line.stat.accesses},
+                   {"bytes", line.stat.bytes}};
+    if (space == "shared") {
+      o["passes"] = line.stat.cost;
+      o["ideal_passes"] = line.stat.ideal;
+      o["bank_conflicts"] = line.stat.cost - line.stat.ideal;
+    } else if (space == "global") {
+      o["sectors"] = line.stat.cost;
+      o["ideal_sectors"] = line.stat.ideal;
+    }
+    memory.push_back(std::move(o));
+  }
+  for (const auto &[name, n] : moved)
+    bytes[name] = n;
+  json::Array errors;
+  for (const Finding &f : t.findings)
+    errors.push_back(json::Object{{"kind", faultName(f.kind)},
+                                  {"op", f.op},
+                                  {"location", f.location},
+                                  {"text", f.text},
+                                  {"count", f.count}});
+  return json::Object{{"entry", p.name},
+                      {"launches", t.launches},
+                      {"blocks", t.blocks},
+                      {"instructions", std::move(classes)},
+                      {"warp_instructions", warpInstructions},
+                      {"lane_instructions", laneInstructions},
+                      {"bytes", std::move(bytes)},
+                      {"bank_conflicts", conflicts},
+                      {"sectors", sectors},
+                      {"ideal_sectors", idealSectors},
+                      {"unwaited_async_copies", t.unwaited},
+                      {"memory", std::move(memory)},
+                      {"errors", std::move(errors)},
+                      {"seconds", t.seconds}};
+}
+
+json::Value EmulatorImpl::report() const {
+  json::Array all;
+  double seconds = 0;
+  uint64_t lanes = 0, errors = 0, conflicts = 0;
+  for (const auto &k : kernels) {
+    if (!k->totals.launches)
+      continue;
+    json::Object o = reportKernel(*k);
+    seconds += k->totals.seconds;
+    lanes += *o.getInteger("lane_instructions");
+    conflicts += *o.getInteger("bank_conflicts");
+    errors += k->totals.findings.size();
+    all.push_back(std::move(o));
+  }
+  return json::Object{{"kernels", std::move(all)},
+                      {"lane_instructions", lanes},
+                      {"bank_conflicts", conflicts},
+                      {"errors", errors},
+                      {"seconds", seconds},
+                      {"lane_instructions_per_second",
+                       seconds > 0 ? lanes / seconds : 0.0}};
+}

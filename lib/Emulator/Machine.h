@@ -1,0 +1,278 @@
+//===- Machine.h - Blocks, warps and memory of a launch ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The interpreter's inner loops are compiled for several instruction sets
+// (see CMakeLists.txt). They read the plain structs here and call `Run` for
+// everything that is rare.
+//
+// Shared memory has a shadow that orders accesses by *clocks*. One counter
+// serves a whole launch: at every barrier the warps that pass it take new
+// clocks from it, and learn the clocks of the warps they met. An access is
+// ordered before a warp's next one if its clock is not above what that warp
+// knows of the other. `Warp::known` is the least such knowledge, so that one
+// comparison clears the usual case.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_LIB_EMULATOR_MACHINE_H
+#define KVBUF_LIB_EMULATOR_MACHINE_H
+
+#include "Program.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace kvbuf::emu {
+
+struct Options;
+enum class Severity;
+enum class Landing;
+
+constexpr unsigned maxLanes = 64;
+constexpr unsigned maxWarps = 32;
+
+/// Clocks with a meaning of their own, above all real ones.
+constexpr uint32_t clockUnwritten = 0xFFFFFFFF; // nothing wrote this yet
+constexpr uint32_t clockInFlight = 0xFFFFFFFE;  // an async copy owes it
+constexpr uint32_t clockSplit = 0xFFFFFFFD;     // see the bytes' own cells
+constexpr uint32_t clockLimit = 0xFFFFFFF0;
+
+/// Counters of one memory operation, in units of a warp's execution of it.
+struct MemStat {
+  uint64_t accesses = 0;
+  uint64_t bytes = 0;
+  /// Shared memory: passes through the banks, and how many there would be
+  /// without conflicts. Global memory: 32-byte sectors touched and needed.
+  uint64_t cost = 0, ideal = 0;
+};
+
+/// Global memory that kernels may touch.
+struct Range {
+  uint64_t begin, end;
+  /// A flag for each byte: written. Null: all of it counts as written.
+  uint8_t *written;
+  bool readable, writable;
+  std::string name;
+};
+
+/// The shadow of shared memory, by words or by bytes.
+struct Shadow {
+  uint32_t *writeClock; // when it was last written, or a special clock
+  uint32_t *writer;     // instruction * 64 + warp
+  uint32_t *readMax;    // the latest read by any warp
+  uint64_t *reads;      // [warp][cell]: clock << 32 | instruction
+  uint32_t cells;
+};
+
+/// Lanes that took another way and wait.
+struct Frame {
+  uint32_t block, join;
+  uint64_t mask;
+};
+
+/// One cp.async of a warp.
+struct AsyncCopy {
+  uint32_t inst;
+  uint32_t bytes;
+  uint64_t mask;  // lanes whose copy is not waited for yet
+  bool landed;    // the bytes have been moved
+  uint32_t dst[maxLanes];
+  uint64_t src[maxLanes];
+  uint32_t srcBytes[maxLanes];
+  uint32_t group[maxLanes];
+};
+
+enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
+
+struct Warp {
+  uint32_t *regs;
+  uint32_t id;
+  Stop state;
+  // Control flow: next instruction, the current block and where the active
+  // lanes meet the waiting ones.
+  uint32_t pc, block, join;
+  uint64_t mask, live, full;
+  Frame *frames;
+  uint32_t depth;
+  std::vector<Frame> frameStore;
+  // Order.
+  uint32_t clock, known;
+  uint32_t seen[maxWarps];
+  // Asynchronous copies in flight, and each lane's committed groups.
+  std::vector<AsyncCopy> copies;
+  uint32_t committed[maxLanes];
+  // Where it waits.
+  uint32_t barrier, barrierInst;
+  uint64_t executed;
+};
+
+/// What the interpreter reads and writes directly.
+struct Hot {
+  const Inst *insts;
+  const uint32_t *lists;
+  const CodeBlock *blocks;
+  uint64_t *blockRuns, *blockLanes;
+  uint8_t *shared;
+  uint32_t sharedBytes;
+  bool checkShadow;
+  Shadow words;
+  uint8_t *local; // [warp][lane][localBytes]
+  uint32_t localBytes;
+  const Range *ranges;
+  uint32_t numRanges;
+  uint32_t *rangeOf; // the range that each statistic met last
+  MemStat *stats;
+  uint32_t banks;
+  uint32_t quantum;
+  bool stop; // too many errors: end the launch
+};
+
+enum class FaultKind : uint8_t {
+  Race,
+  StoreConflict,
+  Unwritten,
+  InFlight,
+  Bounds,
+  Misaligned,
+  Access,
+  Barrier,
+  Deadlock,
+  Divergence,
+  Trap,
+};
+/// The kind's name in the report, "race".
+const char *faultName(FaultKind kind);
+
+struct Finding {
+  FaultKind kind;
+  std::string op, location, text;
+  uint64_t count;
+};
+
+/// One launch.
+class Run {
+public:
+  Run(const Program &program, const Options &options,
+      std::vector<Range> &ranges,
+      std::function<void(Severity, const std::string &)> message);
+
+  /// Executes the grid. False: usage error (a message was sent).
+  bool execute(const unsigned grid[3], const unsigned block[3],
+               unsigned dynamicShared, const std::vector<const void *> &args,
+               const std::function<void(uint64_t, uint64_t)> &progress);
+
+  Hot hot{};
+
+  /// Adds a frame of waiting lanes.
+  void push(Warp &w, Frame frame);
+  // Called by the interpreter. Those that return a mask return the lanes that
+  // may go on with the access.
+  uint64_t checkShared(Warp &w, const Inst &inst, const uint32_t *address,
+                       uint32_t bytes, uint64_t mask, bool store);
+  uint64_t checkGlobal(Warp &w, const Inst &inst, const uint64_t *address,
+                       uint32_t bytes, uint64_t mask, bool store);
+  uint64_t checkLocal(Warp &w, const Inst &inst, const uint32_t *address,
+                      uint32_t bytes, uint64_t mask, bool store);
+  void readUnwritten(Warp &w, const Inst &inst, unsigned lane,
+                     uint64_t address);
+  void storeConflict(Warp &w, const Inst &inst, unsigned lane,
+                     uint64_t address, const char *space);
+  void shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+                  uint32_t bytes);
+  void shadowWrite(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+                   uint32_t bytes);
+  void asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
+                  const uint64_t *src, const uint32_t *srcBytes, uint64_t mask);
+  void asyncCommit(Warp &w);
+  void asyncWait(Warp &w, uint32_t pending);
+  /// True: the warp goes on.
+  bool barrier(Warp &w, const Inst &inst, const uint32_t *id,
+               const uint32_t *threads, bool arriveOnly);
+  void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+                 const char *text);
+  /// Reports once for each kind and pair of operations. `text` follows
+  /// "'op' by thread N: "; `note` goes to the other operation.
+  void fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+             const std::string &text, const std::string &note = "",
+             const Inst *other = nullptr);
+
+  // Results.
+  std::vector<uint64_t> blockRuns, blockLanes;
+  std::vector<MemStat> stats;
+  std::vector<Finding> findings;
+  uint64_t unwaitedCopies = 0;
+  uint64_t blocksExecuted = 0;
+
+private:
+  struct BarrierState {
+    uint32_t arrived = 0, expected = 0;
+    uint32_t inst = 0;
+    uint64_t waiting = 0, participants = 0;
+    uint32_t seen[maxWarps] = {};
+  };
+
+  void prepare(const unsigned grid[3], const unsigned block[3],
+               unsigned dynamicShared, const std::vector<const void *> &args);
+  void startBlock(uint64_t index, const unsigned grid[3],
+                  const unsigned block[3]);
+  void runBlock();
+  void deadlock();
+  void updateKnown(Warp &w);
+  void land(Warp &w, AsyncCopy &copy, uint64_t lanes);
+  void landRandom();
+  uint64_t next();
+
+  // Races.cpp.
+  Shadow &byteCells();
+  void split(uint32_t word);
+  void cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
+                uint32_t cell, uint32_t address);
+  void cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
+                 uint32_t cell, uint32_t address, bool async);
+  bool unordered(const Warp &w, uint32_t clock, uint32_t other) const;
+  std::string who(const Warp &w, int lane) const;
+  std::string sharedPlace(uint32_t address) const;
+  std::string globalPlace(uint64_t address, uint32_t bytes) const;
+
+  const Program &program;
+  const Options &options;
+  std::vector<Range> &ranges;
+  std::function<void(Severity, const std::string &)> message;
+
+  std::vector<Warp> warps;
+  std::vector<uint32_t> regs;
+  std::vector<uint8_t> shared, local;
+  std::vector<uint32_t> wordClock, wordWriter, wordReadMax;
+  std::vector<uint64_t> wordReads;
+  std::vector<uint32_t> byteClock, byteWriter, byteReadMax;
+  std::vector<uint64_t> byteReads;
+  Shadow bytes{};
+  std::vector<uint32_t> rangeOf;
+  BarrierState barriers[16];
+  std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;
+  uint32_t clockCounter = 1;
+  uint64_t random = 0;
+  unsigned lanes = 32;
+  unsigned threads = 0;
+  unsigned blockIndex[3] = {}, blockSize[3] = {};
+  bool abort = false;
+};
+
+/// Executes a warp until it yields, blocks or exits.
+using RunWarpFn = Stop (*)(Run &, Warp &);
+/// The fastest version for this host.
+RunWarpFn selectInterpreter();
+
+} // namespace kvbuf::emu
+
+#endif // KVBUF_LIB_EMULATOR_MACHINE_H

@@ -1,0 +1,151 @@
+//===- Program.h - A kernel decoded for execution ---------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel is decoded once from MLIR into an array of plain structs. A value
+// lives in *slots*: a slot is one 32-bit word for each lane of a wave. 64-bit
+// values take two adjacent slots and are stored there as an array of 64-bit
+// words. Vectors, arrays and structs are lists of slots that the decoder
+// resolves, so that inserting, extracting and shuffling costs nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_LIB_EMULATOR_PROGRAM_H
+#define KVBUF_LIB_EMULATOR_PROGRAM_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvbuf::emu {
+
+enum class Code : uint16_t {
+#define KVBUF_EMU_OP(Name) Name,
+#include "Ops.def"
+};
+
+/// What an instruction counts as in the report.
+enum class Class : uint8_t {
+  None, // bookkeeping that no machine would execute
+  Integer,
+  Float,
+  Transcendental,
+  Convert,
+  Matrix,
+  MatrixLoad,
+  SharedLoad,
+  SharedStore,
+  GlobalLoad,
+  GlobalStore,
+  Local,
+  AsyncCopy,
+  Barrier,
+  Shuffle,
+  Branch,
+};
+constexpr unsigned numClasses = 16;
+/// The name under which the report lists a class.
+const char *className(Class c);
+
+/// No slot.
+constexpr uint32_t noSlot = ~0u;
+/// No block: what follows the kernel's end.
+constexpr uint32_t noBlock = ~0u;
+
+/// One micro-operation; `Ops.def` says what the fields hold.
+struct Inst {
+  Code op;
+  Class cls = Class::None;
+  uint8_t flags = 0;
+  uint32_t dst = noSlot;
+  uint32_t a = noSlot, b = noSlot, c = noSlot;
+  /// Place and number of further operands in `Program::lists`.
+  uint32_t list = 0;
+  uint32_t listSize = 0;
+  /// Which MLIR operation this came from: an index into `Program::origins`.
+  uint32_t origin = 0;
+  /// Bytes to which a memory operation's address must be aligned.
+  uint32_t align = 0;
+  /// Which of the memory statistics this operation adds to.
+  uint32_t stat = 0;
+  int64_t imm = 0;
+  /// Constant bytes added to a memory operation's address `a`.
+  int64_t offset = 0;
+};
+
+/// An MLIR operation that became instructions.
+struct Origin {
+  std::string name;     // "nvvm.ldmatrix"
+  std::string location; // "prefill.mlir:12:3"
+};
+
+/// A basic block: instructions [begin, end), the last one a terminator.
+struct CodeBlock {
+  uint32_t begin = 0, end = 0;
+  std::vector<uint32_t> successors;
+  /// The immediate post-dominator, where diverged lanes meet again.
+  uint32_t join = noBlock;
+  /// How many instructions of each class it executes.
+  uint32_t classCount[numClasses] = {};
+};
+
+/// Values that the machine supplies: slots filled before a block starts.
+enum class Special : uint8_t {
+  TidX, TidY, TidZ, NTidX, NTidY, NTidZ, CtaX, CtaY, CtaZ, NCtaX, NCtaY,
+  NCtaZ, LaneId, WarpId, NWarps, LaneMaskEq, LaneMaskLe, LaneMaskLt,
+  LaneMaskGe, LaneMaskGt, SharedBytes, DynamicSharedBytes,
+};
+constexpr unsigned numSpecials = 22;
+
+/// A constant: the same word (or two) in every lane.
+struct Constant {
+  uint32_t slot;
+  bool wide;
+  uint64_t value;
+};
+
+/// A kernel parameter: `bytes` of the argument at `offset` into a slot.
+struct Parameter {
+  uint32_t index;  // which argument
+  uint32_t offset; // bytes into it
+  uint32_t bytes;  // 1, 2, 4 or 8
+  uint32_t slot;
+};
+
+/// A decoded kernel.
+struct Program {
+  std::string name;
+  std::vector<Inst> insts;
+  std::vector<uint32_t> lists;
+  std::vector<CodeBlock> blocks;
+  std::vector<Origin> origins;
+  std::vector<Constant> constants;
+  std::vector<Parameter> parameters;
+  /// Sizes of the arguments, in bytes.
+  std::vector<uint32_t> argBytes;
+  uint32_t specials[numSpecials];
+  uint32_t numSlots = 0;
+  uint32_t numStats = 0;
+  /// Shared memory: static bytes; the dynamic part starts after them.
+  uint32_t staticShared = 0;
+  /// Names of the shared variables: (first byte, bytes, name).
+  struct SharedVar {
+    uint32_t offset, bytes;
+    std::string name;
+  };
+  std::vector<SharedVar> sharedVars;
+  /// Private memory a lane needs for its allocas.
+  uint32_t localBytes = 0;
+};
+
+/// Fills in `successors` and `join` of every block.
+void computeJoins(Program &p);
+
+} // namespace kvbuf::emu
+
+#endif // KVBUF_LIB_EMULATOR_PROGRAM_H

@@ -1,0 +1,265 @@
+//===- Races.cpp - The shadow of shared memory ----------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The exact versions of the interpreter's quick tests. Cells cover a word
+// each; a word that is accessed in parts gets a cell for each byte until it is
+// written as a whole again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include "kvbuffer/Emulator/Emulator.h"
+
+#include <algorithm>
+
+using namespace kvbuf::emu;
+
+Shadow &Run::byteCells() {
+  if (bytes.cells)
+    return bytes;
+  bytes.cells = hot.words.cells * 4;
+  byteClock.assign(bytes.cells, clockUnwritten);
+  byteWriter.assign(bytes.cells, 0);
+  byteReadMax.assign(bytes.cells, 0);
+  byteReads.assign(static_cast<size_t>(bytes.cells) * warps.size(), 0);
+  bytes.writeClock = byteClock.data();
+  bytes.writer = byteWriter.data();
+  bytes.readMax = byteReadMax.data();
+  bytes.reads = byteReads.data();
+  return bytes;
+}
+
+void Run::split(uint32_t word) {
+  Shadow &s = byteCells();
+  for (unsigned k = 0; k < 4; ++k) {
+    uint32_t cell = 4 * word + k;
+    s.writeClock[cell] = wordClock[word];
+    s.writer[cell] = wordWriter[word];
+    s.readMax[cell] = wordReadMax[word];
+    for (size_t v = 0; v < warps.size(); ++v)
+      s.reads[v * s.cells + cell] = wordReads[v * hot.words.cells + word];
+  }
+  wordClock[word] = clockSplit;
+}
+
+bool Run::unordered(const Warp &w, uint32_t clock, uint32_t other) const {
+  return other != w.id && clock > w.seen[other];
+}
+
+void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
+                   uint32_t cell, uint32_t address) {
+  uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
+  const Inst *other = &program.insts[writer >> 6];
+  std::string by = "warp " + std::to_string(writer & 63);
+  if (clock == clockUnwritten) {
+    if (options.uninitialized)
+      fault(FaultKind::Unwritten, w, inst, lane,
+            "reads " + sharedPlace(address) + ", which nothing has written");
+  } else if (clock == clockInFlight) {
+    if (options.landingChecks)
+      fault(FaultKind::InFlight, w, inst, lane,
+            "reads " + sharedPlace(address) +
+                ": read of bytes an asynchronous copy still owes",
+            "the copy, by " + by, other);
+  } else if (options.races && clock > w.known &&
+             unordered(w, clock, writer & 63)) {
+    fault(FaultKind::Race, w, inst, lane,
+          "shared-memory race: read of " + sharedPlace(address) +
+              " with no barrier after the write by " + by,
+          "the write by " + by + ", '" +
+              program.origins[other->origin].name + "'",
+          other);
+  }
+  s.reads[w.id * static_cast<size_t>(s.cells) + cell] =
+      static_cast<uint64_t>(w.clock) << 32 | (&inst - program.insts.data());
+  s.readMax[cell] = std::max(s.readMax[cell], w.clock);
+}
+
+void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
+                    uint32_t cell, uint32_t address, bool async) {
+  uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
+  const Inst *other = &program.insts[writer >> 6];
+  std::string by = "warp " + std::to_string(writer & 63);
+  if (clock == clockInFlight) {
+    if (options.landingChecks)
+      fault(FaultKind::InFlight, w, inst, lane,
+            "writes " + sharedPlace(address) +
+                ": write of bytes an asynchronous copy still owes",
+            "the copy, by " + by, other);
+  } else if (options.races && clock != clockUnwritten && clock > w.known &&
+             unordered(w, clock, writer & 63)) {
+    fault(FaultKind::Race, w, inst, lane,
+          "shared-memory race: write of " + sharedPlace(address) +
+              " with no barrier after the write by " + by,
+          "the write by " + by + ", '" +
+              program.origins[other->origin].name + "'",
+          other);
+  }
+  if (options.races && s.readMax[cell] > w.known)
+    for (const Warp &v : warps) {
+      uint64_t read = s.reads[v.id * static_cast<size_t>(s.cells) + cell];
+      if (!unordered(w, read >> 32, v.id))
+        continue;
+      const Inst *reader = &program.insts[static_cast<uint32_t>(read)];
+      std::string name = "warp " + std::to_string(v.id);
+      fault(FaultKind::Race, w, inst, lane,
+            "shared-memory race: write of " + sharedPlace(address) +
+                " with no barrier after the read by " + name,
+            "the read by " + name + ", '" +
+                program.origins[reader->origin].name + "'",
+            reader);
+    }
+  s.writeClock[cell] = async ? clockInFlight : w.clock;
+  s.writer[cell] =
+      static_cast<uint32_t>(&inst - program.insts.data()) << 6 | w.id;
+}
+
+void Run::shadowRead(Warp &w, const Inst &inst, unsigned lane,
+                     uint32_t address, uint32_t size) {
+  for (uint32_t at = address, end = address + size; at < end;) {
+    uint32_t word = at / 4, stop = std::min(end, 4 * word + 4);
+    bool whole = at % 4 == 0 && stop - at == 4;
+    if (wordClock[word] != clockSplit && whole) {
+      cellRead(hot.words, w, inst, lane, word, at);
+    } else {
+      if (wordClock[word] != clockSplit)
+        split(word);
+      for (uint32_t b = at; b < stop; ++b)
+        cellRead(bytes, w, inst, lane, b, b);
+    }
+    at = stop;
+  }
+}
+
+void Run::shadowWrite(Warp &w, const Inst &inst, unsigned lane,
+                      uint32_t address, uint32_t size) {
+  for (uint32_t at = address, end = address + size; at < end;) {
+    uint32_t word = at / 4, stop = std::min(end, 4 * word + 4);
+    bool whole = at % 4 == 0 && stop - at == 4;
+    if (wordClock[word] != clockSplit && whole) {
+      cellWrite(hot.words, w, inst, lane, word, at, false);
+    } else {
+      if (wordClock[word] != clockSplit)
+        split(word);
+      for (uint32_t b = at; b < stop; ++b)
+        cellWrite(bytes, w, inst, lane, b, b, false);
+      if (whole) {
+        // One state again. Reads of the bytes are ordered before this write
+        // or reported, so that the word may forget them.
+        wordClock[word] = byteClock[at];
+        wordWriter[word] = byteWriter[at];
+      }
+    }
+    at = stop;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
+                     const uint64_t *src, const uint32_t *srcBytes,
+                     uint64_t mask) {
+  AsyncCopy &copy = w.copies.emplace_back();
+  copy.inst = &inst - program.insts.data();
+  copy.bytes = inst.imm;
+  copy.mask = mask;
+  copy.landed = false;
+  uint32_t me = copy.inst << 6 | w.id, known = w.known;
+  for (uint64_t rest = mask; rest; rest &= rest - 1) {
+    unsigned l = __builtin_ctzll(rest);
+    copy.dst[l] = dst[l];
+    copy.src[l] = src[l];
+    copy.srcBytes[l] = srcBytes[l];
+    copy.group[l] = w.committed[l];
+    if (!hot.checkShadow)
+      continue;
+    for (uint32_t word = dst[l] / 4, end = word + copy.bytes / 4; word < end;
+         ++word) {
+      uint32_t clock = wordClock[word];
+      if ((clock <= known || clock == clockUnwritten) &&
+          wordReadMax[word] <= known) {
+        wordClock[word] = clockInFlight;
+        wordWriter[word] = me;
+        continue;
+      }
+      if (clock == clockSplit) {
+        for (unsigned k = 0; k < 4; ++k)
+          cellWrite(bytes, w, inst, l, 4 * word + k, 4 * word + k, true);
+        wordClock[word] = clockInFlight;
+        wordWriter[word] = me;
+        continue;
+      }
+      cellWrite(hot.words, w, inst, l, word, 4 * word, true);
+    }
+  }
+  if (options.landing == Landing::Eager)
+    land(w, copy, mask);
+}
+
+void Run::asyncCommit(Warp &w) {
+  for (uint64_t rest = w.mask; rest; rest &= rest - 1)
+    ++w.committed[__builtin_ctzll(rest)];
+}
+
+// Moves the bytes of some lanes.
+void Run::land(Warp &w, AsyncCopy &copy, uint64_t which) {
+  if (copy.landed)
+    return;
+  for (uint64_t rest = which; rest; rest &= rest - 1) {
+    unsigned l = __builtin_ctzll(rest);
+    uint8_t *d = shared.data() + copy.dst[l];
+    std::copy_n(reinterpret_cast<const uint8_t *>(copy.src[l]),
+                copy.srcBytes[l], d);
+    std::fill(d + copy.srcBytes[l], d + copy.bytes, 0);
+  }
+  if (which == copy.mask)
+    copy.landed = true;
+}
+
+void Run::asyncWait(Warp &w, uint32_t pending) {
+  bool finished = false;
+  for (AsyncCopy &copy : w.copies) {
+    uint64_t due = 0;
+    for (uint64_t rest = copy.mask & w.mask; rest; rest &= rest - 1) {
+      unsigned l = __builtin_ctzll(rest);
+      // The lane's newest `pending` groups may stay in flight; a copy that is
+      // in no group yet is not waited for.
+      if (copy.group[l] + pending < w.committed[l])
+        due |= 1ull << l;
+    }
+    if (!due)
+      continue;
+    land(w, copy, due);
+    copy.mask &= ~due;
+    finished |= !copy.mask;
+    if (!hot.checkShadow)
+      continue;
+    // From here on it is a write of this warp.
+    uint32_t me = copy.inst << 6 | w.id;
+    for (uint64_t rest = due; rest; rest &= rest - 1) {
+      unsigned l = __builtin_ctzll(rest);
+      for (uint32_t word = copy.dst[l] / 4, end = word + copy.bytes / 4;
+           word < end; ++word)
+        if (wordClock[word] == clockInFlight && wordWriter[word] == me)
+          wordClock[word] = w.clock;
+    }
+  }
+  if (finished)
+    std::erase_if(w.copies, [](const AsyncCopy &c) { return !c.mask; });
+}
+
+// Lets some copy of some warp arrive, as hardware might.
+void Run::landRandom() {
+  for (Warp &w : warps)
+    for (AsyncCopy &copy : w.copies)
+      if (!copy.landed && next() % 4 == 0)
+        land(w, copy, copy.mask);
+}

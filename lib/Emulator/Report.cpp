@@ -1,0 +1,220 @@
+//===- Report.cpp - Faults in words, and slow address checks --------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include "kvbuffer/Emulator/Emulator.h"
+
+#include <cstdio>
+
+using namespace kvbuf::emu;
+
+const char *kvbuf::emu::className(Class c) {
+  static const char *const names[numClasses] = {
+      "none",         "integer",      "float",       "transcendental",
+      "convert",      "matrix",       "matrix_load", "shared_load",
+      "shared_store", "global_load",  "global_store", "local",
+      "async_copy",   "barrier",      "shuffle",     "branch"};
+  return names[static_cast<unsigned>(c)];
+}
+
+const char *kvbuf::emu::faultName(FaultKind kind) {
+  static const char *const names[] = {
+      "race",       "store-conflict", "unwritten", "in-flight",
+      "bounds",     "misaligned",     "access",    "barrier",
+      "deadlock",   "divergence",     "trap"};
+  return names[static_cast<unsigned>(kind)];
+}
+
+static std::string hex(uint64_t x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "0x%llx",
+                static_cast<unsigned long long>(x));
+  return text;
+}
+
+std::string Run::who(const Warp &w, int lane) const {
+  std::string text;
+  if (lane >= 0)
+    text = "thread " + std::to_string(w.id * lanes + lane) + " (lane " +
+           std::to_string(lane) + " of warp " + std::to_string(w.id) + ", ";
+  else
+    text = "warp " + std::to_string(w.id) + " (";
+  return text + "block " + std::to_string(blockIndex[0]) + "," +
+         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]) +
+         ")";
+}
+
+std::string Run::sharedPlace(uint32_t address) const {
+  std::string text = "shared byte " + hex(address);
+  for (const Program::SharedVar &v : program.sharedVars)
+    if (address >= v.offset && address - v.offset < v.bytes)
+      return text + " (byte " + std::to_string(address - v.offset) + " of '" +
+             v.name + "')";
+  return text;
+}
+
+std::string Run::globalPlace(uint64_t address, uint32_t size) const {
+  // The nearest range that the access touches, or that lies before it.
+  const Range *near = nullptr;
+  for (const Range &r : ranges) {
+    if (address < r.end && address + size > r.begin)
+      near = &r;
+    else if (!near && address >= r.end && address - r.end < (1u << 30))
+      near = &r;
+    else if (near && address >= r.end && r.end > near->end &&
+             address >= near->end)
+      near = &r;
+  }
+  std::string bytes = std::to_string(size) + " bytes at ";
+  if (!near) {
+    for (const Range &r : ranges)
+      if (address < r.begin && r.begin - address < (1u << 20))
+        return bytes + std::to_string(r.begin - address) +
+               " bytes before buffer '" + r.name + "'";
+    return bytes + hex(address) + ", in no buffer";
+  }
+  return bytes + "offset " + std::to_string(address - near->begin) +
+         " of buffer '" + near->name + "' (" +
+         std::to_string(near->end - near->begin) + " bytes)";
+}
+
+void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+                    const char *text) {
+  fault(kind, w, inst, lane, text);
+}
+
+void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+                const std::string &text, const std::string &note,
+                const Inst *other) {
+  auto [it, isNew] = known.try_emplace(
+      {kind, inst.origin, other ? other->origin : ~0u}, findings.size());
+  if (!isNew) {
+    ++findings[it->second].count;
+    return;
+  }
+  const Origin &origin = program.origins[inst.origin];
+  findings.push_back({kind, origin.name, origin.location, text, 1});
+  message(Severity::Error, origin.location + ": '" + origin.name + "' by " +
+                               who(w, lane) + ": " + text);
+  if (other) {
+    const Origin &o = program.origins[other->origin];
+    message(Severity::Note, o.location + ": '" + o.name + "': " + note);
+  }
+  if (findings.size() >= options.maxErrors && !hot.stop) {
+    message(Severity::Note,
+            origin.location + ": " + std::to_string(findings.size()) +
+                " different errors; the launch stops here");
+    hot.stop = true;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses, lane by lane
+//===----------------------------------------------------------------------===//
+
+uint64_t Run::checkShared(Warp &w, const Inst &inst, const uint32_t *address,
+                          uint32_t size, uint64_t mask, bool store) {
+  uint64_t good = 0;
+  const char *verb = store ? "writes " : "reads ";
+  for (uint64_t rest = mask; rest; rest &= rest - 1) {
+    unsigned l = __builtin_ctzll(rest);
+    if (static_cast<uint64_t>(address[l]) + size > hot.sharedBytes)
+      fault(FaultKind::Bounds, w, inst, l,
+            std::string("out of bounds: ") + verb + std::to_string(size) +
+                " bytes at shared byte " + hex(address[l]) +
+                "; the block has " + std::to_string(hot.sharedBytes));
+    else if (address[l] & (inst.align - 1))
+      fault(FaultKind::Misaligned, w, inst, l,
+            std::string("misaligned: ") + verb + std::to_string(size) +
+                " bytes at " + sharedPlace(address[l]) +
+                ", which needs an alignment of " + std::to_string(inst.align));
+    else
+      good |= 1ull << l;
+  }
+  return good;
+}
+
+uint64_t Run::checkLocal(Warp &w, const Inst &inst, const uint32_t *address,
+                         uint32_t size, uint64_t mask, bool store) {
+  uint64_t good = 0;
+  for (uint64_t rest = mask; rest; rest &= rest - 1) {
+    unsigned l = __builtin_ctzll(rest);
+    if (static_cast<uint64_t>(address[l]) + size > hot.localBytes ||
+        address[l] & (inst.align - 1))
+      fault(FaultKind::Bounds, w, inst, l,
+            std::string("out of bounds or misaligned: ") +
+                (store ? "writes " : "reads ") + std::to_string(size) +
+                " bytes at private byte " + hex(address[l]));
+    else
+      good |= 1ull << l;
+  }
+  return good;
+}
+
+uint64_t Run::checkGlobal(Warp &w, const Inst &inst, const uint64_t *address,
+                          uint32_t size, uint64_t mask, bool store) {
+  uint64_t good = 0;
+  const char *verb = store ? "writes " : "reads ";
+  for (uint64_t rest = mask; rest; rest &= rest - 1) {
+    unsigned l = __builtin_ctzll(rest);
+    uint64_t a = address[l];
+    if (a & (inst.align - 1)) {
+      fault(FaultKind::Misaligned, w, inst, l,
+            std::string("misaligned: ") + verb + globalPlace(a, size) +
+                ", which needs an alignment of " + std::to_string(inst.align));
+      continue;
+    }
+    const Range *range = nullptr;
+    for (const Range &r : ranges)
+      if (a >= r.begin && a < r.end && r.end - a >= size)
+        range = &r;
+    if (!range) {
+      fault(FaultKind::Bounds, w, inst, l,
+            std::string("out of bounds: ") + verb + globalPlace(a, size));
+      continue;
+    }
+    if (!(store ? range->writable : range->readable)) {
+      fault(FaultKind::Access, w, inst, l,
+            std::string(verb) + globalPlace(a, size) + ", which is " +
+                (store ? "read-only" : "write-only"));
+      continue;
+    }
+    good |= 1ull << l;
+    if (!range->written)
+      continue;
+    uint8_t *flags = range->written + (a - range->begin);
+    bool all = true;
+    for (uint32_t k = 0; k < size; ++k) {
+      if (store)
+        flags[k] = 1;
+      all &= flags[k] != 0;
+    }
+    if (!all)
+      readUnwritten(w, inst, l, a);
+  }
+  return good;
+}
+
+void Run::readUnwritten(Warp &w, const Inst &inst, unsigned lane,
+                        uint64_t address) {
+  if (options.uninitialized)
+    fault(FaultKind::Unwritten, w, inst, lane,
+          "reads " + globalPlace(address, inst.imm) +
+              ", which nothing has written");
+}
+
+void Run::storeConflict(Warp &w, const Inst &inst, unsigned lane,
+                        uint64_t address, const char *space) {
+  if (options.races)
+    fault(FaultKind::StoreConflict, w, inst, lane,
+          std::string("another lane of the same instruction stores a "
+                      "different value to the same place, ") +
+              (space[0] == 's' ? sharedPlace(static_cast<uint32_t>(address))
+                               : globalPlace(address, inst.imm)));
+}

@@ -1,0 +1,285 @@
+//===- lib/Runtime/CApi.cpp - C API of the runtime --------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "kvbuffer-c/Runtime.h"
+#include "kvbuffer/Runtime/CompilerLibrary.h"
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <algorithm>
+#include <new>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+
+struct kvbufArtifact {
+  Artifact artifact;
+  Manifest manifest;
+};
+
+struct kvbufDevice {
+  std::unique_ptr<Device> device;
+  std::string kind, description, chip;
+};
+
+struct kvbufModule {
+  std::unique_ptr<Module> module;
+  Manifest manifest;
+  std::string report;
+};
+
+namespace {
+
+thread_local std::string lastError;
+
+constexpr int32_t kMaxRank = 16;
+
+/// Runs `body`; turns exceptions into a status and the last error.
+template <typename Body> int guarded(Body body) {
+  lastError.clear();
+  try {
+    body();
+    return KVBUF_OK;
+  } catch (const KernelFault &e) {
+    lastError = e.what();
+    return KVBUF_KERNEL_FAULT;
+  } catch (const std::bad_alloc &) {
+    lastError = "out of memory";
+  } catch (const std::exception &e) {
+    lastError = e.what();
+  }
+  return KVBUF_BAD_INPUT;
+}
+
+/// Likewise for functions that return a new handle.
+template <typename Handle, typename Body> Handle *guardedNew(Body body) {
+  std::unique_ptr<Handle> handle;
+  int status = guarded([&] { handle = body(); });
+  return status == KVBUF_OK ? handle.release() : nullptr;
+}
+
+void require(const void *pointer, const char *what) {
+  if (!pointer)
+    throw Error(std::string(what) + " is NULL");
+}
+
+std::unique_ptr<kvbufArtifact> makeArtifact(std::string_view bytes,
+                                            const std::string &origin) {
+  auto handle = std::make_unique<kvbufArtifact>();
+  std::string error;
+  if (!parseArtifact(bytes, handle->artifact, error))
+    throw Error(origin + error);
+  try {
+    handle->manifest = parseManifest(handle->artifact.manifest);
+  } catch (const Error &e) {
+    throw Error(origin + e.what());
+  }
+  return handle;
+}
+
+std::vector<TensorArg> convert(const kvbufTensor *tensors, size_t count) {
+  std::vector<TensorArg> args;
+  if (count > 0)
+    require(tensors, "tensors");
+  for (size_t i = 0; i < count; ++i) {
+    const kvbufTensor &t = tensors[i];
+    require(t.name, "a tensor's name");
+    require(t.dtype, "a tensor's dtype");
+    if (t.rank < 0 || t.rank > kMaxRank)
+      throw Error("tensor '" + std::string(t.name) + "' has rank " +
+                  std::to_string(t.rank));
+    if (t.rank > 0)
+      require(t.shape, "a tensor's shape");
+    TensorArg arg;
+    arg.name = t.name;
+    arg.address = reinterpret_cast<uint64_t>(t.data);
+    arg.dtype = parseDType(t.dtype);
+    arg.shape.assign(t.shape, t.shape + t.rank);
+    for (int64_t extent : arg.shape)
+      if (extent < 0)
+        throw Error("tensor '" + arg.name + "' has shape " +
+                    shapeString(arg.shape));
+    if (t.strides)
+      arg.strides.assign(t.strides, t.strides + t.rank);
+    args.push_back(std::move(arg));
+  }
+  return args;
+}
+
+Sizes convert(const Manifest &manifest, const kvbufSize *sizes, size_t count) {
+  Sizes known;
+  if (count > 0)
+    require(sizes, "sizes");
+  std::set<std::string> names = manifest.sizeNames();
+  for (size_t i = 0; i < count; ++i) {
+    require(sizes[i].name, "a size's name");
+    if (!names.count(sizes[i].name))
+      throw Error("the kernel has no size '" + std::string(sizes[i].name) +
+                  "'; it has " + quotedList(names, "and"));
+    known[sizes[i].name] = sizes[i].value;
+  }
+  return known;
+}
+
+} // namespace
+
+const char *kvbufRuntimeVersion(void) { return KVBUF_VERSION; }
+
+const char *kvbufLastError(void) { return lastError.c_str(); }
+
+kvbufArtifact *kvbufArtifactOpenFile(const char *path) {
+  return guardedNew<kvbufArtifact>([&] {
+    require(path, "path");
+    std::string bytes, error;
+    if (!readWholeFile(path, bytes, error))
+      throw Error(error);
+    return makeArtifact(bytes, "'" + std::string(path) + "': ");
+  });
+}
+
+kvbufArtifact *kvbufArtifactOpenBytes(const void *data, size_t bytes) {
+  return guardedNew<kvbufArtifact>([&] {
+    require(data, "data");
+    return makeArtifact({static_cast<const char *>(data), bytes}, "");
+  });
+}
+
+kvbufArtifact *kvbufArtifactCompile(const char *source, size_t bytes,
+                                    const char *filename,
+                                    const char *options_json) {
+  return guardedNew<kvbufArtifact>([&] {
+    require(source, "source");
+    // Warnings and remarks have no place to go here; errors become the
+    // exception's text, all of them.
+    std::string errors;
+    std::string name = filename ? filename : "<memory>";
+    try {
+      std::string image = compileSource(
+          std::string(source, bytes), name, options_json ? options_json : "{}",
+          [&](Severity severity, const std::string &text) {
+            if (severity == Severity::Error ||
+                (severity == Severity::Note && !errors.empty()))
+              errors += (errors.empty() ? "" : "\n") + text;
+          });
+      return makeArtifact(image, "");
+    } catch (const Error &) {
+      if (errors.empty())
+        throw;
+      throw Error(errors);
+    }
+  });
+}
+
+int kvbufArtifactSave(const kvbufArtifact *artifact, const char *path) {
+  return guarded([&] {
+    require(artifact, "artifact");
+    require(path, "path");
+    std::string error;
+    if (!writeWholeFile(path, serializeArtifact(artifact->artifact), error))
+      throw Error(error);
+  });
+}
+
+const char *kvbufArtifactManifest(const kvbufArtifact *artifact) {
+  return artifact ? artifact->artifact.manifest.c_str() : "";
+}
+
+int kvbufArtifactInferShape(const kvbufArtifact *artifact, const char *name,
+                            const kvbufTensor *tensors, size_t tensor_count,
+                            const kvbufSize *sizes, size_t size_count,
+                            int64_t shape[16], int32_t *rank) {
+  return guarded([&] {
+    require(artifact, "artifact");
+    require(name, "name");
+    require(shape, "shape");
+    require(rank, "rank");
+    const TensorSpec *spec = artifact->manifest.findTensor(name);
+    if (!spec)
+      throw Error("the kernel has no tensor '" + std::string(name) + "'");
+    Sizes known = convert(artifact->manifest, sizes, size_count);
+    inferSizes(artifact->manifest, convert(tensors, tensor_count), known);
+    std::vector<int64_t> extents = evaluateShape(*spec, known);
+    *rank = static_cast<int32_t>(extents.size());
+    std::copy(extents.begin(), extents.end(), shape);
+  });
+}
+
+void kvbufArtifactClose(kvbufArtifact *artifact) { delete artifact; }
+
+kvbufDevice *kvbufDeviceOpen(const char *name, const char *options_json) {
+  return guardedNew<kvbufDevice>([&] {
+    DeviceOptions options;
+    if (options_json)
+      options.emulator = options_json;
+    auto handle = std::make_unique<kvbufDevice>();
+    std::string which = name ? name : "auto", why;
+    handle->device = which == "auto"
+                         ? openAutoDevice(nullptr, nullptr, options, why)
+                         : openDevice(which, options);
+    handle->kind = handle->device->kind();
+    handle->description = handle->device->description();
+    handle->chip = handle->device->chip();
+    return handle;
+  });
+}
+
+const char *kvbufDeviceKind(const kvbufDevice *device) {
+  return device ? device->kind.c_str() : "";
+}
+
+const char *kvbufDeviceDescription(const kvbufDevice *device) {
+  return device ? device->description.c_str() : "";
+}
+
+const char *kvbufDeviceChip(const kvbufDevice *device) {
+  return device ? device->chip.c_str() : "";
+}
+
+int kvbufDeviceSynchronize(kvbufDevice *device) {
+  return guarded([&] {
+    require(device, "device");
+    device->device->synchronize();
+  });
+}
+
+void kvbufDeviceClose(kvbufDevice *device) { delete device; }
+
+kvbufModule *kvbufModuleLoad(kvbufDevice *device,
+                             const kvbufArtifact *artifact) {
+  return guardedNew<kvbufModule>([&] {
+    require(device, "device");
+    require(artifact, "artifact");
+    auto handle = std::make_unique<kvbufModule>();
+    handle->manifest = artifact->manifest;
+    handle->module =
+        device->device->load(artifact->artifact, artifact->manifest);
+    return handle;
+  });
+}
+
+int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
+                      size_t tensor_count, const kvbufSize *sizes,
+                      size_t size_count, void *stream) {
+  return guarded([&] {
+    require(module, "module");
+    std::vector<TensorArg> args = convert(tensors, tensor_count);
+    Sizes known = convert(module->manifest, sizes, size_count);
+    module->module->launch(bindLaunch(module->manifest, args, known), stream);
+  });
+}
+
+const char *kvbufModuleReport(kvbufModule *module) {
+  if (!module)
+    return "";
+  guarded([&] { module->report = module->module->report(); });
+  return module->report.c_str();
+}
+
+void kvbufModuleUnload(kvbufModule *module) { delete module; }

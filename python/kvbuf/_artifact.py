@@ -1,0 +1,237 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Artifacts: compile, load, call."""
+
+import collections
+import ctypes
+import json
+import os
+import weakref
+from ctypes import c_int32, c_int64
+
+from . import _tensors
+from ._device import Device
+from ._library import Error, Size, Tensor, check, check_handle, lib
+
+#: What is compiled for when there is no GPU to ask.
+DEFAULT_TARGET = "sm_80"
+
+
+def compile(source, target=None, schedule=None):
+    """Compiles MLIR with a ``kvbuffer.attention`` problem to an Artifact.
+
+    ``source`` is a path, or the text itself (bytes, or a string of more than
+    one line). ``target`` is a chip, as "sm_90"; by default that of the GPU, if
+    there is one, else "sm_80". ``schedule`` overrides the compiler's choice, as
+    "BM=128,BN=64".
+    """
+    name = "<string>"
+    if isinstance(source, os.PathLike) or (isinstance(source, str)
+                                           and "\n" not in source):
+        name = os.fspath(source)
+        try:
+            with open(name, "rb") as file:
+                source = file.read()
+        except OSError as e:
+            raise Error(f"cannot open '{name}': {e.strerror}") from e
+    elif isinstance(source, str):
+        source = source.encode()
+    options = {"target": target or _default_target()}
+    if schedule:
+        options["schedule"] = schedule
+    return Artifact(check_handle(lib.kvbufArtifactCompile(
+        source, len(source), name.encode(), json.dumps(options).encode())))
+
+
+def load(path):
+    """Reads a ``.kvbuf`` file; no compiler is needed."""
+    return Artifact(check_handle(
+        lib.kvbufArtifactOpenFile(os.fsencode(os.fspath(path)))))
+
+
+def _default_target():
+    try:
+        return Device.shared("cuda").chip or DEFAULT_TARGET
+    except Error:
+        return DEFAULT_TARGET
+
+
+class Artifact:
+    """A compiled kernel. Call it with its tensors by name::
+
+        o = artifact(q=q, k=k, v=v)
+        artifact(q=q, k=k, v=v, out=o)
+
+    Names with a dot take an underscore (``k.table`` is ``k_table``), and
+    ``out`` is ``o``. Outputs that are not given are allocated like ``q`` and
+    returned: one as itself, several as a named tuple. Sizes that no shape tells
+    (``seq_q``, the longest query of a ragged batch) are keywords too.
+
+    ``device`` overrides where to run (a Device or a name), ``stream`` the
+    stream (the driver's handle as an integer).
+    """
+
+    def __init__(self, handle):
+        self.handle = handle
+        self._finalizer = weakref.finalize(self, lib.kvbufArtifactClose, handle)
+        #: The manifest, as a dictionary.
+        self.manifest = json.loads(lib.kvbufArtifactManifest(handle))
+        self._specs = {t["name"]: t for t in self.manifest["tensors"]}
+        self._names = {n.replace(".", "_"): n for n in self._specs}
+        if "o" in self._specs:
+            self._names["out"] = "o"
+        self._outputs = [n for n, t in self._specs.items()
+                         if t["access"] == "write"]
+        self._sizes = {arg["name"] for kernel in self.manifest["kernels"]
+                       for arg in kernel["args"] if arg["kind"] == "size"}
+        self._modules = {}
+        self._last = None
+
+    @property
+    def name(self):
+        """The kernel's name."""
+        return self.manifest["name"]
+
+    def __repr__(self):
+        chip = self.manifest["target"]["chip"]
+        tensors = ", ".join(self._names)
+        return f"<kvbuf.Artifact {self.name} for {chip}: {tensors}>"
+
+    def save(self, path):
+        """Writes a ``.kvbuf`` file, whole or not at all."""
+        check(lib.kvbufArtifactSave(self.handle, os.fsencode(os.fspath(path))))
+
+    def report(self):
+        """What the emulator counted in the last call, as a dictionary; empty
+        on a GPU."""
+        text = lib.kvbufModuleReport(self._last.handle) if self._last else b""
+        return json.loads(text) if text else {}
+
+    def __call__(self, *, device=None, stream=None, **arguments):
+        given, sizes = self._sort(arguments)
+        if not given:
+            raise Error(f"no tensor is given; the kernel takes "
+                        f"{', '.join(self._names)}")
+        views = {name: _tensors.view(name, t) for name, t in given.items()}
+        like = given.get("q", next(iter(given.values())))
+        where = self._place(views, device)
+        if self._needs_longest_query(sizes):
+            sizes["seq_q"] = self._longest_query(views)
+        size_array = (Size * max(len(sizes), 1))(
+            *[Size(name.encode(), int(value)) for name, value in sizes.items()])
+        missing = [n for n in self._outputs if n not in given]
+        for name in missing:
+            tensors, _keep = self._pack(views)
+            shape = (c_int64 * 16)()
+            rank = c_int32()
+            check(lib.kvbufArtifactInferShape(
+                self.handle, name.encode(), tensors, len(views), size_array,
+                len(sizes), shape, ctypes.byref(rank)))
+            given[name] = _tensors.allocate(
+                name, like, self._specs[name]["dtype"],
+                tuple(shape[:rank.value]))
+            views[name] = _tensors.view(name, given[name])
+        for name in self._outputs:
+            if not views[name].writable:
+                raise Error(f"output '{name}' is read-only")
+        if stream is None:
+            stream = _tensors.current_stream(like, next(iter(
+                views.values())).device)
+        tensors, _keep = self._pack(views)
+        module = self._module(where)
+        check(lib.kvbufModuleLaunch(module.handle, tensors, len(views),
+                                    size_array, len(sizes), stream))
+        self._last = module
+        results = [given[name] for name in self._outputs]
+        if len(results) == 1:
+            return results[0]
+        return collections.namedtuple(
+            "Outputs", [n.replace(".", "_") for n in self._outputs])(*results)
+
+    def _sort(self, arguments):
+        """Keyword arguments as (tensors, sizes) under the manifest's names."""
+        given, sizes = {}, {}
+        for key, value in arguments.items():
+            if value is None:
+                continue
+            if key in self._names:
+                if self._names[key] in given:
+                    raise Error("'out' and 'o' are the same tensor")
+                given[self._names[key]] = value
+            elif key in self._sizes:
+                sizes[key] = value
+            else:
+                known = ", ".join([*self._names, *sorted(self._sizes)])
+                raise TypeError(f"{self.name} takes no argument '{key}'; it "
+                                f"takes {known}")
+        return given, sizes
+
+    def _place(self, views, device):
+        """The device that the tensors, or the caller, ask for."""
+        places = {view.device: name for name, view in views.items()}
+        if len(places) > 1:
+            text = ", ".join(f"'{n}' on {p}" for p, n in places.items())
+            raise Error(f"tensors lie on several devices: {text}")
+        place = next(iter(places))
+        if isinstance(device, str):
+            device = Device.shared(device)
+        if device is None:
+            return Device.shared("emulator" if place == "host" else place)
+        if (device.kind == "emulator") != (place == "host"):
+            raise Error(f"tensors on {place} cannot be used on {device!r}")
+        return device
+
+    def _needs_longest_query(self, sizes):
+        problem = self.manifest.get("problem", {})
+        return (problem.get("query") == "ragged" and "seq_q" in self._sizes
+                and "seq_q" not in sizes)
+
+    def _longest_query(self, views):
+        """From the offsets, where that costs no synchronization."""
+        offsets = views.get("q_offsets")
+        if offsets is None or offsets.dtype != "i32" or len(offsets.shape) != 1:
+            return 0  # the launch reports the missing or wrong tensor
+        if offsets.device != "host":
+            raise Error("give seq_q=N, the longest query of the batch: the "
+                        "offsets are in device memory")
+        count = offsets.shape[0]
+        step = offsets.strides[0] if offsets.strides else 1
+        at = [c_int32.from_address(offsets.address + 4 * step * i).value
+              for i in range(count)]
+        return max((b - a for a, b in zip(at, at[1:])), default=0)
+
+    def _module(self, device):
+        module = self._modules.get(id(device))
+        if module is None:
+            module = self._modules[id(device)] = _Module(device, self)
+        return module
+
+    def _pack(self, views):
+        """(array of kvbufTensor, what must stay alive while it is used)."""
+        array, keep = (Tensor * len(views))(), []
+        for slot, (name, view) in zip(array, views.items()):
+            rank = len(view.shape)
+            shape = (c_int64 * max(rank, 1))(*view.shape)
+            strides = (None if view.strides is None else
+                       (c_int64 * max(rank, 1))(*view.strides))
+            keep += [shape, strides]
+            dtype = view.dtype
+            if dtype == "u16":  # raw words stand for bfloat16
+                dtype = "bf16"
+            slot.name, slot.data = name.encode(), view.address
+            slot.dtype, slot.rank = dtype.encode(), rank
+            slot.shape = shape
+            slot.strides = strides
+        return array, keep
+
+
+class _Module:
+    """An artifact loaded on a device, which it keeps alive."""
+
+    def __init__(self, device, artifact):
+        self.device = device
+        self.handle = check_handle(
+            lib.kvbufModuleLoad(device.handle, artifact.handle))
+        self._finalizer = weakref.finalize(self, lib.kvbufModuleUnload,
+                                           self.handle)

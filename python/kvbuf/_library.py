@@ -1,0 +1,119 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""libkvbuf_runtime.so through ctypes: declarations and errors."""
+
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+LIBRARY = "libkvbuf_runtime.so"
+
+
+class Error(Exception):
+    """Bad usage or bad input; the message says what was expected."""
+
+
+class KernelFault(Error):
+    """The kernel misbehaved on the device, or a detector of the emulator
+    fired."""
+
+
+class Tensor(ctypes.Structure):
+    """kvbufTensor."""
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("dtype", c_char_p),
+                ("rank", c_int32), ("shape", POINTER(c_int64)),
+                ("strides", POINTER(c_int64))]
+
+
+class Size(ctypes.Structure):
+    """kvbufSize."""
+    _fields_ = [("name", c_char_p), ("value", c_int64)]
+
+
+_TENSORS = [POINTER(Tensor), c_size_t, POINTER(Size), c_size_t]
+_PROTOTYPES = {
+    "kvbufRuntimeVersion": (c_char_p, []),
+    "kvbufLastError": (c_char_p, []),
+    "kvbufArtifactOpenFile": (c_void_p, [c_char_p]),
+    "kvbufArtifactOpenBytes": (c_void_p, [c_char_p, c_size_t]),
+    "kvbufArtifactCompile": (c_void_p, [c_char_p, c_size_t, c_char_p,
+                                        c_char_p]),
+    "kvbufArtifactSave": (c_int, [c_void_p, c_char_p]),
+    "kvbufArtifactManifest": (c_char_p, [c_void_p]),
+    "kvbufArtifactInferShape": (c_int, [c_void_p, c_char_p, *_TENSORS,
+                                        POINTER(c_int64), POINTER(c_int32)]),
+    "kvbufArtifactClose": (None, [c_void_p]),
+    "kvbufDeviceOpen": (c_void_p, [c_char_p, c_char_p]),
+    "kvbufDeviceKind": (c_char_p, [c_void_p]),
+    "kvbufDeviceDescription": (c_char_p, [c_void_p]),
+    "kvbufDeviceChip": (c_char_p, [c_void_p]),
+    "kvbufDeviceSynchronize": (c_int, [c_void_p]),
+    "kvbufDeviceClose": (None, [c_void_p]),
+    "kvbufModuleLoad": (c_void_p, [c_void_p, c_void_p]),
+    "kvbufModuleLaunch": (c_int, [c_void_p, *_TENSORS, c_void_p]),
+    "kvbufModuleReport": (c_char_p, [c_void_p]),
+    "kvbufModuleUnload": (None, [c_void_p]),
+}
+
+
+def _candidates():
+    """Where the library may be: $KVBUF_LIB_DIR, beside or above the package
+    (an install tree), the build folder of a checkout, the loader's path."""
+    if os.environ.get("KVBUF_LIB_DIR"):
+        yield os.path.join(os.environ["KVBUF_LIB_DIR"], LIBRARY)
+    here = pathlib.Path(__file__).resolve().parent
+    for folder in (here, *here.parents[:3]):
+        yield str(folder / LIBRARY)
+        yield str(folder / "lib" / LIBRARY)
+        yield str(folder / "build" / "lib" / LIBRARY)
+
+
+def _open():
+    for path in _candidates():
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
+    try:
+        return ctypes.CDLL(LIBRARY)
+    except OSError:
+        raise ImportError(
+            f"{LIBRARY} was not found; build the project, or set "
+            "KVBUF_LIB_DIR to the folder that holds it") from None
+
+
+class _Library:
+    """The functions, opened when the first one is used."""
+
+    def __getattr__(self, name):
+        library = _open()
+        for function, (result, arguments) in _PROTOTYPES.items():
+            pointer = getattr(library, function)
+            pointer.restype, pointer.argtypes = result, arguments
+            setattr(self, function, pointer)
+        return self.__dict__[name]
+
+
+lib = _Library()
+
+
+def _last_error():
+    return lib.kvbufLastError().decode(errors="replace")
+
+
+def check(status):
+    """Raises for a status other than success."""
+    if status:
+        raise (KernelFault if status == 1 else Error)(_last_error())
+
+
+def check_handle(handle):
+    """Raises for a null handle, else returns it."""
+    if not handle:
+        raise Error(_last_error())
+    return handle
+
+
+def version():
+    """The library's version, as "0.1.0"."""
+    return lib.kvbufRuntimeVersion().decode()

@@ -1,0 +1,92 @@
+/* The headers are C, and nothing but the library is needed to use them.
+RUN: %cc -x c -std=c11 -Wall -Wextra -pedantic -Werror -I%src/include %s \
+RUN:   -L%lib -lKVBufferC -Wl,-rpath,%lib -o %t
+RUN: %t %src/test/Tools/Inputs/exp2.mlir | FileCheck %s
+*/
+#include "kvbuffer-c/Compiler.h"
+#include <stdio.h>
+#include <string.h>
+
+static void print_message(int severity, const char *message, void *user) {
+  int *count = user;
+  ++*count;
+  printf("  message %d: %s\n", severity, message);
+}
+
+int main(int argc, char **argv) {
+  static char source[65536];
+  int messages = 0;
+  size_t size = 0, bytes;
+  char *text;
+  unsigned char *artifact;
+  FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
+  if (!file)
+    return 2;
+  bytes = fread(source, 1, sizeof(source) - 1, file);
+  fclose(file);
+
+  /* CHECK-LABEL: compile
+     CHECK-NEXT: magic KVBUF, 0 messages */
+  printf("compile\n");
+  artifact = kvbufCompile(source, bytes, "exp2.mlir",
+                          "{\"ptxas\": \"none\", \"target\": \"sm_80\"}", &size,
+                          print_message, &messages);
+  if (!artifact || size < 28)
+    return 1;
+  printf("magic %.5s, %d messages\n", (char *)artifact, messages);
+  kvbufFree(artifact);
+
+  /* CHECK-LABEL: emit
+     CHECK: .entry exp2 */
+  printf("emit\n");
+  text = kvbufEmit(source, bytes, "exp2.mlir", NULL, "asm", print_message,
+                   &messages);
+  if (!text)
+    return 1;
+  printf("%s", text);
+  kvbufFree(text);
+
+  /* Remarks come as messages of severity 1.
+     CHECK-LABEL: remarks
+     CHECK: message 1: exp2.mlir:4:5: remark: [ptxas] cubin: ptxas was not found */
+  printf("remarks\n");
+  artifact = kvbufCompile(source, bytes, "exp2.mlir",
+                          "{\"ptxas\": \"none\", \"remarks\": true}", &size,
+                          print_message, &messages);
+  kvbufFree(artifact);
+
+  /* Errors name the place, and show it.
+     CHECK-LABEL: errors
+     CHECK-NEXT: message 3: bad.mlir:1:1: error: custom op 'foo' is unknown
+     CHECK-NEXT: foo
+     CHECK-NEXT: ^
+     CHECK-NEXT: message 3: error: options: unknown key 'tarket'
+     CHECK-NEXT: message 3: error: options: 'target' must be a string
+     CHECK-NEXT: message 3: error: options: {{.*}}Expected
+     CHECK-NEXT: message 3: error: unknown stage 'binary'; expected tile
+     CHECK-NEXT: message 3: exp2.mlir:2:1: error: unknown target 'sm_1'
+     CHECK: done */
+  printf("errors\n");
+#define EXPECT_NULL(CALL)                                                      \
+  if (CALL)                                                                    \
+    return 1;
+  EXPECT_NULL(kvbufCompile("foo", 3, "bad.mlir", "", &size, print_message,
+                           &messages));
+  EXPECT_NULL(kvbufCompile(source, bytes, "exp2.mlir", "{\"tarket\": \"a\"}",
+                           &size, print_message, &messages));
+  EXPECT_NULL(kvbufCompile(source, bytes, "exp2.mlir", "{\"target\": 80}",
+                           &size, print_message, &messages));
+  EXPECT_NULL(kvbufCompile(source, bytes, "exp2.mlir", "{", &size,
+                           print_message, &messages));
+  EXPECT_NULL(kvbufEmit(source, bytes, "exp2.mlir", NULL, "binary",
+                        print_message, &messages));
+  memcpy(strstr(source, "sm_80"), "sm_1\"", 5);
+  memcpy(strstr(source, "sm_1\"") + 5, " ", 1);
+  EXPECT_NULL(kvbufEmit(source, bytes, "exp2.mlir", NULL, "asm", print_message,
+                        &messages));
+  /* No callback, no message, no crash. */
+  EXPECT_NULL(kvbufCompile("foo", 3, "bad.mlir", NULL, NULL, NULL, NULL));
+  kvbufFree(NULL);
+  printf("done\n");
+  return 0;
+}

@@ -1,0 +1,314 @@
+//===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler library *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+//
+// Exports the functions of libKVBufferC.so that the runtime opens, with a
+// "compiler" whose source language is the manifest itself and an "emulator"
+// that computes attention in double precision straight from the kernel's
+// arguments. Tests use it to examine the runtime alone: it shares no code with
+// the runtime's reference, and makes a chosen mistake on request, in
+// $KVBUF_MOCK_FAULT.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Runtime/Artifact.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+using nlohmann::json;
+
+#define MOCK_EXPORT extern "C" __attribute__((visibility("default")))
+
+using MessageCallback = void (*)(int, const char *, void *);
+using ProgressCallback = void (*)(uint64_t, uint64_t, void *);
+
+struct kvbufEmulator {
+  json manifest, options;
+  MessageCallback message;
+  void *user;
+  std::map<std::string, std::pair<char *, size_t>> buffers;
+  uint64_t launches = 0;
+};
+
+namespace {
+
+bool fault(const char *name) {
+  const char *chosen = std::getenv("KVBUF_MOCK_FAULT");
+  return chosen && std::strcmp(chosen, name) == 0;
+}
+
+/// Pointers, strides and sizes by name.
+struct Args {
+  std::map<std::string, char *> pointers;
+  std::map<std::string, int64_t> strides;
+  std::map<std::string, int64_t> sizes;
+  template <typename T> T *at(const std::string &name) const {
+    auto it = pointers.find(name);
+    return it == pointers.end() ? nullptr : reinterpret_cast<T *>(it->second);
+  }
+  int64_t stride(const std::string &tensor, int dim) const {
+    return strides.at(tensor + std::to_string(dim));
+  }
+};
+
+double toDouble(bool bf16, uint16_t x) {
+  int exponentBits = bf16 ? 8 : 5, mantissaBits = bf16 ? 7 : 10;
+  int exponent = (x >> mantissaBits) & ((1 << exponentBits) - 1);
+  double mantissa = x & ((1 << mantissaBits) - 1);
+  int bias = (1 << (exponentBits - 1)) - 1;
+  double value;
+  if (exponent == (1 << exponentBits) - 1)
+    value = mantissa ? NAN : INFINITY;
+  else if (exponent == 0)
+    value = std::ldexp(mantissa, 1 - bias - mantissaBits);
+  else
+    value = std::ldexp(mantissa + (1 << mantissaBits),
+                       exponent - bias - mantissaBits);
+  return x & 0x8000 ? -value : value;
+}
+
+/// Rounds to nearest, ties to even, through integers scaled to one ulp.
+uint16_t fromDouble(bool bf16, double value) {
+  int mantissaBits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  value = std::fabs(value);
+  if (value == 0)
+    return sign;
+  int exponent = std::max(std::ilogb(value), 1 - bias);
+  double units = std::nearbyint(std::ldexp(value, mantissaBits - exponent));
+  // Counting in ulps from zero makes carries into the exponent come out right.
+  int64_t code = static_cast<int64_t>(units) +
+                 (static_cast<int64_t>(exponent + bias - 1) << mantissaBits);
+  return static_cast<uint16_t>(sign | code);
+}
+
+void attention(const json &m, const Args &a) {
+  const json &p = m["problem"];
+  bool bf16 = p["dtype"] == "bf16";
+  int64_t heads = p["heads"], kvHeads = p["kv_heads"], size = p["head_size"];
+  std::string query = p["query"], cache = p["cache"];
+  bool raggedQ = query == "ragged", raggedK = cache == "ragged";
+  bool table = cache == "paged" || cache == "continuous";
+  int64_t pageSize = p.value("page_size", int64_t(1));
+  int64_t batch = a.sizes.at("batch");
+  double scale = p["scale"], softcap = p.value("softcap", 0.0);
+  if (fault("scale"))
+    scale *= 1.02;
+  auto rowOf = [&](const char *name, int64_t b, int64_t i, int64_t h) {
+    uint16_t *base = a.at<uint16_t>(name);
+    if (raggedQ)
+      return base + (a.at<int32_t>("q_offsets")[b] + i) * a.stride(name, 0) +
+             h * a.stride(name, 1);
+    return base + b * a.stride(name, 0) + i * a.stride(name, 1) +
+           h * a.stride(name, 2);
+  };
+  auto cacheRow = [&](std::string name, int64_t b, int64_t j, int64_t h) {
+    uint16_t *base = a.at<uint16_t>(name);
+    if (raggedK)
+      return base +
+             (a.at<int32_t>(name + ".offsets")[b] + j) * a.stride(name, 0) +
+             h * a.stride(name, 1);
+    if (cache == "continuous")
+      b = a.at<int32_t>(name + ".table")[b];
+    if (cache == "paged") {
+      b = a.at<int32_t>(
+          name + ".table")[b * a.sizes.at("pages_per_seq") + j / pageSize];
+      j %= pageSize;
+    }
+    return base + b * a.stride(name, 0) + j * a.stride(name, 1) +
+           h * a.stride(name, 2);
+  };
+  for (int64_t b = 0; b < batch; ++b) {
+    const int32_t *qo = a.at<int32_t>("q_offsets");
+    int64_t lenQ = raggedQ ? qo[b + 1] - qo[b] : a.sizes.at("seq_q"), lenK;
+    if (raggedK)
+      lenK = a.at<int32_t>("k.offsets")[b + 1] - a.at<int32_t>("k.offsets")[b];
+    else if (table)
+      lenK = a.at<int32_t>("k.lengths")[b] + lenQ;
+    else
+      lenK = a.sizes.at("seq_k");
+    if (fault("drop-last-key"))
+      lenK = std::max<int64_t>(0, lenK - 1);
+    if (fault("read-past-length"))
+      lenK += 1;
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < lenQ; ++i) {
+        int64_t kvHead = h / (heads / kvHeads);
+        if (fault("wrong-kv-head"))
+          kvHead = h % kvHeads;
+        std::vector<double> scores(lenK, -INFINITY);
+        double most = -INFINITY;
+        uint16_t *q = rowOf("q", b, i, h);
+        for (int64_t j = 0; j < lenK; ++j) {
+          int64_t distance = j - (i + lenK - lenQ);
+          int64_t left = p.value("window_left", -1),
+                  right = p.value("window_right", -1);
+          if ((p["causal"] && distance > (fault("off-by-one") ? 1 : 0)) ||
+              (left >= 0 && distance < -left) ||
+              (right >= 0 && distance > right))
+            continue;
+          double s = 0;
+          uint16_t *k = cacheRow("k", b, j, kvHead);
+          for (int64_t d = 0; d < size; ++d)
+            s += toDouble(bf16, q[d]) * toDouble(bf16, k[d]);
+          s *= scale;
+          if (softcap > 0)
+            s = softcap * std::tanh(s / softcap);
+          scores[j] = s;
+          most = std::max(most, s);
+        }
+        if (p.value("sink", false))
+          most = std::max<double>(most, a.at<float>("sink")[h]);
+        double sum = p.value("sink", false) && !fault("no-sink")
+                         ? std::exp(a.at<float>("sink")[h] - most)
+                         : 0;
+        std::vector<double> acc(size, 0.0);
+        for (int64_t j = 0; j < lenK; ++j) {
+          if (scores[j] == -INFINITY)
+            continue;
+          double weight = std::exp(scores[j] - most);
+          sum += weight;
+          uint16_t *v = cacheRow("v", b, j, kvHead);
+          for (int64_t d = 0; d < size; ++d)
+            acc[d] += weight * toDouble(bf16, v[d]);
+        }
+        uint16_t *o = rowOf("o", b, i, h);
+        if (fault("skip-row") && b == 0 && i == lenQ / 2 && h == heads - 1)
+          continue;
+        for (int64_t d = 0; d < size; ++d) {
+          double x = sum > 0 ? acc[d] / sum : 0;
+          if (fault("nan-if-empty") && !(sum > 0))
+            x = 1e-3;
+          if (fault("sloppy"))
+            x *= 1 + 0.01 * std::cos(static_cast<double>(d + i));
+          if (fault("one-element") && i == 1 && h == 0 && d == 5)
+            x += 0.5;
+          o[d] = fromDouble(bf16, x);
+        }
+        if (fault("write-past-row"))
+          o[size] = 0;
+        if (float *lse = a.at<float>("lse")) {
+          double value = sum > 0 ? most + std::log(sum) : -INFINITY;
+          if (fault("lse"))
+            value *= 1.001;
+          if (raggedQ)
+            lse[h * a.sizes.at("total_q") + qo[b] + i] = value;
+          else
+            lse[(b * heads + h) * a.sizes.at("seq_q") + i] = value;
+        }
+      }
+  }
+  if (fault("touch-input"))
+    a.at<uint16_t>("q")[0] ^= 1;
+}
+
+void say(MessageCallback message, void *user, const std::string &text) {
+  if (message)
+    message(3, text.c_str(), user);
+}
+
+} // namespace
+
+MOCK_EXPORT void kvbufFree(void *p) { std::free(p); }
+
+MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
+                               const char *filename, const char *options,
+                               size_t *artifactBytes, MessageCallback message,
+                               void *user) {
+  json manifest = json::parse(source, source + bytes, nullptr, false);
+  if (manifest.is_discarded()) {
+    say(message, user, std::string(filename) + ":1:1: error: no manifest");
+    return nullptr;
+  }
+  manifest["target"]["chip"] = json::parse(options)["target"];
+  kvbuf::Artifact artifact;
+  artifact.manifest = manifest.dump();
+  artifact.sections.push_back({"mlir", artifact.manifest});
+  std::string image = kvbuf::serializeArtifact(artifact);
+  void *copy = std::malloc(image.size());
+  std::memcpy(copy, image.data(), image.size());
+  *artifactBytes = image.size();
+  return copy;
+}
+
+MOCK_EXPORT kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
+                                               const char *, const char *options,
+                                               MessageCallback message,
+                                               void *user) {
+  const char *text = static_cast<const char *>(mlir);
+  auto *e = new kvbufEmulator{json::parse(text, text + bytes, nullptr, false),
+                              json::parse(options),
+                              message,
+                              user,
+                              {},
+                              0};
+  if (e->options.contains("refuse")) {
+    say(message, user, "error: unknown option 'refuse'");
+    delete e;
+    return nullptr;
+  }
+  return e;
+}
+
+MOCK_EXPORT int kvbufEmulatorRegisterBuffer(kvbufEmulator *e, const char *name,
+                                            void *data, size_t bytes, int, int,
+                                            int) {
+  e->buffers[name] = {static_cast<char *>(data), bytes};
+  return 0;
+}
+
+MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *,
+                                    const unsigned *, const unsigned *,
+                                    unsigned, const void *const *args,
+                                    const size_t *argBytes, unsigned argCount,
+                                    ProgressCallback progress, void *user) {
+  const json &specs = e->manifest["kernels"][0]["args"];
+  if (fault("detector")) {
+    say(e->message, e->user, "prefill.mlir:3:4: error: race on byte 16");
+    return 1;
+  }
+  if (specs.size() != argCount)
+    return 2;
+  Args a;
+  for (unsigned i = 0; i < argCount; ++i) {
+    int64_t value = 0;
+    std::memcpy(&value, args[i], argBytes[i]);
+    const json &spec = specs[i];
+    if (spec["kind"] == "pointer")
+      a.pointers[spec["tensor"]] = reinterpret_cast<char *>(value);
+    else if (spec["kind"] == "stride")
+      a.strides[spec["tensor"].get<std::string>() +
+                std::to_string(spec["dim"].get<int>())] = value;
+    else
+      a.sizes[spec["name"]] = value;
+  }
+  attention(e->manifest, a);
+  ++e->launches;
+  if (progress)
+    progress(1, 1, user);
+  return 0;
+}
+
+MOCK_EXPORT char *kvbufEmulatorReport(kvbufEmulator *e) {
+  json report = {{"lane_instructions", 1234567},
+                 {"instructions", {{"mma", 12}, {"ldmatrix", 3}}},
+                 {"bank_conflicts",
+                  {{{"op", "ldmatrix"}, {"count", 0}},
+                   {{"op", "cp.async"}, {"count", 7}}}}};
+  return strdup(report.dump().c_str());
+}
+
+MOCK_EXPORT void kvbufEmulatorDestroy(kvbufEmulator *e) { delete e; }

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Writes the manifest of an attention kernel, or an artifact around it.
+
+  make_manifest.py OUT [key=value ...]   keys of the manifest's "problem"
+
+OUT.kvbuf gets an artifact, anything else the manifest itself, which the mock
+compiler takes for source. The container is written from its description, not
+with the project's code.
+"""
+
+import json
+import struct
+import sys
+import zlib
+
+
+def manifest(**options):
+    p = {"op": "attention", "dtype": "bf16", "heads": 2, "kv_heads": 2,
+         "head_size": 64, "query": "dense", "cache": "dense", "causal": False,
+         "window_left": -1, "window_right": -1, "softcap": 0.0, "sink": False,
+         "lse": False, "scale": 0.125}
+    p.update(options)
+    heads, kv_heads, size = p["heads"], p["kv_heads"], p["head_size"]
+    ragged_q = p["query"] == "ragged"
+    data, tensors, args = p["dtype"], [], []
+
+    def tensor(name, dtype, shape, access="read", strides=False):
+        tensors.append({"name": name, "dtype": dtype, "shape": shape,
+                        "access": access})
+        args.append({"kind": "pointer", "tensor": name})
+        for dim in range(len(shape) - 1 if strides else 0):
+            args.append({"kind": "stride", "tensor": name, "dim": dim})
+
+    rows = ["total_q"] if ragged_q else ["batch", "seq_q"]
+    tensor("q", data, rows + [heads, size], strides=True)
+    if ragged_q:
+        tensor("q_offsets", "i32", [{"sum": ["batch", 1]}])
+    sizes = ["batch", "seq_q"] + (["total_q"] if ragged_q else [])
+    for name in "k", "v":
+        outer = {"dense": ["batch", "seq_k"], "ragged": ["total_k"],
+                 "continuous": ["num_blocks", "max_seq"],
+                 "paged": ["num_blocks", p.get("page_size")]}[p["cache"]]
+        tensor(name, data, outer + [kv_heads, size], strides=True)
+        if p["cache"] == "ragged":
+            tensor(name + ".offsets", "i32", [{"sum": ["batch", 1]}])
+        if p["cache"] == "paged":
+            tensor(name + ".table", "i32", ["batch", "pages_per_seq"])
+        if p["cache"] == "continuous":
+            tensor(name + ".table", "i32", ["batch"])
+        if p["cache"] in ("paged", "continuous"):
+            tensor(name + ".lengths", "i32", ["batch"])
+    sizes += {"dense": ["seq_k"], "ragged": ["total_k"],
+              "continuous": ["max_seq"],
+              "paged": ["pages_per_seq"]}[p["cache"]]
+    if p["sink"]:
+        tensor("sink", "f32", [heads])
+    tensor("o", data, rows + [heads, size], "write", strides=True)
+    if p["lse"]:
+        tensor("lse", "f32", [heads, "total_q"] if ragged_q
+               else ["batch", heads, "seq_q"], "write")
+    args += [{"kind": "size", "name": name} for name in sizes]
+    grid = [{"product": [{"ceildiv": ["seq_q", 128]}, "batch", heads]}, 1, 1]
+    return {"kvbuf": 1, "producer": "test", "name": "mock",
+            "target": {"vendor": "nvidia", "chip": "sm_80", "wave": 32},
+            "problem": p, "tensors": tensors,
+            "kernels": [{"entry": "mock", "block": [128, 1, 1], "grid": grid,
+                         "dynamic_shared_bytes": 0, "args": args}]}
+
+
+def artifact(text, sections, version=1):
+    """The container's bytes; `sections` maps kinds to bytes."""
+    table, data = b"", b""
+    offset = 28 + 32 * len(sections) + len(text)
+    for kind, content in sections.items():
+        table += kind.encode().ljust(16, b"\0")
+        table += struct.pack("<QQ", offset + len(data), len(content))
+        data += content
+    rest = struct.pack("<II", len(text), len(sections)) + table + text + data
+    return (b"KVBUF\0\0" + bytes([version]) +
+            struct.pack("<QI", 20 + len(rest), zlib.crc32(rest)) + rest)
+
+
+def main():
+    options = {}
+    for pair in sys.argv[2:]:
+        key, value = pair.split("=", 1)
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    text = json.dumps(manifest(**options)).encode()
+    with open(sys.argv[1], "wb") as out:
+        if sys.argv[1].endswith(".kvbuf"):
+            text = artifact(text, {"mlir": text})
+        out.write(text)
+
+
+if __name__ == "__main__":
+    main()

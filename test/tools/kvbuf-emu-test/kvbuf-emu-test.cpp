@@ -1,0 +1,224 @@
+//===- kvbuf-emu-test.cpp - Runs one kernel on the emulator ---------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The driver of the emulator's tests and its benchmark. Arguments:
+//   buf:TYPE:COUNT:INIT[:name]  a buffer; INIT is iota, zero, uninit,
+//                               const=X, mod=N (element i is i mod N)
+//   i32:X, i64:X, f32:X         a number
+// TYPE is i8, i16, i32, i64, f16, bf16, f32 or f64.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Emulator/Emulator.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+
+using namespace llvm;
+using namespace kvbuf::emu;
+
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("kernel.mlir"));
+static cl::opt<std::string> entry("entry", cl::init("kernel"));
+static cl::list<unsigned> gridSize("grid", cl::CommaSeparated);
+static cl::list<unsigned> blockSize("block", cl::CommaSeparated);
+static cl::opt<unsigned> sharedBytes("shared", cl::init(0));
+static cl::list<std::string> argSpecs("arg", cl::desc("see the source"));
+static cl::opt<std::string> optionsText("options", cl::init(""));
+static cl::list<std::string>
+    printSpecs("print", cl::desc("ARG[:FIRST:COUNT[:PER_LINE]]"));
+static cl::opt<bool> printReport("report");
+static cl::opt<bool> bench("bench",
+                           cl::desc("print lane-instructions per second"));
+
+namespace {
+struct Arg {
+  std::string type, name;
+  std::vector<char> data; // the buffer, or the number
+  const void *pointer = nullptr;
+  bool isBuffer = false, initialized = true;
+  size_t count = 1;
+};
+} // namespace
+
+static size_t widthOf(StringRef type) {
+  return StringSwitch<size_t>(type)
+      .Case("i8", 1)
+      .Cases({"i16", "f16", "bf16"}, 2)
+      .Cases({"i32", "f32"}, 4)
+      .Cases({"i64", "f64"}, 8)
+      .Default(0);
+}
+
+static const fltSemantics *semanticsOf(StringRef type) {
+  return StringSwitch<const fltSemantics *>(type)
+      .Case("f16", &APFloat::IEEEhalf())
+      .Case("bf16", &APFloat::BFloat())
+      .Case("f32", &APFloat::IEEEsingle())
+      .Case("f64", &APFloat::IEEEdouble())
+      .Default(nullptr);
+}
+
+static void store(char *p, StringRef type, double value) {
+  uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(value));
+  if (const fltSemantics *s = semanticsOf(type)) {
+    APFloat f(value);
+    bool lost;
+    f.convert(*s, APFloat::rmNearestTiesToEven, &lost);
+    bits = f.bitcastToAPInt().getZExtValue();
+  }
+  std::memcpy(p, &bits, widthOf(type));
+}
+
+static void print(const char *p, StringRef type) {
+  uint64_t bits = 0;
+  size_t width = widthOf(type);
+  std::memcpy(&bits, p, width);
+  if (const fltSemantics *s = semanticsOf(type)) {
+    APFloat f(*s, APInt(width * 8, bits));
+    bool lost;
+    f.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+    outs() << format("%g", f.convertToDouble());
+    return;
+  }
+  outs() << APInt(width * 8, bits).getSExtValue();
+}
+
+static bool parseArg(StringRef spec, Arg &arg) {
+  SmallVector<StringRef> parts;
+  spec.split(parts, ':');
+  double x;
+  if (parts[0] != "buf") {
+    arg.type = parts[0].str();
+    if (parts.size() != 2 || !widthOf(arg.type) || parts[1].getAsDouble(x))
+      return false;
+    arg.data.resize(widthOf(arg.type));
+    store(arg.data.data(), arg.type, x);
+    return true;
+  }
+  if (parts.size() < 4 || parts[2].getAsInteger(10, arg.count))
+    return false;
+  arg.isBuffer = true;
+  arg.type = parts[1].str();
+  arg.name = parts.size() > 4 ? parts[4].str() : "";
+  size_t width = widthOf(arg.type);
+  arg.data.assign(width * arg.count + 64, 0);
+  StringRef init = parts[3];
+  double value = 0, modulus = 0;
+  if (init == "uninit")
+    arg.initialized = false;
+  else if (init.consume_front("const="))
+    init.getAsDouble(value);
+  else if (init.consume_front("mod="))
+    init.getAsDouble(modulus);
+  else if (init != "iota" && init != "zero")
+    return false;
+  char *p = arg.data.data();
+  p += -reinterpret_cast<uintptr_t>(p) & 63;
+  arg.pointer = p;
+  for (size_t i = 0; i < arg.count; ++i)
+    store(p + width * i, arg.type,
+          modulus        ? static_cast<double>(i % static_cast<size_t>(modulus))
+          : init == "iota" ? static_cast<double>(i)
+                           : value);
+  return width != 0;
+}
+
+static std::array<unsigned, 3> triple(ArrayRef<unsigned> list) {
+  std::array<unsigned, 3> t = {1, 1, 1};
+  for (size_t i = 0; i < list.size() && i < 3; ++i)
+    t[i] = list[i];
+  return t;
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "kvbuf emulator tests\n");
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
+                  mlir::gpu::GPUDialect>();
+  mlir::MLIRContext context(registry,
+                            mlir::MLIRContext::Threading::DISABLED);
+  auto module =
+      mlir::parseSourceFile<mlir::ModuleOp>(input, mlir::ParserConfig(&context));
+  if (!module)
+    return 2;
+  auto options = Options::fromJSON(optionsText);
+  if (!options) {
+    errs() << "error: " << toString(options.takeError()) << "\n";
+    return 2;
+  }
+  auto emulator =
+      Emulator::create(*module, *options, [](Severity s, StringRef text) {
+        errs() << (s == Severity::Error ? "error: " : "note: ") << text << "\n";
+      });
+  if (!emulator)
+    return 2;
+
+  std::vector<Arg> args(argSpecs.size());
+  std::vector<Argument> values;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!parseArg(argSpecs[i], args[i])) {
+      errs() << "error: bad --arg=" << argSpecs[i] << "\n";
+      return 2;
+    }
+    Arg &a = args[i];
+    if (!a.isBuffer) {
+      values.push_back({a.data.data(), a.data.size()});
+      continue;
+    }
+    if (a.name.empty())
+      a.name = "arg" + std::to_string(i);
+    emulator->registerBuffer(a.name, const_cast<void *>(a.pointer),
+                             widthOf(a.type) * a.count, true, true,
+                             a.initialized);
+    values.push_back({&a.pointer, 8});
+  }
+  LaunchResult result = emulator->launch(entry, triple(gridSize),
+                                         triple(blockSize), sharedBytes,
+                                         values);
+  for (StringRef spec : printSpecs) {
+    SmallVector<StringRef> parts;
+    spec.split(parts, ':');
+    size_t index = 0, first = 0, perLine = 0;
+    parts[0].getAsInteger(10, index);
+    size_t count = args[index].count;
+    if (parts.size() > 2) {
+      parts[1].getAsInteger(10, first);
+      parts[2].getAsInteger(10, count);
+    }
+    if (parts.size() > 3)
+      parts[3].getAsInteger(10, perLine);
+    outs() << "arg" << index << ":";
+    for (size_t k = first; k < first + count && k < args[index].count; ++k) {
+      outs() << (perLine && (k - first) % perLine == 0 ? "\n  " : " ");
+      print(static_cast<const char *>(args[index].pointer) +
+                k * widthOf(args[index].type),
+            args[index].type);
+    }
+    outs() << "\n";
+  }
+  json::Value report = emulator->report();
+  if (printReport)
+    outs() << formatv("{0:2}", report) << "\n";
+  if (bench)
+    outs() << format("%.1f million lane-instructions/s\n",
+                     *report.getAsObject()->getNumber(
+                         "lane_instructions_per_second") /
+                         1e6);
+  return static_cast<int>(result);
+}

@@ -1,0 +1,249 @@
+//===- kvbuf-compile.cpp - Compiles a module to an artifact ---------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Compiler/Compiler.h"
+#include "kvbuffer/Compiler/Remarks.h"
+#include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+/// Bad usage or bad input.
+static constexpr int kBadInput = 2;
+
+static cl::OptionCategory category("kvbuf-compile options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE"),
+                                      cl::init("-"), cl::cat(category));
+static cl::opt<std::string> outputFile(
+    "o", cl::value_desc("file"),
+    cl::desc("Where to write; '-' is the standard output. Default: NAME.kvbuf "
+             "in the current folder for an artifact, '-' for text"),
+    cl::cat(category));
+static cl::opt<std::string>
+    target("target", cl::value_desc("chip"),
+           cl::desc("Chip to compile for, e.g. sm_80, sm_90, gfx942. Default: "
+                    "the one that the module names, else sm_80"),
+           cl::cat(category));
+static cl::opt<std::string>
+    schedule("schedule", cl::value_desc("BM=64,warps=2"),
+             cl::desc("Replace parameters of the schedule that is chosen for "
+                      "the chip"),
+             cl::cat(category));
+static cl::opt<std::string>
+    emit("emit", cl::value_desc("stage"),
+         cl::desc("Stop at tile, scheduled, thread, target, llvm, asm or "
+                  "artifact (the default)"),
+         cl::init("artifact"), cl::cat(category));
+static cl::opt<bool> remarks("remarks",
+                             cl::desc("Print what passes chose, and why"),
+                             cl::cat(category));
+static cl::opt<bool> showTime("time",
+                              cl::desc("Print the wall time of each step"),
+                              cl::cat(category));
+static cl::opt<bool>
+    report("report",
+           cl::desc("Print registers, spills and shared memory of each kernel"),
+           cl::cat(category));
+static cl::opt<std::string>
+    ptxas("ptxas", cl::value_desc("path"),
+          cl::desc("NVIDIA's assembler; 'none' stops at PTX. Default: "
+                   "$KVBUF_PTXAS, the PATH, $CUDA_HOME/bin, "
+                   "/usr/local/cuda/bin"),
+          cl::cat(category));
+static cl::opt<bool> noPrefetch("no-prefetch",
+                                cl::desc("Leave loads where they are used"),
+                                cl::cat(category));
+static cl::opt<bool>
+    noSplitLoops("no-split-loops",
+                 cl::desc("Mask every tile, also those that need no mask"),
+                 cl::cat(category));
+
+static constexpr const char *overview =
+    R"(kvbuf-compile: compiles an attention problem to a kernel
+
+FILE holds a module in MLIR, as text or as bytecode: a problem
+(kvbuffer.attention in a func.func), or a kernel at any later stage, which
+goes on from there. '-' is the standard input.
+
+An artifact (.kvbuf) holds PTX, and a cubin where ptxas is found, or an AMD code
+object; the manifest that says how to launch it; and the target stage for the
+emulator. kvbuf-run executes it.
+
+EXAMPLES:
+  kvbuf-compile examples/prefill.mlir                 # prefill.kvbuf for sm_80
+  kvbuf-compile examples/prefill.mlir --target=sm_90 -o /tmp/p.kvbuf --report
+  kvbuf-compile examples/prefill.mlir --emit=tile     # look at a stage
+  kvbuf-compile examples/prefill.mlir --emit=asm --schedule=BN=32,warps=2
+  kvbuf-compile examples/prefill.mlir --remarks --time
+
+EXIT STATUS: 0 done, 2 bad usage or bad input (nothing is written).
+)";
+
+static int fail(const llvm::Twine &message) {
+  llvm::errs() << "kvbuf-compile: error: " << message << "\n";
+  return kBadInput;
+}
+
+namespace {
+
+/// Keeps the wall time of each step, and shows the current one on a terminal.
+class Steps {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  Steps()
+      : onTerminal(llvm::sys::Process::StandardErrIsDisplayed()),
+        since(Clock::now()) {}
+
+  /// Ends the current step and begins `name`; an empty name begins none.
+  void begin(llvm::StringRef name) {
+    Clock::time_point now = Clock::now();
+    if (!current.empty())
+      times.push_back({current, std::chrono::duration<double>(now - since)});
+    current = name.str();
+    since = now;
+    if (onTerminal) {
+      llvm::errs() << "\r\033[K";
+      if (!current.empty())
+        llvm::errs() << "kvbuf-compile: " << current << " ...";
+      llvm::errs().flush();
+    }
+  }
+
+  void print(llvm::raw_ostream &os) const {
+    double total = 0;
+    for (const auto &[name, time] : times) {
+      os << llvm::format("%9.1f ms  ", time.count() * 1e3) << name << "\n";
+      total += time.count();
+    }
+    os << llvm::format("%9.1f ms  ", total * 1e3) << "total\n";
+  }
+
+private:
+  bool onTerminal;
+  Clock::time_point since;
+  std::string current;
+  llvm::SmallVector<std::pair<std::string, std::chrono::duration<double>>>
+      times;
+};
+
+} // namespace
+
+/// The name of the artifact and of its default file: the input's, without its
+/// folder and extension.
+static std::string baseName() {
+  return inputFile == "-" ? "kernel"
+                          : llvm::sys::path::stem(inputFile.getValue()).str();
+}
+
+/// Compiles; `output` receives the file's bytes.
+static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
+      llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
+  if (std::error_code error = file.getError())
+    return fail("cannot read '" + inputFile + "': " + error.message());
+
+  steps.begin("parse");
+  DialectRegistry registry;
+  kvbuf::registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // A whole kernel under each message would bury it.
+  context.printOpOnDiagnostic(false);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  if (remarks &&
+      failed(kvbuf::enableRemarks(context, ".*", [](const std::string &text) {
+        llvm::errs() << text << "\n";
+      })))
+    return fail("remarks cannot be enabled");
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return kBadInput;
+
+  kvbuf::CompileOptions options;
+  options.target = target;
+  options.schedule = schedule;
+  options.ptxas = ptxas;
+  options.prefetch = !noPrefetch;
+  options.splitLoops = !noSplitLoops;
+  options.onStep = [&](llvm::StringRef name) { steps.begin(name); };
+  if (stage != kvbuf::Stage::Artifact) {
+    llvm::raw_string_ostream os(output);
+    return failed(kvbuf::emitStage(*module, stage, options, os)) ? kBadInput
+                                                                 : 0;
+  }
+  llvm::SmallVector<kvbuf::KernelResources> resources;
+  llvm::FailureOr<kvbuf::Artifact> artifact =
+      kvbuf::compile(*module, options, &resources);
+  if (failed(artifact))
+    return kBadInput;
+  output = kvbuf::serializeArtifact(*artifact);
+  if (report)
+    kvbuf::printResources(resources, llvm::outs());
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::AddExtraVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "kvbuf " KVBUF_VERSION "\n"; });
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
+    return kBadInput;
+  std::optional<kvbuf::Stage> stage = kvbuf::parseStage(emit);
+  if (!stage || *stage == kvbuf::Stage::Problem)
+    return fail("--emit=" + emit +
+                ": expected tile, scheduled, thread, "
+                "target, llvm, asm or artifact");
+  if (!target.empty() && !kvbuf::lookupTarget(target))
+    return fail("--target=" + target + ": unknown chip; expected one of " +
+                llvm::join(kvbuf::knownTargets(), ", "));
+  bool binary = *stage == kvbuf::Stage::Artifact;
+  if (report && !binary)
+    return fail("--report needs --emit=artifact: the numbers come from the "
+                "binary");
+  std::string path = outputFile;
+  if (path.empty())
+    path = binary ? baseName() + ".kvbuf" : "-";
+  if (binary && path == "-" && llvm::sys::Process::StandardOutIsDisplayed())
+    return fail("an artifact is binary; redirect it or name a file with -o");
+
+  Steps steps;
+  std::string output;
+  int status = compileTo(output, *stage, steps);
+  steps.begin("");
+  if (status)
+    return status;
+  if (path == "-") {
+    llvm::outs() << output;
+    llvm::outs().flush();
+  } else {
+    steps.begin("write");
+    std::string error;
+    bool written = kvbuf::writeWholeFile(path, output, error);
+    steps.begin("");
+    if (!written)
+      return fail(error);
+  }
+  if (showTime)
+    steps.print(llvm::errs());
+  return 0;
+}

@@ -1,0 +1,47 @@
+//===- tools/kvbuf-run/Options.h - Command line of kvbuf-run ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#ifndef KVBUF_RUN_OPTIONS_H
+#define KVBUF_RUN_OPTIONS_H
+
+#include "kvbuffer/Runtime/Workload.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace kvbuf::run {
+
+/// The command line, parsed.
+struct Options {
+  std::string file;
+  std::string device = "auto";
+  /// Empty: the GPU's chip, or sm_80.
+  std::string target;
+  std::string schedule;
+  rt::WorkloadOptions workload;
+  /// Names of tensors to files.
+  std::map<std::string, std::string> outputs;
+  /// JSON object for the emulator.
+  std::string emulator = "{}";
+  bool check = false, bench = false, report = false;
+  /// 0: automatic; -1: all.
+  int64_t checkRows = 0;
+  unsigned repeat = 0;
+  std::string json;
+};
+
+/// Parses; on --help or --version prints and returns nothing. Throws rt::Error
+/// with one sentence on bad usage.
+std::optional<Options> parseCommandLine(int argc, char **argv);
+
+} // namespace kvbuf::run
+
+#endif // KVBUF_RUN_OPTIONS_H

@@ -1,0 +1,328 @@
+//===- tools/kvbuf-run/Print.cpp - What kvbuf-run prints --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "Print.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace kvbuf::run;
+using namespace kvbuf::rt;
+
+namespace {
+
+constexpr const char *kRed = "31", *kGreen = "32", *kYellow = "33",
+                     *kBold = "1";
+
+std::string format(const char *pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), pattern, value);
+  return text;
+}
+
+std::string number(double x) { return format("%.4g", x); }
+
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width)
+    text.resize(width, ' ');
+  return text;
+}
+
+/// 1234567 as "1,234,567".
+std::string grouped(uint64_t value) {
+  std::string digits = std::to_string(value), out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i && (digits.size() - i) % 3 == 0)
+      out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string scalar(const Json &v) {
+  if (v.is_string())
+    return v.get<std::string>();
+  if (v.is_number_unsigned() || (v.is_number_integer() && v >= 0))
+    return grouped(v.get<uint64_t>());
+  if (v.is_number_float())
+    return number(v.get<double>());
+  return v.dump();
+}
+
+/// An array of flat objects, as a table.
+void printTable(const Json &rows, int indent) {
+  std::vector<std::string> columns;
+  for (const Json &row : rows)
+    for (const auto &[key, value] : row.items())
+      if (std::find(columns.begin(), columns.end(), key) == columns.end())
+        columns.push_back(key);
+  std::vector<size_t> widths;
+  for (const std::string &column : columns) {
+    size_t width = column.size();
+    for (const Json &row : rows)
+      if (row.contains(column))
+        width = std::max(width, scalar(row[column]).size());
+    widths.push_back(width);
+  }
+  auto print = [&](auto cell) {
+    std::string text(indent, ' ');
+    for (size_t c = 0; c < columns.size(); ++c)
+      text += padded(cell(columns[c]), widths[c] + 2);
+    text.resize(text.find_last_not_of(' ') + 1);
+    std::printf("%s\n", text.c_str());
+  };
+  print([](const std::string &column) { return column; });
+  for (const Json &row : rows)
+    print([&](const std::string &column) {
+      return row.contains(column) ? scalar(row[column]) : std::string();
+    });
+}
+
+/// Any JSON value: scalars aligned, tables for lists of records.
+void printTree(const Json &object, int indent) {
+  size_t width = 0;
+  for (const auto &[key, value] : object.items())
+    if (value.is_primitive())
+      width = std::max(width, key.size());
+  for (const auto &[key, value] : object.items()) {
+    if (value.is_primitive()) {
+      std::printf("%*s%s  %s\n", indent, "", padded(key, width).c_str(),
+                  scalar(value).c_str());
+      continue;
+    }
+    if (value.empty())
+      continue;
+    std::printf("%*s%s\n", indent, "", key.c_str());
+    bool records = value.is_array() &&
+                   std::all_of(value.begin(), value.end(),
+                               [](const Json &v) { return v.is_object(); });
+    if (records)
+      printTable(value, indent + 2);
+    else if (value.is_object())
+      printTree(value, indent + 2);
+    else
+      for (const Json &v : value)
+        std::printf("%*s%s\n", indent + 2, "", scalar(v).c_str());
+  }
+}
+
+std::string maskString(const AttentionProblem &p) {
+  std::string text;
+  if (p.causal)
+    text += ", causal";
+  if (p.windowLeft >= 0 || p.windowRight >= 0)
+    text += ", window " + std::to_string(p.windowLeft) + ":" +
+            std::to_string(p.windowRight);
+  if (p.softcap > 0)
+    text += ", softcap " + number(p.softcap);
+  if (p.sink)
+    text += ", sink";
+  return text;
+}
+
+Json comparisonJson(const Comparison &c) {
+  return {{"value", c.value},
+          {"baseline", c.baseline},
+          {"limit", c.limit},
+          {"pass", c.pass}};
+}
+
+Json rowJson(const RowId &row) {
+  return {{"batch", row.b}, {"query", row.i}, {"head", row.h}};
+}
+
+} // namespace
+
+std::string kvbuf::run::secondsString(double seconds) {
+  if (seconds >= 1)
+    return format("%.3f s", seconds);
+  if (seconds >= 1e-3)
+    return format("%.3f ms", seconds * 1e3);
+  return format("%.2f us", seconds * 1e6);
+}
+
+Printer::Printer()
+    : outIsTerminal(isatty(STDOUT_FILENO)), errIsTerminal(isatty(STDERR_FILENO)) {
+  // https://no-color.org
+  if (const char *no = std::getenv("NO_COLOR"); no && *no)
+    outIsTerminal = false;
+}
+
+std::string Printer::color(const char *code, const std::string &text) const {
+  return outIsTerminal ? "\033[" + std::string(code) + "m" + text + "\033[0m"
+                       : text;
+}
+
+void Printer::line(const std::string &name, const std::string &value) {
+  std::printf("%s %s\n", padded(name, 9).c_str(), value.c_str());
+  std::fflush(stdout);
+}
+
+void Printer::message(Severity severity, const std::string &text) {
+  endProgress();
+  std::fflush(stdout);
+  constexpr const char *names[] = {"note", "remark", "warning", "error"};
+  const char *name = names[std::clamp(static_cast<int>(severity), 0, 3)];
+  bool named = text.find(std::string(name) + ":") != std::string::npos;
+  std::string prefix = named ? "" : std::string(name) + ": ";
+  if (errIsTerminal && !named)
+    prefix = "\033[" +
+             std::string(severity == Severity::Error ? kRed : kYellow) + "m" +
+             prefix + "\033[0m";
+  std::fprintf(stderr, "%s%s\n", prefix.c_str(), text.c_str());
+}
+
+void Printer::progress(const std::string &what, uint64_t done,
+                       uint64_t total) {
+  if (!errIsTerminal || total == 0)
+    return;
+  double now = std::chrono::duration<double>(
+                   std::chrono::steady_clock::now().time_since_epoch())
+                   .count();
+  if (now - lastProgress < 0.1)
+    return;
+  lastProgress = now;
+  progressShown = true;
+  std::fprintf(stderr, "\r\033[K%s %3.0f%%", what.c_str(),
+               100.0 * static_cast<double>(done) / static_cast<double>(total));
+  std::fflush(stderr);
+}
+
+void Printer::endProgress() {
+  if (progressShown)
+    std::fprintf(stderr, "\r\033[K");
+  progressShown = false;
+}
+
+void Printer::problem(const Manifest &m, const std::string &file) {
+  const AttentionProblem &p = *m.attention;
+  line("kernel", m.name + " (" + file + "): " + nameOf(p.dtype) + ", " +
+                     std::to_string(p.heads) + " heads on " +
+                     std::to_string(p.kvHeads) + ", head size " +
+                     std::to_string(p.headSize) + ", " + nameOf(p.query) +
+                     " query, " + nameOf(p.cache) + " cache" +
+                     (p.cache == Layout::Paged
+                          ? " of " + std::to_string(p.pageSize) + "-token pages"
+                          : "") +
+                     maskString(p) + (p.lse ? ", log-sum-exp" : ""));
+  root["file"] = file;
+  root["kernel"] = {{"name", m.name},
+                    {"dtype", nameOf(p.dtype)},
+                    {"heads", p.heads},
+                    {"kv_heads", p.kvHeads},
+                    {"head_size", p.headSize},
+                    {"query", nameOf(p.query)},
+                    {"cache", nameOf(p.cache)},
+                    {"page_size", p.pageSize},
+                    {"causal", p.causal},
+                    {"window_left", p.windowLeft},
+                    {"window_right", p.windowRight},
+                    {"softcap", p.softcap},
+                    {"sink", p.sink},
+                    {"lse", p.lse},
+                    {"scale", p.scale}};
+  root["target"] = m.target.chip;
+}
+
+void Printer::check(const CheckResult &r) {
+  bool all = r.rowsChecked == r.rowsTotal;
+  line("check", (all ? "all " + std::to_string(r.rowsTotal)
+                     : std::to_string(r.rowsChecked) + " of " +
+                           std::to_string(r.rowsTotal)) +
+                    " rows against float64" +
+                    (r.emptyRows ? ", " + std::to_string(r.emptyRows) +
+                                       " without a visible key"
+                                 : ""));
+  auto compare = [&](const char *what, const Comparison &c,
+                     const std::string &where, bool baseline = true) {
+    std::printf("  %s %s  %s%s%s%s\n", padded(what, 14).c_str(),
+                padded(number(c.value), 10).c_str(),
+                baseline
+                    ? ("baseline " + padded(number(c.baseline), 10)).c_str()
+                    : padded("", 19).c_str(),
+                ("  limit " + padded(number(c.limit), 10)).c_str(),
+                c.pass ? "" : color(kRed, "  EXCEEDED").c_str(),
+                where.empty() ? "" : ("  " + where).c_str());
+  };
+  if (r.rowsChecked > 0) {
+    compare("largest error", r.largest,
+            "at " + rowString(r.largestRow) + ", column " +
+                std::to_string(r.largestColumn));
+    compare("mean error", r.mean, "");
+    compare("worst row", r.worstRow, "at " + rowString(r.worstRowId));
+    if (r.hasLse)
+      compare("log-sum-exp", r.lse, "at " + rowString(r.lseRow), false);
+  }
+  for (const std::string &failure : r.failures)
+    std::printf("  %s %s\n", color(kRed, "FAILED:").c_str(), failure.c_str());
+
+  Json j;
+  j["pass"] = r.pass;
+  j["rows_checked"] = r.rowsChecked;
+  j["rows_total"] = r.rowsTotal;
+  j["rows_without_key"] = r.emptyRows;
+  j["largest_error"] = comparisonJson(r.largest);
+  j["largest_error"]["row"] = rowJson(r.largestRow);
+  j["largest_error"]["column"] = r.largestColumn;
+  j["mean_error"] = comparisonJson(r.mean);
+  j["worst_row"] = comparisonJson(r.worstRow);
+  j["worst_row"]["row"] = rowJson(r.worstRowId);
+  if (r.hasLse) {
+    j["log_sum_exp"] = comparisonJson(r.lse);
+    j["log_sum_exp"].erase("baseline");
+    j["log_sum_exp"]["row"] = rowJson(r.lseRow);
+  }
+  j["failures"] = r.failures;
+  root["check"] = j;
+}
+
+void Printer::bench(const BenchResult &r, const Workload &w) {
+  const AttentionProblem &p = w.problem();
+  // Two matrix products of 2 * head_size operations for each visible pair.
+  double flops = 4 * static_cast<double>(p.headSize * p.heads) *
+                 w.visiblePairs();
+  double tflops = flops / r.median * 1e-12;
+  double gbps = w.minimalBytes() / r.median * 1e-9;
+  line("bench", "median " + secondsString(r.median) + ", " +
+                    format("%.4g", tflops) + " TFLOP/s, " +
+                    format("%.4g", gbps) + " GB/s");
+  line("", "spread " + secondsString(r.least) + " to " +
+               secondsString(r.most) + ", middle half " +
+               secondsString(r.lowerQuartile) + " to " +
+               secondsString(r.upperQuartile) + ", " + std::to_string(r.runs) +
+               " launches");
+  root["bench"] = {{"median_s", r.median},
+                   {"min_s", r.least},
+                   {"max_s", r.most},
+                   {"lower_quartile_s", r.lowerQuartile},
+                   {"upper_quartile_s", r.upperQuartile},
+                   {"launches", r.runs},
+                   {"flop", flops},
+                   {"tflops", tflops},
+                   {"bytes", w.minimalBytes()},
+                   {"gb_per_s", gbps}};
+}
+
+void Printer::report(const std::string &text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_discarded() || !parsed.is_object())
+    return;
+  std::printf("%s\n", color(kBold, "report").c_str());
+  printTree(parsed, 2);
+  root["report"] = parsed;
+}
+
+void Printer::verdict(bool pass) {
+  std::printf("%s\n", pass ? color(kGreen, "PASS").c_str()
+                           : color(kRed, "FAIL").c_str());
+}

@@ -1,0 +1,62 @@
+//===- tools/kvbuf-run/Print.h - What kvbuf-run prints ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#ifndef KVBUF_RUN_PRINT_H
+#define KVBUF_RUN_PRINT_H
+
+#include "kvbuffer/Runtime/Check.h"
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Execution.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kvbuf::run {
+
+using Json = nlohmann::ordered_json;
+
+/// Text on the terminal and the same facts as JSON. Colours and progress appear
+/// on a terminal alone.
+class Printer {
+public:
+  Printer();
+  /// A line "name   value".
+  void line(const std::string &name, const std::string &value);
+  /// A message of the compiler or the emulator, to standard error.
+  void message(rt::Severity severity, const std::string &text);
+  /// Redraws a progress line on standard error, at most ten times a second.
+  void progress(const std::string &what, uint64_t done, uint64_t total);
+  /// Removes the progress line.
+  void endProgress();
+
+  void problem(const rt::Manifest &manifest, const std::string &file);
+  void check(const rt::CheckResult &result);
+  void bench(const rt::BenchResult &result, const rt::Workload &workload);
+  /// The emulator's JSON report, for people.
+  void report(const std::string &text);
+  void verdict(bool pass);
+
+  Json &json() { return root; }
+
+private:
+  std::string color(const char *code, const std::string &text) const;
+
+  bool outIsTerminal, errIsTerminal;
+  double lastProgress = 0;
+  bool progressShown = false;
+  Json root = Json::object();
+};
+
+/// "1.23 ms", "12.3 us".
+std::string secondsString(double seconds);
+
+} // namespace kvbuf::run
+
+#endif // KVBUF_RUN_PRINT_H

@@ -1,0 +1,250 @@
+//===- tools/kvbuf-run/kvbuf-run.cpp - Run, check and measure kernels *- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+
+
+#include "Options.h"
+#include "Print.h"
+#include "kvbuffer/Runtime/CompilerLibrary.h"
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Npy.h"
+
+#include <cstdio>
+#include <new>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+using namespace kvbuf::run;
+
+namespace {
+
+/// What is compiled for when there is no GPU to ask.
+constexpr const char *kDefaultTarget = "sm_80";
+
+enum ExitStatus { kPassed = 0, kFailed = 1, kBadInput = 2 };
+
+bool endsWith(const std::string &text, const std::string &suffix) {
+  return text.size() >= suffix.size() &&
+         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+/// One run of the tool, step by step.
+class Runner {
+public:
+  explicit Runner(const Options &options) : options(options) {
+    deviceOptions.emulator = options.emulator;
+    deviceOptions.message = [this](Severity severity, const std::string &text) {
+      printer.message(severity, text);
+    };
+    deviceOptions.progress = [this](uint64_t done, uint64_t total) {
+      printer.progress("emulating", done, total);
+    };
+  }
+
+  ExitStatus run();
+
+private:
+  void load();
+  void compile(const std::string &source);
+  void checkNames() const;
+  bool checkResults(Execution &execution, Workload &workload);
+  void writeOutputs(const Workload &workload);
+  void writeJson();
+
+  const Options &options;
+  Printer printer;
+  DeviceOptions deviceOptions;
+  std::unique_ptr<Device> device;
+  std::string deviceNote;
+  Artifact artifact;
+  Manifest manifest;
+};
+
+void Runner::load() {
+  std::string bytes, error;
+  if (!readWholeFile(options.file, bytes, error))
+    throw Error(error);
+  bool isSource = !looksLikeArtifact(bytes) && !endsWith(options.file, ".kvbuf");
+  if (isSource) {
+    compile(bytes);
+  } else {
+    for (const char *option : {"--target", "--schedule"})
+      if (!(option == std::string("--target") ? options.target
+                                              : options.schedule)
+               .empty())
+        throw Error(std::string(option) + " is for the compiler, but '" +
+                    options.file + "' is compiled already");
+    if (!parseArtifact(bytes, artifact, error))
+      throw Error("'" + options.file + "': " + error);
+  }
+  try {
+    manifest = parseManifest(artifact.manifest);
+  } catch (const Error &e) {
+    throw Error("'" + options.file + "': " + e.what());
+  }
+  if (device)
+    return;
+  if (options.device == "auto") {
+    device = openAutoDevice(&artifact, &manifest, deviceOptions, deviceNote);
+  } else {
+    device = openDevice(options.device, deviceOptions);
+    deviceNote = device->description();
+  }
+}
+
+void Runner::compile(const std::string &source) {
+  std::string target = options.target;
+  // Without a target the device decides, so it is opened first.
+  if (target.empty()) {
+    device = options.device == "auto"
+                 ? openAutoDevice(nullptr, nullptr, deviceOptions, deviceNote)
+                 : openDevice(options.device, deviceOptions);
+    if (deviceNote.empty())
+      deviceNote = device->description();
+    target = device->isHost() ? kDefaultTarget : device->chip();
+    if (target.empty())
+      throw Error("give --target=CHIP: " + device->description() +
+                  " does not tell its own");
+  }
+  nlohmann::json request = {{"target", target}};
+  if (!options.schedule.empty())
+    request["schedule"] = options.schedule;
+  std::string error;
+  std::string bytes = compileSource(source, options.file, request.dump(),
+                                    deviceOptions.message);
+  if (!parseArtifact(bytes, artifact, error))
+    throw Error("the compiler's artifact is unreadable: " + error);
+}
+
+void Runner::checkNames() const {
+  for (const auto &[name, path] : options.outputs) {
+    const TensorSpec *tensor = manifest.findTensor(name);
+    if (tensor && tensor->output)
+      continue;
+    std::vector<std::string> names;
+    for (const TensorSpec &t : manifest.tensors)
+      if (t.output)
+        names.push_back(t.name);
+    throw Error("--output " + name + ": the kernel has no such output; it has " +
+                quotedList(names, "and"));
+  }
+}
+
+bool Runner::checkResults(Execution &execution, Workload &workload) {
+  std::vector<std::string> changed = execution.fetch();
+  if (!options.check)
+    return true;
+  CheckOptions check;
+  check.rows = options.checkRows;
+  check.seed = options.workload.seed;
+  check.progress = [this](uint64_t done, uint64_t total) {
+    printer.progress("reference", done, total);
+  };
+  CheckResult result = checkOutputs(workload, check);
+  for (const std::string &name : changed)
+    result.failures.push_back("input '" + name + "' was changed");
+  result.pass = result.failures.empty();
+  printer.endProgress();
+  printer.check(result);
+  return result.pass;
+}
+
+void Runner::writeOutputs(const Workload &workload) {
+  for (const auto &[name, path] : options.outputs) {
+    const HostTensor &t = *workload.find(name);
+    std::string error;
+    if (!writeWholeFile(path, formatNpy(t.dtype, t.shape, t.packed()), error))
+      throw Error(error);
+    printer.line("output", name + " " + shapeString(t.shape) + " -> " + path);
+  }
+}
+
+void Runner::writeJson() {
+  std::string error;
+  if (!options.json.empty() &&
+      !writeWholeFile(options.json, printer.json().dump(2) + "\n", error))
+    throw Error(error);
+}
+
+ExitStatus Runner::run() {
+  load();
+  if (!manifest.attention)
+    throw Error("'" + options.file + "' is no attention kernel; it can only be "
+                "launched through the C or Python API");
+  checkNames();
+  if (options.report && device->kind() != "emulator")
+    throw Error("--report counts on the emulator; give --device=emulator "
+                "(the device is " + device->description() + ")");
+  printer.problem(manifest, options.file);
+  printer.line("target", manifest.target.chip);
+  printer.line("device", deviceNote);
+  printer.json()["device"] = {{"kind", device->kind()},
+                              {"name", device->description()}};
+
+  WorkloadOptions workloadOptions = options.workload;
+  workloadOptions.large = !device->isHost();
+  Workload workload(manifest, workloadOptions);
+  printer.line("sizes", workload.describe());
+  printer.json()["sizes"] = workload.sizes();
+  printer.json()["seed"] = workloadOptions.seed;
+
+  std::unique_ptr<Module> module = device->load(artifact, manifest);
+  if (std::string text = module->describe(); !text.empty()) {
+    printer.line("code", text);
+    printer.json()["code"] = text;
+  }
+  Execution execution(*device, *module, workload);
+  bool pass = true;
+  std::string fault;
+  try {
+    execution.run();
+  } catch (const KernelFault &e) {
+    fault = e.what();
+  }
+  printer.endProgress();
+  if (options.report)
+    printer.report(module->report());
+  if (fault.empty()) {
+    pass = checkResults(execution, workload);
+    if (options.bench)
+      printer.bench(bench(execution, options.repeat,
+                          device->isHost() ? 0.0 : 1.0),
+                    workload);
+    writeOutputs(workload);
+  } else {
+    pass = false;
+    printer.line("fault", fault);
+    printer.json()["fault"] = fault;
+  }
+  printer.json()["pass"] = pass;
+  if (options.check || !pass)
+    printer.verdict(pass);
+  writeJson();
+  return pass ? kPassed : kFailed;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    std::optional<Options> options = parseCommandLine(argc, argv);
+    return options ? Runner(*options).run() : kPassed;
+  } catch (const KernelFault &e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());
+    return kFailed;
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "kvbuf-run: error: out of memory; give smaller "
+                         "sizes\n");
+    return kBadInput;
+  } catch (const std::exception &e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());
+    return kBadInput;
+  }
+}
