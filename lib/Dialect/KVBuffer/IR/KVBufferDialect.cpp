@@ -116,7 +116,8 @@ KVBufferDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
       !isa<DictionaryAttr>(attr.getValue()))
     return op->emitOpError()
-           << "attribute '" << attr.getName() << "' must be a dictionary";
+           << "attribute '" << attr.getName().getValue()
+           << "' must be a dictionary";
   if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
     return op->emitOpError()
            << "attribute '" << kTensorsAttr << "' must be an array";

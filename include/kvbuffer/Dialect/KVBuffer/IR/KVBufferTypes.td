@@ -76,6 +76,7 @@ def KVBuffer_TileType : KVBuffer_Type<"Tile", "tile"> {
                         "::mlir::Type":$elementType,
                         DefaultValuedParameter<"int64_t", "0">:$pageSize);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def KVBuffer_BufferType : KVBuffer_Type<"Buffer", "buffer"> {
@@ -119,6 +120,7 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
                         "::mlir::Type":$elementType,
                         EnumParameter<KVBuffer_Role>:$role);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD
