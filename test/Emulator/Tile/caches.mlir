@@ -3,7 +3,7 @@
 // an id far out of range.
 
 // DEFINE: %{sizes} = --size batch=3 --size seq_q=70
-// DEFINE: %{run} = kvbuf-opt %s -pass-pipeline='builtin.module(kvbuf-choose-schedule,kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-split-masked-loops,kvbuf-tile-fragments,canonicalize,cse)))' | kvbuf-tile-run %{sizes} | FileCheck %s
+// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled | kvbuf-tile-run %{sizes} | FileCheck %s
 // RUN: %{run}
 // REDEFINE: %{sizes} = --size batch=3 --size seq_q=70 --share-pages --row-pad=8
 // RUN: %{run}

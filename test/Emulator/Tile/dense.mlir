@@ -4,7 +4,7 @@
 
 // DEFINE: %{stages} = 2
 // DEFINE: %{sizes} = --size seq=150
-// DEFINE: %{run} = kvbuf-opt %s -pass-pipeline='builtin.module(kvbuf-choose-schedule{schedule=stages=%{stages}},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-split-masked-loops,kvbuf-tile-fragments,canonicalize,cse)))' | kvbuf-tile-run %{sizes} | FileCheck %s
+// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled="schedule=stages=%{stages}" | kvbuf-tile-run %{sizes} | FileCheck %s
 
 // RUN: %{run}
 // REDEFINE: %{sizes} = --size seq_q=100 --size seq_k=300 --size batch=2 --row-pad=8

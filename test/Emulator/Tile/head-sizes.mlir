@@ -1,7 +1,7 @@
 // Head sizes that fill LDS blocks and that do not, in both element types; heads
 // in groups.
 
-// DEFINE: %{sched} = kvbuf-opt %s -pass-pipeline='builtin.module(kvbuf-choose-schedule,kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-split-masked-loops,kvbuf-tile-fragments,canonicalize,cse)))'
+// DEFINE: %{sched} = kvbuf-opt %s --kvbuf-to-scheduled
 // RUN: %{sched} | kvbuf-tile-run --size seq=140 --init=outliers | FileCheck %s
 // RUN: %{sched} | kvbuf-tile-run --size seq=140 --init=octaves | FileCheck %s
 

@@ -2,7 +2,7 @@
 // that hold whole tiles, at the load for smaller ones.
 
 // DEFINE: %{page} = 64
-// DEFINE: %{sched} = sed 's/PAGE/%{page}/' %s | kvbuf-opt -pass-pipeline='builtin.module(kvbuf-choose-schedule{schedule=BM=64},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-tile-fragments,canonicalize,cse)))'
+// DEFINE: %{sched} = sed 's/PAGE/%{page}/' %s | kvbuf-opt --kvbuf-to-scheduled="schedule=BM=64 split-loops=false"
 // RUN: %{sched} | kvbuf-tile-run --size seq_q=10 --cache-lengths=150 | FileCheck %s --check-prefix=SOUND
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=1 2>&1 | FileCheck %s --check-prefix=TILE
 // REDEFINE: %{page} = 16

@@ -1,6 +1,6 @@
 // A generated program, broken in one place: the interpreter names it.
 
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(kvbuf-choose-schedule{schedule=BM=64,BN=32},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-tile-fragments,canonicalize,cse)))' -o %t
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="schedule=BM=64,BN=32 split-loops=false" -o %t
 // RUN: kvbuf-tile-run %t --size seq=70 | FileCheck %s --check-prefix=SOUND
 // SOUND: PASS
 

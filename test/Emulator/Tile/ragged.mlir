@@ -1,7 +1,7 @@
 // Ragged queries and keys, empty sequences among them.
 
 // DEFINE: %{lengths} = --lengths-q=70,0,130,1 --lengths-k=100,20,0,65
-// DEFINE: %{run} = kvbuf-opt %s -pass-pipeline='builtin.module(kvbuf-choose-schedule,kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits,kvbuf-split-masked-loops,kvbuf-tile-fragments,canonicalize,cse)))' | kvbuf-tile-run %{lengths} | FileCheck %s
+// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled | kvbuf-tile-run %{lengths} | FileCheck %s
 // RUN: %{run}
 // REDEFINE: %{lengths} = --lengths-q=64,64 --lengths-k=64,64
 // RUN: %{run}

@@ -94,12 +94,30 @@ def KVBuffer_BufferType : KVBuffer_Type<"Buffer", "buffer"> {
 
 def KVBuffer_TokenType : KVBuffer_Type<"Token", "token"> {
   let summary = "A load on its way into a buffer's slot";
+  let description = [{
+    What `kvbuffer.dram_load` yields and `kvbuffer.lds_stage` awaits, once.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.token<#kbuf>
+    ```
+  }];
   let parameters = (ins "KVBufferAttr":$params);
   let assemblyFormat = "`<` $params `>`";
 }
 
 def KVBuffer_StagedType : KVBuffer_Type<"Staged", "staged"> {
   let summary = "A buffer's slot whose data every thread may read";
+  let description = [{
+    Valid until another load begins to overwrite the slot.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.staged<#kbuf>
+    ```
+  }];
   let parameters = (ins "KVBufferAttr":$params);
   let assemblyFormat = "`<` $params `>`";
 }
