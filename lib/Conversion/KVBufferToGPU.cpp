@@ -27,9 +27,9 @@ struct ConvertKVBufferToGPUPass
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    auto chip = module ? module->getAttrOfType<StringAttr>(
-                             KVBufferDialect::kTargetAttr)
-                       : StringAttr();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
     SmallVector<gpu::GPUFuncOp> kernels;
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>())
       if (auto phase =
@@ -38,14 +38,14 @@ struct ConvertKVBufferToGPUPass
             phase.getValue() == Phase::Tile)
           kernels.push_back(kernel);
     for (gpu::GPUFuncOp kernel : kernels) {
-      auto schedule = kernel->getAttrOfType<ScheduleAttr>(
-          KVBufferDialect::kScheduleAttr);
+      auto schedule =
+          kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
       std::optional<TargetInfo> target =
           chip ? lookupTarget(chip.getValue()) : std::nullopt;
       if (!target || !schedule) {
-        kernel.emitOpError() << "needs a '" << KVBufferDialect::kScheduleAttr
-                             << "' and a '" << KVBufferDialect::kTargetAttr
-                             << "' on the module";
+        kernel.emitOpError()
+            << "needs a '" << KVBufferDialect::kScheduleAttr << "' and a '"
+            << KVBufferDialect::kTargetAttr << "' on the module";
         return signalPassFailure();
       }
       if (!target->findMatrix(schedule.getMmaShape())) {

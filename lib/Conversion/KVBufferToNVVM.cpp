@@ -51,14 +51,16 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
     Type element =
         cast<VectorType>(op.getA().front().getType()).getElementType();
     if (op.getShape() != ArrayRef<int64_t>{16, 8, 16} ||
-        !vector.getElementType().isF32() || !(element.isBF16() || element.isF16()))
+        !vector.getElementType().isF32() ||
+        !(element.isBF16() || element.isF16()))
       return rewriter.notifyMatchFailure(op, "no mma.sync of this shape");
     auto words = [&](ArrayRef<ValueRange> operands) {
       SmallVector<Value> result;
       for (ValueRange range : operands) {
         Value word = range.front();
         if (element.isBF16())
-          word = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(), word);
+          word = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(),
+                                         word);
         result.push_back(word);
       }
       return result;
@@ -74,14 +76,15 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
     NVVM::MMATypes type =
         element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
     Value mma = NVVM::MmaOp::create(
-        rewriter, loc, result, a, b, c, op.getShape(), std::nullopt, std::nullopt,
-        std::array<NVVM::MMATypes, 2>{type, type},
+        rewriter, loc, result, a, b, c, op.getShape(), std::nullopt,
+        std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
         std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                        NVVM::MMALayout::col});
     Value out = LLVM::PoisonOp::create(rewriter, loc, vector);
     for (int64_t i = 0; i < vector.getNumElements(); ++i)
       out = LLVM::InsertElementOp::create(
-          rewriter, loc, out, LLVM::ExtractValueOp::create(rewriter, loc, mma, i),
+          rewriter, loc, out,
+          LLVM::ExtractValueOp::create(rewriter, loc, mma, i),
           constant(rewriter, loc, i));
     rewriter.replaceOp(op, out);
     return success();
@@ -94,10 +97,9 @@ private:
   }
 };
 
-/// A math op of one f32 to an approximate instruction. Upstream calls libdevice,
-/// which is not there; these are what attention kernels use by hand.
-template <typename Op>
-struct LowerMath : ConvertOpToLLVMPattern<Op> {
+/// A math op of one f32 to an approximate instruction. Upstream calls
+/// libdevice, which is not there; these are what attention kernels use by hand.
+template <typename Op> struct LowerMath : ConvertOpToLLVMPattern<Op> {
   LowerMath(const LLVMTypeConverter &converter, PatternBenefit benefit)
       : ConvertOpToLLVMPattern<Op>(converter, benefit) {}
 
@@ -129,8 +131,8 @@ private:
       // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere, where
       // tanh.approx is off by 5e-4, more than a score may be.
       Value e = call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32",
-                     LLVM::FMulOp::create(b, loc, x,
-                                          number(b, loc, 2 * std::numbers::log2e)));
+                     LLVM::FMulOp::create(
+                         b, loc, x, number(b, loc, 2 * std::numbers::log2e)));
       Value sum = LLVM::FAddOp::create(b, loc, e, number(b, loc, 1));
       Value inverse = call(b, loc, "llvm.nvvm.rcp.approx.ftz.f", sum);
       return LLVM::FMAOp::create(b, loc, inverse, number(b, loc, -2),
@@ -204,9 +206,10 @@ struct ConvertKVBufferToNVVMPass
       // Subnormal scores and probabilities are nothing; keeping them costs
       // instructions around every exponential.
       func.setPassthroughAttr(ArrayAttr::get(
-          context, {ArrayAttr::get(
-                       context, {StringAttr::get(context, "denormal-fp-math-f32"),
-                                 StringAttr::get(context, "preserve-sign")})}));
+          context,
+          {ArrayAttr::get(context,
+                          {StringAttr::get(context, "denormal-fp-math-f32"),
+                           StringAttr::get(context, "preserve-sign")})}));
       func->setAttr(KVBufferDialect::kPhaseAttr,
                     PhaseAttr::get(context, Phase::Target));
     });

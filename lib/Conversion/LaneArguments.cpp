@@ -35,7 +35,10 @@ static SmallVector<StringRef> dimensionNames(StringRef role, Type type,
 }
 
 static StringRef typeName(Type type) {
-  return type.isBF16() ? "bf16" : type.isF16() ? "f16" : type.isF32() ? "f32" : "i32";
+  return type.isBF16()  ? "bf16"
+         : type.isF16() ? "f16"
+         : type.isF32() ? "f32"
+                        : "i32";
 }
 
 LogicalResult LaneLowering::expandArguments() {
@@ -50,7 +53,8 @@ LogicalResult LaneLowering::expandArguments() {
     auto name = kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name");
     if (!name)
       return kernel.emitOpError()
-             << "argument " << i << " has no 'kvbuffer.name', the role of its tensor";
+             << "argument " << i
+             << " has no 'kvbuffer.name', the role of its tensor";
     ragged |= name.getValue() == "q_offsets";
     roles[name.getValue()] = kernel.getArgument(i).getType();
   }
@@ -105,12 +109,13 @@ LogicalResult LaneLowering::expandArguments() {
     }
     Type element = cache ? cache.getElementType() : memref.getElementType();
     if (memref && memref.getRank() == 1) {
-      Attribute size = role == "sink"
-                           ? Attribute(b.getI64IntegerAttr(
-                                 cast<MemRefType>(roles["q"]).getShape().end()[-2]))
-                           : Attribute(b.getDictionaryAttr(b.getNamedAttr(
-                                 "sum", b.getArrayAttr({str("batch"),
-                                                        b.getI64IntegerAttr(1)}))));
+      Attribute size =
+          role == "sink"
+              ? Attribute(b.getI64IntegerAttr(
+                    cast<MemRefType>(roles["q"]).getShape().end()[-2]))
+              : Attribute(b.getDictionaryAttr(b.getNamedAttr(
+                    "sum",
+                    b.getArrayAttr({str("batch"), b.getI64IntegerAttr(1)}))));
       tensor(role, element, size, false);
       pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
       continue;
@@ -119,8 +124,9 @@ LogicalResult LaneLowering::expandArguments() {
     if (cache) {
       if (cache.getKind() != CacheKind::Ragged)
         dims.push_back(ShapedType::kDynamic);
-      dims.push_back(cache.getKind() == CacheKind::Paged ? cache.getPageSize()
-                                                         : ShapedType::kDynamic);
+      dims.push_back(cache.getKind() == CacheKind::Paged
+                         ? cache.getPageSize()
+                         : ShapedType::kDynamic);
       dims.append({cache.getHeads(), cache.getHeadSize()});
     } else {
       llvm::append_range(dims, memref.getShape());
@@ -130,9 +136,9 @@ LogicalResult LaneLowering::expandArguments() {
     for (auto [d, size] : llvm::enumerate(dims)) {
       bool isHeadOfLse = role == "lse" && names[d].empty();
       int64_t heads = cast<MemRefType>(roles["q"]).getShape().end()[-2];
-      shape.push_back(names[d].empty()
-                          ? Attribute(b.getI64IntegerAttr(isHeadOfLse ? heads : size))
-                          : Attribute(str(names[d])));
+      shape.push_back(names[d].empty() ? Attribute(b.getI64IntegerAttr(
+                                             isHeadOfLse ? heads : size))
+                                       : Attribute(str(names[d])));
     }
     tensor(role, element, shape, role == "o" || role == "lse");
     pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
@@ -163,7 +169,8 @@ LogicalResult LaneLowering::expandArguments() {
       if (paged)
         tableShape.push_back(str("pages_per_seq"));
       tensor(role + ".table", word, tableShape, false);
-      pointer(i, word, role + ".table", [](TensorArg &t, Value v) { t.table = v; });
+      pointer(i, word, role + ".table",
+              [](TensorArg &t, Value v) { t.table = v; });
       if (paged)
         stride(i, role + ".table", 0,
                [](TensorArg &t, Value v) { t.tableStride = v; });
@@ -173,8 +180,8 @@ LogicalResult LaneLowering::expandArguments() {
     }
   }
 
-  lowered = gpu::GPUFuncOp::create(
-      b, kernel.getName(), b.getFunctionType(parameterTypes, {}));
+  lowered = gpu::GPUFuncOp::create(b, kernel.getName(),
+                                   b.getFunctionType(parameterTypes, {}));
   for (NamedAttribute attr : kernel->getAttrs())
     if (attr.getName() != "function_type" && attr.getName() != "arg_attrs" &&
         attr.getName() != KVBufferDialect::kPhaseAttr)
@@ -207,9 +214,9 @@ void LaneLowering::finishKernel() {
   if (heads)
     list.append("grid", b.getArrayAttr({tiles, heads, str("batch")}));
   lowered->setAttr(KVBufferDialect::kKernelAttr,
-                 list.getDictionary(b.getContext()));
+                   list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));
   kernel.erase();
   lowered->setAttr(KVBufferDialect::kPhaseAttr,
-                 PhaseAttr::get(b.getContext(), Phase::Thread));
+                   PhaseAttr::get(b.getContext(), Phase::Thread));
 }

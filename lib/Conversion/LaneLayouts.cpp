@@ -21,7 +21,8 @@ static LinearLayout transposed(const LinearLayout &layout) {
       .renameOut("tmp", "col");
 }
 
-FragmentLayouts::FragmentLayouts(ScheduleAttr schedule, const TargetInfo &target)
+FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
+                                 const TargetInfo &target)
     : schedule(schedule) {
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
   MmaLayouts layouts = target.layouts(mma);
@@ -75,7 +76,7 @@ Value kvbuf::emitLinear(ImplicitLocOpBuilder &b, Value x,
   return result ? result : constI32(b, 0);
 }
 
-Value LinearAddress::emit(ImplicitLocOpBuilder &b, Value base,
+Value LinearAddress::emit(ImplicitLocOpBuilder &b, Value base, int64_t align,
                           int64_t constant) const {
   int64_t reach = 0;
   Value linear;
@@ -85,11 +86,16 @@ Value LinearAddress::emit(ImplicitLocOpBuilder &b, Value base,
     Value part = emitLinear(b, term.value, term.basis);
     linear = linear ? arith::XOrIOp::create(b, linear, part) : part;
   }
-  if (int64_t inside = constant & reach)
+  int64_t inside = constant & reach, outside = constant & ~reach;
+  // Below the base's alignment the sum has the terms' own bits.
+  bool behind = inside < align;
+  if (inside && !behind)
     linear = arith::XOrIOp::create(b, linear, constI32(b, inside));
   Value sum = linear ? arith::AddIOp::create(b, base, linear) : base;
+  if (inside && behind)
+    sum = arith::XOrIOp::create(b, sum, constI32(b, inside));
   Value index = arith::IndexCastOp::create(b, b.getIndexType(), sum);
-  if (int64_t outside = constant & ~reach)
+  if (outside)
     index = arith::AddIOp::create(b, index,
                                   arith::ConstantIndexOp::create(b, outside));
   return index;

@@ -39,7 +39,9 @@ public:
     /// A is [rows of S][K], B is [K][columns], Acc is [rows][columns].
     LinearLayout layout;
     int64_t rows, cols;
-    int64_t registers() const { return int64_t(1) << layout.inLog2("register"); }
+    int64_t registers() const {
+      return int64_t(1) << layout.inLog2("register");
+    }
   };
   const Atom &atom(Role role) const {
     return role == Role::A ? a : role == Role::B ? b : acc;
@@ -83,9 +85,11 @@ struct LinearAddress {
 
   /// base + (terms XOR constant), as an index. The bits of the constant that
   /// the terms cannot reach are added last, so that they end up in the
-  /// instruction's immediate offset and accesses share the rest.
+  /// instruction's immediate offset and accesses share the rest. `base` is a
+  /// multiple of `align`: constant bits below that are changed behind the sum,
+  /// so that all accesses share the sum too.
   mlir::Value emit(mlir::ImplicitLocOpBuilder &b, mlir::Value base,
-                   int64_t constant) const;
+                   int64_t align, int64_t constant) const;
 };
 
 } // namespace kvbuf

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -77,8 +78,8 @@ Value LaneLowering::flat(Value data) {
 }
 
 Value LaneLowering::shared(Type element) {
-  auto space = gpu::AddressSpaceAttr::get(b.getContext(),
-                                          gpu::AddressSpace::Workgroup);
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                                    MemRefLayoutAttrInterface(), space);
   Value bytes = gpu::DynamicSharedMemoryOp::create(b, bytesType);
@@ -97,6 +98,12 @@ SharedTile LaneLowering::sharedTile(KVBufferAttr params) const {
   if (ArrayRef<int64_t> s = params.getSwizzle(); !s.empty())
     tile.swizzle = {unsigned(s[0]), unsigned(s[1]), unsigned(s[2])};
   return tile;
+}
+
+int64_t LaneLowering::slotAlignment(KVBufferAttr params) const {
+  return params.getStages() == 1
+             ? kBufferAlignment
+             : std::gcd(kBufferAlignment, params.getStageBytes());
 }
 
 int64_t LaneLowering::atoms(FragmentType type) const {
@@ -126,7 +133,8 @@ void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
         types.push_back(b.getI32Type());
         types.push_back(machine.tokenType(b.getContext()));
       })
-      .Case<BufferType, StagedType>([&](Type) { types.push_back(b.getI32Type()); })
+      .Case<BufferType, StagedType>(
+          [&](Type) { types.push_back(b.getI32Type()); })
       .Default([&](Type other) { types.push_back(other); });
 }
 
@@ -179,8 +187,9 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
     counts.push_back(types.size() - before);
   }
   bool hasElse = !op.getElseRegion().empty();
-  auto ifOp = scf::IfOp::create(b, types, single(op.getCondition()),
-                                /*addThenBlock=*/true, /*addElseBlock=*/hasElse);
+  auto ifOp =
+      scf::IfOp::create(b, types, single(op.getCondition()),
+                        /*addThenBlock=*/true, /*addElseBlock=*/hasElse);
   auto lowerSide = [&](Block *from, Block *to) {
     OpBuilder::InsertionGuard guard(b);
     if (!to->empty())
@@ -224,8 +233,8 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
             memref::DimOp>([&](auto op) { return lower(op); })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
             DramLoadOp, LdsStageOp, FragmentStoreOp, RowStoreOp, FragmentFillOp,
-            FragmentSliceOp, MmaOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp,
-            SoftmaxFinishOp>([&](auto op) {
+            FragmentSliceOp, MmaOp, SoftcapOp, FragmentScaleOp, MaskOp,
+            RescaleOp, SoftmaxFinishOp>([&](auto op) {
         lower(op);
         return success();
       })
@@ -242,7 +251,8 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
           mapping.map(operand, it->second.front());
         }
         Operation *copy = b.clone(*op, mapping);
-        for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
+        for (auto [from, to] :
+             llvm::zip_equal(op->getResults(), copy->getResults()))
           set(from, {to});
         return success();
       });

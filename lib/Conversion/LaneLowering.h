@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Rewrites a scheduled kernel into per-lane code. One block-level value becomes
-/// several lane values:
+/// Rewrites a scheduled kernel into per-lane code. One block-level value
+/// becomes several lane values:
 ///
 /// | type | lane values |
 /// |---|---|
@@ -33,6 +33,10 @@
 #include <memory>
 
 namespace kvbuf {
+
+/// Buffers begin at multiples of this many bytes, so that swizzles see a tile
+/// that starts at bank 0.
+constexpr int64_t kBufferAlignment = 1024;
 
 using Values = llvm::SmallVector<mlir::Value>;
 
@@ -120,6 +124,8 @@ public:
   mlir::Value shared(mlir::Type element);
   /// The tile that a buffer's slot is, in LDS.
   SharedTile sharedTile(KVBufferAttr params) const;
+  /// What every slot's byte offset is a multiple of.
+  int64_t slotAlignment(KVBufferAttr params) const;
   /// A lane's element count of a fragment type.
   int64_t atoms(FragmentType type) const;
 
@@ -164,7 +170,8 @@ private:
   /// Applies `fn` to each element (a register of an atom) of each vector.
   Values mapElements(
       llvm::ArrayRef<mlir::Value> vectors,
-      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)> fn);
+      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
+          fn);
   mlir::Value element(mlir::Value vector, int64_t i);
   mlir::Value reduceLanes(mlir::Value value, bool isMax);
   mlir::Value exp2(mlir::Value value);

@@ -34,9 +34,9 @@ Value LaneLowering::element(Value vector, int64_t i) {
 
 Value LaneLowering::exp2(Value value) { return math::Exp2Op::create(b, value); }
 
-Values LaneLowering::mapElements(
-    ArrayRef<Value> vectors,
-    function_ref<Value(Value, unsigned, int64_t)> fn) {
+Values
+LaneLowering::mapElements(ArrayRef<Value> vectors,
+                          function_ref<Value(Value, unsigned, int64_t)> fn) {
   Values results;
   for (auto [atom, vector] : llvm::enumerate(vectors)) {
     auto type = cast<VectorType>(vector.getType());
@@ -53,9 +53,9 @@ Values LaneLowering::mapElements(
 /// Combines a value over the lanes that hold other columns of the same row.
 Value LaneLowering::reduceLanes(Value value, bool isMax) {
   for (unsigned bit : layouts.reductionBits()) {
-    auto shuffle = gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
-                                          i32(target.waveSize),
-                                          gpu::ShuffleMode::XOR);
+    auto shuffle =
+        gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
+                               i32(target.waveSize), gpu::ShuffleMode::XOR);
     Value other = shuffle.getShuffleResult();
     value = isMax ? maxf(b, value, other) : addf(b, value, other);
   }
@@ -64,8 +64,9 @@ Value LaneLowering::reduceLanes(Value value, bool isMax) {
 
 /// Folds values with two chains: long enough to overlap latencies, few enough
 /// to save registers.
-static Value fold(ImplicitLocOpBuilder &b, ArrayRef<Value> values,
-                  function_ref<Value(ImplicitLocOpBuilder &, Value, Value)> fn) {
+static Value
+fold(ImplicitLocOpBuilder &b, ArrayRef<Value> values,
+     function_ref<Value(ImplicitLocOpBuilder &, Value, Value)> fn) {
   Value chains[2];
   for (auto [i, value] : llvm::enumerate(values)) {
     Value &chain = chains[i % 2];
@@ -98,7 +99,8 @@ void LaneLowering::lower(FragmentSliceOp op) {
   int64_t perAtom = from.getRole() == Role::Acc
                         ? 1
                         : atom.registers() / layouts.wordElements();
-  int64_t fromCols = from.getCols() / atom.cols, toCols = to.getCols() / atom.cols;
+  int64_t fromCols = from.getCols() / atom.cols,
+          toCols = to.getCols() / atom.cols;
   int64_t toRows = atoms(to) / toCols;
   int64_t row = op.getRow() / atom.rows, col = op.getCol() / atom.cols;
   Values values;
@@ -111,8 +113,8 @@ void LaneLowering::lower(FragmentSliceOp op) {
 }
 
 void LaneLowering::lower(MmaOp op) {
-  // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies in
-  // LDS (see Machine::emitFragmentLoad).
+  // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies
+  // in LDS (see Machine::emitFragmentLoad).
   FragmentType aType = op.getA().getType(), accType = op.getAcc().getType();
   const auto &aAtom = layouts.atom(Role::A), &bAtom = layouts.atom(Role::B),
              &accAtom = layouts.atom(Role::Acc);
@@ -177,9 +179,9 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
                 b, wide, ArrayRef<Value>(elements).slice(w, width))));
     }
   if (!sameLanes)
-    return op->emitOpError()
-           << "the accumulators of this matrix instruction are no operands of it "
-              "without an exchange between lanes";
+    return op->emitOpError() << "the accumulators of this matrix instruction "
+                                "are no operands of it "
+                                "without an exchange between lanes";
   return success();
 }
 
@@ -197,7 +199,8 @@ LogicalResult LaneLowering::lower(FragmentConvertOp op) {
   Values values;
   for (Value vector : get(op.getSource()))
     values.push_back(arith::TruncFOp::create(
-        b, cast<VectorType>(vector.getType()).clone(to.getElementType()), vector));
+        b, cast<VectorType>(vector.getType()).clone(to.getElementType()),
+        vector));
   set(op.getFragment(), values);
   return success();
 }
@@ -207,7 +210,8 @@ LogicalResult LaneLowering::lower(FragmentConvertOp op) {
 //===----------------------------------------------------------------------===//
 
 void LaneLowering::lower(SoftcapOp op) {
-  double scale = op.getScale().convertToFloat(), cap = op.getCap().convertToFloat();
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat();
   Value inner = f32(scale / cap), outer = f32(cap);
   set(op.getResult(),
       mapElements(get(op.getScores()), [&](Value s, unsigned, int64_t) {
@@ -217,10 +221,10 @@ void LaneLowering::lower(SoftcapOp op) {
 
 void LaneLowering::lower(FragmentScaleOp op) {
   Value factor = f32(op.getFactor().convertToFloat());
-  set(op.getResult(), mapElements(get(op.getSource()),
-                                  [&](Value s, unsigned, int64_t) {
-                                    return mulf(b, s, factor);
-                                  }));
+  set(op.getResult(),
+      mapElements(get(op.getSource()), [&](Value s, unsigned, int64_t) {
+        return mulf(b, s, factor);
+      }));
 }
 
 void LaneLowering::lower(MaskOp op) {
@@ -234,16 +238,18 @@ void LaneLowering::lower(MaskOp op) {
         keys = single(op.getKeys());
   Value shift = arith::SubIOp::create(b, keys, single(op.getQueries()));
   // Per row, the columns of the tile that this lane keeps: those whose constant
-  // part is in [low, high). One comparison of a register with a constant a score.
+  // part is in [low, high). One comparison of a register with a constant a
+  // score.
   Value col = laneCol(), laneRows = laneRow();
   Value edge = toI32(arith::SubIOp::create(b, keys, key));
   // The position of row 0 as a column of this tile.
-  Value origin = toI32(arith::SubIOp::create(
-      b, arith::AddIOp::create(b, row, shift), key));
+  Value origin = toI32(
+      arith::SubIOp::create(b, arith::AddIOp::create(b, row, shift), key));
   Value position = arith::AddIOp::create(b, origin, laneRows);
   Values high(rows), low(rows);
   for (int64_t r = 0; r < rows; ++r) {
-    Value at = arith::AddIOp::create(b, position, i32(rowOffset(r / parts, r % parts)));
+    Value at = arith::AddIOp::create(b, position,
+                                     i32(rowOffset(r / parts, r % parts)));
     Value limit = edge;
     if (mask.boundsRight())
       limit = arith::MinSIOp::create(
@@ -255,18 +261,20 @@ void LaneLowering::lower(MaskOp op) {
   }
   Value hidden = f32(-std::numeric_limits<double>::infinity());
   set(op.getResult(),
-      mapElements(get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
-        int64_t r = index / cols * parts + layouts.rowPart(reg);
-        int64_t at = index % cols * atom.cols +
-                     atom.layout.apply({{"register", reg}}, "col");
-        Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, high[r],
-                                           i32(at));
-        if (low[r])
-          keep = arith::AndIOp::create(
-              b, keep,
-              arith::CmpIOp::create(b, arith::CmpIPredicate::sle, low[r], i32(at)));
-        return arith::SelectOp::create(b, keep, s, hidden).getResult();
-      }));
+      mapElements(
+          get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
+            int64_t r = index / cols * parts + layouts.rowPart(reg);
+            int64_t at = index % cols * atom.cols +
+                         atom.layout.apply({{"register", reg}}, "col");
+            Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                               high[r], i32(at));
+            if (low[r])
+              keep = arith::AndIOp::create(
+                  b, keep,
+                  arith::CmpIOp::create(b, arith::CmpIPredicate::sle, low[r],
+                                        i32(at)));
+            return arith::SelectOp::create(b, keep, s, hidden).getResult();
+          }));
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,7 +310,8 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
     Value finite = newMax[r];
     if (op.getMasked()) {
       // A row that has seen no key: -inf - -inf would be NaN.
-      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, finite, lowest);
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, finite, lowest);
       finite = arith::SelectOp::create(b, none, zero, finite);
     }
     offset[r] = mulf(b, finite, negScale);
@@ -359,18 +368,20 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     Value factor = one;
     if (sink) {
       Value joint = maxf(b, top, sink);
-      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
       joint = arith::SelectOp::create(b, none, zero, joint);
       factor = exp2(arith::SubFOp::create(b, top, joint));
       sum = fma(b, sum, factor, exp2(arith::SubFOp::create(b, sink, joint)));
       top = joint;
     }
-    Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
+    Value empty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
     Value ratio = arith::DivFOp::create(b, factor, sum);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     Value logarithm = addf(b, top, math::Log2Op::create(b, sum));
-    lse.push_back(arith::SelectOp::create(b, empty, lowest,
-                                          mulf(b, logarithm, ln2)));
+    lse.push_back(
+        arith::SelectOp::create(b, empty, lowest, mulf(b, logarithm, ln2)));
   }
   set(op.getResult(),
       mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {

@@ -70,10 +70,10 @@ void LaneLowering::lower(CacheTileOp op) {
   TileValues tile;
   tile.data = cache.data;
   // Rows outside of [lo, hi) are not touched; both fit 32 bits once clamped.
-  tile.lo = toI32(arith::MaxSIOp::create(
-      b, sub(b, single(op.getFrom()), start), index(0)));
-  tile.hi = toI32(arith::MinSIOp::create(
-      b, sub(b, single(op.getUpto()), start), index(rows)));
+  tile.lo = toI32(
+      arith::MaxSIOp::create(b, sub(b, single(op.getFrom()), start), index(0)));
+  tile.hi = toI32(arith::MinSIOp::create(b, sub(b, single(op.getUpto()), start),
+                                         index(rows)));
 
   // A look-up that the program must not make where nothing is loaded.
   auto guardedLookup = [&](Value table, Value entry) -> Value {
@@ -159,7 +159,8 @@ void LaneLowering::lower(KeyRangeOp op) {
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
   Value shift = sub(b, keys, queries);
-  Value end = arith::MinSIOp::create(b, add(b, row, index(op.getBM())), queries);
+  Value end =
+      arith::MinSIOp::create(b, add(b, row, index(op.getBM())), queries);
   Value first = add(b, row, shift);
   Value last = add(b, sub(b, end, index(1)), shift);
   if (mask.boundsRight()) {
@@ -183,11 +184,9 @@ void LaneLowering::lower(KeyRangeOp op) {
 //===----------------------------------------------------------------------===//
 
 void LaneLowering::lower(AllocOp op) {
-  // Swizzles assume that a tile starts at bank 0.
-  constexpr int64_t kAlignment = 1024;
   set(op.getBuffer(), {i32(ldsBytes)});
   ldsBytes += llvm::alignTo(op.getBuffer().getType().getParams().getBytes(),
-                            kAlignment);
+                            kBufferAlignment);
 }
 
 void LaneLowering::lower(DramLoadOp op) {
@@ -215,7 +214,8 @@ void LaneLowering::lower(LdsStageOp op) {
 
 LogicalResult LaneLowering::lower(FragmentLoadOp op) {
   Values words;
-  if (failed(machine.emitFragmentLoad(*this, op, single(op.getStaged()), words)))
+  if (failed(
+          machine.emitFragmentLoad(*this, op, single(op.getStaged()), words)))
     return failure();
   set(op.getFragment(), words);
   return success();
@@ -279,7 +279,8 @@ void LaneLowering::lower(FragmentStoreOp op) {
         for (int64_t reg = 0; reg < atom.registers(); reg += run) {
           if (layouts.rowPart(reg) != part)
             continue;
-          int64_t at = j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
+          int64_t at =
+              j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
           Value whole = vectors[i * atomCols + j];
           auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
           Value piece = vector::ShuffleOp::create(b, whole, whole, elements);
@@ -324,13 +325,15 @@ void LaneLowering::lower(RowStoreOp op) {
   Value out = flat(tensor.data);
   unsigned parts = layouts.rowParts().size();
   for (auto [i, value] : llvm::enumerate(get(op.getFragment()))) {
-    Value r = arith::AddIOp::create(b, row, i32(rowOffset(i / parts, i % parts)));
+    Value r =
+        arith::AddIOp::create(b, row, i32(rowOffset(i / parts, i % parts)));
     Value store = arith::AndIOp::create(
         b, first, compare(b, arith::CmpIPredicate::slt, r, valid));
     auto guarded = scf::IfOp::create(b, store, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(guarded.thenBlock());
-    memref::StoreOp::create(b, value, out, ValueRange{add(b, base, toIndex(r))});
+    memref::StoreOp::create(b, value, out,
+                            ValueRange{add(b, base, toIndex(r))});
   }
 }
 
@@ -360,9 +363,9 @@ LogicalResult LaneLowering::lower(memref::DimOp op) {
   std::optional<int64_t> dim = op.getConstantIndex();
   if (it == tensors.end() || !dim || *dim >= int64_t(it->second.sizes.size()) ||
       !it->second.sizes[*dim])
-    return op.emitOpError()
-           << "asks for a size that is not a kernel parameter; expected the rows "
-              "of dense queries";
+    return op.emitOpError() << "asks for a size that is not a kernel "
+                               "parameter; expected the rows "
+                               "of dense queries";
   set(op.getResult(), {it->second.sizes[*dim]});
   return success();
 }

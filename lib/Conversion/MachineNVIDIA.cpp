@@ -26,7 +26,8 @@ public:
   }
   Value emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
                  Value slot) override;
-  void emitStage(LaneLowering &lower, ValueRange tokens, int64_t younger) override;
+  void emitStage(LaneLowering &lower, ValueRange tokens,
+                 int64_t younger) override;
   LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                  Value slot, Values &words) override;
 
@@ -66,7 +67,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
   int64_t threads = params.getNumThreads();
   // Consecutive threads walk the vectors of a block's row, then the next row.
   int64_t rowsPerStep = std::min(threads / perRow, layout.rows);
-  unsigned colBits = llvm::Log2_64(perRow), rowBits = llvm::Log2_64(rowsPerStep);
+  unsigned colBits = llvm::Log2_64(perRow),
+           rowBits = llvm::Log2_64(rowsPerStep);
 
   Value col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
   Value row = arith::ShRUIOp::create(b, lower.thread, lower.i32(colBits));
@@ -75,42 +77,48 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
       {col, imagesOf(layout, "col", llvm::Log2_64(width), colBits)});
   address.terms.push_back({row, imagesOf(layout, "row", 0, rowBits)});
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
   Value shared = lower.shared(element), source = lower.flat(tile.data);
-  Value laneCols = lower.toIndex(
-      arith::MulIOp::create(b, col, lower.i32(width)));
+  Value laneCols =
+      lower.toIndex(arith::MulIOp::create(b, col, lower.i32(width)));
 
   // More threads than vectors in a block: the rest stay idle.
   OpBuilder::InsertionGuard guard(b);
   if (rowsPerStep * perRow < threads) {
-    Value busy = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
-                                       lower.i32(rowsPerStep * perRow));
+    Value busy =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
+                              lower.i32(rowsPerStep * perRow));
     b.setInsertionPointToStart(
         scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   }
 
+  // One lane-dependent offset lives through the loop; the others are sums along
+  // the way, which costs no more instructions and saves two registers a step.
+  Value walk, stride;
+  if (!tile.table) {
+    Value laneLine =
+        arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
+    laneLine = arith::AddIOp::create(b, laneLine, laneCols);
+    walk = arith::AddIOp::create(b, laneLine, tile.base);
+    stride = arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride);
+  }
   for (int64_t step = 0; step < layout.rows; step += rowsPerStep) {
     Value r = arith::AddIOp::create(b, row, lower.i32(step));
     Value rowOk;
     if (checkRows)
       rowOk = arith::AndIOp::create(
-          b,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
+          b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
           arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
     Value line;
     if (!tile.table) {
-      // Lane part and step are loop-invariant; the tile's base comes last.
-      Value laneLine = arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
-      Value stepLine =
-          arith::MulIOp::create(b, lower.index(step), tile.rowStride);
-      laneLine = arith::AddIOp::create(b, laneLine, laneCols);
-      line = arith::AddIOp::create(b, laneLine, stepLine);
-      line = arith::AddIOp::create(b, line, tile.base);
+      line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
+      walk = line;
     } else {
       // This row's page; no look-up for a row that is not there.
       Value key = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(r));
       int64_t page = tileType.getPageSize();
-      Value number = arith::ShRUIOp::create(
-          b, key, lower.index(llvm::Log2_64(page)));
+      Value number =
+          arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
       Value entry = arith::AddIOp::create(b, tile.tableBase, number);
       auto lookUp = [&]() -> Value {
         Value word = memref::LoadOp::create(b, lower.flat(tile.table),
@@ -144,21 +152,25 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
         // Columns past the tile's are zero.
         Value inside = arith::CmpIOp::create(
             b, arith::CmpIPredicate::slt, col,
-            lower.i32(std::max<int64_t>(0, tileType.getCols() - start) / width));
+            lower.i32(std::max<int64_t>(0, tileType.getCols() - start) /
+                      width));
         ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
       }
-      Value to = address.emit(b, first,
-                              layout.byteOffset(step, start) / layout.elementBytes);
+      Value to =
+          address.emit(b, first, align,
+                       layout.byteOffset(step, start) / layout.elementBytes);
       Value from = arith::AddIOp::create(b, line, lower.index(start));
       Value count;
       if (ok) {
-        count = arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+        count =
+            arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
         // A copy of nothing still has an address: one that exists.
         from = arith::SelectOp::create(b, ok, from, lower.index(0));
       }
       nvgpu::DeviceAsyncCopyOp::create(
           b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
-          ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
+          ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width),
+          count,
           /*bypassL1=*/b.getUnitAttr());
     }
   }
@@ -174,21 +186,26 @@ Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                                       /*withElseRegion=*/false);
       b.setInsertionPointToStart(issued.thenBlock());
     }
-    // All tiles but the last are whole; they copy without looking at rows.
-    Value whole = arith::AndIOp::create(
-        b,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo, lower.i32(0)),
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
-                              lower.i32(op.getTile().getType().getRows())));
-    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(ifWhole.thenBlock());
-    emitCopies(lower, op, tile, slot, /*checkRows=*/false);
-    b.setInsertionPointToStart(ifWhole.elseBlock());
-    emitCopies(lower, op, tile, slot, /*checkRows=*/true);
+    if (op.getWhole()) {
+      emitCopies(lower, op, tile, slot, /*checkRows=*/false);
+    } else {
+      // Most tiles are whole; they copy without looking at rows.
+      Value whole = arith::AndIOp::create(
+          b,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
+                                lower.i32(0)),
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
+                                lower.i32(op.getTile().getType().getRows())));
+      auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+      b.setInsertionPointToStart(ifWhole.thenBlock());
+      emitCopies(lower, op, tile, slot, /*checkRows=*/false);
+      b.setInsertionPointToStart(ifWhole.elseBlock());
+      emitCopies(lower, op, tile, slot, /*checkRows=*/true);
+    }
   }
   // The group exists whether or not it has copies: waits count groups.
-  return nvgpu::DeviceAsyncCreateGroupOp::create(
-      b, tokenType(b.getContext()), ValueRange{});
+  return nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType(b.getContext()),
+                                                 ValueRange{});
 }
 
 void NVIDIAMachine::emitStage(LaneLowering &lower, ValueRange tokens,
@@ -241,7 +258,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
     return ok;
   };
   if (!fits(transposed))
-    return op.emitOpError() << "no form of ldmatrix loads this operand's layout";
+    return op.emitOpError()
+           << "no form of ldmatrix loads this operand's layout";
 
   // Matrices of one atom, by its upper register bits; an atom of two matrices
   // shares an instruction with its neighbour along the result's columns.
@@ -251,10 +269,12 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   unsigned upper = atom.layout.inLog2("register") - 1;
   SmallVector<Matrix> all;
   // Order of words: a is [m][k]; b is [k][n].
-  int64_t outer = turned ? gridCols : gridRows, inner = turned ? gridRows : gridCols;
+  int64_t outer = turned ? gridCols : gridRows,
+          inner = turned ? gridRows : gridCols;
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) {
-      int64_t row0 = (turned ? j : i) * atomRows, col0 = (turned ? i : j) * atomCols;
+      int64_t row0 = (turned ? j : i) * atomRows,
+              col0 = (turned ? i : j) * atomCols;
       for (unsigned word = 0; word < 1u << upper; ++word) {
         Matrix matrix{row0, col0};
         for (unsigned bit = 0; bit < upper; ++bit)
@@ -268,6 +288,7 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
 
   Value shared = lower.shared(params.getElementType());
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
   for (size_t i = 0; i < all.size();) {
     int64_t count = all.size() - i >= 4 ? 4 : all.size() - i >= 2 ? 2 : 1;
     // Lane l gives the address of row l % 8 of matrix l / 8.
@@ -275,11 +296,13 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
     SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 3);
     LinearLayout block = layout.block();
     auto image = [&](int64_t row, int64_t col) {
-      return block.apply({{"row", row}, {"col", col}}, "byte") / layout.elementBytes;
+      return block.apply({{"row", row}, {"col", col}}, "byte") /
+             layout.elementBytes;
     };
     const Matrix &zero = all[i];
     for (int64_t bit = 1; bit < count; bit *= 2) {
-      int64_t row = all[i + bit].row ^ zero.row, col = all[i + bit].col ^ zero.col;
+      int64_t row = all[i + bit].row ^ zero.row,
+              col = all[i + bit].col ^ zero.col;
       basis.push_back(image(row, col));
     }
     address.terms.push_back({lower.lane, basis});
@@ -292,12 +315,12 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
     }
     Value where = address.emit(
-        b, first,
+        b, first, align,
         layout.byteOffset(op.getRow() + zero.row, op.getCol() + zero.col) /
             layout.elementBytes);
     auto loaded = VectorType::get({count, 2}, params.getElementType());
-    Value matrix = nvgpu::LdMatrixOp::create(b, loaded, shared, ValueRange{where},
-                                             transposed, count);
+    Value matrix = nvgpu::LdMatrixOp::create(
+        b, loaded, shared, ValueRange{where}, transposed, count);
     for (int64_t w = 0; w < count; ++w)
       words.push_back(
           vector::ExtractOp::create(b, matrix, ArrayRef<int64_t>{w}));

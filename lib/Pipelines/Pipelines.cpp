@@ -25,7 +25,8 @@ static OpPassManager &kernels(OpPassManager &pm) {
   return pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>();
 }
 
-void kvbuf::buildTilePipeline(OpPassManager &pm, const LoweringOptions &options) {
+void kvbuf::buildTilePipeline(OpPassManager &pm,
+                              const LoweringOptions &options) {
   pm.addPass(createChooseSchedule({options.chip, options.schedule}));
   pm.addPass(createLowerAttention());
   pm.addPass(createCanonicalizerPass());

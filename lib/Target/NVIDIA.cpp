@@ -36,7 +36,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.asyncCopyBytes = {4, 8, 16};
   target.triple = "nvptx64-nvidia-cuda";
   target.features = "+ptx80";
-  target.dataLayout = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
+  target.dataLayout =
+      "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
   target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
   return target;
 }

@@ -42,7 +42,8 @@ std::optional<TargetInfo> kvbuf::lookupTarget(llvm::StringRef chip) {
 }
 
 llvm::ArrayRef<llvm::StringRef> kvbuf::knownTargets() {
-  static const llvm::StringRef names[] = {"gfx942", "gfx950", "sm_80", "sm_86",
-                                          "sm_87",  "sm_89",  "sm_90", "sm_90a"};
+  static const llvm::StringRef names[] = {"gfx942", "gfx950", "sm_80",
+                                          "sm_86",  "sm_87",  "sm_89",
+                                          "sm_90",  "sm_90a"};
   return names;
 }

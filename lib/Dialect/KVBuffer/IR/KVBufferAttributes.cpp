@@ -1,4 +1,5 @@
-//===- KVBufferAttributes.cpp - Attributes of the kvbuffer dialect *- C++ -*-===//
+//===- KVBufferAttributes.cpp - Attributes of the kvbuffer dialect *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -57,10 +58,10 @@ static ParseResult parseParameters(AsmParser &parser,
     auto *it = llvm::find_if(
         parameters, [&](const Parameter &p) { return p.name == name; });
     if (it == parameters.end() || it->seen) {
-      InFlightDiagnostic diag = parser.emitError(loc)
-                                << (it == parameters.end() ? "unknown"
-                                                           : "repeated")
-                                << " parameter '" << name << "', expected one of ";
+      InFlightDiagnostic diag =
+          parser.emitError(loc)
+          << (it == parameters.end() ? "unknown" : "repeated") << " parameter '"
+          << name << "', expected one of ";
       llvm::interleaveComma(parameters, diag,
                             [&](const Parameter &p) { diag << p.name; });
       return diag;
@@ -77,10 +78,10 @@ static ParseResult parseParameters(AsmParser &parser,
         return parser.emitError(valueLoc, "expected true or false");
       *it->flag = value == "true";
     }
-    if (it->list && parser.parseCommaSeparatedList(
-                        AsmParser::Delimiter::Square, [&] {
-                          return parser.parseInteger(it->list->emplace_back());
-                        }))
+    if (it->list &&
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+          return parser.parseInteger(it->list->emplace_back());
+        }))
       return failure();
   }
   for (const Parameter &p : parameters)
@@ -104,9 +105,10 @@ static void printList(AsmPrinter &printer, StringRef name,
 LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                bool causal, int64_t left, int64_t right) {
   if (left < -1 || right < -1)
-    return emitError() << "a window reaches 0 or more keys to either side, or -1 "
-                          "for no limit; got left = "
-                       << left << ", right = " << right;
+    return emitError()
+           << "a window reaches 0 or more keys to either side, or -1 "
+              "for no limit; got left = "
+           << left << ", right = " << right;
   return success();
 }
 
@@ -130,8 +132,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
-  return parser.getChecked<ScheduleAttr>(parser.getContext(), BM, BN, BK, stages,
-                                         warps, mma, swap, qRegs);
+  return parser.getChecked<ScheduleAttr>(parser.getContext(), BM, BN, BK,
+                                         stages, warps, mma, swap, qRegs);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -149,9 +151,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t BM, int64_t BN, int64_t BK,
                                    int64_t stages, int64_t warps,
                                    ArrayRef<int64_t> mma, bool, bool) {
-  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BM", BM},
-                             {"BN", BN},
-                             {"BK", BK}})
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}, {"BK", BK}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
   if (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; }))
@@ -187,8 +188,9 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
                      "an operand: q, k or v")) ||
       parser.parseComma() || parser.parseType(elementType) ||
       parser.parseComma() ||
-      failed(keyword([](StringRef s) { return symbolizePolicy(s); }, policy,
-                     "a policy: double_buffered, streaming or register_staged")))
+      failed(
+          keyword([](StringRef s) { return symbolizePolicy(s); }, policy,
+                  "a policy: double_buffered, streaming or register_staged")))
     return {};
   int64_t BN = 0, WN = 0, BK = 0, numThreads = 0, depth = 0, heads = 1,
           cacheDepth = 0, headDimOffset = 0, regChunk = 0, smemDepth = 0,
@@ -221,8 +223,8 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   if (!smemDepth && BK > 0)
     smemDepth = llvm::alignTo(depth, BK);
   return parser.getChecked<KVBufferAttr>(
-      parser.getContext(), operand, elementType, policy, mma, swizzle, BN, WN, BK,
-      numThreads, depth, heads, fullKV, cacheDepth, headDimOffset, regChunk,
+      parser.getContext(), operand, elementType, policy, mma, swizzle, BN, WN,
+      BK, numThreads, depth, heads, fullKV, cacheDepth, headDimOffset, regChunk,
       smemDepth, stages, warpSize);
 }
 
@@ -232,8 +234,9 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   printList(printer, "mma_shape", getMmaShape());
   if (!getSwizzle().empty())
     printList(printer, "swizzle", getSwizzle());
-  printer << ", BN = " << getBN() << ", WN = " << getWN() << ", BK = " << getBK()
-          << ", num_threads = " << getNumThreads() << ", depth = " << getDepth();
+  printer << ", BN = " << getBN() << ", WN = " << getWN()
+          << ", BK = " << getBK() << ", num_threads = " << getNumThreads()
+          << ", depth = " << getDepth();
   if (getKvNumHeads() != 1)
     printer << ", kv_num_heads = " << getKvNumHeads();
   if (!getFullKv())
@@ -279,11 +282,13 @@ LogicalResult KVBufferAttr::verify(
     return emitError() << "depth, kv_num_heads and stages must be positive";
   if (smemDepth < depth || smemDepth % BK)
     return emitError() << "smem_depth must be a multiple of BK = " << BK
-                       << " that holds depth = " << depth << ", got " << smemDepth;
+                       << " that holds depth = " << depth << ", got "
+                       << smemDepth;
   if (headDimOffset < 0 || headDimOffset + depth > cacheDepth)
     return emitError() << "columns " << headDimOffset << " to "
                        << headDimOffset + depth
-                       << " do not lie in a row of cache_depth = " << cacheDepth;
+                       << " do not lie in a row of cache_depth = "
+                       << cacheDepth;
   if (regChunk <= 0 || regChunk > smemDepth)
     return emitError() << "reg_chunk_depth must be in 1.." << smemDepth
                        << ", got " << regChunk;

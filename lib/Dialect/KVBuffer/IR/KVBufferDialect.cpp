@@ -98,8 +98,8 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult
-KVBufferDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+LogicalResult KVBufferDialect::verifyOperationAttribute(Operation *op,
+                                                        NamedAttribute attr) {
   if (attr.getName() == kPhaseAttr) {
     auto phase = dyn_cast<PhaseAttr>(attr.getValue());
     if (!phase)

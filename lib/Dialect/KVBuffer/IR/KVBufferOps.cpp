@@ -72,7 +72,8 @@ static bool hasContiguousRows(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
   return succeeded(type.getStridesAndOffset(strides, offset)) &&
-         !strides.empty() && strides.back() == 1 && !type.isDynamicDim(type.getRank() - 1);
+         !strides.empty() && strides.back() == 1 &&
+         !type.isDynamicDim(type.getRank() - 1);
 }
 
 LogicalResult AttentionOp::verify() {
@@ -81,33 +82,40 @@ LogicalResult AttentionOp::verify() {
   CacheType k = getK().getType(), v = getV().getType();
   Type element = k.getElementType();
   if (!element.isBF16() && !element.isF16())
-    return emitOpError() << "(C1) expected elements bf16 or f16, got " << element;
+    return emitOpError() << "(C1) expected elements bf16 or f16, got "
+                         << element;
   if (q.getElementType() != element || v.getElementType() != element ||
       out.getElementType() != element)
-    return emitOpError() << "(C1) expected one element type for q, k, v and out, got "
-                         << q.getElementType() << ", " << element << ", "
-                         << v.getElementType() << ", " << out.getElementType();
+    return emitOpError()
+           << "(C1) expected one element type for q, k, v and out, got "
+           << q.getElementType() << ", " << element << ", "
+           << v.getElementType() << ", " << out.getElementType();
   int64_t rank = getOffsets() ? 3 : 4;
   if (q.getRank() != rank)
     return emitOpError() << "(C4) expected q of rank " << rank
-                         << (getOffsets() ? " ([rows, heads, head_size]) with"
-                                          : " ([batch, rows, heads, head_size]) without")
+                         << (getOffsets()
+                                 ? " ([rows, heads, head_size]) with"
+                                 : " ([batch, rows, heads, head_size]) without")
                          << " offsets, got rank " << q.getRank();
-  if (out.getRank() != rank || out.getShape().take_back(2) != q.getShape().take_back(2))
+  if (out.getRank() != rank ||
+      out.getShape().take_back(2) != q.getShape().take_back(2))
     return emitOpError() << "(C4) expected out to have q's shape, got " << out
                          << " for " << q;
-  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) || !hasContiguousRows(out))
-    return emitOpError() << "(C4) expected static heads and head_size, the last "
-                            "contiguous, in q and out";
+  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
+      !hasContiguousRows(out))
+    return emitOpError()
+           << "(C4) expected static heads and head_size, the last "
+              "contiguous, in q and out";
   int64_t headSize = k.getHeadSize();
   if (q.getShape().back() != headSize || v.getHeadSize() != headSize)
-    return emitOpError() << "(C2) expected one head size, got q " << q.getShape().back()
-                         << ", k " << headSize << ", v " << v.getHeadSize();
+    return emitOpError() << "(C2) expected one head size, got q "
+                         << q.getShape().back() << ", k " << headSize << ", v "
+                         << v.getHeadSize();
   if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads())
-    return emitOpError() << "(C3) expected k and v to have one number of heads that "
-                            "divides q's "
-                         << getHeads() << ", got " << k.getHeads() << " and "
-                         << v.getHeads();
+    return emitOpError()
+           << "(C3) expected k and v to have one number of heads that "
+              "divides q's "
+           << getHeads() << ", got " << k.getHeads() << " and " << v.getHeads();
   if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
     return emitOpError() << "expected k and v of one cache kind and page size";
   if (headSize % 8)
@@ -165,11 +173,13 @@ LogicalResult CacheTileOp::verify() {
                            << " on the tile";
     if (!small && cache.getPageSize() % tile.getRows())
       return emitOpError() << "a tile of " << tile.getRows()
-                           << " rows straddles pages of " << cache.getPageSize();
+                           << " rows straddles pages of "
+                           << cache.getPageSize();
     if (!small && tile.getPageSize())
-      return emitOpError() << "a page of " << cache.getPageSize()
-                           << " holds whole tiles: expected no page_size on the "
-                              "tile";
+      return emitOpError()
+             << "a page of " << cache.getPageSize()
+             << " holds whole tiles: expected no page_size on the "
+                "tile";
   } else if (tile.getPageSize()) {
     return emitOpError() << "only paged caches have tiles with page_size";
   }
@@ -206,9 +216,10 @@ LogicalResult KeyRangeOp::verify() {
 // Movement
 //===----------------------------------------------------------------------===//
 
-LogicalResult DramLoadOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location>, DramLoadOp::Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
+LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>,
+                                           DramLoadOp::Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
   auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
   if (!buffer)
     return failure();
@@ -219,17 +230,20 @@ LogicalResult DramLoadOp::inferReturnTypes(
 LogicalResult DramLoadOp::verify() {
   KVBufferAttr params = getBuffer().getType().getParams();
   TileType tile = getTile().getType();
-  if (tile.getRows() != params.getBN() || tile.getCols() > params.getSmemCols() ||
+  if (tile.getRows() != params.getBN() ||
+      tile.getCols() > params.getSmemCols() ||
       tile.getElementType() != params.getElementType())
-    return emitOpError() << "expected a tile of " << params.getBN() << " rows, at most "
-                         << params.getSmemCols() << " columns and elements "
-                         << params.getElementType() << ", got " << tile;
+    return emitOpError() << "expected a tile of " << params.getBN()
+                         << " rows, at most " << params.getSmemCols()
+                         << " columns and elements " << params.getElementType()
+                         << ", got " << tile;
   return success();
 }
 
-LogicalResult LdsStageOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location>, LdsStageOp::Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
+LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>,
+                                           LdsStageOp::Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
   for (Value token : adaptor.getTokens()) {
     auto type = dyn_cast<TokenType>(token.getType());
     if (!type)
@@ -251,11 +265,13 @@ LogicalResult FragmentLoadOp::verify() {
   KVBufferAttr params = getStaged().getType().getParams();
   FragmentType fragment = getFragment().getType();
   if (fragment.getElementType() != params.getElementType())
-    return emitOpError() << "expected a fragment of " << params.getElementType();
+    return emitOpError() << "expected a fragment of "
+                         << params.getElementType();
   Role role = params.getOperand() == Operand::Q ? Role::A : Role::B;
   if (fragment.getRole() != role)
     return emitOpError() << "expected role " << stringifyRole(role)
-                         << " for operand " << stringifyOperand(params.getOperand());
+                         << " for operand "
+                         << stringifyOperand(params.getOperand());
   if (int64_t(getRow()) < 0 || int64_t(getCol()) < 0 ||
       int64_t(getRow()) + fragment.getRows() > params.getBN() ||
       int64_t(getCol()) + fragment.getCols() > params.getSmemCols())
@@ -304,8 +320,8 @@ LogicalResult FragmentSliceOp::verify() {
       int64_t(getRow()) + part.getRows() > source.getRows() ||
       int64_t(getCol()) + part.getCols() > source.getCols())
     return emitOpError() << "part [" << getRow() << ", " << getCol() << "] of "
-                         << part.getRows() << "x" << part.getCols() << " leaves "
-                         << source;
+                         << part.getRows() << "x" << part.getCols()
+                         << " leaves " << source;
   return success();
 }
 
@@ -316,8 +332,10 @@ OpFoldResult FragmentSliceOp::fold(FoldAdaptor) {
 }
 
 LogicalResult MmaOp::verify() {
-  FragmentType a = getA().getType(), b = getB().getType(), acc = getAcc().getType();
-  if (a.getRole() != Role::A || b.getRole() != Role::B || acc.getRole() != Role::Acc)
+  FragmentType a = getA().getType(), b = getB().getType(),
+               acc = getAcc().getType();
+  if (a.getRole() != Role::A || b.getRole() != Role::B ||
+      acc.getRole() != Role::Acc)
     return emitOpError() << "expected roles a, b and acc, got "
                          << stringifyRole(a.getRole()) << ", "
                          << stringifyRole(b.getRole()) << " and "
@@ -407,12 +425,14 @@ LogicalResult OnlineSoftmaxOp::verify() {
                             "taken before the scores are scaled";
   FragmentType s = getScores().getType(), p = getP().getType(),
                m = getMax().getType();
-  if (s.getRole() != Role::Acc || p.getRole() != Role::A || m.getRole() != Role::Row)
+  if (s.getRole() != Role::Acc || p.getRole() != Role::A ||
+      m.getRole() != Role::Row)
     return emitOpError() << "expected roles acc, row and a";
   if (s.getRows() != p.getRows() || s.getCols() != p.getCols() ||
       m.getRows() != s.getRows())
-    return emitOpError() << "expected scores and p of one shape and a row value "
-                            "for each of their rows";
+    return emitOpError()
+           << "expected scores and p of one shape and a row value "
+              "for each of their rows";
   return success();
 }
 
@@ -423,9 +443,8 @@ struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.getMasked() ||
-        !isa_and_nonnull<MmaOp, SoftcapOp, FragmentScaleOp>(
-            op.getScores().getDefiningOp()))
+    if (!op.getMasked() || !isa_and_nonnull<MmaOp, SoftcapOp, FragmentScaleOp>(
+                               op.getScores().getDefiningOp()))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
     return success();

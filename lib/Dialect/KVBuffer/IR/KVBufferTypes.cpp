@@ -32,7 +32,8 @@ static ParseResult parseShape(AsmParser &parser, int64_t &rows, int64_t &cols,
       parser.parseType(elementType))
     return failure();
   if (dims.size() != 2 || dims[0] <= 0 || dims[1] <= 0)
-    return parser.emitError(loc, "expected two positive sizes, as in 64x128xbf16");
+    return parser.emitError(loc,
+                            "expected two positive sizes, as in 64x128xbf16");
   rows = dims[0];
   cols = dims[1];
   return success();

@@ -93,14 +93,16 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
   int64_t colUnit = schedule.getSwapAB() ? mma->m : mma->n;
-  auto divides = [&](int64_t unit, int64_t size, const Twine &what) -> LogicalResult {
+  auto divides = [&](int64_t unit, int64_t size,
+                     const Twine &what) -> LogicalResult {
     if (size % unit == 0)
       return success();
     return op.emitOpError() << "no " << mma->m << "x" << mma->n << "x" << mma->k
                             << " instruction divides " << what << " = " << size
                             << "; expected a multiple of " << unit;
   };
-  if (failed(divides(rowUnit, schedule.getWM(), "the rows of a warp, BM / warps")) ||
+  if (failed(divides(rowUnit, schedule.getWM(),
+                     "the rows of a warp, BM / warps")) ||
       failed(divides(colUnit, schedule.getBN(), "BN")) ||
       failed(divides(mma->k, schedule.getBN(), "BN")) ||
       failed(divides(colUnit, depth, "the padded head size")) ||
@@ -108,24 +110,27 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return failure();
   int64_t threads = schedule.getWarps() * target.waveSize;
   if (threads > target.maxThreads)
-    return op.emitOpError() << "a schedule of " << threads << " threads does not fit "
-                            << target.chip << ", which has at most "
-                            << target.maxThreads << " in a block";
+    return op.emitOpError()
+           << "a schedule of " << threads << " threads does not fit "
+           << target.chip << ", which has at most " << target.maxThreads
+           << " in a block";
   int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t lds = elementBytes * depth *
-                (schedule.getBM() + 2 * schedule.getStages() * schedule.getBN());
+  int64_t lds =
+      elementBytes * depth *
+      (schedule.getBM() + 2 * schedule.getStages() * schedule.getBN());
   if (lds > target.ldsBytes)
-    return op.emitOpError() << "the schedule needs " << lds
-                            << " bytes of shared memory, " << target.chip << " has "
-                            << target.ldsBytes << " for a block";
+    return op.emitOpError()
+           << "the schedule needs " << lds << " bytes of shared memory, "
+           << target.chip << " has " << target.ldsBytes << " for a block";
   // Accumulators and P are the registers that no compiler can save.
-  int64_t registers = (schedule.getWM() * depth + schedule.getWM() * schedule.getBN() +
-                       schedule.getWM() * schedule.getBN() / 2) /
-                      target.waveSize;
+  int64_t registers =
+      (schedule.getWM() * depth + schedule.getWM() * schedule.getBN() +
+       schedule.getWM() * schedule.getBN() / 2) /
+      target.waveSize;
   if (registers > target.registersPerLane)
     return op.emitOpError() << "the schedule needs at least " << registers
-                            << " registers in a lane, " << target.chip << " has "
-                            << target.registersPerLane;
+                            << " registers in a lane, " << target.chip
+                            << " has " << target.registersPerLane;
   return success();
 }
 
@@ -137,8 +142,9 @@ struct ChooseSchedulePass
   void runOnOperation() override {
     std::optional<TargetInfo> target = lookupTarget(chip);
     if (!target) {
-      getOperation().emitError() << "unknown chip '" << chip << "', expected one of "
-                                 << llvm::join(knownTargets(), ", ");
+      getOperation().emitError()
+          << "unknown chip '" << chip << "', expected one of "
+          << llvm::join(knownTargets(), ", ");
       return signalPassFailure();
     }
     MLIRContext *context = &getContext();
@@ -155,8 +161,8 @@ struct ChooseSchedulePass
           return WalkResult::interrupt();
         attr = ScheduleAttr::getChecked(
             [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
-            choice.BK, choice.stages, choice.warps, ArrayRef<int64_t>(choice.mma),
-            choice.swapAB, choice.qInRegs);
+            choice.BK, choice.stages, choice.warps,
+            ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

@@ -1,4 +1,5 @@
-//===- CountWaits.cpp - Count the loads that a wait may leave in flight *- C++ -*-===//
+//===- CountWaits.cpp - Count the loads that a wait may leave in flight *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,7 +21,8 @@ using namespace kvbuf;
 /// Loads in [from, to) of one block; those in nested regions do not count, they
 /// may not run.
 static int64_t loadsBetween(Block::iterator from, Block::iterator to) {
-  return std::count_if(from, to, [](Operation &op) { return isa<DramLoadOp>(op); });
+  return std::count_if(from, to,
+                       [](Operation &op) { return isa<DramLoadOp>(op); });
 }
 
 /// The least number of loads issued behind the load of `token` and in front of
@@ -46,8 +48,9 @@ static int64_t countYounger(Value token, Block *block, Block::iterator point,
     visited.push_back(token);
     int64_t entered = countYounger(loop.getInitArgs()[index], block,
                                    loop->getIterator(), visited);
-    int64_t yielded = countYounger(loop.getYieldedValues()[index], loop.getBody(),
-                                   loop.getBody()->end(), visited);
+    int64_t yielded =
+        countYounger(loop.getYieldedValues()[index], loop.getBody(),
+                     loop.getBody()->end(), visited);
     visited.pop_back();
     return behind + std::min(entered, yielded);
   }
@@ -76,8 +79,9 @@ struct CountWaitsPass : kvbuf::impl::CountWaitsBase<CountWaitsPass> {
       int64_t younger = std::numeric_limits<int32_t>::max();
       for (Value token : stage.getTokens()) {
         SmallVector<Value> visited;
-        younger = std::min(younger, countYounger(token, stage->getBlock(),
-                                                 stage->getIterator(), visited));
+        younger =
+            std::min(younger, countYounger(token, stage->getBlock(),
+                                           stage->getIterator(), visited));
       }
       stage.setYounger(younger);
     });

@@ -90,9 +90,10 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
 
 Value TileProgram::cacheTile(Value cache, Value start) {
   auto type = cast<CacheType>(cache.getType());
-  int64_t small = type.getPageSize() < schedule.getBN() ? type.getPageSize() : 0;
-  auto tile = TileType::get(b.getContext(), schedule.getBN(), type.getHeadSize(),
-                            element, small);
+  int64_t small =
+      type.getPageSize() < schedule.getBN() ? type.getPageSize() : 0;
+  auto tile = TileType::get(b.getContext(), schedule.getBN(),
+                            type.getHeadSize(), element, small);
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }
@@ -147,8 +148,7 @@ void TileProgram::computeTile() {
   Value begin = tilesDown(range.getLo());
   Value count = arith::SubIOp::create(b, end, begin);
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
-  Value edgeRight =
-      arith::SubIOp::create(b, end, tilesDown(range.getFullHi()));
+  Value edgeRight = arith::SubIOp::create(b, end, tilesDown(range.getFullHi()));
   Value edgeLeft;
   if (mask.boundsLeft())
     edgeLeft = arith::SubIOp::create(b, end, tilesUp(range.getFullLo()));
@@ -166,8 +166,9 @@ void TileProgram::computeTile() {
   Value kbuf = alloc(Operand::K, BN, schedule.getStages());
   Value vbuf = alloc(Operand::V, BN, schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
-  Value qtoken = DramLoadOp::create(b, qtile, qbuf, zero, Value());
-  Value qs = LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+  Value qtoken = DramLoadOp::create(b, qtile, qbuf, zero, Value(), UnitAttr());
+  Value qs =
+      LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
 
   FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
@@ -188,19 +189,25 @@ void TileProgram::computeTile() {
   double softmaxScale = scale > 0 && cap == 0 ? scale : 1.0;
 
   auto loop = scf::ForOp::create(b, zero, count, one, init);
+  // From right to left the end of the sequence cuts the first tile only; a
+  // window may cut the last one too.
+  if (!mask.boundsLeft())
+    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar();
     Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
           l = loop.getRegionIterArg(2);
-    Value back = arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
+    Value back =
+        arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
     Value key = arith::MulIOp::create(b, back, bn);
     Value slot = zero;
     if (schedule.getStages() > 1)
       slot = arith::RemUIOp::create(b, i, constant(schedule.getStages()));
 
-    Value ktoken = DramLoadOp::create(b, cacheTile(k, key), kbuf, slot, Value());
+    Value ktoken = DramLoadOp::create(b, cacheTile(k, key), kbuf, slot, Value(),
+                                      UnitAttr());
     Value ks =
         LdsStageOp::create(b, ValueRange{ktoken}, IntegerAttr()).getStaged()[0];
     Value qPart = qf ? qf : FragmentLoadOp::create(b, qType, qs, 0, 0);
@@ -219,8 +226,9 @@ void TileProgram::computeTile() {
       edge = arith::OrIOp::create(
           b, edge,
           arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
-    auto masked = scf::IfOp::create(b, TypeRange{scoreType}, edge,
-                                    /*addThenBlock=*/true, /*addElseBlock=*/true);
+    auto masked =
+        scf::IfOp::create(b, TypeRange{scoreType}, edge,
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
     {
       OpBuilder::InsertionGuard inner(b);
       b.setInsertionPointToStart(masked.thenBlock());
@@ -234,7 +242,8 @@ void TileProgram::computeTile() {
         b.getF32FloatAttr(softmaxScale), /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    Value vtoken = DramLoadOp::create(b, cacheTile(v, key), vbuf, slot, Value());
+    Value vtoken = DramLoadOp::create(b, cacheTile(v, key), vbuf, slot, Value(),
+                                      UnitAttr());
     Value vs =
         LdsStageOp::create(b, ValueRange{vtoken}, IntegerAttr()).getStaged()[0];
     Value vf = FragmentLoadOp::create(b, kvType, vs, 0, 0);
@@ -247,11 +256,11 @@ void TileProgram::computeTile() {
   Value sink;
   if (op.getSink())
     sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
-  auto finish = SoftmaxFinishOp::create(
-      b, accType, rowType, loop.getResult(0), loop.getResult(1),
-      loop.getResult(2), sink, b.getF32FloatAttr(softmaxScale));
-  Value out = FragmentConvertOp::create(b, fragment(BM, depth, element, Role::Acc),
-                                        finish.getResult());
+  auto finish = SoftmaxFinishOp::create(b, accType, rowType, loop.getResult(0),
+                                        loop.getResult(1), loop.getResult(2),
+                                        sink, b.getF32FloatAttr(softmaxScale));
+  Value out = FragmentConvertOp::create(
+      b, fragment(BM, depth, element, Role::Acc), finish.getResult());
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);
   FragmentStoreOp::create(b, out, otile);
   if (op.getLse()) {
@@ -292,19 +301,20 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
 LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
                             SmallVectorImpl<Attribute> &names, Builder &b) {
   names.assign(func.getNumArguments(), Attribute());
-  std::pair<Value, StringRef> roles[] = {
-      {op.getQ(), "q"},     {op.getK(), "k"},
-      {op.getV(), "v"},     {op.getOut(), "o"},
-      {op.getOffsets(), "q_offsets"}, {op.getLse(), "lse"},
-      {op.getSink(), "sink"}};
+  std::pair<Value, StringRef> roles[] = {{op.getQ(), "q"},
+                                         {op.getK(), "k"},
+                                         {op.getV(), "v"},
+                                         {op.getOut(), "o"},
+                                         {op.getOffsets(), "q_offsets"},
+                                         {op.getLse(), "lse"},
+                                         {op.getSink(), "sink"}};
   for (auto [value, role] : roles) {
     if (!value)
       continue;
     auto arg = dyn_cast<BlockArgument>(value);
     if (!arg || arg.getOwner() != &func.getBody().front())
-      return op.emitOpError()
-             << "expected operand '" << role << "' to be an argument of @"
-             << func.getName();
+      return op.emitOpError() << "expected operand '" << role
+                              << "' to be an argument of @" << func.getName();
     if (names[arg.getArgNumber()])
       return op.emitOpError()
              << "operand '" << role << "' is the same argument as '"
@@ -335,19 +345,19 @@ struct LowerAttentionPass
       return func.emitOpError() << "expected a function without results, as a "
                                    "kernel has none";
     if (!op.getSchedule())
-      return op.emitOpError() << "has no schedule; run kvbuf-choose-schedule first";
+      return op.emitOpError()
+             << "has no schedule; run kvbuf-choose-schedule first";
     SmallVector<Attribute> names;
     Builder attrs(&getContext());
     if (failed(nameArguments(op, func, names, attrs)))
       return failure();
 
     ImplicitLocOpBuilder b(op.getLoc(), func);
-    auto module = gpu::GPUModuleOp::create(
-        b, (func.getName() + "_module").str());
+    auto module =
+        gpu::GPUModuleOp::create(b, (func.getName() + "_module").str());
     b.setInsertionPointToStart(module.getBody());
     auto kernel = gpu::GPUFuncOp::create(
-        b, func.getName(),
-        b.getFunctionType(func.getArgumentTypes(), {}));
+        b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     ScheduleAttr schedule = *op.getSchedule();
     int32_t threads = schedule.getWarps() * target.waveSize;
@@ -376,8 +386,7 @@ struct LowerAttentionPass
         funcs.push_back(func);
     if (funcs.empty())
       return;
-    auto chip =
-        module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
+    auto chip = module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
     std::optional<TargetInfo> target =
         chip ? lookupTarget(chip.getValue()) : std::nullopt;
     if (!target) {

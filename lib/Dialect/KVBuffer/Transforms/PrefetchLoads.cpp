@@ -41,12 +41,14 @@ static void collectSlice(Operation *op, Block *body,
 static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
   if (auto load = dyn_cast<DramLoadOp>(op)) {
     if (!load.getPred())
-      rewriter.modifyOpInPlace(load, [&] { load.getPredMutable().assign(pred); });
+      rewriter.modifyOpInPlace(load,
+                               [&] { load.getPredMutable().assign(pred); });
     return op;
   }
   if (auto tile = dyn_cast<CacheTileOp>(op)) {
     if (!tile.getPred())
-      rewriter.modifyOpInPlace(tile, [&] { tile.getPredMutable().assign(pred); });
+      rewriter.modifyOpInPlace(tile,
+                               [&] { tile.getPredMutable().assign(pred); });
     return op;
   }
   return isMemoryEffectFree(op) ? op : nullptr;
@@ -82,8 +84,7 @@ static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
 }
 
 namespace {
-struct PrefetchLoadsPass
-    : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
+struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   using Base::Base;
 
   LogicalResult pipeline(scf::ForOp loop) {
@@ -94,8 +95,8 @@ struct PrefetchLoadsPass
       return success();
     int64_t slots = loads.front().getBuffer().getType().getParams().getStages();
     for (DramLoadOp load : loads)
-      slots = std::min(slots,
-                       load.getBuffer().getType().getParams().getStages());
+      slots =
+          std::min(slots, load.getBuffer().getType().getParams().getStages());
     if (StringRef obstacle = findObstacle(loop, loads, stages, slots);
         !obstacle.empty()) {
       remark::missed(loop.getLoc(),
@@ -150,7 +151,8 @@ struct PrefetchLoadsPass
     options.peelEpilogue = false;
     options.predicateFn = predicate;
     options.getScheduleFn =
-        [&](scf::ForOp, std::vector<std::pair<Operation *, unsigned>> &schedule) {
+        [&](scf::ForOp,
+            std::vector<std::pair<Operation *, unsigned>> &schedule) {
           // The wait and its barrier, then the loads into the slots that the
           // barrier has freed, then the mathematics.
           for (Operation &op : *body)
@@ -165,10 +167,15 @@ struct PrefetchLoadsPass
     rewriter.setInsertionPoint(loop);
     bool modified = false;
     Location loc = loop.getLoc();
+    bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
     FailureOr<scf::ForOp> result =
         scf::pipelineForLoop(rewriter, loop, options, &modified);
     if (failed(result))
       return emitError(loc) << "cannot pipeline the loop that loads tiles";
+    // The loop now loads for later iterations than the first.
+    if (wholeAfterFirst)
+      for (auto load : result->getBody()->getOps<DramLoadOp>())
+        load.setWhole(true);
     // A wait in front of the loop moves behind the first loads, which it need
     // not hold up.
     Operation *before = (*result)->getPrevNode();
@@ -182,7 +189,8 @@ struct PrefetchLoadsPass
           stage->moveBefore(*result);
         break;
       }
-    remark::passed(loc, remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
+    remark::passed(loc,
+                   remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " iteration(s) ahead";
     return success();
   }

@@ -1,4 +1,5 @@
-//===- SplitMaskedLoops.cpp - Split loops at branches on the iteration *- C++ -*-===//
+//===- SplitMaskedLoops.cpp - Split loops at branches on the iteration *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -103,7 +104,8 @@ struct SplitMaskedLoopsPass
       values.assign(copy.getResults().begin(), copy.getResults().end());
     }
     remark::passed(loc, remark::RemarkOpts::name("split").category(DEBUG_TYPE))
-        << "split into " << std::to_string(parts.size()) << " loops, one without masks";
+        << "split into " << std::to_string(parts.size())
+        << " loops, one without masks";
     rewriter.replaceOp(loop, values);
   }
 

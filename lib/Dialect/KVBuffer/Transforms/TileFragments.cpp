@@ -64,9 +64,10 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
       Value acc = op.getAcc();
       for (int64_t k = 0; k < a.getCols(); k += step) {
         Value ak = part(b, op.getLoc(), op.getA(), 0, k, a.getRows(), step);
-        Value bk = op.getTransposeB()
-                       ? part(b, op.getLoc(), op.getB(), 0, k, bType.getRows(), step)
-                       : part(b, op.getLoc(), op.getB(), k, 0, step, bType.getCols());
+        Value bk =
+            op.getTransposeB()
+                ? part(b, op.getLoc(), op.getB(), 0, k, bType.getRows(), step)
+                : part(b, op.getLoc(), op.getB(), k, 0, step, bType.getCols());
         acc = MmaOp::create(b, op.getLoc(), ak, bk, acc, op.getTransposeB());
       }
       op.replaceAllUsesWith(acc);

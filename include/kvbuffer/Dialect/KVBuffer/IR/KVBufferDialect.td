@@ -48,6 +48,10 @@ def KVBuffer_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kScheduleAttr = "kvbuffer.schedule";
     /// On a module: the chip that the schedule was chosen for; a string.
     static constexpr ::llvm::StringLiteral kTargetAttr = "kvbuffer.target";
+    /// On an `scf.for` over tiles: only the tiles of its first iteration can
+    /// have invalid rows; a unit attribute.
+    static constexpr ::llvm::StringLiteral kWholeAfterFirstAttr =
+        "kvbuffer.whole_after_first";
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";

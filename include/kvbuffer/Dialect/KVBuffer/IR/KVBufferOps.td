@@ -228,7 +228,8 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
   let description = [{
     Asynchronous: the data may be read behind the `kvbuffer.lds_stage` of the
     token. Invalid rows, and columns past the tile's, become zero. Nothing is
-    loaded where `pred` is false; the token then stages nothing.
+    loaded where `pred` is false; the token then stages nothing. `whole` says that
+    every row of the tile is valid, so that none has to be looked at.
 
     Example:
 
@@ -238,7 +239,7 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_BufferType:$buffer,
-                       Index:$slot, Optional<I1>:$pred);
+                       Index:$slot, Optional<I1>:$pred, UnitAttr:$whole);
   let results = (outs KVBuffer_TokenType:$token);
   let assemblyFormat = [{
     $tile `into` $buffer `[` $slot `]` (`if` $pred^)? attr-dict
