@@ -330,6 +330,15 @@ LogicalResult BlockRun::runOp(DramLoadOp op) {
     if (failed(tile.tensor->checkReadable(fail)) ||
         (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
       return failure();
+    auto invalid = llvm::find(tile.rows, Tile::kInvalid);
+    if (op.getWhole() && invalid != tile.rows.end()) {
+      InFlightDiagnostic diag = error(op)
+                                << "is 'whole', but row "
+                                << std::distance(tile.rows.begin(), invalid)
+                                << " of its tile is not valid";
+      diag.attachNote(made.op->getLoc()) << "the tile is made here";
+      return diag;
+    }
     ++report.loads;
     report.bytesLoaded += tile.type.getCols() * tile.tensor->elementBytes() *
                           llvm::count_if(tile.rows, [](int64_t r) {

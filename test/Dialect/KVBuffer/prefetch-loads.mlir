@@ -67,18 +67,19 @@ gpu.module @m {
 
 // -----
 
-// Three slots: two iterations ahead.
+// Three slots: two iterations ahead. Where only the first iteration's tile can
+// have invalid rows, the loop loads whole ones.
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 3>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
 gpu.module @m {
   // CHECK-LABEL: gpu.func @three_slots
-  // CHECK:         %[[T0:.*]] = kvbuffer.dram_load
-  // CHECK:         %[[T1:.*]] = kvbuffer.dram_load
+  // CHECK:         %[[T0:.*]] = kvbuffer.dram_load %{{.*}} into %{{.*}}[%{{.*}}] if %{{[^ ]*}} :
+  // CHECK:         %[[T1:.*]] = kvbuffer.dram_load %{{.*}} into %{{.*}}[%{{.*}}] if %{{[^ ]*}} :
   // CHECK-NOT:     kvbuffer.dram_load
   // CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[T0]], %[[B:.*]] = %[[T1]])
   // CHECK:           kvbuffer.lds_stage %[[A]]
-  // CHECK:           %[[T2:.*]] = kvbuffer.dram_load
+  // CHECK:           %[[T2:.*]] = kvbuffer.dram_load %{{.*}} into %{{.*}}[%{{.*}}] if %{{[^ ]*}} {whole} :
   // CHECK:           scf.yield %[[B]], %[[T2]]
   gpu.func @three_slots(%k: !kv, %n: index) kernel {
     %c0 = arith.constant 0 : index
@@ -90,7 +91,7 @@ gpu.module @m {
       %tile = kvbuffer.cache_tile %k[%c0, %c0, %i] from %c0 upto %n : !kv -> !kvbuffer.tile<16x16xbf16>
       %t = kvbuffer.dram_load %tile into %buf[%slot] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
-    }
+    } {kvbuffer.whole_after_first}
     gpu.return
   }
 }

@@ -141,6 +141,18 @@ gpu.module @faults {
     gpu.return
   }
 
+  gpu.func @not_whole(%k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c40 = arith.constant 40 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    // expected-note @below {{the tile is made here}}
+    %tile = kvbuffer.cache_tile %k[%c0, %c0, %c32] from %c0 upto %c40 : !kv -> !tile
+    // expected-error @below {{is 'whole', but row 8 of its tile is not valid}}
+    %t0 = kvbuffer.dram_load %tile into %buf[%c0] {whole} : !tile, !kvbuffer.buffer<#kbuf>
+    gpu.return
+  }
+
   // Keys 48 and on do not exist.
   gpu.func @past_the_last_tile(%k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
     %c0 = arith.constant 0 : index

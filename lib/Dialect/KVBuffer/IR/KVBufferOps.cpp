@@ -16,14 +16,11 @@ using namespace kvbuf;
 
 /// Parses `, NAME TYPE` for each optional operand that is present. A directive
 /// of its own, because the operands decide which of them follows a comma.
-static ParseResult
-parseOptionalTypes(OpAsmParser &parser,
-                   std::optional<OpAsmParser::UnresolvedOperand> offsets,
-                   Type &offsetsType,
-                   std::optional<OpAsmParser::UnresolvedOperand> lse,
-                   Type &lseType,
-                   std::optional<OpAsmParser::UnresolvedOperand> sink,
-                   Type &sinkType) {
+static ParseResult parseOptionalTypes(
+    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> offsets,
+    Type &offsetsType, std::optional<OpAsmParser::UnresolvedOperand> lse,
+    Type &lseType, std::optional<OpAsmParser::UnresolvedOperand> sink,
+    Type &sinkType) {
   auto parse = [&](bool present, StringRef name, Type &type) -> ParseResult {
     if (!present)
       return success();
@@ -37,9 +34,9 @@ parseOptionalTypes(OpAsmParser &parser,
   return parse(sink.has_value(), "sink", sinkType);
 }
 
-static void printOptionalTypes(OpAsmPrinter &printer, Operation *, Value offsets,
-                               Type offsetsType, Value lse, Type lseType,
-                               Value sink, Type sinkType) {
+static void printOptionalTypes(OpAsmPrinter &printer, Operation *,
+                               Value offsets, Type offsetsType, Value lse,
+                               Type lseType, Value sink, Type sinkType) {
   if (offsets)
     printer << ", offsets " << offsetsType;
   if (lse)
@@ -189,8 +186,8 @@ LogicalResult CacheTileOp::verify() {
 LogicalResult DramTileOp::verify() {
   auto tensor = cast<MemRefType>(getTensor().getType());
   if (tensor.getRank() < 3)
-    return emitOpError() << "expected a tensor [.., rows, heads, head_size], got "
-                         << tensor;
+    return emitOpError()
+           << "expected a tensor [.., rows, heads, head_size], got " << tensor;
   if (int64_t(getIndices().size()) != tensor.getRank() - 1)
     return emitOpError() << "expected " << tensor.getRank() - 1
                          << " indices, got " << getIndices().size();
@@ -303,7 +300,8 @@ LogicalResult RowStoreOp::verify() {
     return emitOpError() << "expected " << tensor.getRank() << " indices, got "
                          << getIndices().size();
   if (getFragment().getType().getElementType() != tensor.getElementType())
-    return emitOpError() << "expected a fragment of " << tensor.getElementType();
+    return emitOpError() << "expected a fragment of "
+                         << tensor.getElementType();
   return success();
 }
 
@@ -368,8 +366,8 @@ static bool isPositive(const APFloat &x) {
 /// Scores are accumulators.
 static LogicalResult verifyScores(Operation *op, FragmentType scores) {
   if (scores.getRole() != Role::Acc)
-    return op->emitOpError() << "expected role acc, got "
-                             << stringifyRole(scores.getRole());
+    return op->emitOpError()
+           << "expected role acc, got " << stringifyRole(scores.getRole());
   return success();
 }
 

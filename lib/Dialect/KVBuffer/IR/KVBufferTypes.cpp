@@ -50,8 +50,8 @@ Type TileType::parse(AsmParser &parser) {
       return {};
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<TileType>(parser.getContext(), rows, cols, elementType,
-                                     pageSize);
+  return parser.getChecked<TileType>(parser.getContext(), rows, cols,
+                                     elementType, pageSize);
 }
 
 LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,

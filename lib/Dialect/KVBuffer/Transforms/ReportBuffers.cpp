@@ -20,15 +20,14 @@ using namespace kvbuf;
 #define DEBUG_TYPE "kvbuf-report-buffers"
 
 namespace {
-struct ReportBuffersPass
-    : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
+struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
   using Base::Base;
 
   static void report(AllocOp op) {
     using remark::metric;
     KVBufferAttr b = op.getBuffer().getType().getParams();
-    remark::analysis(op.getLoc(), remark::RemarkOpts::name("buffer").category(
-                                      DEBUG_TYPE))
+    remark::analysis(op.getLoc(),
+                     remark::RemarkOpts::name("buffer").category(DEBUG_TYPE))
         << metric("operand", stringifyOperand(b.getOperand()))
         << metric("num_mmas", b.getNumMmas())
         << metric("num_k_mmas2", b.getNumKMmas2())
