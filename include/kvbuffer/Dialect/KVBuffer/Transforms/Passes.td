@@ -92,6 +92,15 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
   }];
 }
 
+def ReportBuffers : Pass<"kvbuf-report-buffers"> {
+  let summary = "Report the derived members of each buffer";
+  let description = [{
+    Emits an analysis remark for each `kvbuffer.alloc` with every member that the
+    seed page derives from the buffer's parameters (`num_mmas`, `num_k_tiles`,
+    `smem_stage_size`, ...). Changes nothing.
+  }];
+}
+
 def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Cut products into steps of the matrix instruction's K";
   let description = [{
