@@ -21,8 +21,13 @@ run: build
 	$(BUILD)/bin/kvbuf-run examples/prefill.mlir --device=emulator --check
 
 test: build
-	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-test-depends
+	@ninja -C $(BUILD) -j $(JOBS) --quiet all kvbuf-test-depends
 	@tools/run-tests.sh $(BUILD) $(JOBS)
+
+# The reference of the dialect and the passes, into $(BUILD)/docs.
+docs: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-docs
+	@ls $(BUILD)/docs/*.md
 
 format:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i

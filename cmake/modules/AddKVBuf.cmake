@@ -20,6 +20,13 @@ function(kvbuf_use_mlir target)
     target_compile_options(${target} PRIVATE -fno-rtti)
   endif()
   target_link_libraries(${target} PUBLIC kvbuf_options)
+  # The precompiled header is built with -fPIC, which CMake would make -fPIE
+  # for programs.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
   target_precompile_headers(${target} REUSE_FROM KVBufferPCH)
 endfunction()
 
@@ -73,9 +80,6 @@ function(kvbuf_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   kvbuf_use_mlir(${name})
-  # The precompiled header is built with -fPIC, which CMake would make -fPIE.
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

@@ -15,9 +15,12 @@ if(NOT KVBUF_RUNTIME_ONLY)
 endif()
 
 get_property(libraries GLOBAL PROPERTY KVBUF_LIBRARIES)
-foreach(library IN ITEMS KVBufferArtifact KVBufferC)
+foreach(library IN ITEMS KVBufferArtifact KVBufferC kvbuf_runtime)
   if(TARGET ${library})
     list(APPEND libraries ${library})
+    target_include_directories(${library} INTERFACE
+      $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endif()
 endforeach()
 install(TARGETS kvbuf_options ${libraries} EXPORT KVBufferTargets

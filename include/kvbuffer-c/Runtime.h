@@ -6,7 +6,6 @@
 //
 //===------------------------------------------------------------------------===//
 
-
 /*
  * libkvbuf_runtime: loads artifacts and launches their kernels, on a GPU or on
  * the emulator. It needs no LLVM; the emulator and the compiler come from
@@ -37,7 +36,8 @@ extern "C" {
 enum {
   /** Success. */
   KVBUF_OK = 0,
-  /** The kernel misbehaved on the device, or a detector of the emulator fired. */
+  /** The kernel misbehaved on the device, or a detector of the emulator fired.
+   */
   KVBUF_KERNEL_FAULT = 1,
   /** Bad usage or bad input. */
   KVBUF_BAD_INPUT = 2

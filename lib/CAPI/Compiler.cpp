@@ -62,8 +62,9 @@ public:
     return static_cast<bool>(module);
   }
 
+  ModuleOp getModule() { return *module; }
+
   CompileOptions options;
-  OwningOpRef<ModuleOp> module;
 
 private:
   static DialectRegistry makeRegistry() {
@@ -88,6 +89,8 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
+  // Behind the context, without which it cannot be destroyed.
+  OwningOpRef<ModuleOp> module;
 };
 
 } // namespace
@@ -210,7 +213,7 @@ void *kvbufCompile(const char *source, size_t bytes, const char *filename,
   if (!compilation.readOptions(orEmpty(options_json)) || !compilation.parse())
     return nullptr;
   llvm::FailureOr<Artifact> artifact =
-      compile(*compilation.module, compilation.options);
+      compile(compilation.getModule(), compilation.options);
   if (failed(artifact))
     return nullptr;
   std::string image = serializeArtifact(*artifact);
@@ -237,7 +240,8 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
     return nullptr;
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(emitStage(*compilation.module, *goal, compilation.options, os)))
+  if (failed(
+          emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
 }

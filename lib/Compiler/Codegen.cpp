@@ -161,15 +161,18 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     return failure();
   }
   // A backend ends the process on instructions that it cannot select; a
-  // library, and a tool that owes a location, must not.
-  llvm::CrashRecoveryContext::Enable();
+  // library, and a tool that owes a location, must not. What catches that
+  // belongs to the process, so one backend runs at a time.
   bool finished;
   {
+    static std::mutex backends;
+    std::scoped_lock lock(backends);
+    llvm::CrashRecoveryContext::Enable();
     llvm::ScopedFatalErrorHandler handler(onFatalError, &loc);
     llvm::CrashRecoveryContext recovery;
     finished = recovery.RunSafely([&] { passes.run(module); });
+    llvm::CrashRecoveryContext::Disable();
   }
-  llvm::CrashRecoveryContext::Disable();
   if (!finished)
     emitError(loc) << "the backend for " << target.chip
                    << " could not compile this kernel";

@@ -15,6 +15,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -163,7 +164,10 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
     step(options, stageName(next));
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     build(pm, lowering);
-    if (failed(pm.run(module)))
+    // Each stage is verified, phase contract and all; kvbuf-opt verifies behind
+    // each pass.
+    pm.enableVerifier(false);
+    if (failed(pm.run(module)) || failed(verify(module)))
       return failure();
   }
   return target;
@@ -211,9 +215,11 @@ static std::string writeBytecodeString(ModuleOp module) {
   return bytes;
 }
 
-/// Adds what ptxas knows to `resources`, and says so in remarks.
-static void addPtxasReport(const PtxasReport &report, TargetModule &found,
-                           MutableArrayRef<KernelResources> resources) {
+/// Adds what the binary's maker, `tool`, knows to `resources`, and says so in
+/// remarks.
+static void addReport(const ResourceReport &report, StringRef tool,
+                      TargetModule &found,
+                      MutableArrayRef<KernelResources> resources) {
   for (auto [kernel, use] : llvm::zip_equal(found.kernels, resources)) {
     auto known = report.find(use.entry);
     if (known == report.end())
@@ -223,7 +229,7 @@ static void addPtxasReport(const PtxasReport &report, TargetModule &found,
     use.spillBytes = told.spillBytes;
     use.staticSharedBytes = told.staticSharedBytes;
     remark::analysis(kernel.getLoc(),
-                     remark::RemarkOpts::name("resources").category("ptxas"))
+                     remark::RemarkOpts::name("resources").category(tool))
         << remark::metric("registers", told.registers)
         << remark::metric("spill_bytes", told.spillBytes)
         << remark::metric("static_shared_bytes", told.staticSharedBytes);
@@ -254,6 +260,7 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
         linkHsaco(*code, findLinker(options.linker), loc);
     if (failed(hsaco))
       return failure();
+    addReport(readHsacoReport(*hsaco), "amdgpu", found, resources);
     artifact.sections.push_back({"hsaco", *hsaco});
     return success();
   }
@@ -266,12 +273,12 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
     return success();
   }
   step(options, "ptxas");
-  PtxasReport report;
+  ResourceReport report;
   llvm::FailureOr<std::string> cubin =
       assemblePtx(*code, target.chip, ptxas, loc, report);
   if (failed(cubin))
     return failure();
-  addPtxasReport(report, found, resources);
+  addReport(report, "ptxas", found, resources);
   artifact.sections.push_back({"cubin", *cubin});
   return success();
 }

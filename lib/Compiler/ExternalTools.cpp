@@ -128,11 +128,12 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
       llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects,
                                 /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
   log = readFile(messages.path);
-  if (status != 0) {
+  if (status < 0)
+    return emitError(loc) << "cannot run '" << program << "': " << why,
+           failure();
+  if (status > 0) {
     InFlightDiagnostic diag =
         emitError(loc) << "'" << program << "' failed with status " << status;
-    if (!why.empty())
-      diag << ": " << why;
     StringRef text = StringRef(log).trim();
     if (!text.empty())
       diag.attachNote() << text;
@@ -157,9 +158,9 @@ static int64_t numberBefore(StringRef line, StringRef unit) {
   return digits.getAsInteger(10, value) ? -1 : value;
 }
 
-PtxasReport kvbuf::parsePtxasLog(StringRef log,
-                                 SmallVectorImpl<std::string> &warnings) {
-  PtxasReport report;
+ResourceReport kvbuf::parsePtxasLog(StringRef log,
+                                    SmallVectorImpl<std::string> &warnings) {
+  ResourceReport report;
   KernelResources *current = nullptr;
   for (StringRef line : llvm::split(log, '\n')) {
     line = line.trim();
@@ -193,7 +194,7 @@ PtxasReport kvbuf::parsePtxasLog(StringRef log,
 
 llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
                                                 StringRef ptxas, Location loc,
-                                                PtxasReport &report) {
+                                                ResourceReport &report) {
   std::string arch = ("-arch=" + chip).str(), log;
   llvm::FailureOr<std::string> cubin =
       runOnFile(ptxas, {arch, "-O3", "-v"}, ptx, "ptx", loc, log);

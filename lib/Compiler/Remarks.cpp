@@ -35,14 +35,18 @@ public:
         !category.empty())
       text += ("[" + category + "] ").str();
     text += remark.getRemarkName().str();
-    const char *separator = ": ";
+    text += ": ";
+    // Pieces of text make one sentence; numbers have names, and commas.
+    bool first = true;
     for (const remark::detail::Remark::Arg &arg : remark.getArgs()) {
-      text += separator;
-      // These keys say what every remark is; others name a number.
-      if (arg.key != "Remark" && arg.key != "Reason")
-        text += arg.key + "=";
-      text += arg.val;
-      separator = ", ";
+      if (arg.key == "Remark" || arg.key == "Reason") {
+        text += arg.val;
+      } else {
+        if (!first)
+          text += ", ";
+        text += arg.key + "=" + arg.val;
+      }
+      first = false;
     }
     receive(text);
   }

@@ -204,8 +204,12 @@ Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
     }
   }
   // The group exists whether or not it has copies: waits count groups.
-  return nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType(b.getContext()),
-                                                 ValueRange{});
+  auto group = nvgpu::DeviceAsyncCreateGroupOp::create(
+      b, tokenType(b.getContext()), ValueRange{});
+  // Printed bare, it would take the next line's result for an operand of its
+  // own when it is read back; an attribute ends it.
+  group->setAttr("kvbuffer.group", b.getUnitAttr());
+  return group;
 }
 
 void NVIDIAMachine::emitStage(LaneLowering &lower, ValueRange tokens,

@@ -128,8 +128,8 @@ bool kvbuf::parseArtifact(std::string_view bytes, Artifact &artifact,
     uint64_t offset = getInt(bytes, at + kKindBytes, 8);
     uint64_t size = getInt(bytes, at + kKindBytes + 8, 8);
     if (offset > bytes.size() || size > bytes.size() - offset) {
-      error = "damaged: section '" + std::string(kind) +
-              "' lies outside the file";
+      error =
+          "damaged: section '" + std::string(kind) + "' lies outside the file";
       return false;
     }
     artifact.sections.push_back(
@@ -142,9 +142,9 @@ std::string kvbuf::serializeArtifact(const Artifact &artifact) {
   // Sections start at multiples of 16 bytes, so that binaries can be used in
   // place.
   auto align = [](size_t n) { return (n + 15) / 16 * 16; };
-  size_t offset = align(kHeaderBytes +
-                        artifact.sections.size() * kSectionBytes +
-                        artifact.manifest.size());
+  size_t offset =
+      align(kHeaderBytes + artifact.sections.size() * kSectionBytes +
+            artifact.manifest.size());
   std::string out(kMagic, sizeof(kMagic));
   out.push_back(static_cast<char>(kVersion));
   putInt(out, 0, 8); // file bytes, set below
@@ -202,8 +202,7 @@ bool kvbuf::writeWholeFile(const std::string &path, std::string_view bytes,
   struct stat info;
   bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
   std::string target = special ? path : path + ".tmpXXXXXX";
-  int fd = special ? ::open(path.c_str(), O_WRONLY)
-                   : ::mkstemp(target.data());
+  int fd = special ? ::open(path.c_str(), O_WRONLY) : ::mkstemp(target.data());
   if (fd < 0)
     return fail();
   const char *p = bytes.data();

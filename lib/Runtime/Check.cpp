@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Check.h"
 #include "Random.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -19,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <set>
 
 using namespace kvbuf::rt;
 
@@ -49,8 +48,8 @@ public:
   }
   int64_t count() const { return starts.back(); }
   RowId at(int64_t n) const {
-    int64_t b = std::upper_bound(starts.begin(), starts.end(), n) -
-                starts.begin() - 1;
+    int64_t b =
+        std::upper_bound(starts.begin(), starts.end(), n) - starts.begin() - 1;
     int64_t rest = n - starts[b];
     return {b, rest / heads, rest % heads};
   }
@@ -84,17 +83,16 @@ std::vector<int64_t> chooseRows(const Workload &w, const RowIndex &index,
     return rows;
   }
   Random random(options.seed, /*stream=*/200);
+  std::set<int64_t> sample;
   for (int64_t b = 0; b < w.batch(); ++b)
     if (int64_t last = w.queries(b) - 1;
-        last >= 0 && static_cast<int64_t>(rows.size()) + 2 <= wanted) {
-      rows.push_back(index.of({b, 0, random.below(p.heads)}));
-      rows.push_back(index.of({b, last, random.below(p.heads)}));
+        last >= 0 && static_cast<int64_t>(sample.size()) + 2 <= wanted) {
+      sample.insert(index.of({b, 0, random.below(p.heads)}));
+      sample.insert(index.of({b, last, random.below(p.heads)}));
     }
-  while (static_cast<int64_t>(rows.size()) < wanted)
-    rows.push_back(random.below(total));
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  return rows;
+  while (static_cast<int64_t>(sample.size()) < wanted)
+    sample.insert(random.below(total));
+  return {sample.begin(), sample.end()};
 }
 
 /// What a thread gathers; merged at the end. Ties go to the lower row, so that
@@ -311,8 +309,8 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
 } // namespace
 
 std::string kvbuf::rt::rowString(const RowId &row) {
-  return "batch " + std::to_string(row.b) + ", query " +
-         std::to_string(row.i) + ", head " + std::to_string(row.h);
+  return "batch " + std::to_string(row.b) + ", query " + std::to_string(row.i) +
+         ", head " + std::to_string(row.h);
 }
 
 CheckResult kvbuf::rt::checkOutputs(const Workload &w,
@@ -393,8 +391,8 @@ CheckResult kvbuf::rt::checkOutputs(const Workload &w,
                            ", column " + std::to_string(result.largestColumn) +
                            ":");
   fail(result.mean, "the mean error");
-  fail(result.worstRow, "the worst row's relative error (" +
-                            rowString(result.worstRowId) + ")");
+  fail(result.worstRow,
+       "the worst row's relative error (" + rowString(result.worstRowId) + ")");
   fail(result.lse,
        "the log-sum-exp's error (" + rowString(result.lseRow) + ")");
   result.pass = result.failures.empty();
@@ -413,9 +411,9 @@ std::vector<uint64_t> kvbuf::rt::digestInputs(const Workload &w) {
                     uint64_t h = static_cast<uint64_t>(begin) + 1;
                     for (int64_t i = begin; i < end; i += 8) {
                       uint64_t word = 0;
-                      std::memcpy(&word, t.memory->data() + i,
-                                  static_cast<size_t>(
-                                      std::min<int64_t>(8, end - i)));
+                      std::memcpy(
+                          &word, t.memory->data() + i,
+                          static_cast<size_t>(std::min<int64_t>(8, end - i)));
                       h = (h ^ word) * 0x9E3779B97F4A7C15ull;
                       h ^= h >> 29;
                     }

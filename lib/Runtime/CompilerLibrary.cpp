@@ -1,12 +1,11 @@
-//===- lib/Runtime/CompilerLibrary.cpp - The compiler, opened at run time *- C++ -*-===//
+//===- lib/Runtime/CompilerLibrary.cpp - The compiler, opened at run time *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
-
 
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -40,8 +39,8 @@ std::vector<std::string> searchPaths() {
       info.dli_fname)
     self = info.dli_fname;
   char exe[PATH_MAX];
-  if (self.find('/') == std::string::npos || self.find(".so") ==
-                                                 std::string::npos) {
+  if (self.find('/') == std::string::npos ||
+      self.find(".so") == std::string::npos) {
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));
     if (n > 0)
       self.assign(exe, static_cast<size_t>(n));
@@ -86,8 +85,8 @@ CompilerLibrary openLibrary() {
     if (!symbol)
       throw Error(std::string(kLibraryName) + " lacks the function " + name +
                   "; it does not belong to this runtime's version");
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        symbol);
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
   };
   get(lib.compile, "kvbufCompile");
   get(lib.free, "kvbufFree");
@@ -125,10 +124,12 @@ std::string rt::compileSource(const std::string &source,
   size_t bytes = 0;
   void *data = lib.compile(source.data(), source.size(), filename.c_str(),
                            options.c_str(), &bytes, callback, &sink);
-  if (!data)
-    throw Error(message || sink.firstError.empty()
-                    ? "'" + filename + "' does not compile"
-                    : sink.firstError);
+  if (!data) {
+    std::string failed = "'" + filename + "' does not compile";
+    if (message && !sink.firstError.empty())
+      throw ReportedError(failed);
+    throw Error(sink.firstError.empty() ? failed : sink.firstError);
+  }
   std::string artifact(static_cast<const char *>(data), bytes);
   lib.free(data);
   return artifact;

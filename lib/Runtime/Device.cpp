@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Error.h"
 

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -44,8 +42,7 @@ public:
       if (lib.emulatorRegisterBuffer(
               emulator, use.name.c_str(), reinterpret_cast<void *>(use.address),
               use.bytes, use.readable, use.writable, use.initialized))
-        throw Error("the emulator refuses the buffer '" + use.name + "'" +
-                    because());
+        fail("the emulator refuses the buffer '" + use.name + "'");
     for (const KernelLaunch &k : launch.kernels) {
       std::vector<const void *> args;
       for (const uint64_t &word : k.args)
@@ -60,8 +57,7 @@ public:
         throw KernelFault("the emulator found a fault in kernel '" + k.entry +
                           "'" + because());
       if (status != 0)
-        throw Error("the emulator cannot run kernel '" + k.entry + "'" +
-                    because());
+        fail("the emulator cannot run kernel '" + k.entry + "'");
     }
   }
 
@@ -75,8 +71,7 @@ public:
 private:
   static void messageCallback(int severity, const char *message, void *user) {
     auto &self = *static_cast<EmulatorModule *>(user);
-    if (severity == static_cast<int>(Severity::Error) &&
-        self.lastError.empty())
+    if (severity == static_cast<int>(Severity::Error) && self.lastError.empty())
       self.lastError = message;
     if (self.options.message)
       self.options.message(static_cast<Severity>(severity), message);
@@ -90,14 +85,20 @@ private:
     return lastError.empty() || options.message ? "" : ": " + lastError;
   }
 
+  [[noreturn]] void fail(const std::string &what) const {
+    if (options.message && !lastError.empty())
+      throw ReportedError(what);
+    throw Error(what + because());
+  }
+
   void create() {
     lastError.clear();
-    emulator = lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
-                                  options.emulator.c_str(), messageCallback,
-                                  this);
+    emulator =
+        lib.emulatorCreate(mlir.data(), mlir.size(), name.c_str(),
+                           options.emulator.c_str(), messageCallback, this);
     used = false;
     if (!emulator)
-      throw Error("the emulator cannot load '" + name + "'" + because());
+      fail("the emulator cannot load '" + name + "'");
   }
   void destroy() {
     if (emulator)

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Execution.h"
 #include "kvbuffer/Runtime/Check.h"
 
@@ -113,6 +111,6 @@ BenchResult kvbuf::rt::bench(Execution &execution, unsigned runs,
     double part = at - std::floor(at);
     return times[below] * (1 - part) + times[above] * part;
   };
-  return {runs,           quantile(0.5),  times.front(),
-          times.back(),   quantile(0.25), quantile(0.75)};
+  return {runs,         quantile(0.5),  times.front(),
+          times.back(), quantile(0.25), quantile(0.75)};
 }

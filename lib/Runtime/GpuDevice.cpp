@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "GpuDriver.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -176,7 +174,7 @@ public:
   std::string description() const override {
     return gpu.deviceName + (gpu.chip.empty() ? "" : " (" + gpu.chip + ")");
   }
-  std::string chip() const override { return gpu.chip; }
+  std::string chip() const override { return gpu.compileFor; }
   bool isHost() const override { return false; }
   std::string whyNot(const TargetSpec &target,
                      const Artifact &artifact) const override {
@@ -199,7 +197,8 @@ public:
     if (bytes == 0)
       return;
     Current current(gpu);
-    gpu.check(gpu.driver.copyToDevice(to, from, bytes), "copying to the device");
+    gpu.check(gpu.driver.copyToDevice(to, from, bytes),
+              "copying to the device");
   }
   void download(void *to, uint64_t from, uint64_t bytes) override {
     if (bytes == 0)
@@ -258,7 +257,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Device>
-rt::makeGpuDevice(std::unique_ptr<GpuBackend> backend) {
+std::unique_ptr<Device> rt::makeGpuDevice(std::unique_ptr<GpuBackend> backend) {
   return std::make_unique<GpuDevice>(std::move(backend));
 }

@@ -1,11 +1,11 @@
-//===- lib/Runtime/GpuDriver.h - CUDA's and HIP's driver functions *- C++ -*-===//
+//===- lib/Runtime/GpuDriver.h - CUDA's and HIP's driver functions *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // CUDA's driver and HIP have the same functions under different names, so one
@@ -76,7 +76,9 @@ public:
   virtual unsigned maxSharedBytes() const = 0;
 
   GpuDriver driver = {};
-  std::string deviceName, chip;
+  /// `chip` is what the GPU is, `compileFor` what to compile for on it; either
+  /// may be empty.
+  std::string deviceName, chip, compileFor;
 
   /// Throws if `code` is an error: KernelFault for those a kernel causes.
   void check(int code, const std::string &doing) const;

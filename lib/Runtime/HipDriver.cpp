@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "GpuDriver.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -61,8 +59,7 @@ public:
     if (target.vendor != "amd")
       return "the artifact is for " + target.chip + ", this GPU is " +
              deviceName;
-    return artifact.find("hsaco") ? ""
-                                  : "the artifact has no 'hsaco' section";
+    return artifact.find("hsaco") ? "" : "the artifact has no 'hsaco' section";
   }
 
   GpuDriver::Handle loadModule(const Artifact &artifact) override {

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Launch.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -66,8 +64,9 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
     if (stride < 0)
       throw Error(what + " is negative");
     if (!takesStride(m, spec.name, d) && stride != dense[d])
-      throw Error(what + "; the kernel expects this tensor contiguous there "
-                         "(stride " +
+      throw Error(what +
+                  "; the kernel expects this tensor contiguous there "
+                  "(stride " +
                   std::to_string(dense[d]) + ")");
     if (static_cast<uint64_t>(stride) * sizeOf(spec.dtype) % align != 0)
       throw Error(what + " is no multiple of " + std::to_string(align) +
@@ -128,8 +127,8 @@ uint64_t kvbuf::rt::spanBytes(DType dtype, const std::vector<int64_t> &shape,
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 0)
       return 0;
-    last += static_cast<uint64_t>(shape[d] - 1) *
-            static_cast<uint64_t>(strides[d]);
+    last +=
+        static_cast<uint64_t>(shape[d] - 1) * static_cast<uint64_t>(strides[d]);
   }
   return (last + 1) * sizeOf(dtype);
 }
@@ -175,8 +174,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   std::map<std::string, TensorArg> bound;
   for (const TensorArg &tensor : tensors) {
     const TensorSpec &spec = *manifest.findTensor(tensor.name);
-    if (!tensor.strides.empty() &&
-        tensor.strides.size() != tensor.shape.size())
+    if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
       throw Error("tensor '" + tensor.name + "' has " +
                   std::to_string(tensor.strides.size()) + " strides for " +
                   std::to_string(tensor.shape.size()) + " dimensions");
@@ -192,8 +190,8 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   for (const TensorSpec &spec : manifest.tensors) {
     auto it = bound.find(spec.name);
     if (it == bound.end())
-      throw Error("missing tensor '" + spec.name + "': " +
-                  nameOf(spec.dtype) + " of shape " + shapeString(spec.shape));
+      throw Error("missing tensor '" + spec.name + "': " + nameOf(spec.dtype) +
+                  " of shape " + shapeString(spec.shape));
     const TensorArg &arg = it->second;
     launch.buffers.push_back({spec.name, arg.address,
                               spanBytes(arg.dtype, arg.shape, arg.strides),

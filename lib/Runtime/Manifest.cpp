@@ -26,10 +26,11 @@ int64_t kvbuf::rt::sizeValue(const Sizes &sizes, const std::string &name) {
   std::vector<std::string> known;
   for (const auto &[key, value] : sizes)
     known.push_back(key);
-  throw Error("missing size '" + name + "': it is not given, and follows from "
-              "no tensor's shape" +
-              (known.empty() ? "" : " (known: " + quotedList(known, "and") +
-                                        ")"));
+  throw Error(
+      "missing size '" + name +
+      "': it is not given, and follows from "
+      "no tensor's shape" +
+      (known.empty() ? "" : " (known: " + quotedList(known, "and") + ")"));
 }
 
 int64_t SizeExpr::evaluate(const Sizes &sizes) const {
@@ -58,8 +59,8 @@ int64_t SizeExpr::evaluate(const Sizes &sizes) const {
   case Kind::CeilDiv: {
     int64_t a = operands[0].evaluate(sizes), b = operands[1].evaluate(sizes);
     if (b <= 0 || a < 0)
-      throw Error("size expression " + str() + " divides " +
-                  std::to_string(a) + " by " + std::to_string(b));
+      throw Error("size expression " + str() + " divides " + std::to_string(a) +
+                  " by " + std::to_string(b));
     return a / b + (a % b != 0);
   }
   }
@@ -156,8 +157,8 @@ public:
   unsigned natural(const char *key, unsigned fallback) const {
     int64_t v = integer(key, fallback);
     if (v < 0 || v > std::numeric_limits<int32_t>::max())
-      throw Error("manifest: " + at(key) + " is out of range: " +
-                  std::to_string(v));
+      throw Error("manifest: " + at(key) +
+                  " is out of range: " + std::to_string(v));
     return static_cast<unsigned>(v);
   }
   double number(const char *key, double fallback) const {
@@ -224,14 +225,14 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
 
 Layout parseLayout(const Reader &r, const char *key, bool cache) {
   std::string name = r.string(key);
-  for (Layout layout : {Layout::Dense, Layout::Ragged, Layout::Continuous,
-                        Layout::Paged})
+  for (Layout layout :
+       {Layout::Dense, Layout::Ragged, Layout::Continuous, Layout::Paged})
     if (name == nameOf(layout) &&
         (cache || layout == Layout::Dense || layout == Layout::Ragged))
       return layout;
-  throw Error("manifest: " + r.at(key) + " is '" + name + "'; expected " +
-              (cache ? "dense, ragged, continuous or paged"
-                     : "dense or ragged"));
+  throw Error(
+      "manifest: " + r.at(key) + " is '" + name + "'; expected " +
+      (cache ? "dense, ragged, continuous or paged" : "dense or ragged"));
 }
 
 AttentionProblem parseProblem(const Reader &r) {
@@ -301,7 +302,8 @@ KernelSpec parseKernel(const Reader &r, const Manifest &m) {
   k.entry = r.string("entry");
   const json &block = r.array("block"), &grid = r.array("grid");
   if (block.size() != 3 || grid.size() != 3)
-    throw Error("manifest: " + r.path + " needs three numbers for \"block\" "
+    throw Error("manifest: " + r.path +
+                " needs three numbers for \"block\" "
                 "and \"grid\"");
   uint64_t threads = 1;
   for (size_t i = 0; i < 3; ++i) {

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Npy.h"
 #include "kvbuffer/Runtime/Artifact.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -149,8 +147,7 @@ NpyArray rt::readNpy(const std::string &path, DType dtype) {
   std::string bytes, error;
   if (!readWholeFile(path, bytes, error))
     throw Error(error);
-  if (bytes.size() < 10 ||
-      std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0)
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0)
     throw Error("'" + path + "' is not a .npy file");
   auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   unsigned version = byte(6);
@@ -177,8 +174,9 @@ NpyArray rt::readNpy(const std::string &path, DType dtype) {
                 "'; expected " + quotedList(accepted) + " (" + nameOf(dtype) +
                 ")");
   if (fortran && array.shape.size() > 1)
-    throw Error("'" + path + "' is in Fortran order; expected C order "
-                             "(numpy.ascontiguousarray)");
+    throw Error("'" + path +
+                "' is in Fortran order; expected C order "
+                "(numpy.ascontiguousarray)");
   int64_t expected = static_cast<int64_t>(sizeOf(dtype));
   for (int64_t extent : array.shape)
     if (__builtin_mul_overflow(expected, extent, &expected))

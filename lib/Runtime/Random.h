@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 //
 // Every row of data is drawn from a generator of its own, seeded by (seed,
 // stream, row): the values depend neither on the number of threads nor on where

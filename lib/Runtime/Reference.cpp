@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Reference.h"
 
 #include <algorithm>
@@ -148,8 +146,8 @@ void Reference::compute(const RowId &row, RowResult &result) {
   s64.resize(result.keys);
   s32.resize(result.keys);
   for (int64_t j = first; j < last; ++j) {
-    Dots dots = dotOf(p.dtype, q64.data(), q32.data(),
-                      w.kRow(row.b, j, kvHead), n);
+    Dots dots =
+        dotOf(p.dtype, q64.data(), q32.data(), w.kRow(row.b, j, kvHead), n);
     double a = dots.s64 * p.scale;
     float b = dots.s32 * scale32;
     if (p.softcap > 0) {

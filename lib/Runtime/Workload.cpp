@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "kvbuffer/Runtime/Workload.h"
 #include "Random.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -34,6 +32,9 @@ enum Stream : uint64_t {
 /// An entry that no kernel may follow: as a page id it lies far outside of any
 /// pool, yet id * page bytes stays below 2^63.
 constexpr int32_t kPoisonId = 0x3FFFFFFF;
+
+/// More sequences than this are a slip of the finger.
+constexpr int64_t kMostSequences = int64_t(1) << 24;
 
 int64_t sum(const std::vector<int64_t> &v) {
   return std::accumulate(v.begin(), v.end(), int64_t(0));
@@ -146,7 +147,8 @@ void Workload::loadInputs() {
       for (const TensorSpec &t : spec.tensors)
         if (!t.output)
           names.push_back(t.name);
-      throw Error("--input " + name + ": the kernel has no such input; it has " +
+      throw Error("--input " + name +
+                  ": the kernel has no such input; it has " +
                   quotedList(names, "and"));
     }
     NpyArray array = readNpy(path, tensor->dtype);
@@ -225,6 +227,9 @@ void Workload::chooseLengths() {
     if (*list)
       batch = static_cast<int64_t>((*list)->size());
   batch = setDefault("batch", batch);
+  if (batch > kMostSequences)
+    throw Error("size batch is " + std::to_string(batch) +
+                "; this tool takes at most " + std::to_string(kMostSequences));
   auto count = [&](const std::optional<std::vector<int64_t>> &list,
                    const char *option) {
     if (list && static_cast<int64_t>(list->size()) != batch)
@@ -312,9 +317,8 @@ void Workload::completeSizes() {
                      const std::string &what) {
     int64_t value = setDefault(name, fallback);
     if (value < least)
-      throw Error(std::string("size ") + name + " is " +
-                  std::to_string(value) + ", but " + what + " " +
-                  std::to_string(least));
+      throw Error(std::string("size ") + name + " is " + std::to_string(value) +
+                  ", but " + what + " " + std::to_string(least));
   };
   if (p.query == Layout::Ragged)
     atLeast("total_q", sum(lenQ), sum(lenQ), "the queries number");
@@ -324,7 +328,8 @@ void Workload::completeSizes() {
     // Rows and slots beyond those in use hold poison.
     atLeast("max_seq", largest(lenK) + 5, largest(lenK),
             "the longest sequence has keys:");
-    int64_t least = options.sharePages ? std::min<int64_t>(batch(), 1) : batch();
+    int64_t least =
+        options.sharePages ? std::min<int64_t>(batch(), 1) : batch();
     atLeast("num_blocks", batch() + 2, fromFile("k.table") ? 0 : least,
             "the sequences need slots:");
   }
@@ -371,9 +376,8 @@ void Workload::fillTable(HostTensor &table, uint64_t stream) {
     return order[taken++];
   };
   for (int64_t b = 0; b < batch(); ++b) {
-    int64_t used = p.cache == Layout::Paged
-                       ? (lenK[b] + p.pageSize - 1) / p.pageSize
-                       : 1;
+    int64_t used =
+        p.cache == Layout::Paged ? (lenK[b] + p.pageSize - 1) / p.pageSize : 1;
     for (int64_t i = 0; i < used; ++i)
       ids[b * rowLength + i] = take();
   }
@@ -447,10 +451,10 @@ void Workload::validateIndices() const {
         int32_t id = cache->table->as<int32_t>()[b * rowLength + i];
         if (id < 0 || id >= blocks)
           throw Error("tensor '" + cache->table->name + "': sequence " +
-                      std::to_string(b) + " uses " +
-                      (paged ? "page" : "slot") + " id " + std::to_string(id) +
-                      " at position " + std::to_string(i) +
-                      "; expected 0 to " + std::to_string(blocks - 1));
+                      std::to_string(b) + " uses " + (paged ? "page" : "slot") +
+                      " id " + std::to_string(id) + " at position " +
+                      std::to_string(i) + "; expected 0 to " +
+                      std::to_string(blocks - 1));
       }
     }
   }
@@ -494,9 +498,9 @@ double Workload::minimalBytes() const {
       continue;
     // Both ends of the visible range rise with the query.
     int64_t first = visible(b, 0).first, last = visible(b, lenQ[b] - 1).second;
-    bytes += static_cast<double>(std::max<int64_t>(last - first, 0) *
-                                 p.kvHeads) *
-             2 * rowBytes;
+    bytes +=
+        static_cast<double>(std::max<int64_t>(last - first, 0) * p.kvHeads) *
+        2 * rowBytes;
   }
   return bytes;
 }
@@ -511,10 +515,10 @@ std::string Workload::describe() const {
               std::to_string(it->second);
   auto range = [&](const char *what, const std::vector<int64_t> &lengths) {
     if (!lengths.empty())
-      text += std::string(" ") + what + "=" +
-              std::to_string(
-                  *std::min_element(lengths.begin(), lengths.end())) +
-              ".." + std::to_string(largest(lengths));
+      text +=
+          std::string(" ") + what + "=" +
+          std::to_string(*std::min_element(lengths.begin(), lengths.end())) +
+          ".." + std::to_string(largest(lengths));
   };
   if (p.query == Layout::Ragged)
     range("queries", lenQ);

@@ -8,8 +8,9 @@
 // RUN:   --pass-pipeline='builtin.module(kvbuf-to-tile{chip=sm_80})' %s \
 // RUN:   | FileCheck %s --check-prefix=TILE
 
+// CHECK: #kvbuffer.schedule<
 // CHECK: kvbuffer.attention
-// CHECK-SAME: #kvbuffer.schedule<
+// CHECK-SAME: schedule =
 // TILE: gpu.func
 // TILE: kvbuffer.phase = #kvbuffer.phase<tile>
 

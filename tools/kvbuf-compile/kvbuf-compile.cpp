@@ -235,6 +235,10 @@ int main(int argc, char **argv) {
   if (path == "-") {
     llvm::outs() << output;
     llvm::outs().flush();
+    if (std::error_code error = llvm::outs().error()) {
+      llvm::outs().clear_error();
+      return fail("cannot write to the standard output: " + error.message());
+    }
   } else {
     steps.begin("write");
     std::string error;

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "Options.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -110,9 +108,8 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   app.get_formatter()->column_width(30);
 
   std::vector<std::string> sizes, inputs, outputs, strides, emulator;
-  std::string lengthsQ, lengthsK, cacheLengths, init = "normal",
-                                                layout = "seq-major",
-                                                checkRows = "auto";
+  std::string lengthsQ, lengthsK, cacheLengths,
+      init = "normal", layout = "seq-major", checkRows = "auto";
   // Options that may be repeated take one value each time, so that a value is
   // never mistaken for FILE.
   auto repeated = [&](const char *name, std::vector<std::string> &to,
@@ -129,8 +126,7 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   app.add_option("--schedule", o.schedule,
                  "schedule for the compiler, as BM=128,BN=64,...")
       ->type_name("LIST");
-  repeated("--size", sizes, "a size of the problem; may be repeated",
-           "NAME=N");
+  repeated("--size", sizes, "a size of the problem; may be repeated", "NAME=N");
   app.add_option("--lengths-q", lengthsQ,
                  "queries of each sequence (ragged queries) [random]")
       ->type_name("N,N,...");
@@ -141,7 +137,8 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
                  "cached tokens of each sequence before the new ones "
                  "(continuous and paged caches) [random]")
       ->type_name("N,N,...");
-  repeated("--input", inputs, "read a tensor; may be repeated", "NAME=FILE.npy");
+  repeated("--input", inputs, "read a tensor; may be repeated",
+           "NAME=FILE.npy");
   repeated("--output", outputs, "write a tensor; may be repeated",
            "NAME=FILE.npy");
   app.add_option("--init", init,
@@ -185,7 +182,8 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
     app.exit(e);
     return std::nullopt;
   } catch (const CLI::ParseError &e) {
-    throw Error(std::string(e.what()) + " (kvbuf-run --help lists the options)");
+    throw Error(std::string(e.what()) +
+                " (kvbuf-run --help lists the options)");
   }
 
   for (const std::string &text : sizes) {

@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #include "Print.h"
 
 #include <algorithm>
@@ -59,13 +57,54 @@ std::string scalar(const Json &v) {
   return v.dump();
 }
 
-/// An array of flat objects, as a table.
-void printTable(const Json &rows, int indent) {
+bool isFlat(const Json &v) {
+  return v.is_object() &&
+         std::all_of(v.begin(), v.end(),
+                     [](const Json &field) { return field.is_primitive(); });
+}
+
+/// Records that agree in all their texts (the same operation, unrolled) become
+/// one with the sums of their numbers, and `sites` says how many they were.
+std::vector<Json> mergeRecords(const Json &records) {
+  std::vector<Json> merged;
+  std::vector<uint64_t> sites;
+  auto sameTexts = [](const Json &a, const Json &b) {
+    return a.size() == b.size() &&
+           std::all_of(a.items().begin(), a.items().end(), [&](const auto &f) {
+             return b.contains(f.key()) &&
+                    (f.value().is_string() ? b[f.key()] == f.value()
+                                           : !b[f.key()].is_string());
+           });
+  };
+  for (const Json &record : records) {
+    size_t i = 0;
+    while (i < merged.size() && !sameTexts(merged[i], record))
+      ++i;
+    if (i == merged.size()) {
+      merged.push_back(record);
+      sites.push_back(1);
+      continue;
+    }
+    ++sites[i];
+    for (const auto &[key, value] : record.items())
+      if (value.is_number_integer())
+        merged[i][key] = merged[i][key].get<uint64_t>() + value.get<uint64_t>();
+  }
+  if (merged.size() < records.size())
+    for (size_t i = 0; i < merged.size(); ++i)
+      merged[i]["sites"] = sites[i];
+  return merged;
+}
+
+/// Flat records as a table, texts before numbers.
+void printTable(const std::vector<Json> &rows, int indent) {
   std::vector<std::string> columns;
-  for (const Json &row : rows)
-    for (const auto &[key, value] : row.items())
-      if (std::find(columns.begin(), columns.end(), key) == columns.end())
-        columns.push_back(key);
+  for (bool texts : {true, false})
+    for (const Json &row : rows)
+      for (const auto &[key, value] : row.items())
+        if (value.is_string() == texts &&
+            std::find(columns.begin(), columns.end(), key) == columns.end())
+          columns.push_back(key);
   std::vector<size_t> widths;
   for (const std::string &column : columns) {
     size_t width = column.size();
@@ -88,31 +127,42 @@ void printTable(const Json &rows, int indent) {
     });
 }
 
-/// Any JSON value: scalars aligned, tables for lists of records.
+/// Any JSON value: scalars aligned, tables for lists of flat records.
 void printTree(const Json &object, int indent) {
   size_t width = 0;
   for (const auto &[key, value] : object.items())
     if (value.is_primitive())
       width = std::max(width, key.size());
-  for (const auto &[key, value] : object.items()) {
-    if (value.is_primitive()) {
+  for (const auto &[key, value] : object.items())
+    if (value.is_primitive())
       std::printf("%*s%s  %s\n", indent, "", padded(key, width).c_str(),
                   scalar(value).c_str());
-      continue;
-    }
-    if (value.empty())
+  for (const auto &[key, value] : object.items()) {
+    if (value.is_primitive() || value.empty())
       continue;
     std::printf("%*s%s\n", indent, "", key.c_str());
-    bool records = value.is_array() &&
-                   std::all_of(value.begin(), value.end(),
-                               [](const Json &v) { return v.is_object(); });
-    if (records)
-      printTable(value, indent + 2);
-    else if (value.is_object())
+    if (value.is_object() && std::all_of(value.begin(), value.end(), isFlat)) {
+      std::vector<Json> rows;
+      for (const auto &[name, row] : value.items()) {
+        rows.push_back({{"class", name}});
+        rows.back().update(row);
+      }
+      printTable(rows, indent + 2);
+    } else if (value.is_object()) {
       printTree(value, indent + 2);
-    else
-      for (const Json &v : value)
-        std::printf("%*s%s\n", indent + 2, "", scalar(v).c_str());
+    } else if (std::all_of(value.begin(), value.end(), isFlat)) {
+      printTable(mergeRecords(value), indent + 2);
+    } else {
+      const char *separator = "";
+      for (const Json &v : value) {
+        std::printf("%s", separator);
+        if (v.is_object())
+          printTree(v, indent + 2);
+        else
+          std::printf("%*s%s\n", indent + 2, "", scalar(v).c_str());
+        separator = "\n";
+      }
+    }
   }
 }
 
@@ -152,7 +202,8 @@ std::string kvbuf::run::secondsString(double seconds) {
 }
 
 Printer::Printer()
-    : outIsTerminal(isatty(STDOUT_FILENO)), errIsTerminal(isatty(STDERR_FILENO)) {
+    : outIsTerminal(isatty(STDOUT_FILENO)),
+      errIsTerminal(isatty(STDERR_FILENO)) {
   // https://no-color.org
   if (const char *no = std::getenv("NO_COLOR"); no && *no)
     outIsTerminal = false;
@@ -182,8 +233,7 @@ void Printer::message(Severity severity, const std::string &text) {
   std::fprintf(stderr, "%s%s\n", prefix.c_str(), text.c_str());
 }
 
-void Printer::progress(const std::string &what, uint64_t done,
-                       uint64_t total) {
+void Printer::progress(const std::string &what, uint64_t done, uint64_t total) {
   if (!errIsTerminal || total == 0)
     return;
   double now = std::chrono::duration<double>(
@@ -289,16 +339,15 @@ void Printer::check(const CheckResult &r) {
 void Printer::bench(const BenchResult &r, const Workload &w) {
   const AttentionProblem &p = w.problem();
   // Two matrix products of 2 * head_size operations for each visible pair.
-  double flops = 4 * static_cast<double>(p.headSize * p.heads) *
-                 w.visiblePairs();
+  double flops =
+      4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
   double tflops = flops / r.median * 1e-12;
   double gbps = w.minimalBytes() / r.median * 1e-9;
   line("bench", "median " + secondsString(r.median) + ", " +
                     format("%.4g", tflops) + " TFLOP/s, " +
                     format("%.4g", gbps) + " GB/s");
-  line("", "spread " + secondsString(r.least) + " to " +
-               secondsString(r.most) + ", middle half " +
-               secondsString(r.lowerQuartile) + " to " +
+  line("", "spread " + secondsString(r.least) + " to " + secondsString(r.most) +
+               ", middle half " + secondsString(r.lowerQuartile) + " to " +
                secondsString(r.upperQuartile) + ", " + std::to_string(r.runs) +
                " launches");
   root["bench"] = {{"median_s", r.median},

@@ -1,12 +1,11 @@
-//===- tools/kvbuf-run/kvbuf-run.cpp - Run, check and measure kernels *- C++ -*-===//
+//===- tools/kvbuf-run/kvbuf-run.cpp - Run, check and measure kernels *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
-
 
 #include "Options.h"
 #include "Print.h"
@@ -69,7 +68,8 @@ void Runner::load() {
   std::string bytes, error;
   if (!readWholeFile(options.file, bytes, error))
     throw Error(error);
-  bool isSource = !looksLikeArtifact(bytes) && !endsWith(options.file, ".kvbuf");
+  bool isSource =
+      !looksLikeArtifact(bytes) && !endsWith(options.file, ".kvbuf");
   if (isSource) {
     compile(bytes);
   } else {
@@ -130,7 +130,8 @@ void Runner::checkNames() const {
     for (const TensorSpec &t : manifest.tensors)
       if (t.output)
         names.push_back(t.name);
-    throw Error("--output " + name + ": the kernel has no such output; it has " +
+    throw Error("--output " + name +
+                ": the kernel has no such output; it has " +
                 quotedList(names, "and"));
   }
 }
@@ -174,12 +175,14 @@ void Runner::writeJson() {
 ExitStatus Runner::run() {
   load();
   if (!manifest.attention)
-    throw Error("'" + options.file + "' is no attention kernel; it can only be "
+    throw Error("'" + options.file +
+                "' is no attention kernel; it can only be "
                 "launched through the C or Python API");
   checkNames();
   if (options.report && device->kind() != "emulator")
     throw Error("--report counts on the emulator; give --device=emulator "
-                "(the device is " + device->description() + ")");
+                "(the device is " +
+                device->description() + ")");
   printer.problem(manifest, options.file);
   printer.line("target", manifest.target.chip);
   printer.line("device", deviceNote);
@@ -212,9 +215,9 @@ ExitStatus Runner::run() {
   if (fault.empty()) {
     pass = checkResults(execution, workload);
     if (options.bench)
-      printer.bench(bench(execution, options.repeat,
-                          device->isHost() ? 0.0 : 1.0),
-                    workload);
+      printer.bench(
+          bench(execution, options.repeat, device->isHost() ? 0.0 : 1.0),
+          workload);
     writeOutputs(workload);
   } else {
     pass = false;
@@ -234,6 +237,8 @@ int main(int argc, char **argv) {
   try {
     std::optional<Options> options = parseCommandLine(argc, argv);
     return options ? Runner(*options).run() : kPassed;
+  } catch (const ReportedError &) {
+    return kBadInput;
   } catch (const KernelFault &e) {
     std::fflush(stdout);
     std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());

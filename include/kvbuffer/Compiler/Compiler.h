@@ -81,7 +81,7 @@ struct KernelResources {
   int64_t threads = -1;
   /// 32-bit registers of a thread.
   int64_t registers = -1;
-  /// Bytes of registers that did not fit, stored plus loaded.
+  /// Bytes of registers that did not fit, stored plus loaded (AMD: stored).
   int64_t spillBytes = -1;
   /// Shared memory in bytes: of the code, and asked for at launch.
   int64_t staticSharedBytes = -1;

@@ -29,24 +29,28 @@ std::string findPtxas(llvm::StringRef wanted);
 /// CompileOptions::linker. Empty if there is none.
 std::string findLinker(llvm::StringRef wanted);
 
-/// What `ptxas -v` says of one kernel, by the kernel's name.
-using PtxasReport = llvm::StringMap<KernelResources>;
+/// What a binary's maker says of its kernels, by their names.
+using ResourceReport = llvm::StringMap<KernelResources>;
 
 /// Reads the messages of `ptxas -v`. Lines with a number C75xx, which say that
 /// the assembler gave up speed, are added to `warnings` without their prefix.
-PtxasReport parsePtxasLog(llvm::StringRef log,
-                          llvm::SmallVectorImpl<std::string> &warnings);
+ResourceReport parsePtxasLog(llvm::StringRef log,
+                             llvm::SmallVectorImpl<std::string> &warnings);
 
 /// Assembles PTX for `chip`. Emits a diagnostic at `loc` on failure, and one
 /// warning for each loss of speed that ptxas reports.
 llvm::FailureOr<std::string>
 assemblePtx(llvm::StringRef ptx, llvm::StringRef chip, llvm::StringRef ptxas,
-            mlir::Location loc, PtxasReport &report);
+            mlir::Location loc, ResourceReport &report);
 
 /// Links an AMD object file to a code object (HSACO). Emits a diagnostic at
 /// `loc` on failure.
 llvm::FailureOr<std::string>
 linkHsaco(llvm::StringRef object, llvm::StringRef linker, mlir::Location loc);
+
+/// Reads what a code object's metadata says of its kernels; empty if it has
+/// none.
+ResourceReport readHsacoReport(llvm::StringRef hsaco);
 
 } // namespace kvbuf
 

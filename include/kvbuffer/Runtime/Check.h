@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 //
 // One rule on every device. With `ulp` the distance between neighbours of the
 // output type at the reference's magnitude, over all checked rows:

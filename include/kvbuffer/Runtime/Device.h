@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 //
 // A device is a GPU behind its driver library, opened at run time, or the
 // emulator of the compiler library, opened likewise: nothing here links
@@ -66,7 +65,7 @@ public:
   virtual std::string kind() const = 0;
   /// For people: "NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
-  /// Default compilation target: "sm_90"; empty if the device cannot tell.
+  /// What to compile for: "sm_90"; empty if the device cannot tell.
   virtual std::string chip() const = 0;
   /// Device memory is host memory: host addresses can be passed as they are.
   virtual bool isHost() const = 0;

@@ -26,6 +26,13 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// An error whose text went to a message handler already; what() only says what
+/// failed. A tool that showed the messages need not show this.
+class ReportedError : public Error {
+public:
+  using Error::Error;
+};
+
 /// The kernel itself misbehaved on the device (an illegal address, a fault, a
 /// detector of the emulator). Exit status 1.
 class KernelFault : public Error {

@@ -1,12 +1,11 @@
-//===- include/kvbuffer/Runtime/Execution.h - A workload on a device *- C++ -*-===//
+//===- include/kvbuffer/Runtime/Execution.h - A workload on a device *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
-
 
 #ifndef KVBUFFER_RUNTIME_EXECUTION_H
 #define KVBUFFER_RUNTIME_EXECUTION_H

@@ -1,11 +1,11 @@
-//===- include/kvbuffer/Runtime/Launch.h - Binding tensors to kernels *- C++ -*-===//
+//===- include/kvbuffer/Runtime/Launch.h - Binding tensors to kernels *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // From tensors and sizes to the argument words of each kernel launch. This is

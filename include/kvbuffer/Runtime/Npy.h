@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 //
 // The .npy format, versions 1 to 3, for the element types that kernels take.
 // NumPy has no bfloat16: it is read from '<u2' and from the two-byte void type

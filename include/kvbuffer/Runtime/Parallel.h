@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
-
 #ifndef KVBUFFER_RUNTIME_PARALLEL_H
 #define KVBUFFER_RUNTIME_PARALLEL_H
 

@@ -1,11 +1,11 @@
-//===- include/kvbuffer/Runtime/Reference.h - Attention on the host *- C++ -*-===//
+//===- include/kvbuffer/Runtime/Reference.h - Attention on the host *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // The reference is attention in float64 on the inputs as stored. The baseline

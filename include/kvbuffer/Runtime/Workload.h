@@ -1,11 +1,11 @@
-//===- include/kvbuffer/Runtime/Workload.h - Attention problems with data *- C++ -*-===//
+//===- include/kvbuffer/Runtime/Workload.h - Attention problems with data *- C++
+//-*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // A workload is an attention problem at concrete sizes with every tensor filled

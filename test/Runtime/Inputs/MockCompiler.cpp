@@ -1,11 +1,11 @@
-//===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler library *- C++ -*-===//
+//===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler
+//library *- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 
 //
 // Exports the functions of libKVBufferC.so that the runtime opens, with a
@@ -85,6 +85,8 @@ uint16_t fromDouble(bool bf16, double value) {
   int mantissaBits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
   uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::fabs(value);
+  if (std::isnan(value))
+    return 0x7FFF;
   if (value == 0)
     return sign;
   int exponent = std::max(std::ilogb(value), 1 - bias);
@@ -189,8 +191,8 @@ void attention(const json &m, const Args &a) {
         if (fault("skip-row") && b == 0 && i == lenQ / 2 && h == heads - 1)
           continue;
         for (int64_t d = 0; d < size; ++d) {
-          double x = sum > 0 ? acc[d] / sum : 0;
-          if (fault("nan-if-empty") && !(sum > 0))
+          double x = sum == 0 ? 0 : acc[d] / sum;
+          if (fault("nan-if-empty") && sum == 0)
             x = 1e-3;
           if (fault("sloppy"))
             x *= 1 + 0.01 * std::cos(static_cast<double>(d + i));
@@ -244,10 +246,9 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   return copy;
 }
 
-MOCK_EXPORT kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
-                                               const char *, const char *options,
-                                               MessageCallback message,
-                                               void *user) {
+MOCK_EXPORT kvbufEmulator *
+kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *,
+                    const char *options, MessageCallback message, void *user) {
   const char *text = static_cast<const char *>(mlir);
   auto *e = new kvbufEmulator{json::parse(text, text + bytes, nullptr, false),
                               json::parse(options),

@@ -1,0 +1,23 @@
+# `kvbuf-docs`: the reference of the dialect and of the passes, generated from
+# their TableGen descriptions into the build directory.
+set(KVBUF_DOCS_DIR "${PROJECT_BINARY_DIR}/docs")
+set(KVBUF_DOCS "")
+
+# kvbuf_add_doc(OUTPUT FILE.td generator options...)
+function(kvbuf_add_doc output description)
+  set(file "${KVBUF_DOCS_DIR}/${output}")
+  set(source "${PROJECT_SOURCE_DIR}/include/kvbuffer/${description}")
+  file(GLOB_RECURSE dependencies "${PROJECT_SOURCE_DIR}/include/kvbuffer/*.td")
+  add_custom_command(OUTPUT "${file}"
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${KVBUF_DOCS_DIR}"
+    COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} "${source}" -o "${file}"
+      -I "${PROJECT_SOURCE_DIR}/include" -I "${MLIR_INCLUDE_DIRS}"
+    DEPENDS ${dependencies} VERBATIM)
+  set(KVBUF_DOCS ${KVBUF_DOCS} "${file}" PARENT_SCOPE)
+endfunction()
+
+kvbuf_add_doc(Dialect.md Dialect/KVBuffer/IR/KVBufferOps.td
+  -gen-dialect-doc -dialect=kvbuffer)
+kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
+kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
+add_custom_target(kvbuf-docs DEPENDS ${KVBUF_DOCS})

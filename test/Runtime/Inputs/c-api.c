@@ -1,0 +1,87 @@
+/* Exercises the C API from C: an artifact, a device, a launch, and errors.
+ *   c-api ARTIFACT OUTPUT.kvbuf */
+
+#include "kvbuffer-c/Runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #condition,   \
+              kvbufLastError());                                               \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+enum { kQueries = 3, kKeys = 4, kHeads = 2, kSize = 64 };
+
+/* bfloat16 values that are powers of two and zero. */
+enum { kZero = 0x0000, kOne = 0x3F80, kTwo = 0x4000 };
+
+static _Alignas(16) uint16_t q[kQueries * kHeads * kSize];
+static _Alignas(16) uint16_t k[kKeys * kHeads * kSize];
+static _Alignas(16) uint16_t v[kKeys * kHeads * kSize];
+static _Alignas(16) uint16_t o[kQueries * kHeads * kSize];
+
+int main(int argc, char **argv) {
+  CHECK(argc == 3);
+  CHECK(strcmp(kvbufRuntimeVersion(), "0.1.0") == 0);
+  CHECK(strcmp(kvbufLastError(), "") == 0);
+
+  CHECK(!kvbufArtifactOpenFile("absent.kvbuf"));
+  CHECK(strstr(kvbufLastError(), "cannot open 'absent.kvbuf'"));
+  CHECK(!kvbufArtifactOpenBytes("KVBUF", 5));
+  CHECK(!kvbufArtifactOpenBytes(NULL, 5));
+
+  kvbufArtifact *artifact = kvbufArtifactOpenFile(argv[1]);
+  CHECK(artifact);
+  CHECK(strstr(kvbufArtifactManifest(artifact), "\"attention\""));
+  CHECK(kvbufArtifactSave(artifact, argv[2]) == KVBUF_OK);
+  CHECK(kvbufArtifactSave(artifact, "/absent/folder/x") == KVBUF_BAD_INPUT);
+
+  CHECK(!kvbufDeviceOpen("abacus", NULL));
+  kvbufDevice *device = kvbufDeviceOpen("emulator", NULL);
+  CHECK(device);
+  CHECK(strcmp(kvbufDeviceKind(device), "emulator") == 0);
+  kvbufModule *module = kvbufModuleLoad(device, artifact);
+  CHECK(module);
+  kvbufArtifactClose(artifact);
+
+  /* Scores are all equal, so the result is the mean of V: (1+1+2+0)/4 = 1. */
+  for (int i = 0; i < kKeys * kHeads * kSize; ++i) {
+    int row = i / (kHeads * kSize);
+    v[i] = row < 2 ? kOne : row == 2 ? kTwo : kZero;
+  }
+  const int64_t qShape[] = {1, kQueries, kHeads, kSize};
+  const int64_t kShape[] = {1, kKeys, kHeads, kSize};
+  kvbufTensor tensors[] = {{"q", q, "bf16", 4, qShape, NULL},
+                           {"k", k, "bf16", 4, kShape, NULL},
+                           {"v", v, "bf16", 4, kShape, NULL},
+                           {"o", o, "bf16", 4, qShape, NULL}};
+  CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) == KVBUF_OK);
+  for (int i = 0; i < kQueries * kHeads * kSize; ++i)
+    CHECK(o[i] == kOne);
+  CHECK(strstr(kvbufModuleReport(module), "lane_instructions"));
+  CHECK(kvbufDeviceSynchronize(device) == KVBUF_OK);
+
+  CHECK(kvbufModuleLaunch(module, tensors, 3, NULL, 0, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "missing tensor 'o'"));
+  kvbufSize batch = {"batch", 2};
+  CHECK(kvbufModuleLaunch(module, tensors, 4, &batch, 1, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "where batch = 2"));
+  tensors[0].data = NULL;
+  CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "null address"));
+  CHECK(kvbufModuleLaunch(NULL, tensors, 4, NULL, 0, NULL) == KVBUF_BAD_INPUT);
+
+  kvbufModuleUnload(module);
+  kvbufDeviceClose(device);
+  puts("ok");
+  return 0;
+}
