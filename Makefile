@@ -29,6 +29,9 @@ docs: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-docs
 	@ls $(BUILD)/docs/*.md
 
+bench-emulator: build
+	benchmark/emulator.sh $(BUILD)
+
 format:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
 
