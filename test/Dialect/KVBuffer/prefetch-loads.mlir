@@ -2,7 +2,7 @@
 // RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-prefetch-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // Two slots: the loads of iteration 0 stand in front of the loop, those of
-// iteration i + 1 behind the wait of iteration i; none runs past the last tile.
+// iteration i + 1 behind the wait and the first product of iteration i; none runs past the last tile.
 // The waits for K and V are one.
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
@@ -25,14 +25,15 @@ gpu.module @m {
   // CHECK:         scf.for %[[I:.*]] = %c0 to %[[N]] step %c1 iter_args(%{{.*}} = %{{.*}}, %[[KNOW:.*]] = %[[K0]], %[[VNOW:.*]] = %[[V0]])
   // CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[I]], %{{.*}}
   // CHECK:           %[[KS:.*]], %[[VS:.*]] = kvbuffer.lds_stage %[[KNOW]], %[[VNOW]] :
-  // CHECK:           %[[NEXT:.*]] = arith.addi %[[I]], %c1
+  // The loads stand behind the first product, which they need not hold up.
+  // CHECK:           kvbuffer.fragment_load %[[KS]]
+  // CHECK:           kvbuffer.mma {{.*}} {transpose_b}
   // CHECK:           %[[SLOT:.*]] = arith.remui %{{.*}}, %c2
   // CHECK:           %[[KT1:.*]] = kvbuffer.cache_tile %[[K]]{{.*}} if %[[MORE]]
   // CHECK:           %[[K1:.*]] = kvbuffer.dram_load %[[KT1]] into %[[KBUF]][%[[SLOT]]] if %[[MORE]]
   // CHECK:           %[[VT1:.*]] = kvbuffer.cache_tile %[[V]]{{.*}} if %[[MORE]]
   // CHECK:           %[[V1:.*]] = kvbuffer.dram_load %[[VT1]] into %[[VBUF]][%[[SLOT]]] if %[[MORE]]
   // CHECK-NOT:       kvbuffer.lds_stage
-  // CHECK:           kvbuffer.fragment_load %[[KS]]
   // CHECK:           kvbuffer.fragment_load %[[VS]]
   // CHECK:           scf.yield %{{.*}}, %[[K1]], %[[V1]]
   gpu.func @two_slots(%k: !kv, %v: !kv, %n: index, %keys: index, %q: !a, %out: !tile) kernel {

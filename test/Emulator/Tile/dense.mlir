@@ -25,6 +25,18 @@
 // REDEFINE: %{stages} = 3
 // RUN: %{run}
 
+// The products of the next tile beside the softmax of this one.
+// REDEFINE: %{stages} = 2,overlap=true
+// RUN: %{run}
+// REDEFINE: %{sizes} = --size seq_q=200 --size seq_k=70
+// RUN: %{run}
+// REDEFINE: %{sizes} = --size seq_q=5 --size seq_k=0
+// RUN: %{run}
+// One slot leaves no room for that: the loop stays as it is.
+// REDEFINE: %{stages} = 1,overlap=true
+// REDEFINE: %{sizes} = --size seq_q=130 --size seq_k=300
+// RUN: %{run}
+
 // At the tile stage, before any load moves.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-attention | kvbuf-tile-run --size seq_q=130 --size seq_k=300 | FileCheck %s
 

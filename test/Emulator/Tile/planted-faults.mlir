@@ -12,9 +12,9 @@
 
 // Every load goes into slot 0.
 // RUN: sed 's/arith.remui %\([0-9]*\), %c2/arith.muli %\1, %c0/' %t | not kvbuf-tile-run - --size seq=70 2>&1 | FileCheck %s --check-prefix=SLOT
-// SLOT: error: 'kvbuffer.fragment_load' op in block (0, 0, 0), iteration 0: reads slot 0 of the k buffer after another load began to overwrite it
-// SLOT: note: the other load is here
-// SLOT-NEXT: kvbuffer.dram_load
+// SLOT: error: 'kvbuffer.dram_load' op in block (0, 0, 0), iteration 0: overwrites slot 0 of the k buffer while threads may still read it: no kvbuffer.lds_stage stands behind its last read
+// SLOT: note: the slot is read here
+// SLOT-NEXT: kvbuffer.fragment_load
 
 // The look-up ahead has no predicate: keys in front of the first.
 // RUN: sed 's/\(kvbuffer.cache_tile.*\) if %[0-9]* :/\1 :/' %t | not kvbuf-tile-run - --size seq=70 2>&1 | FileCheck %s --check-prefix=LOOKUP

@@ -60,6 +60,18 @@ struct OverlapSoftmaxPass
       return;
     }
 
+    // The next tile's load follows the scores of this one without a barrier.
+    for (Operation *op : slice)
+      if (auto load = dyn_cast<DramLoadOp>(op))
+        if (load.getBuffer().getType().getParams().getStages() < 2) {
+          remark::missed(
+              loop.getLoc(),
+              remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
+              << "not overlapped: a buffer of one slot cannot be loaded while "
+                 "it is read";
+          return;
+        }
+
     ImplicitLocOpBuilder b(loop.getLoc(), loop);
     Value lb = loop.getLowerBound(), ub = loop.getUpperBound(),
           step = loop.getStep();
