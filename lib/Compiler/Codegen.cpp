@@ -9,6 +9,7 @@
 #include "kvbuffer/Compiler/Codegen.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/CommandLine.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -139,6 +140,31 @@ static void onFatalError(void *location, const char *reason, bool) {
     recovery->HandleExit(1);
 }
 
+namespace {
+/// Sets a flag of LLVM's command line for a while: some decisions of a backend
+/// have no other handle.
+class ScopedFlag {
+public:
+  ScopedFlag(StringRef name, bool value) {
+    auto &options = llvm::cl::getRegisteredOptions();
+    if (auto it = options.find(name); it != options.end()) {
+      flag = static_cast<llvm::cl::opt<bool> *>(it->second);
+      before = flag->getValue();
+      flag->setValue(value);
+    }
+  }
+  ~ScopedFlag() {
+    if (flag)
+      flag->setValue(before);
+  }
+  ScopedFlag(const ScopedFlag &) = delete;
+
+private:
+  llvm::cl::opt<bool> *flag = nullptr;
+  bool before = false;
+};
+} // namespace
+
 llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
                                                  const TargetInfo &target,
                                                  CodeKind kind, Location loc) {
@@ -148,6 +174,12 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   bool failedInside = false;
   module.getContext().setDiagnosticHandler(
       std::make_unique<DiagnosticForwarder>(loc, failedInside));
+
+  // Flags, and what catches a backend that gives up, belong to the process: one
+  // backend runs at a time.
+  static std::mutex backends;
+  std::scoped_lock lock(backends);
+  ScopedFlag noStrengthReduction("disable-lsr", !target.loopStrengthReduction);
 
   llvm::SmallVector<char> buffer;
   llvm::raw_svector_ostream os(buffer);
@@ -161,12 +193,9 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     return failure();
   }
   // A backend ends the process on instructions that it cannot select; a
-  // library, and a tool that owes a location, must not. What catches that
-  // belongs to the process, so one backend runs at a time.
+  // library, and a tool that owes a location, must not.
   bool finished;
   {
-    static std::mutex backends;
-    std::scoped_lock lock(backends);
     llvm::CrashRecoveryContext::Enable();
     llvm::ScopedFatalErrorHandler handler(onFatalError, &loc);
     llvm::CrashRecoveryContext recovery;

@@ -77,6 +77,10 @@ struct TargetInfo {
   llvm::SmallVector<unsigned> asyncCopyBytes;
   /// Triple, features and data layout for LLVM's backend.
   std::string triple, features, dataLayout;
+  /// Whether LLVM may rewrite addresses by loop strength reduction. It takes
+  /// registers to be plenty, and where accumulators fill the register file each
+  /// one that it adds is spilled.
+  bool loopStrengthReduction = true;
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
 
   /// The matrix instruction of a shape, or null.
