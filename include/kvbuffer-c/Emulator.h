@@ -20,6 +20,7 @@
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
 |*   "max_shared": 232448      bytes of shared memory of a block              *|
 |*   "banks": 32               of shared memory: 32 or 64                     *|
+|*   "portable": false         use no vector extensions of the host           *|
 |* Accesses out of bounds are always checked.                                 *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
@@ -39,14 +40,15 @@ typedef struct kvbufEmulator kvbufEmulator;
 /** Decodes target-stage MLIR (text or bytecode). `name` names the source in
     messages. NULL on error, of which at least one message tells; `callback` may
     be NULL, and is used until the emulator is destroyed. */
-KVBUF_C_API kvbufEmulator *
-kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *name,
-                    const char *options_json, kvbufMessageCallback callback,
-                    void *user);
+KVBUF_C_API kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
+                                               const char *name,
+                                               const char *options_json,
+                                               kvbufMessageCallback callback,
+                                               void *user);
 
 /** Makes host memory accessible to kernels: a pointer argument is a host
     address. `initialized`: its contents count as written. 0, or 2 if the memory
-    is registered already. */
+    is registered already and either is more than read-only. */
 KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
                                             const char *name, void *data,
                                             size_t bytes, int readable,
@@ -55,12 +57,13 @@ KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
 /** Executes a kernel. args[i] points at the value of its i-th parameter, of
     arg_bytes[i] bytes. 0: clean; 1: a check found a fault, and messages were
     sent; 2: bad usage. `progress` may be NULL. */
-KVBUF_C_API int
-kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
-                    const unsigned grid[3], const unsigned block[3],
-                    unsigned dynamic_shared_bytes, const void *const *args,
-                    const size_t *arg_bytes, unsigned arg_count,
-                    kvbufProgressCallback progress, void *user);
+KVBUF_C_API int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
+                                    const unsigned grid[3],
+                                    const unsigned block[3],
+                                    unsigned dynamic_shared_bytes,
+                                    const void *const *args,
+                                    const size_t *arg_bytes, unsigned arg_count,
+                                    kvbufProgressCallback progress, void *user);
 
 /** What was executed since creation, as JSON, for the caller to free with
     kvbufFree: instructions by class, bank conflicts and sectors by operation,

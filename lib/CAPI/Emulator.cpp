@@ -30,9 +30,10 @@ struct kvbufEmulator {
 };
 
 // Parses the module; MLIR's diagnostics become messages.
-static mlir::OwningOpRef<mlir::ModuleOp>
-parse(mlir::MLIRContext &context, llvm::StringRef text, const char *name,
-      const MessageFn &message) {
+static mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context,
+                                               llvm::StringRef text,
+                                               const char *name,
+                                               const MessageFn &message) {
   // The parser wants a zero after the text, which callers need not provide.
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, name);
   llvm::SourceMgr sources;
@@ -43,9 +44,9 @@ parse(mlir::MLIRContext &context, llvm::StringRef text, const char *name,
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
       sources, mlir::ParserConfig(&context));
   if (!module)
-    message(Severity::Error,
-            printed.empty() ? std::string(name) + ": error: not MLIR"
-                            : llvm::StringRef(printed).rtrim().str());
+    message(Severity::Error, printed.empty()
+                                 ? std::string(name) + ": error: not MLIR"
+                                 : llvm::StringRef(printed).rtrim().str());
   return module;
 }
 
@@ -63,11 +64,10 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
     return nullptr;
   }
   mlir::DialectRegistry registry;
-  registry.insert<mlir::DLTIDialect, mlir::gpu::GPUDialect,
-                  mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
-                  mlir::ROCDL::ROCDLDialect>();
-  mlir::MLIRContext context(registry,
-                            mlir::MLIRContext::Threading::DISABLED);
+  registry
+      .insert<mlir::DLTIDialect, mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
+              mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   // Modules carry attributes of the stages above, which matter no more here.
   context.allowUnregisteredDialects();
   auto module =
@@ -82,8 +82,8 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
 int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator, const char *name,
                                 void *data, size_t bytes, int readable,
                                 int writable, int initialized) {
-  return emulator->impl->registerBuffer(name ? name : "", data, bytes,
-                                        readable, writable, initialized)
+  return emulator->impl->registerBuffer(name ? name : "", data, bytes, readable,
+                                        writable, initialized)
              ? 0
              : 2;
 }
@@ -98,7 +98,9 @@ int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
     values.push_back({args[i], arg_bytes[i]});
   ProgressFn report;
   if (progress)
-    report = [=](uint64_t done, uint64_t total) { progress(done, total, user); };
+    report = [=](uint64_t done, uint64_t total) {
+      progress(done, total, user);
+    };
   return static_cast<int>(emulator->impl->launch(
       entry, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
       dynamic_shared_bytes, values, report));

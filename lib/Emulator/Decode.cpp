@@ -70,7 +70,8 @@ Comp Decoder::emit(Code op, bool wide, Comp a, Comp b, Comp c, int64_t imm) {
   return dst;
 }
 
-Comp Decoder::emitFree(Code op, bool wide, Comp a, Comp b, Comp c, int64_t imm) {
+Comp Decoder::emitFree(Code op, bool wide, Comp a, Comp b, Comp c,
+                       int64_t imm) {
   Comp dst = emit(op, wide, a, b, c, imm);
   code[current].back().cls = Class::None;
   return dst;
@@ -120,8 +121,8 @@ Comps Decoder::get(Value v) {
   // The sum is made where it is needed; keeping it would need proof that this
   // place dominates the later uses.
   Comp base = comps.front();
-  return {emit(base.wide ? Code::AddImm64 : Code::AddImm32, base.wide, base, {}, {},
-               it->second)};
+  return {emit(base.wide ? Code::AddImm64 : Code::AddImm32, base.wide, base, {},
+               {}, it->second)};
 }
 
 std::pair<Comp, int64_t> Decoder::getAddress(Value v) {
@@ -154,8 +155,8 @@ LogicalResult Decoder::decodeParameters() {
   for (auto [i, arg] : llvm::enumerate(kernel.getArguments())) {
     Type type = arg.getType();
     Comps comps = allocate(type);
-    if (comps.empty() || (!isa<LLVM::LLVMPointerType>(type) &&
-                          !type.isIntOrFloat()))
+    if (comps.empty() ||
+        (!isa<LLVM::LLVMPointerType>(type) && !type.isIntOrFloat()))
       return kernel.emitError("the emulator takes no kernel parameter of type ")
              << type;
     if (kernel.getArgAttr(i, "llvm.byval"))
@@ -205,8 +206,8 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
   for (Block *block : order) {
     current = blockIds[block];
     for (Operation &op : *block) {
-      program.origins.push_back({op.getName().getStringRef().str(),
-                                 describeLocation(op.getLoc())});
+      program.origins.push_back(
+          {op.getName().getStringRef().str(), describeLocation(op.getLoc())});
       origin = program.origins.size() - 1;
       LogicalResult done =
           op.hasTrait<OpTrait::IsTerminator>()
@@ -222,11 +223,12 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
 LogicalResult Decoder::decodeOp(Operation *op) {
   for (Type type : op->getResultTypes())
     if (shape(type).empty())
-      return unsupported(op, "values of type " + [&] {
-        std::string text;
-        llvm::raw_string_ostream(text) << type;
-        return text;
-      }() + " do not fit its registers");
+      return unsupported(
+          op, "values of type '" + [&] {
+            std::string text;
+            llvm::raw_string_ostream(text) << type;
+            return text;
+          }() + "' do not fit its registers");
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
   bool known = true;
@@ -249,8 +251,8 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
   auto name = op.getCallee();
   if (!name)
     return unsupported(op, "indirect calls");
-  auto callee =
-      SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, op.getCalleeAttr());
+  auto callee = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
+      op, op.getCalleeAttr());
   if (!callee || callee.isExternal())
     return unsupported(op, "function '" + *name + "' has no body here");
   if (llvm::is_contained(callStack, callee.getOperation()))
@@ -349,9 +351,9 @@ uint32_t Decoder::edge(Block *dest, ValueRange operands) {
   return block;
 }
 
-LogicalResult
-Decoder::decodeTerminator(Operation *op, uint32_t continuation,
-                          SmallVectorImpl<Comps> *results, bool singleReturn) {
+LogicalResult Decoder::decodeTerminator(Operation *op, uint32_t continuation,
+                                        SmallVectorImpl<Comps> *results,
+                                        bool singleReturn) {
   auto jump = [&](uint32_t target) {
     Inst &inst = emit(Code::Jump);
     inst.cls = Class::None;
@@ -375,12 +377,13 @@ Decoder::decodeTerminator(Operation *op, uint32_t continuation,
   }
   if (auto sw = dyn_cast<LLVM::SwitchOp>(op)) {
     Comp value = getScalar(sw.getValue());
-    uint32_t otherwise = edge(sw.getDefaultDestination(), sw.getDefaultOperands());
+    uint32_t otherwise =
+        edge(sw.getDefaultDestination(), sw.getDefaultOperands());
     if (auto cases = sw.getCaseValues())
       for (auto [i, v] : llvm::enumerate(cases->getValues<APInt>())) {
         uint32_t hit = edge(sw.getCaseDestinations()[i], sw.getCaseOperands(i));
-        Comp equal = emit(value.wide ? Code::CmpEq64 : Code::CmpEq32, false, value,
-                          constant(v.getZExtValue(), value.wide));
+        Comp equal = emit(value.wide ? Code::CmpEq64 : Code::CmpEq32, false,
+                          value, constant(v.getZExtValue(), value.wide));
         uint32_t next = newBlock();
         branch(equal, hit, next);
         current = next;

@@ -17,7 +17,6 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//
@@ -84,7 +83,9 @@ struct IntegerOp {
 
 static std::optional<IntegerOp> integerOp(StringRef name) {
 #define ENTRY(Name, Emu, Signed, Clean)                                        \
-  {Name, {Code::Emu##32, Code::Emu##64, Signed, Clean}}
+  {                                                                            \
+    Name, { Code::Emu##32, Code::Emu##64, Signed, Clean }                      \
+  }
   static const llvm::StringMap<IntegerOp> table = {
       ENTRY("llvm.add", Add, false, false),
       ENTRY("llvm.sub", Sub, false, false),
@@ -125,9 +126,8 @@ bool Decoder::decodeInteger(Operation *op) {
   unsigned bits = bitsOf(elementOf(type));
   bool wide = bits > 32;
   // Leading and trailing zeros and funnel shifts depend on the width itself.
-  bool exact = llvm::is_contained({Code::Ctlz32, Code::Cttz32, Code::Fshl32,
-                                   Code::Fshr32},
-                                  entry->op32);
+  bool exact = llvm::is_contained(
+      {Code::Ctlz32, Code::Cttz32, Code::Fshl32, Code::Fshr32}, entry->op32);
   if (exact && bits != 32 && bits != 64)
     return false;
   // Words of packed elements need no unpacking for bitwise operations.
@@ -172,11 +172,11 @@ LogicalResult Decoder::decodeICmp(LLVM::ICmpOp op) {
   unsigned bits = bitsOf(elementOf(lhs.getType()));
   bool wide = bits > 32;
   Code code = p == P::eq    ? (wide ? Code::CmpEq64 : Code::CmpEq32)
-            : p == P::ne  ? (wide ? Code::CmpNe64 : Code::CmpNe32)
-            : p == P::slt ? (wide ? Code::CmpSlt64 : Code::CmpSlt32)
-            : p == P::sle ? (wide ? Code::CmpSle64 : Code::CmpSle32)
-            : p == P::ult ? (wide ? Code::CmpUlt64 : Code::CmpUlt32)
-                          : (wide ? Code::CmpUle64 : Code::CmpUle32);
+              : p == P::ne  ? (wide ? Code::CmpNe64 : Code::CmpNe32)
+              : p == P::slt ? (wide ? Code::CmpSlt64 : Code::CmpSlt32)
+              : p == P::sle ? (wide ? Code::CmpSle64 : Code::CmpSle32)
+              : p == P::ult ? (wide ? Code::CmpUlt64 : Code::CmpUlt32)
+                            : (wide ? Code::CmpUle64 : Code::CmpUle32);
   Comps a = unpack(lhs), b = unpack(rhs), results;
   bool extend = bits < 32 && (p == P::slt || p == P::sle);
   for (auto [x, y] : llvm::zip_equal(a, b)) {
@@ -235,7 +235,8 @@ LogicalResult Decoder::floatOp(Operation *op, Code op32, Code op64,
 
 bool Decoder::decodeFloat(Operation *op) {
   using Pair = std::pair<Code, Code>;
-#define FP(Name) Pair{Code::Name##F32, Code::Name##F64}
+#define FP(Name)                                                               \
+  Pair { Code::Name##F32, Code::Name##F64 }
   static const llvm::StringMap<Pair> table = {
       {"llvm.fadd", FP(Add)},
       {"llvm.fsub", FP(Sub)},
@@ -266,9 +267,45 @@ bool Decoder::decodeFloat(Operation *op) {
   if (it == table.end())
     return false;
   auto [op32, op64] = it->second;
-  if (op32 == Code::FmaF32 && bitsOf(elementOf(op->getResult(0).getType())) < 32)
+  if (op32 == Code::FmaF32 &&
+      bitsOf(elementOf(op->getResult(0).getType())) < 32)
     return false;
   return succeeded(floatOp(op, op32, op64, op->getOperands()));
+}
+
+// Reductions of vectors, in the order of the elements.
+bool Decoder::decodeReduction(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (!name.consume_front("llvm.intr.vector.reduce."))
+    return false;
+  using Pair = std::pair<Code, Code>;
+  auto code = llvm::StringSwitch<std::optional<Pair>>(name)
+                  .Case("add", Pair{Code::Add32, Code::Add64})
+                  .Case("and", Pair{Code::And32, Code::And64})
+                  .Case("or", Pair{Code::Or32, Code::Or64})
+                  .Case("xor", Pair{Code::Xor32, Code::Xor64})
+                  .Case("umax", Pair{Code::UMax32, Code::UMax64})
+                  .Case("umin", Pair{Code::UMin32, Code::UMin64})
+                  .Case("fadd", Pair{Code::AddF32, Code::AddF64})
+                  .Case("fmul", Pair{Code::MulF32, Code::MulF64})
+                  .Case("fmax", Pair{Code::MaxNumF32, Code::MaxNumF64})
+                  .Case("fmin", Pair{Code::MinNumF32, Code::MinNumF64})
+                  .Case("fmaximum", Pair{Code::MaximumF32, Code::MaximumF64})
+                  .Case("fminimum", Pair{Code::MinimumF32, Code::MinimumF64})
+                  .Default(std::nullopt);
+  Type type = op->getResult(0).getType();
+  unsigned bits = bitsOf(type);
+  // Narrow sums would need rounding or cutting at every step.
+  if (!code || bits < 32)
+    return false;
+  Comps elements;
+  for (Value v : op->getOperands())
+    llvm::append_range(elements, unpack(v));
+  Comp sum = elements.front();
+  for (Comp c : ArrayRef<Comp>(elements).drop_front())
+    sum = emit(sum.wide ? code->second : code->first, sum.wide, sum, c);
+  set(op->getResult(0), {sum});
+  return true;
 }
 
 LogicalResult Decoder::decodeFCmp(LLVM::FCmpOp op) {
@@ -292,16 +329,36 @@ LogicalResult Decoder::decodeFCmp(LLVM::FCmpOp op) {
   case P::_true:
     set(op.getResult(), Comps(a.size(), constant(p == P::_true)));
     return success();
-  case P::oeq: code = FP(Oeq); break;
-  case P::olt: code = FP(Olt); break;
-  case P::ole: code = FP(Ole); break;
-  case P::one: code = FP(One); break;
-  case P::ord: code = FP(Ord); break;
-  case P::uno: code = FP(Uno); break;
-  case P::ueq: code = FP(Ueq); break;
-  case P::ult: code = FP(Ult); break;
-  case P::ule: code = FP(Ule); break;
-  case P::une: code = FP(Une); break;
+  case P::oeq:
+    code = FP(Oeq);
+    break;
+  case P::olt:
+    code = FP(Olt);
+    break;
+  case P::ole:
+    code = FP(Ole);
+    break;
+  case P::one:
+    code = FP(One);
+    break;
+  case P::ord:
+    code = FP(Ord);
+    break;
+  case P::uno:
+    code = FP(Uno);
+    break;
+  case P::ueq:
+    code = FP(Ueq);
+    break;
+  case P::ult:
+    code = FP(Ult);
+    break;
+  case P::ule:
+    code = FP(Ule);
+    break;
+  case P::une:
+    code = FP(Une);
+    break;
   default:
     return unsupported(op);
   }
@@ -385,27 +442,33 @@ bool Decoder::decodeConversion(Operation *op) {
     return c;
   };
   if (isa<LLVM::TruncOp>(op)) {
-    set(result, pack(each(unpack(source), [&](Comp c) {
-          return to > 32 ? c : narrow(c);
-        }), type));
+    set(result, pack(each(unpack(source),
+                          [&](Comp c) { return to > 32 ? c : narrow(c); }),
+                     type));
     return true;
   }
   if (isa<LLVM::ZExtOp>(op)) {
-    set(result, pack(each(unpack(source), [&](Comp c) {
-          return to > 32 && !c.wide ? emit(Code::ZExt64, true, c) : c;
-        }), type));
+    set(result,
+        pack(each(unpack(source),
+                  [&](Comp c) {
+                    return to > 32 && !c.wide ? emit(Code::ZExt64, true, c) : c;
+                  }),
+             type));
     return true;
   }
   if (isa<LLVM::SExtOp>(op)) {
-    set(result, pack(each(unpack(source), [&](Comp c) {
-          if (from < 32)
-            c = emit(Code::SExtBits, false, c, {}, {}, from);
-          if (to > 32 && !c.wide)
-            c = emit(Code::SExt64, true, c);
-          if (to < 32)
-            c = emit(Code::AndImm32, false, c, {}, {}, (int64_t(1) << to) - 1);
-          return c;
-        }), type));
+    set(result, pack(each(unpack(source),
+                          [&](Comp c) {
+                            if (from < 32)
+                              c = emit(Code::SExtBits, false, c, {}, {}, from);
+                            if (to > 32 && !c.wide)
+                              c = emit(Code::SExt64, true, c);
+                            if (to < 32)
+                              c = emit(Code::AndImm32, false, c, {}, {},
+                                       (int64_t(1) << to) - 1);
+                            return c;
+                          }),
+                     type));
     return true;
   }
   if (isa<LLVM::FPExtOp>(op)) {
@@ -419,26 +482,37 @@ bool Decoder::decodeConversion(Operation *op) {
   if (isa<LLVM::FPTruncOp>(op)) {
     if (from == 64 && to < 32)
       return false;
-    set(result, packFloats(each(unpackFloats(source), [&](Comp c) {
-          return c.wide ? emit(Code::F64ToF32, false, c) : c;
-        }), type));
+    set(result, packFloats(each(unpackFloats(source),
+                                [&](Comp c) {
+                                  return c.wide ? emit(Code::F64ToF32, false, c)
+                                                : c;
+                                }),
+                           type));
     return true;
   }
   if (isa<LLVM::SIToFPOp, LLVM::UIToFPOp>(op)) {
     bool isSigned = isa<LLVM::SIToFPOp>(op);
-    set(result, packFloats(each(unpack(source), [&](Comp c) {
-          if (isSigned && from < 32)
-            c = emitFree(Code::SExtBits, false, c, {}, {}, from);
-          return emit(toFloat(from > 32, to == 64, isSigned), to == 64, c);
-        }), type));
+    set(result,
+        packFloats(each(unpack(source),
+                        [&](Comp c) {
+                          if (isSigned && from < 32)
+                            c = emitFree(Code::SExtBits, false, c, {}, {},
+                                         from);
+                          return emit(toFloat(from > 32, to == 64, isSigned),
+                                      to == 64, c);
+                        }),
+                   type));
     return true;
   }
   if (isa<LLVM::FPToSIOp, LLVM::FPToUIOp>(op)) {
     bool isSigned = isa<LLVM::FPToSIOp>(op);
-    set(result, pack(each(unpackFloats(source), [&](Comp c) {
-          c = emit(toInteger(c.wide, to > 32, isSigned), to > 32, c);
-          return to < 32 ? narrow(c) : c;
-        }), type));
+    set(result, pack(each(unpackFloats(source),
+                          [&](Comp c) {
+                            c = emit(toInteger(c.wide, to > 32, isSigned),
+                                     to > 32, c);
+                            return to < 32 ? narrow(c) : c;
+                          }),
+                     type));
     return true;
   }
   return false;
@@ -527,8 +601,8 @@ bool Decoder::decodeAggregate(Operation *op) {
         return false;
       Comp word = words[*index / per];
       if (per > 1)
-        word = emit(bits == 16 ? Code::ExtractHalf : Code::ExtractByte, false, word,
-                    {}, {}, bits * (*index % per));
+        word = emit(bits == 16 ? Code::ExtractHalf : Code::ExtractByte, false,
+                    word, {}, {}, bits * (*index % per));
       set(x.getResult(), {word});
       return true;
     }
@@ -537,8 +611,8 @@ bool Decoder::decodeAggregate(Operation *op) {
     for (size_t i = 1; i < elements.size(); ++i) {
       Comp hit = emit(index.wide ? Code::CmpEq64 : Code::CmpEq32, false, index,
                       constant(i, index.wide));
-      result = emit(result.wide ? Code::Select64 : Code::Select32, result.wide, hit,
-                    elements[i], result);
+      result = emit(result.wide ? Code::Select64 : Code::Select32, result.wide,
+                    hit, elements[i], result);
     }
     set(x.getResult(), {result});
     return true;
@@ -553,8 +627,8 @@ bool Decoder::decodeAggregate(Operation *op) {
       if (*index < 0 || *index / per >= static_cast<int64_t>(words.size()))
         return false;
       Comp &word = words[*index / per];
-      word = per > 1 ? emit(bits == 16 ? Code::InsertHalf : Code::InsertByte, false,
-                            word, value, {}, bits * (*index % per))
+      word = per > 1 ? emit(bits == 16 ? Code::InsertHalf : Code::InsertByte,
+                            false, word, value, {}, bits * (*index % per))
                      : value;
       set(x.getResult(), words);
       return true;
@@ -584,7 +658,7 @@ bool Decoder::decodeAggregate(Operation *op) {
       for (unsigned k = 1; k < per && whole; ++k)
         whole = from % per == 0 && mask[i + k] == from + static_cast<int>(k);
       if (whole)
-        result.push_back(from < 0    ? constant(0, bits > 32)
+        result.push_back(from < 0   ? constant(0, bits > 32)
                          : from < n ? words[from / per]
                                     : second[(from - n) / per]);
     }
@@ -632,13 +706,12 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
           LLVM::LifetimeEndOp, LLVM::DbgValueOp, LLVM::DbgDeclareOp>(op))
     return success();
   known = decodeInteger(op) || decodeFloat(op) || decodeConversion(op) ||
-          decodeAggregate(op);
+          decodeReduction(op) || decodeAggregate(op);
   return success();
 }
 
 Class kvbuf::emu::defaultClass(Code op) {
   switch (op) {
-  case Code::Mov:
   case Code::MovN:
   case Code::Mov64:
   case Code::ToGeneric:
@@ -670,7 +743,6 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::Shuffle:
   case Code::Vote:
   case Code::Elect:
-  case Code::Redux:
     return Class::Shuffle;
   case Code::Barrier:
   case Code::BarrierArrive:

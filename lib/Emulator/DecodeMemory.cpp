@@ -16,7 +16,6 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-
 LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
   if (isa<VectorType>(op.getType()))
     return unsupported(op, "vectors of addresses");
@@ -102,8 +101,7 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   auto vector = dyn_cast<VectorType>(type);
   if (bits % 8 && (vector || bits != 1))
     return unsupported(op, "this type in memory");
-  uint64_t bytes =
-      vector ? vector.getNumElements() * bits / 8 : (bits + 7) / 8;
+  uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : (bits + 7) / 8;
   if (bytes % 4 == 3)
     return unsupported(op, "this type in memory");
 
@@ -169,9 +167,10 @@ LogicalResult Decoder::decodeAlloca(LLVM::AllocaOp op) {
   if (!count)
     return unsupported(op, "its size must be constant");
   Type type = op.getElemType();
-  uint64_t align = std::max<uint64_t>(op.getAlignment().value_or(0),
-                                      alignOf(type));
-  program.localBytes = llvm::alignTo(program.localBytes, std::max<uint64_t>(align, 1));
+  uint64_t align =
+      std::max<uint64_t>(op.getAlignment().value_or(0), alignOf(type));
+  program.localBytes =
+      llvm::alignTo(program.localBytes, std::max<uint64_t>(align, 1));
   uint64_t address = program.localBytes;
   program.localBytes += sizeOf(type) * count.getInt();
   if (program.localBytes > 1u << 20)

@@ -16,7 +16,6 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-
 static std::optional<Special> specialRegister(StringRef name) {
   if (!name.consume_front("nvvm.read.ptx.sreg."))
     return std::nullopt;
@@ -74,9 +73,8 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     if (x.getReductionOp())
       return unsupported(op, "with a reduction");
     uint32_t id = x.getBarrierId() ? getScalar(x.getBarrierId()).slot : noSlot;
-    uint32_t n = x.getNumberOfThreads()
-                     ? getScalar(x.getNumberOfThreads()).slot
-                     : noSlot;
+    uint32_t n = x.getNumberOfThreads() ? getScalar(x.getNumberOfThreads()).slot
+                                        : noSlot;
     Inst &inst = emit(Code::Barrier);
     inst.a = id;
     inst.b = n;
@@ -205,8 +203,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     bool bf16 = type == NVVM::MMATypes::bf16;
     auto record = dyn_cast<LLVM::LLVMStructType>(x.getType());
     bool f32 = record && record.getBody().size() == 4 &&
-               llvm::all_of(record.getBody(),
-                            [](Type t) { return t.isF32(); });
+               llvm::all_of(record.getBody(), [](Type t) { return t.isF32(); });
     if (m != 16 || n != 8 || (k != 8 && k != 16) || !f32 ||
         (!bf16 && type != NVVM::MMATypes::f16) ||
         x.getMultiplicandBPtxType() != type ||

@@ -77,9 +77,9 @@ Comps Decoder::unpack(ArrayRef<Comp> comps, Type type) {
     return Comps(comps);
   Comps elements;
   for (unsigned i = 0, n = vector.getNumElements(), per = 32 / bits; i < n; ++i)
-    elements.push_back(emitFree(bits == 16 ? Code::ExtractHalf : Code::ExtractByte,
-                                false, comps[i / per], {}, {},
-                                bits * (i % per)));
+    elements.push_back(
+        emitFree(bits == 16 ? Code::ExtractHalf : Code::ExtractByte, false,
+                 comps[i / per], {}, {}, bits * (i % per)));
   return elements;
 }
 
@@ -92,10 +92,9 @@ Comps Decoder::pack(ArrayRef<Comp> elements, Type type) {
   for (size_t i = 0; i < elements.size(); i += per) {
     Comp word = elements[i];
     for (unsigned k = 1; k < per && i + k < elements.size(); ++k)
-      word = bits == 16
-                 ? emitFree(Code::PackHalf, false, word, elements[i + k])
-                 : emitFree(Code::InsertByte, false, word, elements[i + k], {},
-                            bits * k);
+      word = bits == 16 ? emitFree(Code::PackHalf, false, word, elements[i + k])
+                        : emitFree(Code::InsertByte, false, word,
+                                   elements[i + k], {}, bits * k);
     words.push_back(word);
   }
   return words;

@@ -42,9 +42,6 @@ public:
   mlir::FailureOr<Program> run();
 
 private:
-
-  struct ControlFlow;
-
   // Decode.cpp: functions, blocks, branches.
   mlir::LogicalResult decodeParameters();
   mlir::LogicalResult decodeBody(mlir::Region &body,
@@ -67,6 +64,7 @@ private:
   mlir::LogicalResult decodeIntrinsicCall(mlir::LLVM::CallIntrinsicOp op);
   bool decodeInteger(mlir::Operation *op);
   bool decodeFloat(mlir::Operation *op);
+  bool decodeReduction(mlir::Operation *op);
   mlir::LogicalResult decodeICmp(mlir::LLVM::ICmpOp op);
   mlir::LogicalResult decodeFCmp(mlir::LLVM::FCmpOp op);
   mlir::LogicalResult decodeSelect(mlir::LLVM::SelectOp op);

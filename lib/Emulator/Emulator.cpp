@@ -51,10 +51,11 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
         return bad("'landing' is late, random or eager");
       continue;
     }
-    bool *flag = name == "races"           ? &o.races
-                 : name == "uninitialized" ? &o.uninitialized
+    bool *flag = name == "races"            ? &o.races
+                 : name == "uninitialized"  ? &o.uninitialized
                  : name == "landing_checks" ? &o.landingChecks
-                                           : nullptr;
+                 : name == "portable"       ? &o.portable
+                                            : nullptr;
     if (flag) {
       if (auto b = value.getAsBoolean())
         *flag = *b;
@@ -188,8 +189,10 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
                                   size_t bytes, bool readable, bool writable,
                                   bool initialized) {
   uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
+  // The same input may be given as two tensors; outputs are their own.
   for (const Range &r : ranges)
-    if (begin < r.end && r.begin < end) {
+    if (begin < r.end && r.begin < end &&
+        (writable || !initialized || r.writable || r.written)) {
       send(Severity::Error, "",
            ("buffer '" + name + "' overlaps buffer '" + r.name + "'").str());
       return false;
@@ -203,12 +206,10 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
   return true;
 }
 
-LaunchResult EmulatorImpl::launch(llvm::StringRef entry,
-                                  std::array<unsigned, 3> grid,
-                                  std::array<unsigned, 3> block,
-                                  unsigned dynamicShared,
-                                  llvm::ArrayRef<Argument> args,
-                                  ProgressFn progress) {
+LaunchResult
+EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
+                     std::array<unsigned, 3> block, unsigned dynamicShared,
+                     llvm::ArrayRef<Argument> args, ProgressFn progress) {
   Kernel *kernel = nullptr;
   for (const auto &k : kernels)
     if (k->program.name == entry)
@@ -393,11 +394,11 @@ json::Value EmulatorImpl::report() const {
     errors += k->totals.findings.size();
     all.push_back(std::move(o));
   }
-  return json::Object{{"kernels", std::move(all)},
-                      {"lane_instructions", lanes},
-                      {"bank_conflicts", conflicts},
-                      {"errors", errors},
-                      {"seconds", seconds},
-                      {"lane_instructions_per_second",
-                       seconds > 0 ? lanes / seconds : 0.0}};
+  return json::Object{
+      {"kernels", std::move(all)},
+      {"lane_instructions", lanes},
+      {"bank_conflicts", conflicts},
+      {"errors", errors},
+      {"seconds", seconds},
+      {"lane_instructions_per_second", seconds > 0 ? lanes / seconds : 0.0}};
 }

@@ -12,7 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 static inline float asFloat(uint32_t x) { return __builtin_bit_cast(float, x); }
-static inline uint32_t asBits(float x) { return __builtin_bit_cast(uint32_t, x); }
+static inline uint32_t asBits(float x) {
+  return __builtin_bit_cast(uint32_t, x);
+}
 
 static inline uint32_t toBF16(float x) {
   uint32_t u = asBits(x);
@@ -102,11 +104,14 @@ static inline uint32_t prmt(uint32_t lo, uint32_t hi, uint32_t selector) {
 }
 
 // Float to integer as PTX's cvt: toward zero, saturating, NaN to zero.
-template <typename To, typename From> static inline To toInt(From x, From least, From above) {
+template <typename To, typename From>
+static inline To toInt(From x, From least, From above) {
   if (x != x)
     return 0;
   if (x < least)
-    return static_cast<To>(-1) < To(0) ? static_cast<To>(To(1) << (sizeof(To) * 8 - 1)) : To(0);
+    return static_cast<To>(-1) < To(0)
+               ? static_cast<To>(To(1) << (sizeof(To) * 8 - 1))
+               : To(0);
   if (x >= above)
     return static_cast<To>(-1) < To(0)
                ? static_cast<To>(~(To(1) << (sizeof(To) * 8 - 1)))

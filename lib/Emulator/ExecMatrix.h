@@ -16,7 +16,7 @@ bool converged(const Inst &i) {
   if (w.mask == w.full)
     return true;
   r.faultText(FaultKind::Divergence, w, i, -1,
-          "executed by a part of the warp, but it needs all lanes");
+              "executed by a part of the warp, but it needs all lanes");
   return false;
 }
 
@@ -32,8 +32,7 @@ void ldMatrix(const Inst &i) {
   uint32_t address[W];
   unsigned count = i.listSize;
   uint64_t lanes = (1ull << 8 * count) - 1;
-  uint64_t good =
-      clearShared(i, address, reg<uint32_t>(i.a), lanes, 16, false);
+  uint64_t good = clearShared(i, address, reg<uint32_t>(i.a), lanes, 16, false);
   matrixCost(i, address, count);
   for (unsigned m = 0; m < count; ++m) {
     uint32_t *d = reg<uint32_t>(h.lists[i.list + m]);
@@ -118,7 +117,8 @@ template <bool BF16, unsigned K> void mma(const Inst &i) {
         rows[8 * q + k][n] = columns[8 * n + k];
   }
   for (unsigned half = 0; half < 2; ++half) {
-    const float *even = reg<float>(c[2 * half]), *odd = reg<float>(c[2 * half + 1]);
+    const float *even = reg<float>(c[2 * half]),
+                *odd = reg<float>(c[2 * half + 1]);
     float *d = &sum[8 * half][0];
     for (unsigned l = 0; l < 32; ++l) {
       d[2 * l] = even[l];
@@ -139,7 +139,8 @@ template <bool BF16, unsigned K> void mma(const Inst &i) {
         sum[8 * half + g][n] = acc[n];
     }
   for (unsigned half = 0; half < 2; ++half) {
-    float *even = reg<float>(slots[2 * half]), *odd = reg<float>(slots[2 * half + 1]);
+    float *even = reg<float>(slots[2 * half]),
+          *odd = reg<float>(slots[2 * half + 1]);
     const float *s = &sum[8 * half][0];
     for (unsigned l = 0; l < 32; ++l) {
       even[l] = s[2 * l];

@@ -162,11 +162,12 @@ bool shadowWriteFast(const Inst &i, uint32_t address, unsigned count) {
   uint32_t w0 = address >> 2;
   uint32_t *clock = h.words.writeClock + w0, *writer = h.words.writer + w0;
   const uint32_t *latest = h.words.readMax + w0;
-  uint32_t known = w.known, me = static_cast<uint32_t>(&i - h.insts) << 6 | w.id;
+  uint32_t known = w.known,
+           me = static_cast<uint32_t>(&i - h.insts) << 6 | w.id;
   bool bad = false;
   for (unsigned k = 0; k < count; ++k)
-    bad |= (clock[k] > known && clock[k] != clockUnwritten) ||
-           latest[k] > known;
+    bad |=
+        (clock[k] > known && clock[k] != clockUnwritten) || latest[k] > known;
   if (bad)
     return false;
   for (unsigned k = 0; k < count; ++k) {
@@ -196,8 +197,8 @@ void sharedMove(const Inst &i, const uint32_t *address, uint64_t mask) {
   }
   if constexpr (Store)
     KVBUF_EACH(mask)
-      if (!holds<N>(i, l, h.shared + address[l]))
-        return r.storeConflict(w, i, l, address[l], "shared");
+  if (!holds<N>(i, l, h.shared + address[l]))
+    return r.storeConflict(w, i, l, address[l], "shared");
 }
 
 // The lanes whose addresses are aligned and in range.
@@ -208,8 +209,7 @@ uint64_t clearShared(const Inst &i, uint32_t *address, const uint32_t *base,
   for (unsigned l = 0; l < W; ++l) {
     uint32_t on = -static_cast<uint32_t>(mask >> l & 1);
     address[l] = base[l] + offset;
-    bad |= on & ((address[l] & (i.align - 1)) |
-                 (address[l] > limit ? 1u : 0u));
+    bad |= on & ((address[l] & (i.align - 1)) | (address[l] > limit ? 1u : 0u));
   }
   if (bad || h.sharedBytes < bytes)
     mask = r.checkShared(w, i, address, bytes, mask, store);
@@ -228,16 +228,36 @@ void zero(const Inst &i, uint64_t lanes) {
 
 #define KVBUF_BY_SIZE(Move, Args)                                              \
   switch (i.imm * 2 + store) {                                                 \
-  case 2: Move<1, false> Args; break;                                          \
-  case 3: Move<1, true> Args; break;                                           \
-  case 4: Move<2, false> Args; break;                                          \
-  case 5: Move<2, true> Args; break;                                           \
-  case 8: Move<4, false> Args; break;                                          \
-  case 9: Move<4, true> Args; break;                                           \
-  case 16: Move<8, false> Args; break;                                         \
-  case 17: Move<8, true> Args; break;                                          \
-  case 32: Move<16, false> Args; break;                                        \
-  case 33: Move<16, true> Args; break;                                         \
+  case 2:                                                                      \
+    Move<1, false> Args;                                                       \
+    break;                                                                     \
+  case 3:                                                                      \
+    Move<1, true> Args;                                                        \
+    break;                                                                     \
+  case 4:                                                                      \
+    Move<2, false> Args;                                                       \
+    break;                                                                     \
+  case 5:                                                                      \
+    Move<2, true> Args;                                                        \
+    break;                                                                     \
+  case 8:                                                                      \
+    Move<4, false> Args;                                                       \
+    break;                                                                     \
+  case 9:                                                                      \
+    Move<4, true> Args;                                                        \
+    break;                                                                     \
+  case 16:                                                                     \
+    Move<8, false> Args;                                                       \
+    break;                                                                     \
+  case 17:                                                                     \
+    Move<8, true> Args;                                                        \
+    break;                                                                     \
+  case 32:                                                                     \
+    Move<16, false> Args;                                                      \
+    break;                                                                     \
+  case 33:                                                                     \
+    Move<16, true> Args;                                                       \
+    break;                                                                     \
   }
 
 void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
@@ -301,8 +321,8 @@ void globalMove(const Inst &i, const uint64_t *address, uint64_t mask,
   }
   if constexpr (Store)
     KVBUF_EACH(mask)
-      if (!holds<N>(i, l, reinterpret_cast<const uint8_t *>(address[l])))
-        return r.storeConflict(w, i, l, address[l], "global");
+  if (!holds<N>(i, l, reinterpret_cast<const uint8_t *>(address[l])))
+    return r.storeConflict(w, i, l, address[l], "global");
 }
 
 void globalAccess(const Inst &i, const uint64_t *base, uint64_t active,
@@ -325,7 +345,7 @@ template <unsigned N, bool Store>
 void localMove(const Inst &i, const uint32_t *address, uint64_t mask) {
   uint8_t *base = h.local + static_cast<size_t>(w.id) * W * h.localBytes;
   KVBUF_EACH(mask)
-    moveLane<N, Store>(i, l, base + l * h.localBytes + address[l]);
+  moveLane<N, Store>(i, l, base + l * h.localBytes + address[l]);
 }
 
 void localAccess(const Inst &i, const uint32_t *base, uint64_t active,
@@ -397,7 +417,7 @@ void cpAsync(const Inst &i) {
     if (!range || range->written) {
       uint64_t good = 0;
       KVBUF_EACH(readers)
-        good |= r.checkGlobal(w, i, src, size[l], 1ull << l, false);
+      good |= r.checkGlobal(w, i, src, size[l], 1ull << l, false);
       mask &= ~readers | good;
     }
     if (mask & readers)

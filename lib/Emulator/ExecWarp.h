@@ -16,9 +16,9 @@ bool members(const Inst &i, uint64_t named) {
   if ((named & w.live) == w.mask)
     return true;
   r.faultText(FaultKind::Divergence, w, i, -1,
-          w.mask & ~named
-              ? "the member mask leaves out lanes that execute it"
-              : "the member mask names lanes that do not execute it");
+              w.mask & ~named
+                  ? "the member mask leaves out lanes that execute it"
+                  : "the member mask names lanes that do not execute it");
   return false;
 }
 
@@ -59,7 +59,7 @@ void shuffle(const Inst &i) {
     valid[l] = ok;
     if ((w.mask >> l & 1) && !(w.mask >> (from & (W - 1)) & 1))
       r.faultText(FaultKind::Divergence, w, i, l,
-              "reads from a lane that does not take part");
+                  "reads from a lane that does not take part");
   }
   uint32_t *d = out<uint32_t>(i.dst);
   std::memcpy(d, value, sizeof(value));
@@ -78,10 +78,10 @@ void vote(const Inst &i) {
   for (unsigned l = 0; l < W; ++l)
     set |= static_cast<uint64_t>(a[l] & 1) << l;
   set &= w.mask;
-  uint32_t result = i.flags == 0   ? set != 0                      // any
-                    : i.flags == 1 ? set == w.mask                 // all
-                    : i.flags == 2 ? static_cast<uint32_t>(set)    // ballot
-                                   : set == w.mask || set == 0;    // uni
+  uint32_t result = i.flags == 0   ? set != 0                   // any
+                    : i.flags == 1 ? set == w.mask              // all
+                    : i.flags == 2 ? static_cast<uint32_t>(set) // ballot
+                                   : set == w.mask || set == 0; // uni
   uint32_t *d = out<uint32_t>(i.dst);
   KVBUF_LANES d[l] = result;
   done<uint32_t>(i.dst);

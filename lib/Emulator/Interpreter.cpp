@@ -27,7 +27,8 @@
 
 #if defined(__clang__)
 #define KVBUF_LANES                                                            \
-  _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < W; ++l)
+  _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < W;   \
+                                                      ++l)
 #else
 #define KVBUF_LANES _Pragma("GCC ivdep") for (unsigned l = 0; l < W; ++l)
 #endif
@@ -46,8 +47,7 @@ template <unsigned W> struct Exec {
   alignas(64) uint64_t m64[W];
   alignas(64) uint32_t scratch[2 * W];
 
-  Exec(Run &run, Warp &warp)
-      : r(run), h(run.hot), w(warp), regs(warp.regs) {
+  Exec(Run &run, Warp &warp) : r(run), h(run.hot), w(warp), regs(warp.regs) {
     newMask();
   }
 
@@ -127,11 +127,7 @@ template <unsigned W> struct Exec {
     done<TD>(i.dst);                                                           \
     break;                                                                     \
   }
-// The same operation at both widths; U and S are the integer types.
-#define BOTH(M, Name, Expr)                                                    \
-  {                                                                            \
-  }                                                                            \
-  M(Name##32, uint32_t, int32_t, Expr) M(Name##64, uint64_t, int64_t, Expr)
+// U and S are the unsigned and the signed type of a width.
 #define INT2(Name, U, S, Expr) BIN(Name, U, U, U, Expr)
 #define INT2S(Name, U, S, Expr) BIN(Name, U, S, S, Expr)
 #define INT1(Name, U, S, Expr) UN(Name, U, U, Expr)
@@ -148,7 +144,6 @@ template <unsigned W> Stop Exec<W>::run() {
   for (;;) {
     const Inst &i = *ip++;
     switch (i.op) {
-      UN(Mov, u32, u32, x)
       UN(Mov64, u64, u64, x)
     case Code::MovN: {
       if (full) {
@@ -214,8 +209,6 @@ template <unsigned W> Stop Exec<W>::run() {
            (z & 31) ? y >> (z & 31) | x << (32 - (z & 31)) : y)
       TERN(Fshr64, u64, u64, u64, u64,
            (z & 63) ? y >> (z & 63) | x << (64 - (z & 63)) : y)
-      INT2(MulHiU32, u32, i32, (u64(x) * y) >> 32)
-      INT2S(MulHiS32, u32, i32, u32((i64(x) * y) >> 32))
       UN(AddImm32, u32, u32, x + u32(i.imm))
       UN(AddImm64, u64, u64, x + u64(i.imm))
       UN(AndImm32, u32, u32, x & u32(i.imm))
@@ -391,8 +384,6 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::WarpSync:
       members(i, firstActive(i.a));
-      break;
-    case Code::Redux:
       break;
     case Code::Barrier:
     case Code::BarrierArrive:

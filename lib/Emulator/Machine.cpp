@@ -26,18 +26,17 @@ Stop runWarp32(Run &, Warp &);
 #endif
 } // namespace kvbuf::emu
 
-RunWarpFn kvbuf::emu::selectInterpreter() {
+RunWarpFn kvbuf::emu::selectInterpreter(bool portable) {
 #ifdef KVBUF_EMU_HAVE_V3
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2"))
+  if (!portable && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
     return v3::runWarp32;
 #endif
   return base::runWarp32;
 }
 
 Run::Run(const Program &program, const Options &options,
-         std::vector<Range> &ranges,
-         MessageAt message)
+         std::vector<Range> &ranges, MessageAt message)
     : program(program), options(options), ranges(ranges),
       message(std::move(message)) {
   random = options.seed * 0x9E3779B97F4A7C15ull + 1;
@@ -149,8 +148,7 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     special(Special::DynamicSharedBytes, dynamicShared);
     for (unsigned l = 0; l < lanes; ++l) {
       auto lane = [&](Special s, uint32_t value) {
-        w.regs[static_cast<size_t>(
-                   program.specials[static_cast<unsigned>(s)]) *
+        w.regs[static_cast<size_t>(program.specials[static_cast<unsigned>(s)]) *
                    lanes +
                l] = value;
       };
@@ -218,8 +216,7 @@ void Run::updateKnown(Warp &w) {
 //===----------------------------------------------------------------------===//
 
 bool Run::execute(const unsigned grid[3], const unsigned block[3],
-                  unsigned dynamicShared,
-                  const std::vector<const void *> &args,
+                  unsigned dynamicShared, const std::vector<const void *> &args,
                   const std::function<void(uint64_t, uint64_t)> &progress) {
   auto usage = [&](const std::string &text) {
     message(Severity::Error, program.origins[0].location, text);
@@ -259,7 +256,7 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
 // Warps take turns in an order that the seed decides. Nothing that the
 // detectors find depends on it; what a wrong kernel computes may.
 void Run::runBlock() {
-  RunWarpFn run = selectInterpreter();
+  RunWarpFn run = selectInterpreter(options.portable);
   for (;;) {
     Warp *ready[maxWarps];
     unsigned count = 0, waiting = 0;
@@ -299,9 +296,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
   unsigned lane = __builtin_ctzll(w.mask);
   if (w.mask != w.live) {
     fault(FaultKind::Divergence, w, inst, -1,
-          "divergent barrier: " +
-              std::to_string(__builtin_popcountll(w.mask)) + " of the warp's " +
-              std::to_string(__builtin_popcountll(w.live)) +
+          "divergent barrier: " + std::to_string(__builtin_popcountll(w.mask)) +
+              " of the warp's " + std::to_string(__builtin_popcountll(w.live)) +
               " lanes execute it");
     return true;
   }
@@ -320,7 +316,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           "barrier " + std::to_string(which) + "; there are 16");
     return true;
   }
-  if (count && (expected == 0 || expected % lanes || expected > lanes * maxWarps)) {
+  if (count &&
+      (expected == 0 || expected % lanes || expected > lanes * maxWarps)) {
     fault(FaultKind::Barrier, w, inst, -1,
           std::to_string(expected) + " threads is no multiple of a warp");
     return true;
@@ -335,8 +332,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
   } else if (b.expected != expected) {
     fault(FaultKind::Barrier, w, inst, -1,
           "barrier " + std::to_string(which) + " for " +
-              std::to_string(expected * lanes) +
-              " threads meets one for " + std::to_string(b.expected * lanes),
+              std::to_string(expected * lanes) + " threads meets one for " +
+              std::to_string(b.expected * lanes),
           "the other one", &program.insts[b.inst]);
   }
   if (b.participants >> w.id & 1)
@@ -391,8 +388,7 @@ void Run::deadlock() {
     }
     if (!first)
       first = &w;
-    else if (w.barrier != first->barrier ||
-             w.barrierInst != first->barrierInst)
+    else if (w.barrier != first->barrier || w.barrierInst != first->barrierInst)
       other = &program.insts[w.barrierInst];
     waiting += (waiting.empty() ? "" : ", ") + id + " at barrier " +
                std::to_string(w.barrier);
@@ -400,8 +396,8 @@ void Run::deadlock() {
   const BarrierState &b = barriers[first->barrier];
   std::string text = "barrier " + std::to_string(first->barrier) +
                      " never completes: " + std::to_string(b.arrived) + " of " +
-                     std::to_string(b.expected) + " warps arrived (waiting: " +
-                     waiting;
+                     std::to_string(b.expected) +
+                     " warps arrived (waiting: " + waiting;
   if (!exited.empty())
     text += "; ended: " + exited;
   fault(FaultKind::Deadlock, *first, program.insts[first->barrierInst], -1,

@@ -84,8 +84,8 @@ struct Frame {
 struct AsyncCopy {
   uint32_t inst;
   uint32_t bytes;
-  uint64_t mask;  // lanes whose copy is not waited for yet
-  bool landed;    // the bytes have been moved
+  uint64_t mask; // lanes whose copy is not waited for yet
+  bool landed;   // the bytes have been moved
   uint32_t dst[maxLanes];
   uint64_t src[maxLanes];
   uint32_t srcBytes[maxLanes];
@@ -167,8 +167,7 @@ using MessageAt = std::function<void(Severity, const std::string &location,
 class Run {
 public:
   Run(const Program &program, const Options &options,
-      std::vector<Range> &ranges,
-      MessageAt message);
+      std::vector<Range> &ranges, MessageAt message);
 
   /// Executes the grid. False: usage error (a message was sent).
   bool execute(const unsigned grid[3], const unsigned block[3],
@@ -189,8 +188,8 @@ public:
                       uint32_t bytes, uint64_t mask, bool store);
   void readUnwritten(Warp &w, const Inst &inst, unsigned lane,
                      uint64_t address);
-  void storeConflict(Warp &w, const Inst &inst, unsigned lane,
-                     uint64_t address, const char *space);
+  void storeConflict(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                     const char *space);
   void shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                   uint32_t bytes);
   void shadowWrite(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
@@ -274,8 +273,8 @@ private:
 
 /// Executes a warp until it yields, blocks or exits.
 using RunWarpFn = Stop (*)(Run &, Warp &);
-/// The fastest version for this host.
-RunWarpFn selectInterpreter();
+/// The fastest version for this host, or the portable one.
+RunWarpFn selectInterpreter(bool portable);
 
 } // namespace kvbuf::emu
 

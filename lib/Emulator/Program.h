@@ -96,9 +96,28 @@ struct CodeBlock {
 
 /// Values that the machine supplies: slots filled before a block starts.
 enum class Special : uint8_t {
-  TidX, TidY, TidZ, NTidX, NTidY, NTidZ, CtaX, CtaY, CtaZ, NCtaX, NCtaY,
-  NCtaZ, LaneId, WarpId, NWarps, LaneMaskEq, LaneMaskLe, LaneMaskLt,
-  LaneMaskGe, LaneMaskGt, SharedBytes, DynamicSharedBytes,
+  TidX,
+  TidY,
+  TidZ,
+  NTidX,
+  NTidY,
+  NTidZ,
+  CtaX,
+  CtaY,
+  CtaZ,
+  NCtaX,
+  NCtaY,
+  NCtaZ,
+  LaneId,
+  WarpId,
+  NWarps,
+  LaneMaskEq,
+  LaneMaskLe,
+  LaneMaskLt,
+  LaneMaskGe,
+  LaneMaskGt,
+  SharedBytes,
+  DynamicSharedBytes,
 };
 constexpr unsigned numSpecials = 22;
 

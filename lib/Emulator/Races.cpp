@@ -72,8 +72,8 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: read of " + sharedPlace(address) +
               " with no barrier after the write by " + by,
-          "the write by " + by + ", '" +
-              program.origins[other->origin].name + "'",
+          "the write by " + by + ", '" + program.origins[other->origin].name +
+              "'",
           other);
   }
   s.reads[w.id * static_cast<size_t>(s.cells) + cell] =
@@ -97,8 +97,8 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: write of " + sharedPlace(address) +
               " with no barrier after the write by " + by,
-          "the write by " + by + ", '" +
-              program.origins[other->origin].name + "'",
+          "the write by " + by + ", '" + program.origins[other->origin].name +
+              "'",
           other);
   }
   if (options.races && s.readMax[cell] > w.known)
@@ -120,8 +120,8 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
       static_cast<uint32_t>(&inst - program.insts.data()) << 6 | w.id;
 }
 
-void Run::shadowRead(Warp &w, const Inst &inst, unsigned lane,
-                     uint32_t address, uint32_t size) {
+void Run::shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+                     uint32_t size) {
   for (uint32_t at = address, end = address + size; at < end;) {
     uint32_t word = at / 4, stop = std::min(end, 4 * word + 4);
     bool whole = at % 4 == 0 && stop - at == 4;

@@ -16,18 +16,18 @@ using namespace kvbuf::emu;
 
 const char *kvbuf::emu::className(Class c) {
   static const char *const names[numClasses] = {
-      "none",         "integer",      "float",       "transcendental",
-      "convert",      "matrix",       "matrix_load", "shared_load",
-      "shared_store", "global_load",  "global_store", "local",
-      "async_copy",   "barrier",      "shuffle",     "branch"};
+      "none",         "integer",     "float",        "transcendental",
+      "convert",      "matrix",      "matrix_load",  "shared_load",
+      "shared_store", "global_load", "global_store", "local",
+      "async_copy",   "barrier",     "shuffle",      "branch"};
   return names[static_cast<unsigned>(c)];
 }
 
 const char *kvbuf::emu::faultName(FaultKind kind) {
   static const char *const names[] = {
-      "race",       "store-conflict", "unwritten", "in-flight",
-      "bounds",     "misaligned",     "access",    "barrier",
-      "deadlock",   "divergence",     "trap"};
+      "race",     "store-conflict", "unwritten", "in-flight",
+      "bounds",   "misaligned",     "access",    "barrier",
+      "deadlock", "divergence",     "trap"};
   return names[static_cast<unsigned>(kind)];
 }
 

@@ -35,6 +35,8 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
 void kvbuf::buildScheduledPipeline(OpPassManager &pm,
                                    const LoweringOptions &options) {
   OpPassManager &kernel = kernels(pm);
+  if (options.overlap)
+    kernel.addPass(createOverlapSoftmax());
   if (options.prefetch)
     kernel.addPass(createPrefetchLoads());
   kernel.addPass(createCanonicalizerPass());

@@ -26,6 +26,10 @@ enum : int {
   kJitErrorLogBytes = 6
 };
 
+/// What the compiler makes code for, newest first. PTX of an older generation
+/// runs on every newer one, so a GPU that is missing here is served too.
+constexpr int kTargets[] = {90, 89, 87, 86, 80};
+
 /// A chip's compute capability from its name: "sm_90a" is 90 with the suffix
 /// 'a' (runs on 9.0 alone), "sm_100f" has 'f' (its family alone).
 struct SmName {
@@ -65,6 +69,11 @@ public:
     capability = major * 10 + attribute(kComputeCapabilityMinor);
     sharedBytes = static_cast<unsigned>(attribute(kMaxSharedPerBlockOptin));
     chip = "sm_" + std::to_string(capability);
+    for (int target : kTargets)
+      if (target <= capability) {
+        compileFor = "sm_" + std::to_string(target);
+        break;
+      }
     // The primary context is the one that the CUDA runtime, and with it
     // PyTorch, uses: memory and streams can be shared with those.
     check(primaryRetain(&context, device), "opening a context on the GPU");

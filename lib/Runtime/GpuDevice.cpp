@@ -174,7 +174,7 @@ public:
   std::string description() const override {
     return gpu.deviceName + (gpu.chip.empty() ? "" : " (" + gpu.chip + ")");
   }
-  std::string chip() const override { return gpu.chip; }
+  std::string chip() const override { return gpu.compileFor; }
   bool isHost() const override { return false; }
   std::string whyNot(const TargetSpec &target,
                      const Artifact &artifact) const override {

@@ -76,7 +76,9 @@ public:
   virtual unsigned maxSharedBytes() const = 0;
 
   GpuDriver driver = {};
-  std::string deviceName, chip;
+  /// `chip` is what the GPU is, `compileFor` what to compile for on it; either
+  /// may be empty.
+  std::string deviceName, chip, compileFor;
 
   /// Throws if `code` is an error: KernelFault for those a kernel causes.
   void check(int code, const std::string &doing) const;

@@ -33,6 +33,9 @@ enum Stream : uint64_t {
 /// pool, yet id * page bytes stays below 2^63.
 constexpr int32_t kPoisonId = 0x3FFFFFFF;
 
+/// More sequences than this are a slip of the finger.
+constexpr int64_t kMostSequences = int64_t(1) << 24;
+
 int64_t sum(const std::vector<int64_t> &v) {
   return std::accumulate(v.begin(), v.end(), int64_t(0));
 }
@@ -224,6 +227,9 @@ void Workload::chooseLengths() {
     if (*list)
       batch = static_cast<int64_t>((*list)->size());
   batch = setDefault("batch", batch);
+  if (batch > kMostSequences)
+    throw Error("size batch is " + std::to_string(batch) +
+                "; this tool takes at most " + std::to_string(kMostSequences));
   auto count = [&](const std::optional<std::vector<int64_t>> &list,
                    const char *option) {
     if (list && static_cast<int64_t>(list->size()) != batch)

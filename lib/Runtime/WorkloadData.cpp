@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <limits>
 #include <numeric>
 #include <sys/mman.h>
 
@@ -33,10 +35,30 @@ constexpr uint64_t kSparseBytes = uint64_t(1) << 30;
 int64_t elementCount(const std::vector<int64_t> &shape) {
   int64_t count = 1;
   for (int64_t extent : shape)
-    if (__builtin_mul_overflow(count, extent, &count))
+    if (__builtin_mul_overflow(count, extent, &count) ||
+        count > (int64_t(1) << 50))
       throw Error("a tensor of shape " + shapeString(shape) +
                   " exceeds 64-bit addressing");
   return count;
+}
+
+/// Bytes of memory that can still be used; "no limit" where the system does not
+/// tell.
+uint64_t availableBytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  uint64_t kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:")
+      return kilobytes << 10;
+    std::getline(file, unit);
+  }
+  return std::numeric_limits<uint64_t>::max();
+}
+
+/// Is the tensor mostly gaps that are better left untouched?
+bool isSparse(uint64_t span, uint64_t used) {
+  return span > kSparseBytes && span / 4 >= used;
 }
 
 bool isData(const TensorSpec &spec) {
@@ -207,18 +229,27 @@ void Workload::allocate() {
   for (const auto &[name, strides] : options.memory.strides)
     if (!spec.findTensor(name))
       throw Error("--strides " + name + ": the kernel has no such tensor");
+  uint64_t wanted = 0, available = availableBytes();
   for (const TensorSpec &t : spec.tensors) {
     HostTensor tensor;
     tensor.name = t.name;
     tensor.dtype = t.dtype;
     tensor.output = t.output;
     tensor.shape = evaluateShape(t, values);
-    tensor.strides = chooseStrides(t, tensor.shape, options.memory);
-    uint64_t span = spanBytes(t.dtype, tensor.shape, tensor.strides);
     uint64_t used =
         static_cast<uint64_t>(elementCount(tensor.shape)) * sizeOf(t.dtype);
+    tensor.strides = chooseStrides(t, tensor.shape, options.memory);
+    uint64_t span = spanBytes(t.dtype, tensor.shape, tensor.strides);
+    // Pages are handed out when they are touched, and a process that touches
+    // too many is killed: refuse before.
+    wanted += isSparse(span, used) ? used : span;
+    if (wanted > available)
+      throw Error("the tensors need more than the " +
+                  std::to_string(available >> 20) +
+                  " MiB of memory that this machine has left; give smaller "
+                  "sizes");
     tensor.memory = std::make_shared<GuardedMemory>(span);
-    if (span <= kSparseBytes || span < 4 * used)
+    if (!isSparse(span, used))
       parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
                   [&](int64_t begin, int64_t end) {
                     std::memset(tensor.memory->data() + begin, kPoisonByte,

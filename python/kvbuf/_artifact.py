@@ -50,6 +50,17 @@ def load(path):
         lib.kvbufArtifactOpenFile(os.fsencode(os.fspath(path)))))
 
 
+def _names_in(expression):
+    """The size names in an expression of the manifest, or a list of them."""
+    if isinstance(expression, str):
+        return {expression}
+    if isinstance(expression, dict):
+        expression = expression.values()
+    elif not isinstance(expression, list):
+        return set()
+    return set().union(*map(_names_in, expression))
+
+
 def _default_target():
     try:
         return Device.shared("cuda").chip or DEFAULT_TARGET
@@ -85,6 +96,10 @@ class Artifact:
                          if t["access"] == "write"]
         self._sizes = {arg["name"] for kernel in self.manifest["kernels"]
                        for arg in kernel["args"] if arg["kind"] == "size"}
+        for kernel in self.manifest["kernels"]:
+            self._sizes |= _names_in(kernel["grid"])
+        for tensor in self._specs.values():
+            self._sizes |= _names_in(tensor["shape"])
         self._modules = {}
         self._last = None
 

@@ -1,4 +1,5 @@
 # RUN: %python %s %bin/kvbuf-emu-test %t.mlir
+# RUN: %python %s %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
 """Every arithmetic operation against Python's integers and numpy's floats.
 
 Each case is one operation on 32 lanes of operands that hold the edges of its
@@ -11,7 +12,7 @@ import sys
 
 import numpy as np
 
-tool, path = sys.argv[1:3]
+tool, path, *options = sys.argv[1:]
 np.seterr(all="ignore")
 LANES = 32
 rng = np.random.default_rng(5)
@@ -80,7 +81,7 @@ class Kernel:
         with open(path, "w") as f:
             f.write(text)
         numbers = "/".join(str(x - (x >> 31 << 32)) for x in self.inputs)
-        out = subprocess.run([tool, path, "--block=32", f"--arg=buf:i32:{len(self.inputs)}:list={numbers}",
+        out = subprocess.run([tool, path, *options, "--block=32", f"--arg=buf:i32:{len(self.inputs)}:list={numbers}",
                               f"--arg=buf:i32:{self.slots * LANES}:uninit", "--print=1"],
                              capture_output=True, text=True)
         assert out.returncode == 0, out.stderr
@@ -279,6 +280,29 @@ def float_cases(k, type):
         k.result(r, f"i{width}", [clamp(float(z), 0, 2 ** width - 1) for z in x], f"fptoui {type} i{width}")
 
 
+def reduction_cases(k):
+    """vector.reduce of four elements."""
+    for type, dtype in (("i32", np.uint32), ("f32", np.float32)):
+        sources = [encode(type, rng.integers(-9, 9, LANES).astype(np.float32)) if type == "f32" else integers(32)
+                   for _ in range(4)]
+        vector = k.emit(f"llvm.mlir.undef : vector<4x{type}>")
+        for i, bits in enumerate(sources):
+            v = k.value(type, bits)
+            index = k.emit(f"llvm.mlir.constant({i} : i32) : i32")
+            vector = k.emit(f"llvm.insertelement {v}, {vector}[{index} : i32] : vector<4x{type}>")
+        columns = np.array(sources, np.uint32).view(dtype)
+        if type == "i32":
+            for op, f in (("add", np.add), ("xor", np.bitwise_xor), ("umax", np.maximum)):
+                r = k.emit(f'"llvm.intr.vector.reduce.{op}"({vector}) : (vector<4xi32>) -> i32')
+                k.result(r, "i32", [int(x) for x in f.reduce(columns, axis=0, dtype=np.uint32)], f"reduce {op}")
+        else:
+            start = k.emit("llvm.mlir.constant(0.5 : f32) : f32")
+            r = k.emit(f'"llvm.intr.vector.reduce.fadd"({start}, {vector}) : (f32, vector<4xf32>) -> f32')
+            k.result(r, "f32", encode("f32", columns.sum(axis=0) + np.float32(0.5)), "reduce fadd")
+            r = k.emit(f'"llvm.intr.vector.reduce.fmax"({vector}) : (vector<4xf32>) -> f32')
+            k.result(r, "f32", encode("f32", columns.max(axis=0) + np.float32(0)), "reduce fmax")
+
+
 def f32_cases(k):
     a, b = floats("f32"), shuffled(floats("f32"))
     c = [b[(i + 5) % LANES] for i in range(LANES)]
@@ -330,4 +354,5 @@ for type in ("f16", "bf16", "f32", "f64"):
     k.check()
 k = Kernel()
 f32_cases(k)
+reduction_cases(k)
 k.check()

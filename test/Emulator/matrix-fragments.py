@@ -1,4 +1,5 @@
 # RUN: %python %s %bin/kvbuf-emu-test %t.mlir
+# RUN: %python %s %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
 """ldmatrix, stmatrix and mma.sync against the fragment layouts of the PTX ISA.
 
 The expected values come from the formulas in the ISA's sections on matrix
@@ -9,7 +10,7 @@ import re
 import subprocess
 import sys
 
-tool, path = sys.argv[1:3]
+tool, path, *options = sys.argv[1:]
 
 
 def run(body, args, shared=0):
@@ -17,7 +18,7 @@ def run(body, args, shared=0):
     text = "module {\n" + body + "\n}\n"
     with open(path, "w") as f:
         f.write(text)
-    command = [tool, path, "--block=32", f"--shared={shared}"]
+    command = [tool, path, *options, "--block=32", f"--shared={shared}"]
     command += [f"--arg={a}" for a in args] + [f"--print={len(args) - 1}"]
     out = subprocess.run(command, check=True, capture_output=True, text=True)
     return [float(x) for x in out.stdout.split(":")[1].split()]

@@ -92,6 +92,10 @@ class Ragged(unittest.TestCase):
         q, k, v = normal(9, 2, 64), normal(20, 2, 64), normal(20, 2, 64)
         o = run(q=q, k=k, v=v, q_offsets=offsets, k_offsets=k_offsets,
                 v_offsets=k_offsets)
+        # Any upper bound is as good.
+        np.testing.assert_array_equal(o, run(
+            q=q, k=k, v=v, q_offsets=offsets, k_offsets=k_offsets,
+            v_offsets=k_offsets, seq_q=100))
         for b in range(3):
             rows = slice(offsets[b], offsets[b + 1])
             keys = slice(k_offsets[b], k_offsets[b + 1])

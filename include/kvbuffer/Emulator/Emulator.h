@@ -49,6 +49,9 @@ struct Options {
   unsigned maxErrors = 20;
   /// Execute only the first so many blocks of a grid; 0 executes all.
   uint64_t maxBlocks = 0;
+  /// Run the code for the processor family's baseline even where the host can
+  /// do better: slower, the same results.
+  bool portable = false;
   /// Shared memory banks of 4 bytes.
   unsigned banks = 32;
   /// Largest shared memory of a block, in bytes.
@@ -82,14 +85,13 @@ class Emulator {
 public:
   /// Decodes every kernel of `module`. Returns null when one holds something
   /// that cannot be executed; the message names it.
-  static std::unique_ptr<Emulator> create(mlir::ModuleOp module,
-                                          const Options &options,
-                                          MessageFn message);
+  static std::unique_ptr<Emulator>
+  create(mlir::ModuleOp module, const Options &options, MessageFn message);
   virtual ~Emulator();
 
   /// Makes host memory accessible to kernels: global addresses are host
   /// addresses. `initialized`: its contents count as written. Fails when the
-  /// range overlaps another one.
+  /// range overlaps another one, unless both are only read.
   virtual bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
                               bool readable, bool writable,
                               bool initialized) = 0;
@@ -97,12 +99,10 @@ public:
   virtual void clearBuffers() = 0;
 
   /// Executes a kernel to its end.
-  virtual LaunchResult launch(llvm::StringRef entry,
-                              std::array<unsigned, 3> grid,
-                              std::array<unsigned, 3> block,
-                              unsigned dynamicShared,
-                              llvm::ArrayRef<Argument> args,
-                              ProgressFn progress = {}) = 0;
+  virtual LaunchResult
+  launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
+         std::array<unsigned, 3> block, unsigned dynamicShared,
+         llvm::ArrayRef<Argument> args, ProgressFn progress = {}) = 0;
 
   /// What was executed since creation: counts, conflicts, sectors, errors.
   virtual llvm::json::Value report() const = 0;

@@ -31,6 +31,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "
                      "see #kvbuffer.schedule"),
       llvm::cl::init("")};
+  Option<bool> overlap{
+      *this, "overlap",
+      llvm::cl::desc("Overlap products and softmax where the schedule says so "
+                     "(kvbuf-overlap-softmax)"),
+      llvm::cl::init(true)};
   Option<bool> prefetch{
       *this, "prefetch",
       llvm::cl::desc("Issue loads ahead of their use (kvbuf-prefetch-loads)"),

@@ -17,39 +17,24 @@
 #ifndef KVBUFFER_RUNTIME_COMPILERLIBRARY_H
 #define KVBUFFER_RUNTIME_COMPILERLIBRARY_H
 
+#include "kvbuffer-c/Compiler.h"
+#include "kvbuffer-c/Emulator.h"
 #include "kvbuffer/Runtime/Device.h"
 
-#include <cstddef>
 #include <string>
-
-struct kvbufEmulator;
 
 namespace kvbuf::rt {
 
-/// The functions of the compiler's C API that the runtime uses; their meaning
-/// is in kvbuffer-c/Compiler.h and kvbuffer-c/Emulator.h.
+/// The functions of the compiler library that the runtime uses; their meaning
+/// is in the headers of the C API.
 struct CompilerLibrary {
-  using MessageCallback = void (*)(int severity, const char *message,
-                                   void *user);
-  using ProgressCallback = void (*)(uint64_t done, uint64_t total, void *user);
-
-  void *(*compile)(const char *source, size_t bytes, const char *filename,
-                   const char *options, size_t *artifactBytes,
-                   MessageCallback message, void *user);
-  void (*free)(void *);
-  kvbufEmulator *(*emulatorCreate)(const void *mlir, size_t bytes,
-                                   const char *name, const char *options,
-                                   MessageCallback message, void *user);
-  int (*emulatorRegisterBuffer)(kvbufEmulator *, const char *name, void *data,
-                                size_t bytes, int readable, int writable,
-                                int initialized);
-  int (*emulatorLaunch)(kvbufEmulator *, const char *entry,
-                        const unsigned grid[3], const unsigned block[3],
-                        unsigned dynamicSharedBytes, const void *const *args,
-                        const size_t *argBytes, unsigned argCount,
-                        ProgressCallback progress, void *user);
-  char *(*emulatorReport)(kvbufEmulator *);
-  void (*emulatorDestroy)(kvbufEmulator *);
+  decltype(&kvbufCompile) compile;
+  decltype(&kvbufFree) free;
+  decltype(&kvbufEmulatorCreate) emulatorCreate;
+  decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;
+  decltype(&kvbufEmulatorLaunch) emulatorLaunch;
+  decltype(&kvbufEmulatorReport) emulatorReport;
+  decltype(&kvbufEmulatorDestroy) emulatorDestroy;
 };
 
 /// The library, opened on first use: from $KVBUF_LIB_DIR, beside this program

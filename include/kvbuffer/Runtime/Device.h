@@ -65,7 +65,7 @@ public:
   virtual std::string kind() const = 0;
   /// For people: "NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
-  /// Default compilation target: "sm_90"; empty if the device cannot tell.
+  /// What to compile for: "sm_90"; empty if the device cannot tell.
   virtual std::string chip() const = 0;
   /// Device memory is host memory: host addresses can be passed as they are.
   virtual bool isHost() const = 0;

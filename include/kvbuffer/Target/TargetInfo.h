@@ -55,6 +55,7 @@ struct ScheduleChoice {
   int64_t mma[3] = {0, 0, 0};
   bool swapAB = false;
   bool qInRegs = false;
+  bool overlap = false;
 };
 
 /// A chip, as far as the lowering has to know it.

@@ -35,7 +35,8 @@ def manifest(**options):
     tensor("q", data, rows + [heads, size], strides=True)
     if ragged_q:
         tensor("q_offsets", "i32", [{"sum": ["batch", 1]}])
-    sizes = ["batch", "seq_q"] + (["total_q"] if ragged_q else [])
+    # Ragged kernels need the longest query for their grid alone.
+    sizes = ["batch"] + (["total_q"] if ragged_q else ["seq_q"])
     for name in "k", "v":
         outer = {"dense": ["batch", "seq_k"], "ragged": ["total_k"],
                  "continuous": ["num_blocks", "max_seq"],

@@ -33,7 +33,8 @@ class Npy(unittest.TestCase):
 
     def kvbuf(self, *args, **problem):
         pathlib.Path("k.mlir").write_text(json.dumps(manifest(**problem)))
-        return subprocess.run([RUN, "k.mlir", *args], capture_output=True,
+        return subprocess.run([RUN, "k.mlir", "--device=emulator", *args],
+                              capture_output=True,
                               text=True)
 
     def save(self):

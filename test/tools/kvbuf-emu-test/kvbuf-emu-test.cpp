@@ -139,7 +139,7 @@ static bool parseArg(StringRef spec, Arg &arg) {
     if (i < numbers.size())
       numbers[i].getAsDouble(value);
     store(p + width * i, arg.type,
-          modulus        ? static_cast<double>(i % static_cast<size_t>(modulus))
+          modulus ? static_cast<double>(i % static_cast<size_t>(modulus))
           : init == "iota" ? static_cast<double>(i)
                            : value);
   }
@@ -157,13 +157,12 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "kvbuf emulator tests\n");
   mlir::DialectRegistry registry;
-  registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
-                  mlir::gpu::GPUDialect>();
-  mlir::MLIRContext context(registry,
-                            mlir::MLIRContext::Threading::DISABLED);
+  registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect,
+                  mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.allowUnregisteredDialects();
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(input, mlir::ParserConfig(&context));
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(
+      input, mlir::ParserConfig(&context));
   if (!module)
     return 2;
   auto options = Options::fromJSON(optionsText);
@@ -197,9 +196,8 @@ int main(int argc, char **argv) {
                              a.initialized);
     values.push_back({&a.pointer, 8});
   }
-  LaunchResult result = emulator->launch(entry, triple(gridSize),
-                                         triple(blockSize), sharedBytes,
-                                         values);
+  LaunchResult result = emulator->launch(
+      entry, triple(gridSize), triple(blockSize), sharedBytes, values);
   for (StringRef spec : printSpecs) {
     SmallVector<StringRef> parts;
     spec.split(parts, ':');
@@ -225,9 +223,8 @@ int main(int argc, char **argv) {
   if (printReport)
     outs() << formatv("{0:2}", report) << "\n";
   if (bench)
-    outs() << format("%.1f million lane-instructions/s\n",
-                     *report.getAsObject()->getNumber(
-                         "lane_instructions_per_second") /
-                         1e6);
+    outs() << format(
+        "%.1f million lane-instructions/s\n",
+        *report.getAsObject()->getNumber("lane_instructions_per_second") / 1e6);
   return static_cast<int>(result);
 }

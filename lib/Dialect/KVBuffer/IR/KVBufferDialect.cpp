@@ -115,8 +115,8 @@ LogicalResult KVBufferDialect::verifyOperationAttribute(Operation *op,
                              << "' must be a string, the chip's name";
   if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
       !isa<DictionaryAttr>(attr.getValue()))
-    return op->emitOpError()
-           << "attribute '" << attr.getName() << "' must be a dictionary";
+    return op->emitOpError() << "attribute '" << attr.getName().getValue()
+                             << "' must be a dictionary";
   if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
     return op->emitOpError()
            << "attribute '" << kTensorsAttr << "' must be an array";

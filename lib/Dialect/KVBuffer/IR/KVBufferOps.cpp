@@ -14,6 +14,37 @@
 using namespace mlir;
 using namespace kvbuf;
 
+/// Parses `, NAME TYPE` for each optional operand that is present. A directive
+/// of its own, because the operands decide which of them follows a comma.
+static ParseResult parseOptionalTypes(
+    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> offsets,
+    Type &offsetsType, std::optional<OpAsmParser::UnresolvedOperand> lse,
+    Type &lseType, std::optional<OpAsmParser::UnresolvedOperand> sink,
+    Type &sinkType) {
+  auto parse = [&](bool present, StringRef name, Type &type) -> ParseResult {
+    if (!present)
+      return success();
+    if (parser.parseComma() || parser.parseKeyword(name))
+      return failure();
+    return parser.parseType(type);
+  };
+  if (parse(offsets.has_value(), "offsets", offsetsType) ||
+      parse(lse.has_value(), "lse", lseType))
+    return failure();
+  return parse(sink.has_value(), "sink", sinkType);
+}
+
+static void printOptionalTypes(OpAsmPrinter &printer, Operation *,
+                               Value offsets, Type offsetsType, Value lse,
+                               Type lseType, Value sink, Type sinkType) {
+  if (offsets)
+    printer << ", offsets " << offsetsType;
+  if (lse)
+    printer << ", lse " << lseType;
+  if (sink)
+    printer << ", sink " << sinkType;
+}
+
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
 
@@ -96,6 +127,17 @@ LogicalResult AttentionOp::verify() {
                                             : " ([batch, heads, rows])")
                            << ", got " << lse;
   }
+  auto hasOtherHeads = [&](int64_t dim) {
+    return !ShapedType::isDynamic(dim) && dim != getHeads();
+  };
+  if (getLse() &&
+      hasOtherHeads(cast<MemRefType>(getLse().getType()).getShape()[rank - 3]))
+    return emitOpError() << "expected lse of q's " << getHeads()
+                         << " heads, got " << getLse().getType();
+  if (getSink() &&
+      hasOtherHeads(cast<MemRefType>(getSink().getType()).getShape()[0]))
+    return emitOpError() << "expected a sink for each of q's " << getHeads()
+                         << " heads, got " << getSink().getType();
   if (std::optional<APFloat> cap = getSoftcap())
     if (!cap->isFinite() || cap->isNegative())
       return emitOpError() << "expected a finite softcap of at least 0";
@@ -143,11 +185,27 @@ LogicalResult CacheTileOp::verify() {
 
 LogicalResult DramTileOp::verify() {
   auto tensor = cast<MemRefType>(getTensor().getType());
+  if (tensor.getRank() < 3)
+    return emitOpError()
+           << "expected a tensor [.., rows, heads, head_size], got " << tensor;
   if (int64_t(getIndices().size()) != tensor.getRank() - 1)
     return emitOpError() << "expected " << tensor.getRank() - 1
                          << " indices, got " << getIndices().size();
-  if (getTile().getType().getElementType() != tensor.getElementType())
+  TileType tile = getTile().getType();
+  if (tile.getElementType() != tensor.getElementType())
     return emitOpError() << "expected a tile of " << tensor.getElementType();
+  if (tile.getPageSize())
+    return emitOpError() << "only paged caches have tiles with page_size";
+  int64_t cols = tensor.getShape().back();
+  if (!ShapedType::isDynamic(cols) && tile.getCols() > cols)
+    return emitOpError() << "expected a tile of at most " << cols
+                         << " columns, got " << tile.getCols();
+  return success();
+}
+
+LogicalResult KeyRangeOp::verify() {
+  if (int64_t(getBM()) <= 0)
+    return emitOpError() << "expected a positive BM, got " << int64_t(getBM());
   return success();
 }
 
@@ -192,6 +250,14 @@ LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+LogicalResult LdsStageOp::verify() {
+  if (std::optional<uint64_t> younger = getYounger())
+    if (int64_t(*younger) < 0)
+      return emitOpError() << "expected younger of at least 0, got "
+                           << int64_t(*younger);
+  return success();
+}
+
 LogicalResult FragmentLoadOp::verify() {
   KVBufferAttr params = getStaged().getType().getParams();
   FragmentType fragment = getFragment().getType();
@@ -213,6 +279,19 @@ LogicalResult FragmentLoadOp::verify() {
   return success();
 }
 
+LogicalResult FragmentStoreOp::verify() {
+  FragmentType fragment = getFragment().getType();
+  TileType tile = getTile().getType();
+  if (fragment.getRows() != tile.getRows() ||
+      fragment.getCols() < tile.getCols() ||
+      fragment.getElementType() != tile.getElementType())
+    return emitOpError() << "expected a fragment of " << tile.getRows()
+                         << " rows, at least " << tile.getCols()
+                         << " columns and elements " << tile.getElementType()
+                         << ", got " << fragment;
+  return success();
+}
+
 LogicalResult RowStoreOp::verify() {
   auto tensor = cast<MemRefType>(getTensor().getType());
   if (getFragment().getType().getRole() != Role::Row)
@@ -220,6 +299,9 @@ LogicalResult RowStoreOp::verify() {
   if (int64_t(getIndices().size()) != tensor.getRank())
     return emitOpError() << "expected " << tensor.getRank() << " indices, got "
                          << getIndices().size();
+  if (getFragment().getType().getElementType() != tensor.getElementType())
+    return emitOpError() << "expected a fragment of "
+                         << tensor.getElementType();
   return success();
 }
 
@@ -267,7 +349,78 @@ LogicalResult MmaOp::verify() {
   return success();
 }
 
+LogicalResult FragmentConvertOp::verify() {
+  FragmentType source = getSource().getType(), result = getFragment().getType();
+  if (source.getRows() != result.getRows() ||
+      source.getCols() != result.getCols())
+    return emitOpError() << "expected fragments of one shape, got " << source
+                         << " and " << result;
+  return success();
+}
+
+/// Whether a number is finite and above 0.
+static bool isPositive(const APFloat &x) {
+  return x.isFinite() && !x.isNegative() && !x.isZero();
+}
+
+/// Scores are accumulators.
+static LogicalResult verifyScores(Operation *op, FragmentType scores) {
+  if (scores.getRole() != Role::Acc)
+    return op->emitOpError()
+           << "expected role acc, got " << stringifyRole(scores.getRole());
+  return success();
+}
+
+LogicalResult SoftcapOp::verify() {
+  if (!isPositive(getCap()))
+    return emitOpError() << "expected a finite cap above 0";
+  if (!getScale().isFinite())
+    return emitOpError() << "expected a finite scale";
+  return verifyScores(*this, getScores().getType());
+}
+
+LogicalResult FragmentScaleOp::verify() {
+  if (!getFactor().isFinite())
+    return emitOpError() << "expected a finite factor";
+  return success();
+}
+
+LogicalResult MaskOp::verify() {
+  return verifyScores(*this, getScores().getType());
+}
+
+/// Whether `row` has a value for each row of `acc`.
+static LogicalResult verifyRowValues(Operation *op, FragmentType acc,
+                                     FragmentType row) {
+  if (acc.getRole() != Role::Acc || row.getRole() != Role::Row ||
+      acc.getRows() != row.getRows())
+    return op->emitOpError() << "expected an accumulator and a row value for "
+                                "each of its rows, got "
+                             << acc << " and " << row;
+  return success();
+}
+
+LogicalResult RescaleOp::verify() {
+  return verifyRowValues(*this, getAcc().getType(), getFactor().getType());
+}
+
+LogicalResult SoftmaxFinishOp::verify() {
+  if (!isPositive(getScale()))
+    return emitOpError() << "expected a finite scale above 0";
+  return verifyRowValues(*this, getAcc().getType(), getMax().getType());
+}
+
+LogicalResult LaneMmaOp::verify() {
+  if (getShape().size() != 3 ||
+      llvm::any_of(getShape(), [](int64_t d) { return d <= 0; }))
+    return emitOpError() << "expected shape of three positive sizes M, N, K";
+  return success();
+}
+
 LogicalResult OnlineSoftmaxOp::verify() {
+  if (!isPositive(getScale()))
+    return emitOpError() << "expected a finite scale above 0: the maximum is "
+                            "taken before the scores are scaled";
   FragmentType s = getScores().getType(), p = getP().getType(),
                m = getMax().getType();
   if (s.getRole() != Role::Acc || p.getRole() != Role::A ||

@@ -50,7 +50,20 @@ Type TileType::parse(AsmParser &parser) {
       return {};
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), rows, cols, elementType, pageSize);
+  return parser.getChecked<TileType>(parser.getContext(), rows, cols,
+                                     elementType, pageSize);
+}
+
+LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t rows, int64_t cols, Type elementType,
+                               int64_t pageSize) {
+  if (!elementType.isIntOrFloat())
+    return emitError() << "a tile's elements must be numbers, got "
+                       << elementType;
+  if (pageSize < 0 || pageSize >= rows || (pageSize & (pageSize - 1)))
+    return emitError() << "a tile's page_size must be a power of two below its "
+                       << rows << " rows, got " << pageSize;
+  return success();
 }
 
 void TileType::print(AsmPrinter &printer) const {
@@ -77,7 +90,19 @@ Type FragmentType::parse(AsmParser &parser) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), rows, cols, elementType, *role);
+  return parser.getChecked<FragmentType>(parser.getContext(), rows, cols,
+                                         elementType, *role);
+}
+
+LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t rows, int64_t cols, Type elementType,
+                                   Role role) {
+  if (!elementType.isIntOrFloat())
+    return emitError() << "a fragment's elements must be numbers, got "
+                       << elementType;
+  if (role == Role::Row && cols != 1)
+    return emitError() << "a fragment of role row has 1 column, got " << cols;
+  return success();
 }
 
 void FragmentType::print(AsmPrinter &printer) const {

@@ -50,6 +50,7 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
     bool *flag = llvm::StringSwitch<bool *>(name)
                      .Case("swap_a_b", &choice.swapAB)
                      .Case("q_in_regs", &choice.qInRegs)
+                     .Case("overlap", &choice.overlap)
                      .Default(nullptr);
     if (flag) {
       if (value != "true" && value != "false")
@@ -65,7 +66,8 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                           .Case("warps", &choice.warps)
                           .Default(nullptr);
     if (!number)
-      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b or q_in_regs");
+      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs or "
+                 "overlap");
     if (value.getAsInteger(10, *number))
       return bad("a number");
   }
@@ -122,11 +124,13 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "
            << target.chip << " has " << target.ldsBytes << " for a block";
-  // Accumulators and P are the registers that no compiler can save.
-  int64_t registers =
-      (schedule.getWM() * depth + schedule.getWM() * schedule.getBN() +
-       schedule.getWM() * schedule.getBN() / 2) /
-      target.waveSize;
+  // Accumulators and P are the registers that no compiler can save; two tiles
+  // of scores where they overlap.
+  int64_t tilesOfScores = schedule.getOverlap() ? 2 : 1;
+  int64_t registers = (schedule.getWM() * depth +
+                       tilesOfScores * schedule.getWM() * schedule.getBN() +
+                       schedule.getWM() * schedule.getBN() / 2) /
+                      target.waveSize;
   if (registers > target.registersPerLane)
     return op.emitOpError() << "the schedule needs at least " << registers
                             << " registers in a lane, " << target.chip
@@ -162,7 +166,8 @@ struct ChooseSchedulePass
         attr = ScheduleAttr::getChecked(
             [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
             choice.BK, choice.stages, choice.warps,
-            ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs);
+            ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs,
+            choice.overlap);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

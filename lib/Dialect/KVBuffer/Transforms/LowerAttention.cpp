@@ -341,6 +341,9 @@ struct LowerAttentionPass
         return other.emitOpError()
                << "is not supported beside kvbuffer.attention: expected a "
                   "function of one kvbuffer.attention and a return";
+    if (func.getNumResults())
+      return func.emitOpError() << "expected a function without results, as a "
+                                   "kernel has none";
     if (!op.getSchedule())
       return op.emitOpError()
              << "has no schedule; run kvbuf-choose-schedule first";

@@ -9,6 +9,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -53,6 +54,35 @@ static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
   return isMemoryEffectFree(op) ? op : nullptr;
 }
 
+/// Why the loads of a loop cannot run `slots` - 1 iterations ahead; empty if
+/// they can.
+static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
+                              ArrayRef<LdsStageOp> stages, int64_t slots) {
+  if (slots < 2)
+    return "a buffer of one slot cannot be loaded while it is read";
+  llvm::SmallPtrSet<Operation *, 8> awaited;
+  for (LdsStageOp stage : stages)
+    for (Value token : stage.getTokens()) {
+      Operation *load = token.getDefiningOp<DramLoadOp>();
+      if (!load || load->getBlock() != loop.getBody())
+        return "a load of another iteration is awaited";
+      awaited.insert(load);
+    }
+  for (DramLoadOp load : loads) {
+    if (!awaited.contains(load) || !load.getToken().hasOneUse())
+      return "a load is not awaited once in its own iteration";
+    // Loads ahead of iteration i fill other slots than those that it reads.
+    auto slot = load.getSlot().getDefiningOp<arith::RemUIOp>();
+    int64_t count = load.getBuffer().getType().getParams().getStages();
+    if (!slot || slot.getLhs() != loop.getInductionVar() ||
+        getConstantIntValue(slot.getRhs()) != count)
+      return "a slot is not the iteration modulo the number of slots";
+  }
+  if (getConstantIntValue(loop.getStep()) != 1)
+    return "the loop's step is not 1";
+  return {};
+}
+
 namespace {
 struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   using Base::Base;
@@ -67,12 +97,11 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     for (DramLoadOp load : loads)
       slots =
           std::min(slots, load.getBuffer().getType().getParams().getStages());
-    if (slots < 2) {
+    if (StringRef obstacle = findObstacle(loop, loads, stages, slots);
+        !obstacle.empty()) {
       remark::missed(loop.getLoc(),
                      remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
-          << "not prefetched: a buffer of one slot cannot be loaded while it "
-             "is "
-             "read";
+          << "not prefetched: " << obstacle;
       return success();
     }
 
@@ -124,16 +153,31 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     options.getScheduleFn =
         [&](scf::ForOp,
             std::vector<std::pair<Operation *, unsigned>> &schedule) {
-          // The wait and its barrier, then the loads into the slots that the
-          // barrier has freed, then the mathematics.
-          for (Operation &op : *body)
-            if (&op == merged)
-              schedule.push_back({&op, distance});
-          for (Operation *op : inOrder)
-            schedule.push_back({op, 0});
+          // The wait and its barrier; the first product; the loads into the
+          // slots that the barrier has freed, whose addresses are so computed
+          // while the matrix unit is busy; the rest.
+          Operation *product = nullptr;
           for (Operation &op : body->without_terminator())
-            if (&op != merged && !ahead.contains(&op))
-              schedule.push_back({&op, distance});
+            if (isa<MmaOp>(op) && !product)
+              product = &op;
+          schedule.push_back({merged, distance});
+          bool issued = false;
+          auto issue = [&] {
+            for (Operation *op : inOrder)
+              schedule.push_back({op, 0});
+            issued = true;
+          };
+          if (!product)
+            issue();
+          for (Operation &op : body->without_terminator()) {
+            if (&op == merged || ahead.contains(&op))
+              continue;
+            schedule.push_back({&op, distance});
+            if (&op == product)
+              issue();
+          }
+          if (!issued)
+            issue();
         };
     rewriter.setInsertionPoint(loop);
     bool modified = false;

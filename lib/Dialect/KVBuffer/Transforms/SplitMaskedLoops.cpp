@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
@@ -31,6 +32,9 @@ struct EdgeCondition {
 
 /// Matches a condition on a loop's induction variable.
 std::optional<EdgeCondition> matchEdge(scf::ForOp loop, Value condition) {
+  // Each part must begin where the one in front of it ends.
+  if (getConstantIntValue(loop.getStep()) != 1)
+    return std::nullopt;
   EdgeCondition edge;
   SmallVector<Value> parts{condition};
   if (auto orOp = condition.getDefiningOp<arith::OrIOp>())

@@ -54,6 +54,12 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
       FragmentType a = op.getA().getType(), bType = op.getB().getType();
       if (a.getCols() <= step)
         continue;
+      if (a.getCols() % step) {
+        op.emitOpError() << "contracts " << a.getCols()
+                         << " elements, which the matrix instruction's K = "
+                         << step << " does not divide";
+        return signalPassFailure();
+      }
       OpBuilder b(op);
       Value acc = op.getAcc();
       for (int64_t k = 0; k < a.getCols(); k += step) {

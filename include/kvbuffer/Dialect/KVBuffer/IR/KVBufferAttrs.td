@@ -126,7 +126,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
     computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
-    tile.
+    tile; `overlap` computes the scores of the next tile beside the softmax of
+    this one.
 
     Example:
 
@@ -140,7 +141,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "4">:$warps,
     ArrayRefParameter<"int64_t">:$mma_shape,
     DefaultValuedParameter<"bool", "false">:$swap_a_b,
-    DefaultValuedParameter<"bool", "false">:$q_in_regs);
+    DefaultValuedParameter<"bool", "false">:$q_in_regs,
+    DefaultValuedParameter<"bool", "false">:$overlap);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

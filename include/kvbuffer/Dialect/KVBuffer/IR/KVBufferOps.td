@@ -17,6 +17,10 @@ include "mlir/IR/OpAsmInterface.td"
 class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
     : Op<KVBuffer_Dialect, mnemonic, traits>;
 
+/// Results have names that say what they are: %kbuf, %ks, %s, ...
+def KVBuffer_NamedResults
+    : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
+
 /// The data of LDS buffers.
 def KVBuffer_Lds : Resource<"::kvbuf::LdsResource">;
 /// Copies in flight.
@@ -76,8 +80,8 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     `q` `(` $q `)` `k` `(` $k `)` `v` `(` $v `)` `out` `(` $out `)`
     (`offsets` `(` $offsets^ `)`)? (`lse` `(` $lse^ `)`)? (`sink` `(` $sink^ `)`)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
-    (`,` `offsets` type($offsets)^)? (`,` `lse` type($lse)^)?
-    (`,` `sink` type($sink)^)?
+    `` custom<OptionalTypes>(ref($offsets), type($offsets), ref($lse), type($lse),
+                          ref($sink), type($sink))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -104,7 +108,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
 // Caches and tiles in DRAM
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [
+def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "The number of keys of a sequence";
   let description = [{
@@ -125,7 +129,7 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [
   }];
 }
 
-def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [
+def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "The tile of a cache that starts at a key";
   let description = [{
@@ -152,7 +156,7 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [Pure]> {
+def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure]> {
   let summary = "A tile of a tensor with heads";
   let description = [{
     Rows `indices[rank - 3]` and on of a [.., rows, heads, head_size] tensor, at
@@ -193,13 +197,14 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
                        I64Attr:$BM, KVBuffer_MaskAttr:$mask);
   let results = (outs Index:$lo, Index:$hi, Index:$fullLo, Index:$fullHi);
   let assemblyFormat = "$row `of` $queries `keys` $keys attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
 // Movement
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [
+def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
     MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "Allocates a buffer in LDS";
   let description = [{
@@ -216,7 +221,7 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [
   let assemblyFormat = "attr-dict `:` type($buffer)";
 }
 
-def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [
+def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>,
     InferTypeOpAdaptor]> {
   let summary = "Starts loading a tile into a buffer's slot";
@@ -243,7 +248,7 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [
+def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>,
     InferTypeOpAdaptor]> {
@@ -267,9 +272,10 @@ def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [
                        OptionalAttr<I64Attr>:$younger);
   let results = (outs Variadic<KVBuffer_StagedType>:$staged);
   let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
+  let hasVerifier = 1;
 }
 
-def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [
+def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
   let summary = "Loads a fragment from a staged slot";
   let description = [{
@@ -307,6 +313,7 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
   }];
   let arguments = (ins KVBuffer_FragmentType:$fragment, KVBuffer_TileType:$tile);
   let assemblyFormat = "$fragment `,` $tile attr-dict `:` type($fragment) `,` type($tile)";
+  let hasVerifier = 1;
 }
 
 def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
@@ -336,7 +343,7 @@ def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
 // Fragments
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_FragmentFillOp : KVBuffer_Op<"fragment_fill", [Pure]> {
+def KVBuffer_FragmentFillOp : KVBuffer_Op<"fragment_fill", [KVBuffer_NamedResults, Pure]> {
   let summary = "A fragment of one value";
   let description = [{
     Example:
@@ -350,7 +357,7 @@ def KVBuffer_FragmentFillOp : KVBuffer_Op<"fragment_fill", [Pure]> {
   let assemblyFormat = "$value attr-dict `:` type($fragment)";
 }
 
-def KVBuffer_FragmentSliceOp : KVBuffer_Op<"fragment_slice", [Pure]> {
+def KVBuffer_FragmentSliceOp : KVBuffer_Op<"fragment_slice", [KVBuffer_NamedResults, Pure]> {
   let summary = "A part of a fragment (seed mma_tile_at)";
   let description = [{
     The part of the result's size at (`row`, `col`). No data moves.
@@ -371,7 +378,7 @@ def KVBuffer_FragmentSliceOp : KVBuffer_Op<"fragment_slice", [Pure]> {
   let hasFolder = 1;
 }
 
-def KVBuffer_MmaOp : KVBuffer_Op<"mma", [
+def KVBuffer_MmaOp : KVBuffer_Op<"mma", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Multiplies fragments: acc + a * b (seed KVMmaOp.mma)";
   let description = [{
@@ -396,7 +403,7 @@ def KVBuffer_MmaOp : KVBuffer_Op<"mma", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [Pure]> {
+def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [KVBuffer_NamedResults, Pure]> {
   let summary = "Rounds a fragment to another element type or role";
   let description = [{
     To the nearest, ties to even. An accumulator becomes an `a` operand without
@@ -412,13 +419,14 @@ def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [Pure]> {
   let arguments = (ins KVBuffer_FragmentType:$source);
   let results = (outs KVBuffer_FragmentType:$fragment);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($fragment)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
 // Scores and softmax
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [
+def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["scores", "result"]>]> {
   let summary = "cap * tanh(scale * s / cap)";
   let description = [{
@@ -432,9 +440,10 @@ def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [
   let arguments = (ins KVBuffer_FragmentType:$scores, F32Attr:$scale, F32Attr:$cap);
   let results = (outs KVBuffer_FragmentType:$result);
   let assemblyFormat = "$scores attr-dict `:` type($scores)";
+  let hasVerifier = 1;
 }
 
-def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [
+def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "Multiplies a fragment by a number";
   let description = [{
@@ -451,9 +460,10 @@ def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [
   let arguments = (ins KVBuffer_FragmentType:$source, F32Attr:$factor);
   let results = (outs KVBuffer_FragmentType:$result);
   let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
 }
 
-def KVBuffer_MaskOp : KVBuffer_Op<"mask", [
+def KVBuffer_MaskOp : KVBuffer_Op<"mask", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["scores", "result"]>]> {
   let summary = "Hides keys: their scores become -inf";
   let description = [{
@@ -474,6 +484,7 @@ def KVBuffer_MaskOp : KVBuffer_Op<"mask", [
     $scores `rows` `(` $row `,` $queries `)` `keys` `(` $key `,` $keys `)`
     attr-dict `:` type($scores)
   }];
+  let hasVerifier = 1;
 }
 
 def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
@@ -508,7 +519,7 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
   let hasCanonicalizer = 1;
 }
 
-def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [
+def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Multiplies each row of an accumulator by a value";
   let description = [{
@@ -522,6 +533,7 @@ def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [
   let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$factor);
   let results = (outs KVBuffer_FragmentType:$result);
   let assemblyFormat = "$acc `,` $factor attr-dict `:` type($acc) `,` type($factor)";
+  let hasVerifier = 1;
 }
 
 def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
@@ -546,6 +558,7 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
     $acc `,` $max `,` $sum (`sink` `(` $sink^ `)`)? attr-dict
     `:` type($acc) `,` type($max)
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -581,6 +594,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
     `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
     `c` `(` $c `:` type($c) `)` attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -76,6 +76,7 @@ def KVBuffer_TileType : KVBuffer_Type<"Tile", "tile"> {
                         "::mlir::Type":$elementType,
                         DefaultValuedParameter<"int64_t", "0">:$pageSize);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def KVBuffer_BufferType : KVBuffer_Type<"Buffer", "buffer"> {
@@ -93,12 +94,30 @@ def KVBuffer_BufferType : KVBuffer_Type<"Buffer", "buffer"> {
 
 def KVBuffer_TokenType : KVBuffer_Type<"Token", "token"> {
   let summary = "A load on its way into a buffer's slot";
+  let description = [{
+    What `kvbuffer.dram_load` yields and `kvbuffer.lds_stage` awaits, once.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.token<#kbuf>
+    ```
+  }];
   let parameters = (ins "KVBufferAttr":$params);
   let assemblyFormat = "`<` $params `>`";
 }
 
 def KVBuffer_StagedType : KVBuffer_Type<"Staged", "staged"> {
   let summary = "A buffer's slot whose data every thread may read";
+  let description = [{
+    Valid until another load begins to overwrite the slot.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.staged<#kbuf>
+    ```
+  }];
   let parameters = (ins "KVBufferAttr":$params);
   let assemblyFormat = "`<` $params `>`";
 }
@@ -119,6 +138,7 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
                         "::mlir::Type":$elementType,
                         EnumParameter<KVBuffer_Role>:$role);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD

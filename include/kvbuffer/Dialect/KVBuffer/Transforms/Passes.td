@@ -57,6 +57,20 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Compute the next tile's scores beside this tile's softmax";
+  let description = [{
+    Rotates the loop over tiles by half an iteration, where the schedule asks for
+    `overlap`: the scores of tile i + 1 are computed in iteration i, next to the
+    softmax and the second product of tile i, on which they do not depend. So one
+    warp has work for the matrix unit and for the other units at the same time.
+    The first scores are computed in front of the loop and the last softmax
+    behind it, both only if there is a tile.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def SplitMaskedLoops
     : Pass<"kvbuf-split-masked-loops", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split loops where a branch on the iteration changes sides";
@@ -75,6 +89,15 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
     Sets `younger` of each `kvbuffer.lds_stage`: the least number, over all paths,
     of `kvbuffer.dram_load`s issued behind the youngest load that it awaits. Ends
     the scheduled stage.
+  }];
+}
+
+def ReportBuffers : Pass<"kvbuf-report-buffers"> {
+  let summary = "Report the derived members of each buffer";
+  let description = [{
+    Emits an analysis remark for each `kvbuffer.alloc` with every member that the
+    seed page derives from the buffer's parameters (`num_mmas`, `num_k_tiles`,
+    `smem_stage_size`, ...). Changes nothing.
   }];
 }
 

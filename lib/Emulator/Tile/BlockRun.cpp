@@ -1,0 +1,466 @@
+//===- BlockRun.cpp - Executes a kernel for one block -----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockRun.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu;
+using namespace kvbuf::emu::tile;
+
+BlockRun::BlockRun(gpu::GPUFuncOp kernel, ArrayRef<RuntimeValue> arguments,
+                   std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
+                   TileReport &report)
+    : kernel(kernel), block(block), grid(grid), report(report) {
+  for (auto [argument, value] :
+       llvm::zip_equal(kernel.getArguments(), arguments))
+    set(argument, value);
+}
+
+InFlightDiagnostic BlockRun::error(Operation *op) {
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "in block (" << block[0] << ", " << block[1]
+                            << ", " << block[2] << ")";
+  for (int64_t i : iterations)
+    diag << ", iteration " << i;
+  diag << ": ";
+  return diag;
+}
+
+int64_t BlockRun::integer(Value value) {
+  APInt number = cast<IntegerAttr>(get<Attribute>(value)).getValue();
+  return number.getBitWidth() == 1 ? number.getZExtValue()
+                                   : number.getSExtValue();
+}
+
+SmallVector<int64_t> BlockRun::integers(ValueRange range) {
+  return llvm::map_to_vector(range, [&](Value v) { return integer(v); });
+}
+
+void BlockRun::set(Value value, int64_t integer) {
+  values[value] = IntegerAttr::get(value.getType(), integer);
+}
+
+LogicalResult BlockRun::run() {
+  if (failed(runBlock(kernel.getBody().front())))
+    return failure();
+  return lds.finish([&](Operation *op) { return error(op); });
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow and scalars
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockRun::runBlock(Block &body) {
+  for (Operation &op : body)
+    if (failed(runOp(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult BlockRun::runFor(scf::ForOp op) {
+  int64_t lower = integer(op.getLowerBound()),
+          upper = integer(op.getUpperBound()), step = integer(op.getStep());
+  if (step <= 0)
+    return error(op) << "expected a positive step, got " << step;
+  auto pass = [&](ValueRange from, ValueRange to) {
+    SmallVector<RuntimeValue> moved =
+        llvm::map_to_vector(from, [&](Value v) { return values[v]; });
+    for (auto [value, runtime] : llvm::zip_equal(to, moved))
+      set(value, runtime);
+  };
+  pass(op.getInitArgs(), op.getRegionIterArgs());
+  for (int64_t i = lower; i < upper; i += step) {
+    set(op.getInductionVar(), i);
+    iterations.push_back(i);
+    if (failed(runBlock(*op.getBody())))
+      return failure();
+    iterations.pop_back();
+    pass(op.getYieldedValues(), op.getRegionIterArgs());
+  }
+  pass(op.getRegionIterArgs(), op.getResults());
+  return success();
+}
+
+LogicalResult BlockRun::runIf(scf::IfOp op) {
+  Region &side =
+      integer(op.getCondition()) ? op.getThenRegion() : op.getElseRegion();
+  if (side.empty())
+    return success();
+  if (failed(runBlock(side.front())))
+    return failure();
+  for (auto [result, yielded] : llvm::zip_equal(
+           op.getResults(), side.front().getTerminator()->getOperands()))
+    set(result, values[yielded]);
+  return success();
+}
+
+/// Scalars are computed by the op's own folder.
+LogicalResult BlockRun::runDefault(Operation *op) {
+  SmallVector<Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    const Attribute *attr = std::get_if<Attribute>(&values[operand]);
+    if (!attr)
+      return error(op) << "cannot be executed on whole tiles";
+    operands.push_back(*attr);
+  }
+  SmallVector<OpFoldResult> results;
+  if (!isMemoryEffectFree(op) || op->getNumRegions() ||
+      failed(op->fold(operands, results)) ||
+      results.size() != op->getNumResults()) {
+    InFlightDiagnostic diag = error(op) << "cannot be computed from (";
+    llvm::interleaveComma(operands, diag);
+    return diag << ")";
+  }
+  for (auto [value, folded] : llvm::zip_equal(op->getResults(), results)) {
+    if (auto attr = dyn_cast<Attribute>(folded))
+      set(value, attr);
+    else
+      set(value, values[cast<Value>(folded)]);
+  }
+  return success();
+}
+
+LogicalResult BlockRun::runOp(Operation *op) {
+  if (!isa<scf::YieldOp, scf::ForOp>(op))
+    for (Value operand : op->getOperands())
+      if (std::holds_alternative<std::monostate>(values[operand])) {
+        InFlightDiagnostic diag = error(op) << "uses an undefined value";
+        diag.attachNote(operand.getLoc()) << "the value comes from here";
+        return diag;
+      }
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<scf::YieldOp, gpu::ReturnOp>([](auto) { return success(); })
+      .Case([&](scf::ForOp op) { return runFor(op); })
+      .Case([&](scf::IfOp op) { return runIf(op); })
+      .Case([&](ub::PoisonOp op) {
+        set(op.getResult(), RuntimeValue());
+        return success();
+      })
+      .Case([&](gpu::BlockIdOp op) {
+        set(op.getResult(), block[unsigned(op.getDimension())]);
+        return success();
+      })
+      .Case([&](gpu::GridDimOp op) {
+        set(op.getResult(), grid[unsigned(op.getDimension())]);
+        return success();
+      })
+      .Case([&](AllocOp op) {
+        set(op.getBuffer(), BufferRef{lds.allocate(op)});
+        return success();
+      })
+      .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
+            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
+            LdsStageOp, FragmentLoadOp, MmaOp, OnlineSoftmaxOp,
+            SoftmaxFinishOp>([&](auto op) { return runOp(op); })
+      .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
+            FragmentScaleOp, MaskOp, RescaleOp>(
+          [&](auto op) { return runFragmentOp(op); })
+      .Default([&](Operation *op) { return runDefault(op); });
+}
+
+//===----------------------------------------------------------------------===//
+// DRAM
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockRun::runOp(memref::DimOp op) {
+  Tensor *tensor = get<Tensor *>(op.getSource());
+  int64_t dim = integer(op.getIndex());
+  if (dim < 0 || dim >= int64_t(tensor->shape.size()))
+    return error(op) << "asks for dimension " << dim << " of " << tensor->name
+                     << ", which has " << tensor->shape.size();
+  set(op.getResult(), tensor->shape[dim]);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(memref::LoadOp op) {
+  Tensor *tensor = get<Tensor *>(op.getMemRef());
+  auto fail = [&] { return error(op); };
+  FailureOr<int64_t> offset = tensor->offset(integers(op.getIndices()), fail);
+  if (failed(offset) || failed(tensor->checkReadable(fail)))
+    return failure();
+  if (isa<FloatType>(op.getType()))
+    set(op.getResult(),
+        Attribute(FloatAttr::get(op.getType(), tensor->loadFloat(*offset))));
+  else
+    set(op.getResult(), int64_t(tensor->loadInt(*offset)));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(CacheNumKeysOp op) {
+  FailureOr<int64_t> keys =
+      numKeys(*get<const Cache *>(op.getCache()), integer(op.getBatch()),
+              integer(op.getNewTokens()), [&] { return error(op); });
+  if (failed(keys))
+    return failure();
+  set(op.getKeys(), *keys);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(CacheTileOp op) {
+  auto tile = std::make_shared<Tile>();
+  tile->type = op.getTile().getType();
+  tile->op = op;
+  if (enabled(op.getPred())) {
+    tile->cache = get<const Cache *>(op.getCache());
+    tile->tensor = tile->cache->data;
+    tile->batch = integer(op.getBatch());
+    tile->head = integer(op.getHead());
+    tile->start = integer(op.getStart());
+    tile->from = integer(op.getFrom());
+    tile->upto = integer(op.getUpto());
+    int64_t rows = tile->type.getRows();
+    if (std::max(tile->start, tile->from) >=
+        std::min(tile->start + rows, tile->upto))
+      return error(op) << "looks up a tile without a valid row: keys "
+                       << tile->start << " to " << tile->start + rows << " of ["
+                       << tile->from << ", " << tile->upto << ")";
+    if (!tile->type.getPageSize() &&
+        failed(lookUpRows(*tile, report, [&] { return error(op); })))
+      return failure();
+  }
+  set(op.getTile(), RuntimeValue(std::shared_ptr<const Tile>(tile)));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(DramTileOp op) {
+  auto tile = std::make_shared<Tile>();
+  tile->type = op.getTile().getType();
+  tile->op = op;
+  tile->tensor = get<Tensor *>(op.getTensor());
+  tile->rows.assign(tile->type.getRows(), Tile::kInvalid);
+  SmallVector<int64_t> index = integers(op.getIndices());
+  if (tile->type.getCols() > tile->tensor->shape.back())
+    return error(op) << "makes a tile of " << tile->type.getCols()
+                     << " columns of " << tile->tensor->name
+                     << ", whose rows have " << tile->tensor->shape.back();
+  index.push_back(0);
+  int64_t &row = index[index.size() - 3];
+  int64_t first = row;
+  for (int64_t i = 0,
+               e = std::min(tile->type.getRows(), integer(op.getValid()));
+       i < e; ++i) {
+    row = first + i;
+    FailureOr<int64_t> offset =
+        tile->tensor->offset(index, [&] { return error(op); });
+    if (failed(offset))
+      return failure();
+    tile->rows[i] = *offset;
+  }
+  set(op.getTile(), RuntimeValue(std::shared_ptr<const Tile>(tile)));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(KeyRangeOp op) {
+  KeyRange range = keyRange(integer(op.getRow()), integer(op.getQueries()),
+                            integer(op.getKeys()), op.getBM(), op.getMask());
+  set(op.getLo(), range.lo);
+  set(op.getHi(), range.hi);
+  set(op.getFullLo(), range.fullLo);
+  set(op.getFullHi(), range.fullHi);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(FragmentStoreOp op) {
+  auto fail = [&] { return error(op); };
+  const Tile &tile = *get<std::shared_ptr<const Tile>>(op.getTile());
+  const Matrix &m = matrix(op.getFragment());
+  if (!tile.tensor || tile.rows.empty())
+    return error(op) << "stores into a tile of a cache";
+  if (failed(tile.tensor->checkWritable(fail)))
+    return failure();
+  for (int64_t r = 0, e = std::min<int64_t>(m.rows, tile.rows.size()); r < e;
+       ++r) {
+    if (tile.rows[r] == Tile::kInvalid)
+      continue;
+    for (int64_t c = 0; c < std::min(m.cols, tile.type.getCols()); ++c) {
+      if (failed(
+              tile.tensor->storeFloat(tile.rows[r] + c, m.at(r, c), op, fail)))
+        return failure();
+      ++report.stored;
+    }
+  }
+  return success();
+}
+
+LogicalResult BlockRun::runOp(RowStoreOp op) {
+  auto fail = [&] { return error(op); };
+  Tensor *tensor = get<Tensor *>(op.getTensor());
+  const Matrix &m = matrix(op.getFragment());
+  if (failed(tensor->checkWritable(fail)))
+    return failure();
+  SmallVector<int64_t> index = integers(op.getIndices());
+  for (int64_t r = 0, e = std::min(m.rows, integer(op.getValid())); r < e;
+       ++r) {
+    FailureOr<int64_t> offset = tensor->offset(index, fail);
+    if (failed(offset) ||
+        failed(tensor->storeFloat(*offset, m.at(r, 0), op, fail)))
+      return failure();
+    ++report.stored;
+    ++index.back();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LDS
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockRun::runOp(DramLoadOp op) {
+  auto fail = [&] { return error(op); };
+  const Tile &made = *get<std::shared_ptr<const Tile>>(op.getTile());
+  Tile tile = made;
+  bool on = enabled(op.getPred());
+  if (on) {
+    if (!tile.tensor) {
+      InFlightDiagnostic diag = error(op)
+                                << "loads a tile that was predicated off";
+      diag.attachNote(made.op->getLoc()) << "the tile is made here";
+      return diag;
+    }
+    if (failed(tile.tensor->checkReadable(fail)) ||
+        (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+      return failure();
+    auto invalid = llvm::find(tile.rows, Tile::kInvalid);
+    if (op.getWhole() && invalid != tile.rows.end()) {
+      InFlightDiagnostic diag = error(op)
+                                << "is 'whole', but row "
+                                << std::distance(tile.rows.begin(), invalid)
+                                << " of its tile is not valid";
+      diag.attachNote(made.op->getLoc()) << "the tile is made here";
+      return diag;
+    }
+    ++report.loads;
+    report.bytesLoaded += tile.type.getCols() * tile.tensor->elementBytes() *
+                          llvm::count_if(tile.rows, [](int64_t r) {
+                            return r != Tile::kInvalid;
+                          });
+  }
+  FailureOr<unsigned> load =
+      lds.load(op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
+               on ? &tile : nullptr, fail);
+  if (failed(load))
+    return failure();
+  set(op.getToken(), LoadRef{*load});
+  return success();
+}
+
+LogicalResult BlockRun::runOp(LdsStageOp op) {
+  SmallVector<unsigned> tokens = llvm::map_to_vector(
+      op.getTokens(), [&](Value v) { return get<LoadRef>(v).number; });
+  if (failed(lds.stage(op, tokens, [&] { return error(op); })))
+    return failure();
+  for (auto [staged, token] : llvm::zip_equal(op.getStaged(), tokens))
+    set(staged, LoadRef{token});
+  ++report.barriers;
+  return success();
+}
+
+LogicalResult BlockRun::runOp(FragmentLoadOp op) {
+  FailureOr<const Matrix *> slot = lds.read(
+      op, get<LoadRef>(op.getStaged()).number, [&] { return error(op); });
+  if (failed(slot))
+    return failure();
+  FragmentType type = op.getFragment().getType();
+  set(op.getFragment(),
+      slice(**slot, op.getRow(), op.getCol(), type.getRows(), type.getCols()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockRun::runOp(MmaOp op) {
+  const Matrix &a = matrix(op.getA());
+  const Matrix &acc = matrix(op.getAcc());
+  report.multiplyAdds += a.rows * a.cols * acc.cols;
+  set(op.getResult(), multiply(a, matrix(op.getB()), acc, op.getTransposeB()));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
+  const Matrix &scores = matrix(op.getScores());
+  if (!op.getMasked())
+    for (auto [i, s] : llvm::enumerate(scores.data))
+      if (s == -std::numeric_limits<float>::infinity())
+        return error(op) << "has no 'masked', but the score at ["
+                         << i / scores.cols << ", " << i % scores.cols
+                         << "] is -inf";
+  SoftmaxStep step =
+      onlineSoftmax(scores, matrix(op.getMax()), matrix(op.getSum()),
+                    op.getScale().convertToFloat());
+  Type element = op.getP().getType().getElementType();
+  set(op.getP(), map(step.p, element, [](float x) { return x; }));
+  set(op.getNewMax(), std::move(step.max));
+  set(op.getNewSum(), std::move(step.sum));
+  set(op.getRescale(), std::move(step.rescale));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(SoftmaxFinishOp op) {
+  float sink = 0;
+  if (op.getSink())
+    sink = cast<FloatAttr>(get<Attribute>(op.getSink())).getValueAsDouble();
+  SoftmaxResult result = finishSoftmax(
+      matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum()),
+      op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr);
+  set(op.getResult(), std::move(result.out));
+  set(op.getLse(), std::move(result.lse));
+  return success();
+}
+
+LogicalResult BlockRun::runFragmentOp(Operation *op) {
+  auto type = cast<FragmentType>(op->getResult(0).getType());
+  Type element = type.getElementType();
+  Matrix result =
+      llvm::TypeSwitch<Operation *, Matrix>(op)
+          .Case([&](FragmentFillOp op) {
+            return Matrix(type.getRows(), type.getCols(),
+                          roundTo(element, op.getValue().convertToFloat()));
+          })
+          .Case([&](FragmentSliceOp op) {
+            return slice(matrix(op.getSource()), op.getRow(), op.getCol(),
+                         type.getRows(), type.getCols());
+          })
+          .Case([&](FragmentConvertOp op) {
+            return map(matrix(op.getSource()), element,
+                       [](float x) { return x; });
+          })
+          .Case([&](SoftcapOp op) {
+            float scale = op.getScale().convertToFloat(),
+                  cap = op.getCap().convertToFloat();
+            return map(matrix(op.getScores()), element, [&](float x) {
+              return cap * std::tanh(scale * x / cap);
+            });
+          })
+          .Case([&](FragmentScaleOp op) {
+            float factor = op.getFactor().convertToFloat();
+            return map(matrix(op.getSource()), element,
+                       [&](float x) { return x * factor; });
+          })
+          .Case([&](MaskOp op) {
+            return hide(matrix(op.getScores()), integer(op.getRow()),
+                        integer(op.getQueries()), integer(op.getKey()),
+                        integer(op.getKeys()), op.getMask());
+          })
+          .Case([&](RescaleOp op) {
+            Matrix scaled = matrix(op.getAcc());
+            const Matrix &factor = matrix(op.getFactor());
+            for (int64_t r = 0; r < scaled.rows; ++r)
+              for (int64_t c = 0; c < scaled.cols; ++c)
+                scaled.at(r, c) *= factor.at(r, 0);
+            return scaled;
+          });
+  set(op->getResult(0), std::move(result));
+  return success();
+}

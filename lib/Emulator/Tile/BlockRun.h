@@ -1,0 +1,102 @@
+//===- BlockRun.h - Executes a kernel for one block -------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_EMULATOR_TILE_BLOCKRUN_H
+#define KVBUFFER_LIB_EMULATOR_TILE_BLOCKRUN_H
+
+#include "Lds.h"
+#include "Math.h"
+#include "llvm/ADT/DenseMap.h"
+#include <variant>
+
+namespace kvbuf::emu::tile {
+
+using MatrixRef = std::shared_ptr<const Matrix>;
+/// An LDS buffer by its number, and a load that a token or staged value stands
+/// for.
+struct BufferRef {
+  unsigned number;
+};
+struct LoadRef {
+  unsigned number;
+};
+
+/// What an SSA value is at run time. Scalars are attributes, so that the
+/// folders of their ops compute with them; nothing: an undefined value.
+using RuntimeValue =
+    std::variant<std::monostate, mlir::Attribute, Tensor *, const Cache *,
+                 std::shared_ptr<const Tile>, BufferRef, LoadRef, MatrixRef>;
+
+/// Executes a kernel for one block.
+class BlockRun {
+public:
+  BlockRun(mlir::gpu::GPUFuncOp kernel, llvm::ArrayRef<RuntimeValue> arguments,
+           std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
+           TileReport &report);
+
+  /// Fails with a diagnostic at the first broken promise.
+  mlir::LogicalResult run();
+
+private:
+  /// An error at an op, beginning with the block and the loops' iterations.
+  mlir::InFlightDiagnostic error(mlir::Operation *op);
+
+  mlir::LogicalResult runBlock(mlir::Block &block);
+  mlir::LogicalResult runOp(mlir::Operation *op);
+  mlir::LogicalResult runFor(mlir::scf::ForOp op);
+  mlir::LogicalResult runIf(mlir::scf::IfOp op);
+  mlir::LogicalResult runDefault(mlir::Operation *op);
+
+  // DRAM (BlockRun.cpp).
+  mlir::LogicalResult runOp(mlir::memref::DimOp op);
+  mlir::LogicalResult runOp(mlir::memref::LoadOp op);
+  mlir::LogicalResult runOp(CacheNumKeysOp op);
+  mlir::LogicalResult runOp(CacheTileOp op);
+  mlir::LogicalResult runOp(DramTileOp op);
+  mlir::LogicalResult runOp(KeyRangeOp op);
+  mlir::LogicalResult runOp(FragmentStoreOp op);
+  mlir::LogicalResult runOp(RowStoreOp op);
+  // LDS.
+  mlir::LogicalResult runOp(DramLoadOp op);
+  mlir::LogicalResult runOp(LdsStageOp op);
+  mlir::LogicalResult runOp(FragmentLoadOp op);
+  // Fragments.
+  mlir::LogicalResult runOp(MmaOp op);
+  mlir::LogicalResult runOp(OnlineSoftmaxOp op);
+  mlir::LogicalResult runOp(SoftmaxFinishOp op);
+  /// Ops from fragments to one fragment.
+  mlir::LogicalResult runFragmentOp(mlir::Operation *op);
+
+  template <typename T> const T &get(mlir::Value value) {
+    return std::get<T>(values[value]);
+  }
+  const Matrix &matrix(mlir::Value value) { return *get<MatrixRef>(value); }
+  int64_t integer(mlir::Value value);
+  llvm::SmallVector<int64_t> integers(mlir::ValueRange range);
+  void set(mlir::Value value, RuntimeValue runtime) {
+    values[value] = std::move(runtime);
+  }
+  void set(mlir::Value value, int64_t integer);
+  void set(mlir::Value value, Matrix matrix) {
+    values[value] = std::make_shared<const Matrix>(std::move(matrix));
+  }
+  /// Whether an op with this predicate runs.
+  bool enabled(mlir::Value pred) { return !pred || integer(pred) != 0; }
+
+  mlir::gpu::GPUFuncOp kernel;
+  std::array<int64_t, 3> block, grid;
+  TileReport &report;
+  llvm::DenseMap<mlir::Value, RuntimeValue> values;
+  /// Iterations of the loops around the current op.
+  llvm::SmallVector<int64_t> iterations;
+  Lds lds;
+};
+
+} // namespace kvbuf::emu::tile
+
+#endif // KVBUFFER_LIB_EMULATOR_TILE_BLOCKRUN_H

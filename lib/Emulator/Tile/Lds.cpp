@@ -1,0 +1,134 @@
+//===- Lds.cpp - Buffers, loads in flight and their rules -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lds.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu::tile;
+
+/// "slot 1 of the k buffer".
+static std::string slotName(AllocOp buffer, int64_t slot) {
+  KVBufferAttr params = buffer.getBuffer().getType().getParams();
+  return "slot " + std::to_string(slot) + " of the " +
+         stringifyOperand(params.getOperand()).str() + " buffer";
+}
+
+unsigned Lds::allocate(AllocOp op) {
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  Buffer &buffer = buffers.emplace_back();
+  buffer.op = op;
+  buffer.slots.resize(params.getStages());
+  for (Slot &slot : buffer.slots)
+    slot.data = Matrix(params.getBN(), params.getSmemCols());
+  return buffers.size() - 1;
+}
+
+FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer, int64_t slot,
+                              const Tile *tile, ErrorFn error) {
+  Load &load = loads.emplace_back();
+  load.op = op;
+  load.buffer = buffer;
+  load.slot = slot;
+  load.empty = !tile;
+  if (load.empty)
+    return unsigned(loads.size() - 1);
+  load.tile = *tile;
+  AllocOp alloc = buffers[buffer].op;
+  int64_t count = buffers[buffer].slots.size();
+  if (slot < 0 || slot >= count) {
+    error() << "loads into " << slotName(alloc, slot) << ", which has "
+            << count;
+    return failure();
+  }
+  Slot &target = slotOf(load);
+  if (target.newest >= 0 && !loads[target.newest].landed) {
+    InFlightDiagnostic diag = error()
+                              << "loads into " << slotName(alloc, slot)
+                              << " while another load into it is in flight";
+    diag.attachNote(loads[target.newest].op.getLoc())
+        << "the other load is here";
+    return failure();
+  }
+  if (target.lastRead && target.readAt == barriers) {
+    InFlightDiagnostic diag =
+        error() << "overwrites " << slotName(alloc, slot)
+                << " while threads may still read it: no kvbuffer.lds_stage "
+                   "stands behind its last read";
+    diag.attachNote(target.lastRead.getLoc()) << "the slot is read here";
+    return failure();
+  }
+  target.newest = loads.size() - 1;
+  return unsigned(loads.size() - 1);
+}
+
+LogicalResult Lds::stage(LdsStageOp op, ArrayRef<unsigned> tokens,
+                         ErrorFn error) {
+  uint64_t younger = op.getYounger().value_or(0);
+  uint64_t landing = loads.size() - std::min<uint64_t>(younger, loads.size());
+  for (; firstInFlight < landing; ++firstInFlight) {
+    Load &load = loads[firstInFlight];
+    load.landed = true;
+    if (!load.empty)
+      loadTile(load.tile, slotOf(load).data);
+  }
+  for (unsigned token : tokens) {
+    Load &load = loads[token];
+    if (load.staged) {
+      InFlightDiagnostic diag = error()
+                                << "stages a token that is staged already";
+      if (load.staged != op)
+        diag.attachNote(load.staged.getLoc()) << "it was staged here";
+      diag.attachNote(load.op.getLoc()) << "the token comes from here";
+      return diag;
+    }
+    if (!load.landed && !load.empty) {
+      InFlightDiagnostic diag =
+          error() << "awaits a load that it leaves in flight: younger = "
+                  << younger << ", but only " << loads.size() - 1 - token
+                  << " loads were issued behind it";
+      diag.attachNote(load.op.getLoc()) << "the awaited load is here";
+      return diag;
+    }
+    load.staged = op;
+  }
+  ++barriers;
+  return success();
+}
+
+FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
+                                    ErrorFn error) {
+  Load &load = loads[id];
+  if (load.empty) {
+    InFlightDiagnostic diag =
+        error()
+        << "reads a slot that nothing filled: its load was predicated off";
+    diag.attachNote(load.op.getLoc()) << "the load is here";
+    return failure();
+  }
+  Slot &slot = slotOf(load);
+  if (slot.newest != int64_t(id)) {
+    InFlightDiagnostic diag =
+        error() << "reads " << slotName(buffers[load.buffer].op, load.slot)
+                << " after another load began to overwrite it";
+    diag.attachNote(loads[slot.newest].op.getLoc()) << "the other load is here";
+    return failure();
+  }
+  slot.lastRead = op;
+  slot.readAt = barriers;
+  return &slot.data;
+}
+
+LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
+  for (Load &load : llvm::drop_begin(loads, firstInFlight))
+    if (!load.empty)
+      return error(load.op)
+             << "is in flight when the block ends: no kvbuffer.lds_stage "
+                "awaits it";
+  return success();
+}

@@ -1,0 +1,138 @@
+//===- Math.cpp - The mathematics of fragments ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Math.h"
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+using namespace kvbuf;
+using namespace kvbuf::emu;
+using namespace kvbuf::emu::tile;
+
+static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Matrix tile::multiply(const Matrix &a, const Matrix &b, const Matrix &acc,
+                      bool transposeB) {
+  Matrix result = acc;
+  // The innermost loop runs along rows of b, so that it is vector code.
+  Matrix packed;
+  const Matrix *right = &b;
+  if (transposeB) {
+    packed = Matrix(b.cols, b.rows);
+    for (int64_t r = 0; r < b.rows; ++r)
+      for (int64_t c = 0; c < b.cols; ++c)
+        packed.at(c, r) = b.at(r, c);
+    right = &packed;
+  }
+  for (int64_t i = 0; i < a.rows; ++i) {
+    float *out = &result.data[i * result.cols];
+    for (int64_t k = 0; k < a.cols; ++k) {
+      float x = a.at(i, k);
+      const float *y = &right->data[k * right->cols];
+      for (int64_t j = 0; j < result.cols; ++j)
+        out[j] += x * y[j];
+    }
+  }
+  return result;
+}
+
+Matrix tile::slice(const Matrix &m, int64_t row, int64_t col, int64_t rows,
+                   int64_t cols) {
+  Matrix part(rows, cols);
+  for (int64_t r = 0; r < rows; ++r)
+    std::copy_n(&m.data[(row + r) * m.cols + col], cols, &part.data[r * cols]);
+  return part;
+}
+
+Matrix tile::map(const Matrix &m, mlir::Type elementType,
+                 llvm::function_ref<float(float)> f) {
+  Matrix result(m.rows, m.cols);
+  for (size_t i = 0; i < m.data.size(); ++i)
+    result.data[i] = roundTo(elementType, f(m.data[i]));
+  return result;
+}
+
+/// The keys [first, last) that the row at key position `p` sees.
+static std::pair<int64_t, int64_t> visible(int64_t p, int64_t keys,
+                                           MaskAttr mask) {
+  int64_t first = 0, last = keys;
+  if (mask.getCausal())
+    last = std::min(last, p + 1);
+  if (mask.getRight() >= 0)
+    last = std::min(last, p + mask.getRight() + 1);
+  if (mask.getLeft() >= 0)
+    first = std::max(first, p - mask.getLeft());
+  return {first, last};
+}
+
+KeyRange tile::keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
+                        MaskAttr mask) {
+  // Both ends of what a row sees rise from row to row.
+  int64_t lastRow = std::min(row + BM, queries) - 1;
+  auto [lo, fullHi] = visible(row + keys - queries, keys, mask);
+  auto [fullLo, hi] = visible(lastRow + keys - queries, keys, mask);
+  return {lo, hi, fullLo, fullHi};
+}
+
+Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries,
+                  int64_t key, int64_t keys, MaskAttr mask) {
+  Matrix result = scores;
+  for (int64_t r = 0; r < scores.rows; ++r) {
+    auto [first, last] = visible(row + r + keys - queries, keys, mask);
+    for (int64_t c = 0; c < scores.cols; ++c)
+      if (key + c < first || key + c >= last)
+        result.at(r, c) = -kInfinity;
+  }
+  return result;
+}
+
+SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
+                                const Matrix &sum, float scale) {
+  SoftmaxStep step{Matrix(scores.rows, scores.cols), max, sum, max};
+  float base2 = scale * std::numbers::log2e_v<float>;
+  for (int64_t r = 0; r < scores.rows; ++r) {
+    float m = max.at(r, 0);
+    for (int64_t c = 0; c < scores.cols; ++c)
+      m = std::max(m, scores.at(r, c));
+    step.max.at(r, 0) = m;
+    // A row without a key yet: any finite number keeps p at 0.
+    float origin = m == -kInfinity ? 0 : m * base2;
+    float total = 0;
+    for (int64_t c = 0; c < scores.cols; ++c) {
+      float p = std::exp2(std::fma(scores.at(r, c), base2, -origin));
+      step.p.at(r, c) = p;
+      total += p;
+    }
+    float rescale = std::exp2(std::fma(max.at(r, 0), base2, -origin));
+    step.rescale.at(r, 0) = rescale;
+    step.sum.at(r, 0) = std::fma(sum.at(r, 0), rescale, total);
+  }
+  return step;
+}
+
+SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
+                                  const Matrix &sum, float scale,
+                                  const float *sink) {
+  SoftmaxResult result{acc, max};
+  for (int64_t r = 0; r < acc.rows; ++r) {
+    float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
+    float l = sum.at(r, 0), origin = m, factor = 1;
+    if (sink) {
+      // Both terms relative to the larger exponent.
+      origin = std::max(m, *sink);
+      factor = l == 0 ? 0 : std::exp(m - origin);
+      l = l * factor + std::exp(*sink - origin);
+    }
+    float inverse = l == 0 ? 0 : factor / l;
+    for (int64_t c = 0; c < acc.cols; ++c)
+      result.out.at(r, c) = acc.at(r, c) * inverse;
+    result.lse.at(r, 0) = l == 0 ? -kInfinity : origin + std::log(l);
+  }
+  return result;
+}

@@ -1,0 +1,57 @@
+//===- Math.h - The mathematics of fragments --------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_EMULATOR_TILE_MATH_H
+#define KVBUFFER_LIB_EMULATOR_TILE_MATH_H
+
+#include "Tensors.h"
+
+namespace kvbuf::emu::tile {
+
+/// acc + a * b, or acc + a * b^T. Accumulates in fp32, in the order of k; the
+/// products of 16-bit numbers are exact in fp32.
+Matrix multiply(const Matrix &a, const Matrix &b, const Matrix &acc,
+                bool transposeB);
+
+/// A part of a matrix.
+Matrix slice(const Matrix &m, int64_t row, int64_t col, int64_t rows,
+             int64_t cols);
+
+/// Applies `f` to every element and rounds to the element type.
+Matrix map(const Matrix &m, mlir::Type elementType,
+           llvm::function_ref<float(float)> f);
+
+/// The keys [lo, hi) that rows of a tile see, and [fullLo, fullHi) that all of
+/// them see: `kvbuffer.key_range`.
+struct KeyRange {
+  int64_t lo, hi, fullLo, fullHi;
+};
+KeyRange keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
+                  MaskAttr mask);
+
+/// Scores with hidden ones at -inf: `kvbuffer.mask`.
+Matrix hide(const Matrix &scores, int64_t row, int64_t queries, int64_t key,
+            int64_t keys, MaskAttr mask);
+
+/// The results of `kvbuffer.online_softmax`; `p` is not yet rounded.
+struct SoftmaxStep {
+  Matrix p, max, sum, rescale;
+};
+SoftmaxStep onlineSoftmax(const Matrix &scores, const Matrix &max,
+                          const Matrix &sum, float scale);
+
+/// The results of `kvbuffer.softmax_finish`.
+struct SoftmaxResult {
+  Matrix out, lse;
+};
+SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
+                            const Matrix &sum, float scale, const float *sink);
+
+} // namespace kvbuf::emu::tile
+
+#endif // KVBUFFER_LIB_EMULATOR_TILE_MATH_H

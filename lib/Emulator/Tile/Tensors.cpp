@@ -1,0 +1,215 @@
+//===- Tensors.cpp - Tensors and tiles in DRAM ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tensors.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu;
+using namespace kvbuf::emu::tile;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// The bits of the nearest bf16; a NaN keeps its sign and is quiet.
+static uint16_t encodeBF16(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  if (value != value)
+    return (bits >> 16) | 0x40;
+  return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+static float decodeBF16(uint16_t bits) {
+  return llvm::bit_cast<float>(uint32_t(bits) << 16);
+}
+
+float tile::roundTo(Type type, float value) {
+  if (type.isBF16())
+    return decodeBF16(encodeBF16(value));
+  if (type.isF16())
+    return static_cast<float>(static_cast<_Float16>(value));
+  return value;
+}
+
+float Tensor::loadFloat(int64_t offset) const {
+  if (elementType.isBF16())
+    return decodeBF16(static_cast<const uint16_t *>(data)[offset]);
+  if (elementType.isF16())
+    return static_cast<const _Float16 *>(data)[offset];
+  return static_cast<const float *>(data)[offset];
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+FailureOr<int64_t> Tensor::offset(ArrayRef<int64_t> index,
+                                  ErrorFn error) const {
+  int64_t result = 0;
+  for (auto [i, size, stride] : llvm::zip_equal(index, shape, strides)) {
+    if (i < 0 || i >= size) {
+      InFlightDiagnostic diag = error() << "accesses " << name << "[";
+      llvm::interleaveComma(index, diag);
+      diag << "], outside of its shape [";
+      llvm::interleaveComma(shape, diag);
+      diag << "]";
+      return failure();
+    }
+    result += i * stride;
+  }
+  return result;
+}
+
+LogicalResult Tensor::checkReadable(ErrorFn error) const {
+  if (access == TileAccess::Read)
+    return success();
+  return error() << "reads the output " << name
+                 << ", which nothing has written";
+}
+
+LogicalResult Tensor::checkWritable(ErrorFn error) const {
+  if (access == TileAccess::Write)
+    return success();
+  return error() << "writes the input " << name;
+}
+
+LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
+                                 ErrorFn error) {
+  if (writers.size() <= size_t(offset))
+    writers.resize(offset + 1);
+  if (Operation *other = writers[offset]) {
+    InFlightDiagnostic diag = error()
+                              << "writes an element of " << name
+                              << " that another block or store has written";
+    if (other != op)
+      diag.attachNote(other->getLoc()) << "the other store is here";
+    return diag;
+  }
+  writers[offset] = op;
+  if (elementType.isBF16())
+    static_cast<uint16_t *>(data)[offset] = encodeBF16(value);
+  else if (elementType.isF16())
+    static_cast<_Float16 *>(data)[offset] = static_cast<_Float16>(value);
+  else
+    static_cast<float *>(data)[offset] = value;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+/// Entry `index` of a tensor of 32-bit integers.
+static FailureOr<int64_t> entry(const Tensor &tensor, ArrayRef<int64_t> index,
+                                ErrorFn error) {
+  FailureOr<int64_t> offset = tensor.offset(index, error);
+  if (failed(offset))
+    return failure();
+  return int64_t(tensor.loadInt(*offset));
+}
+
+FailureOr<int64_t> tile::numKeys(const Cache &cache, int64_t batch,
+                                 int64_t newTokens, ErrorFn error) {
+  switch (cache.type.getKind()) {
+  case CacheKind::Dense:
+    return cache.data->shape[1];
+  case CacheKind::Ragged: {
+    FailureOr<int64_t> first = entry(*cache.offsets, {batch}, error);
+    FailureOr<int64_t> next = entry(*cache.offsets, {batch + 1}, error);
+    if (failed(first) || failed(next))
+      return failure();
+    return *next - *first;
+  }
+  case CacheKind::Continuous:
+  case CacheKind::Paged:
+    break;
+  }
+  FailureOr<int64_t> length = entry(*cache.lengths, {batch}, error);
+  if (failed(length))
+    return failure();
+  return *length + newTokens;
+}
+
+LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
+  const Cache &cache = *tile.cache;
+  int64_t count = tile.type.getRows();
+  int64_t first = std::max(tile.start, tile.from);
+  int64_t last = std::min(tile.start + count, tile.upto);
+  tile.rows.assign(count, Tile::kInvalid);
+  auto block = [&](SmallVector<int64_t> index) -> FailureOr<int64_t> {
+    FailureOr<int64_t> id = entry(*cache.table, index, error);
+    ++report.lookups;
+    if (failed(id))
+      return failure();
+    if (*id < 0 || *id >= cache.data->shape[0]) {
+      InFlightDiagnostic diag = error()
+                                << "looks up " << cache.table->name << "[";
+      llvm::interleaveComma(index, diag);
+      diag << "] = " << *id << ", expected 0 to " << cache.data->shape[0] - 1;
+      return failure();
+    }
+    return *id;
+  };
+
+  int64_t slot = -1, page = -1, base = 0;
+  switch (cache.type.getKind()) {
+  case CacheKind::Dense:
+    slot = tile.batch;
+    break;
+  case CacheKind::Ragged: {
+    FailureOr<int64_t> offset = entry(*cache.offsets, {tile.batch}, error);
+    if (failed(offset))
+      return failure();
+    base = *offset;
+    break;
+  }
+  case CacheKind::Continuous: {
+    FailureOr<int64_t> id = block({tile.batch});
+    if (failed(id))
+      return failure();
+    slot = *id;
+    break;
+  }
+  case CacheKind::Paged:
+    break;
+  }
+  for (int64_t key = first; key < last; ++key) {
+    int64_t row = base + key;
+    if (cache.type.getKind() == CacheKind::Paged) {
+      int64_t size = cache.type.getPageSize();
+      if (key / size != page) {
+        page = key / size;
+        FailureOr<int64_t> id = block({tile.batch, page});
+        if (failed(id))
+          return failure();
+        slot = *id;
+      }
+      row = key % size;
+    }
+    SmallVector<int64_t> index{row, tile.head, 0};
+    if (slot >= 0)
+      index.insert(index.begin(), slot);
+    FailureOr<int64_t> offset = cache.data->offset(index, error);
+    if (failed(offset))
+      return failure();
+    tile.rows[key - tile.start] = *offset;
+  }
+  return success();
+}
+
+void tile::loadTile(const Tile &tile, Matrix &target) {
+  std::fill(target.data.begin(), target.data.end(), 0.0f);
+  for (int64_t r = 0; r < tile.type.getRows(); ++r)
+    if (tile.rows[r] != Tile::kInvalid)
+      for (int64_t c = 0; c < tile.type.getCols(); ++c)
+        target.at(r, c) = tile.tensor->loadFloat(tile.rows[r] + c);
+}

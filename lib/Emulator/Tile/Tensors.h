@@ -1,0 +1,111 @@
+//===- Tensors.h - Tensors and tiles in DRAM --------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_EMULATOR_TILE_TENSORS_H
+#define KVBUFFER_LIB_EMULATOR_TILE_TENSORS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Emulator/TileInterpreter.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvbuf::emu::tile {
+
+/// Starts an error at the op that runs now; see BlockRun::error.
+using ErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// The value nearest to `value` in a 16-bit float type, ties to even; `value`
+/// itself for f32.
+float roundTo(mlir::Type type, float value);
+
+/// A matrix of numbers: a fragment, or the contents of a slot.
+struct Matrix {
+  Matrix() = default;
+  Matrix(int64_t rows, int64_t cols, float value = 0)
+      : rows(rows), cols(cols), data(rows * cols, value) {}
+  float &at(int64_t r, int64_t c) { return data[r * cols + c]; }
+  float at(int64_t r, int64_t c) const { return data[r * cols + c]; }
+
+  int64_t rows = 0, cols = 0;
+  std::vector<float> data;
+};
+
+/// A tensor that a kernel accesses: memory with a shape and strides, in
+/// elements.
+struct Tensor {
+  std::string name;
+  mlir::Type elementType;
+  void *data = nullptr;
+  llvm::SmallVector<int64_t> shape, strides;
+  TileAccess access = TileAccess::Read;
+  /// For outputs, per element offset: the store that wrote it, or null.
+  std::vector<mlir::Operation *> writers;
+
+  /// Bytes of an element.
+  int64_t elementBytes() const {
+    return elementType.getIntOrFloatBitWidth() / 8;
+  }
+  /// The element offset of an index; fails with an error if it lies outside of
+  /// the shape.
+  mlir::FailureOr<int64_t> offset(llvm::ArrayRef<int64_t> index,
+                                  ErrorFn error) const;
+  /// The number at an offset, exactly.
+  float loadFloat(int64_t offset) const;
+  int32_t loadInt(int64_t offset) const {
+    return static_cast<const int32_t *>(data)[offset];
+  }
+  /// Stores a number for `op`; fails with an error if the element is written
+  /// already.
+  mlir::LogicalResult storeFloat(int64_t offset, float value,
+                                 mlir::Operation *op, ErrorFn error);
+  /// Fails with an error if the kernel may not read (write) it.
+  mlir::LogicalResult checkReadable(ErrorFn error) const;
+  mlir::LogicalResult checkWritable(ErrorFn error) const;
+};
+
+/// The tensors of a cache; null where its kind has none.
+struct Cache {
+  CacheType type;
+  Tensor *data = nullptr, *offsets = nullptr, *table = nullptr,
+         *lengths = nullptr;
+};
+
+/// A tile in DRAM: where each of its rows is.
+struct Tile {
+  /// Offset of a row that is not valid.
+  static constexpr int64_t kInvalid = -1;
+
+  TileType type;
+  /// The op that made the tile.
+  mlir::Operation *op = nullptr;
+  /// Null where the op was predicated off.
+  Tensor *tensor = nullptr;
+  /// Element offset of each row, or kInvalid.
+  std::vector<int64_t> rows;
+
+  /// Pages smaller than the tile are looked up by the load.
+  const Cache *cache = nullptr;
+  int64_t batch = 0, head = 0, start = 0, from = 0, upto = 0;
+};
+
+/// Keys of a sequence: `kvbuffer.cache.num_keys`.
+mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,
+                                 int64_t newTokens, ErrorFn error);
+
+/// Fills in `tile.rows` from the tile's cache fields; counts look-ups.
+mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);
+
+/// Reads the valid rows of a tile; the rest of `target`, a slot, becomes zero.
+void loadTile(const Tile &tile, Matrix &target);
+
+} // namespace kvbuf::emu::tile
+
+#endif // KVBUFFER_LIB_EMULATOR_TILE_TENSORS_H

@@ -1,0 +1,171 @@
+// What attributes and types refuse, and how they say so.
+
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{a window reaches 0 or more keys to either side, or -1 for no limit; got left = -2, right = -1}}
+func.func private @f() attributes {a = #kvbuffer.mask<left = -2>}
+
+// -----
+
+// expected-error @below {{unknown parameter 'BX', expected one of BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BX = 64>}
+
+// -----
+
+// expected-error @below {{repeated parameter 'BM', expected one of BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BM = 64>}
+
+// -----
+
+// expected-error @below {{missing parameter 'mma_shape'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64>}
+
+// -----
+
+// expected-error @below {{expected true or false}}
+func.func private @f() attributes {a = #kvbuffer.schedule<swap_a_b = yes>}
+
+// -----
+
+// expected-error @below {{BN must be a power of two, got 48}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 48, BK = 64, mma_shape = [16, 8, 16]>}
+
+// -----
+
+// expected-error @below {{mma_shape must be three positive sizes M, N, K}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8]>}
+
+// -----
+
+// expected-error @below {{stages must be at least 1, got 0}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 0, mma_shape = [16, 8, 16]>}
+
+// -----
+
+// expected-error @below {{warps must divide BM = 128, got 3}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, warps = 3, mma_shape = [16, 8, 16]>}
+
+// -----
+
+// expected-error @below {{expected an operand: q, k or v}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<w, bf16, double_buffered>}
+
+// -----
+
+// expected-error @below {{expected a policy: double_buffered, streaming or register_staged}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, triple_buffered>}
+
+// -----
+
+// expected-error @below {{elements must be numbers of whole bytes, got 'i4'}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, i4, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{swizzle must be [bits, base, shift]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{BK must be a power of two, got 80}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 80, num_threads = 128, depth = 80>}
+
+// -----
+
+// expected-error @below {{WN must divide BN = 64, got 48}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 48, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{num_threads must be a multiple of the wave's 64 lanes, got 96}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 64, WN = 64, BK = 64, num_threads = 96, depth = 64, warp_size = 64>}
+
+// -----
+
+// expected-error @below {{depth, kv_num_heads and stages must be positive}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 0>}
+
+// -----
+
+// expected-error @below {{smem_depth must be a multiple of BK = 64 that holds depth = 80, got 64}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 80, smem_depth = 64>}
+
+// -----
+
+// expected-error @below {{columns 512 to 640 do not lie in a row of cache_depth = 576}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, cache_depth = 576, head_dim_offset = 512>}
+
+// -----
+
+// expected-error @below {{reg_chunk_depth must be in 1..64, got 128}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, reg_chunk_depth = 128>}
+
+// -----
+
+// expected-error @below {{a paged cache needs page_size, the tokens of a page}}
+func.func private @f(!kvbuffer.cache<paged, bf16, heads = 8, head_size = 128>)
+
+// -----
+
+// expected-error @below {{page_size must be a power of two, got 24}}
+func.func private @f(!kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 24>)
+
+// -----
+
+// expected-error @below {{page_size belongs to paged caches, not to ragged ones}}
+func.func private @f(!kvbuffer.cache<ragged, bf16, heads = 8, head_size = 128, page_size = 16>)
+
+// -----
+
+// expected-error @below {{a cache needs at least one head and one element per head, got heads = 0, head_size = 128}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 0, head_size = 128>)
+
+// -----
+
+// expected-error @below {{a cache's elements must be numbers, got 'index'}}
+func.func private @f(!kvbuffer.cache<dense, index, heads = 1, head_size = 128>)
+
+// -----
+
+// expected-error @below {{expected two positive sizes, as in 64x128xbf16}}
+func.func private @f(!kvbuffer.tile<64xbf16>)
+
+// -----
+
+// expected-error @below {{a tile's page_size must be a power of two below its 64 rows, got 64}}
+func.func private @f(!kvbuffer.tile<64x128xbf16, page_size = 64>)
+
+// -----
+
+// expected-error @below {{expected a role: a, b, acc or row}}
+func.func private @f(!kvbuffer.fragment<64x128xbf16, c>)
+
+// -----
+
+// expected-error @below {{a fragment of role row has 1 column, got 8}}
+func.func private @f(!kvbuffer.fragment<64x8xf32, row>)
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.phase' must be a #kvbuffer.phase<...>}}
+func.func private @f() attributes {kvbuffer.phase = "tile"}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.schedule' must be a #kvbuffer.schedule<...>}}
+func.func private @f() attributes {kvbuffer.schedule = 1}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.target' must be a string, the chip's name}}
+module attributes {kvbuffer.target = 80} {}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.problem' must be a dictionary}}
+func.func private @f() attributes {kvbuffer.problem = "attention"}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.tensors' must be an array}}
+func.func private @f() attributes {kvbuffer.tensors = {}}

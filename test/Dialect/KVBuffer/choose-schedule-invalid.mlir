@@ -1,0 +1,80 @@
+// Schedules that do not fit the chip, and options that are none.
+
+// DEFINE: %{options} =
+// DEFINE: %{prefix} =
+// DEFINE: %{run} = not kvbuf-opt %s --kvbuf-choose-schedule="%{options}" 2>&1 | FileCheck %s --check-prefix=%{prefix}
+
+// REDEFINE: %{options} = chip=sm_12
+// REDEFINE: %{prefix} = CHIP
+// RUN: %{run}
+// CHIP: error: unknown chip 'sm_12', expected one of {{.*}}sm_80, {{.*}}sm_90
+
+// REDEFINE: %{options} = schedule=BX=3
+// REDEFINE: %{prefix} = NAME
+// RUN: %{run}
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b or q_in_regs
+
+// REDEFINE: %{options} = schedule=BM=wide
+// REDEFINE: %{prefix} = NUMBER
+// RUN: %{run}
+// NUMBER: error: schedule parameter 'BM=wide': expected a number
+
+// REDEFINE: %{options} = schedule=q_in_regs=1
+// REDEFINE: %{prefix} = FLAG
+// RUN: %{run}
+// FLAG: error: schedule parameter 'q_in_regs=1': expected true or false
+
+// REDEFINE: %{options} = schedule=mma_shape=16x8
+// REDEFINE: %{prefix} = SHAPE
+// RUN: %{run}
+// SHAPE: error: schedule parameter 'mma_shape=16x8': expected mma_shape=MxNxK
+
+// REDEFINE: %{options} = schedule=BM=48
+// REDEFINE: %{prefix} = POWER
+// RUN: %{run}
+// POWER: error: 'kvbuffer.attention' op BM must be a power of two, got 48
+
+// REDEFINE: %{options} = schedule=mma_shape=32x32x16
+// REDEFINE: %{prefix} = MMA
+// RUN: %{run}
+// MMA: error: 'kvbuffer.attention' op sm_80 has no matrix instruction of shape 32x32x16; it has 16x8x16
+
+// Four warps of 8 rows.
+// REDEFINE: %{options} = schedule=BM=32
+// REDEFINE: %{prefix} = ROWS
+// RUN: %{run}
+// ROWS: error: 'kvbuffer.attention' op no 16x8x16 instruction divides the rows of a warp, BM / warps = 8; expected a multiple of 16
+
+// REDEFINE: %{options} = schedule=BN=8
+// REDEFINE: %{prefix} = KEYS
+// RUN: %{run}
+// KEYS: error: 'kvbuffer.attention' op no 16x8x16 instruction divides BN = 8; expected a multiple of 16
+
+// REDEFINE: %{options} = schedule=BK=8
+// REDEFINE: %{prefix} = BLOCK
+// RUN: %{run}
+// BLOCK: error: 'kvbuffer.attention' op no 16x8x16 instruction divides BK = 8; expected a multiple of 16
+
+// REDEFINE: %{options} = schedule=BM=1024,warps=64
+// REDEFINE: %{prefix} = THREADS
+// RUN: %{run}
+// THREADS: error: 'kvbuffer.attention' op a schedule of 2048 threads does not fit sm_80, which has at most 1024 in a block
+
+// 2 bytes * 128 * (128 + 2 * 8 * 64); an sm_80 block has 163 KiB.
+// REDEFINE: %{options} = schedule=stages=8
+// REDEFINE: %{prefix} = LDS
+// RUN: %{run}
+// LDS: error: 'kvbuffer.attention' op the schedule needs 294912 bytes of shared memory, sm_80 has 166912 for a block
+
+// (128 * 128 + 128 * 64 + 128 * 64 / 2) / 32.
+// REDEFINE: %{options} = schedule=warps=1
+// REDEFINE: %{prefix} = REGISTERS
+// RUN: %{run}
+// REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 896 registers in a lane, sm_80 has 255
+
+!qo = memref<?x?x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @d128(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}

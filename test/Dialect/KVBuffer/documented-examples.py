@@ -1,0 +1,112 @@
+# Every example in the dialect's documentation parses. Examples use values that
+# they do not define: this gives each its type by its name.
+#
+# RUN: %python %s %src/include/kvbuffer/Dialect/KVBuffer/IR > %t.mlir
+# RUN: kvbuf-opt %t.mlir --split-input-file --verify-roundtrip -o %t.out
+# RUN: FileCheck %s --input-file=%t.out
+
+# An op, an attribute and a type, to see that something was parsed at all.
+# CHECK-DAG: kvbuffer.attention
+# CHECK-DAG: kvbuffer.online_softmax
+# CHECK-DAG: #kvbuffer.mask<causal = true, left = 1024>
+# CHECK-DAG: !kvbuffer.tile<64x128xbf16, page_size = 16>
+
+import pathlib
+import re
+import sys
+
+BUFFER = ("#kvbuffer.kv_buffer<{}, bf16, double_buffered, mma_shape = [16, 8, 16], "
+          "swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, "
+          "depth = 128, stages = 2>")
+ALIASES = f"#kbuf = {BUFFER.format('k')}\n#vbuf = {BUFFER.format('v')}\n"
+
+# Names that mean the same in every example.
+TYPES = {
+    "k": "!kvbuffer.cache<{kind}, bf16, heads = 8, head_size = 128{page}>",
+    "q": "memref<?x?x16x128xbf16>",
+    "mem": "memref<?x16x?xf32>",
+    "kbuf": "!kvbuffer.buffer<#kbuf>",
+    "kt": "!kvbuffer.token<#kbuf>",
+    "vt": "!kvbuffer.token<#vbuf>",
+    "ks": "!kvbuffer.staged<#kbuf>",
+}
+INDEX = {"batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",
+         "keys", "key", "slot"}
+
+
+def fragment(shape, role):
+    return f"!kvbuffer.fragment<{shape}, {role}>"
+
+
+def own_types(op):
+    """Types of names that an op's example uses in a meaning of its own."""
+    scores, acc = fragment("128x64xf32", "acc"), fragment("128x128xf32", "acc")
+    rows = fragment("128x1xf32", "row")
+    vector = "vector<2xbf16>"
+    return {
+        "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
+        "fragment_store": {"o": fragment("128x128xbf16", "acc"),
+                           "tile": "!kvbuffer.tile<128x128xbf16>"},
+        "row_store": {"lse": rows},
+        "fragment_slice": {"p": fragment("128x64xbf16", "a")},
+        "mma": {"q": fragment("128x16xbf16", "a"),
+                "k": fragment("64x16xbf16", "b"), "zero": scores},
+        "fragment_convert": {"o": acc},
+        "softcap": {"s": scores},
+        "fragment_scale": {"s": scores},
+        "mask": {"s": scores},
+        "online_softmax": {"s": scores, "m": rows, "l": rows},
+        "rescale": {"a": acc, "r": rows},
+        "softmax_finish": {"a": acc, "m": rows, "l": rows},
+        "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},
+                     "c": "vector<4xf32>"},
+    }.get(op, {})
+
+
+def wrap(example, number):
+    """A module in which the example can be parsed."""
+    text = example.strip()
+    if text.startswith("func.func"):
+        return text
+    if not re.search(r"\bkvbuffer\.\w", re.sub(r"[#!]kvbuffer\.\w+", "", text)):
+        # Attributes and types, one a line.
+        out = []
+        for i, line in enumerate(text.splitlines()):
+            name = f"@example_{number}_{i}"
+            out.append(f"func.func private {name}({line})" if line.startswith("!")
+                       else f"func.func private {name}() attributes {{a = {line}}}")
+        return "\n".join(out)
+    op = re.search(r"(?<![#!])kvbuffer\.([\w.]+)", text).group(1)
+    defined = set()
+    for line in text.splitlines():
+        if head := re.match(r"\s*(%[\w, %]+?)\s*=", line):
+            defined |= set(re.findall(r"%(\w+)", head.group(1)))
+    cache = re.search(r"<(dense|paged)", text)
+    page = re.search(r", page_size = \d+(?=>)", text)
+    arguments = []
+    for name in dict.fromkeys(re.findall(r"%(\w+)", text)):
+        if name in defined:
+            continue
+        type_ = own_types(op).get(name) or TYPES.get(name)
+        if name in INDEX and not own_types(op).get(name):
+            type_ = "index"
+        if not type_:
+            sys.exit(f"the example of {op} uses %{name}: give it a type here")
+        type_ = type_.format(kind=cache.group(1) if cache else "dense",
+                             page=page.group(0) if page else "")
+        arguments.append(f"%{name}: {type_}")
+    return (f"func.func @example_{number}({', '.join(arguments)}) {{\n"
+            f"{text}\nreturn\n}}")
+
+
+examples, names = [], []
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.td")):
+    text = path.read_text()
+    examples += re.findall(r"```mlir\n(.*?)```", text, re.S)
+    names += re.findall(r'KVBuffer_(?:Op<|Attr<"\w+", |Type<"\w+", )"([\w.]+)"', text)
+everything = "\n".join(examples)
+for name in names:
+    if not re.search(rf"kvbuffer\.{re.escape(name)}\b", everything):
+        sys.exit(f"kvbuffer.{name} has no example")
+chunks = [ALIASES + wrap(example, i) for i, example in enumerate(examples)]
+print("\n// -----\n".join(chunks))

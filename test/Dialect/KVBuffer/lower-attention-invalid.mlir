@@ -1,0 +1,76 @@
+// RUN: kvbuf-opt %s --kvbuf-lower-attention --split-input-file --verify-diagnostics
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+// expected-error @below {{has no known 'kvbuffer.target'; run kvbuf-choose-schedule first}}
+module {
+  func.func @no_target(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @no_schedule(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    // expected-error @below {{has no schedule; run kvbuf-choose-schedule first}}
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @two(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    // expected-error @below {{is not supported beside kvbuffer.attention: expected a function of one kvbuffer.attention and a return}}
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  // expected-error @below {{expected a function without results, as a kernel has none}}
+  func.func @result(%q: !qo, %k: !kv, %v: !kv, %o: !qo) -> !qo {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return %o : !qo
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @same(%q: !qo, %k: !kv, %o: !qo) {
+    // expected-error @below {{operand 'v' is the same argument as 'k'; expected one argument for each operand}}
+    kvbuffer.attention q(%q) k(%k) v(%k) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  // expected-error @below {{argument 4 is not used by kvbuffer.attention}}
+  func.func @unused(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %n: index) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}

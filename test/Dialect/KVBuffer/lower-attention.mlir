@@ -1,0 +1,133 @@
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s
+
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 16, stages = 1>
+// CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>
+
+// The problem has become a kernel.
+// CHECK:     module attributes {gpu.container_module, kvbuffer.target = "sm_80"}
+// CHECK-NOT: func.func
+// CHECK:     gpu.module @causal_module
+// CHECK:     gpu.func @causal(
+// CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.name = "q"}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.name = "o"}
+// CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<tile>
+// CHECK-SAME:  kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 8 : i64, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}} : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64}
+
+// Later rows see more keys: the last tile of queries runs first.
+// CHECK-DAG: %[[X:.*]] = gpu.block_id x
+// CHECK-DAG: %[[HEAD:.*]] = gpu.block_id y
+// CHECK-DAG: %[[BATCH:.*]] = gpu.block_id z
+// CHECK-DAG: %[[GRID:.*]] = gpu.grid_dim x
+// CHECK:     %[[LAST:.*]] = arith.subi %[[GRID]], %c1
+// CHECK:     %[[TILE:.*]] = arith.subi %[[LAST]], %[[X]]
+// CHECK:     %[[ROW:.*]] = arith.muli %[[TILE]], %c128
+// Two query heads share a head of the cache.
+// CHECK:     %[[KVHEAD:.*]] = arith.divui %[[HEAD]], %c2
+// CHECK:     %[[QUERIES:.*]] = memref.dim %[[ARGQ]], %c1
+// CHECK:     %[[ACTIVE:.*]] = arith.cmpi slt, %[[ROW]], %[[QUERIES]]
+// CHECK:     scf.if %[[ACTIVE]]
+// CHECK:       %[[KEYS:.*]] = kvbuffer.cache.num_keys %[[ARGK]][%[[BATCH]]] new(%[[QUERIES]])
+// CHECK:       %[[LO:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[QUERIES]] keys %[[KEYS]] {BM = 128 : i64, mask = #kvbuffer.mask<causal = true>}
+// CHECK:       %[[QBUF:.*]] = kvbuffer.alloc : <#[[Q]]>
+// CHECK:       %[[KBUF:.*]] = kvbuffer.alloc : <#[[K]]>
+// CHECK:       %[[VBUF:.*]] = kvbuffer.alloc : <#[[V]]>
+// CHECK:       %[[QT:.*]] = kvbuffer.dram_tile %[[ARGQ]][%[[BATCH]], %[[ROW]], %[[HEAD]]] valid(%[[LEFT:.*]]) :
+// CHECK:       kvbuffer.dram_load %[[QT]] into %[[QBUF]][%c0]
+// CHECK:       kvbuffer.lds_stage
+// CHECK:       %[[LOOP:.*]]:3 = scf.for
+// K: look up, load, wait, in the slot of the iteration.
+// CHECK:         %[[SLOT:.*]] = arith.remui %{{.*}}, %c2
+// CHECK:         %[[KTILE:.*]] = kvbuffer.cache_tile %[[ARGK]][%[[BATCH]], %[[KVHEAD]], %[[KEY:.*]]] from %[[LO]] upto %[[KEYS]]
+// CHECK:         %[[KTOKEN:.*]] = kvbuffer.dram_load %[[KTILE]] into %[[KBUF]][%[[SLOT]]]
+// CHECK:         %[[KS:.*]] = kvbuffer.lds_stage %[[KTOKEN]]
+// CHECK:         %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %{{.*}} {transpose_b}
+// CHECK:         %[[EDGE:.*]] = arith.cmpi slt
+// CHECK:         %[[MASKED:.*]] = scf.if %[[EDGE]]
+// CHECK:           kvbuffer.mask %[[S]] rows(%[[ROW]], %[[QUERIES]]) keys(%[[KEY]], %[[KEYS]]) {mask = #kvbuffer.mask<causal = true>}
+// CHECK:         else
+// CHECK:           scf.yield %[[S]]
+// CHECK:         %[[P:.*]], %[[MAX:.*]], %[[SUM:.*]], %[[RESCALE:.*]] = kvbuffer.online_softmax %[[MASKED]], {{.*}} {masked, scale = 0.0883883461 : f32}
+// CHECK:         %[[ACC:.*]] = kvbuffer.rescale %{{.*}}, %[[RESCALE]]
+// CHECK:         %[[VTILE:.*]] = kvbuffer.cache_tile %[[ARGV]][%[[BATCH]], %[[KVHEAD]], %[[KEY]]] from %[[LO]] upto %[[KEYS]]
+// CHECK:         %[[VTOKEN:.*]] = kvbuffer.dram_load %[[VTILE]] into %[[VBUF]][%[[SLOT]]]
+// CHECK:         kvbuffer.lds_stage %[[VTOKEN]]
+// CHECK:         %[[NEXT:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[ACC]] :
+// CHECK:         scf.yield %[[NEXT]], %[[MAX]], %[[SUM]]
+// CHECK:       %[[RESULT:.*]], %{{.*}} = kvbuffer.softmax_finish %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 {scale = 0.0883883461 : f32}
+// CHECK:       %[[OUT:.*]] = kvbuffer.fragment_convert %[[RESULT]]
+// CHECK:       %[[OT:.*]] = kvbuffer.dram_tile %[[ARGO]][%[[BATCH]], %[[ROW]], %[[HEAD]]] valid(%[[LEFT]])
+// CHECK:       kvbuffer.fragment_store %[[OUT]], %[[OT]]
+// CHECK-NOT:   kvbuffer.row_store
+// CHECK:     gpu.return
+!qo = memref<?x?x16x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// Ragged queries, pages smaller than the tile, everything optional. Head size 80
+// is padded to whole LDS blocks; a soft cap scales before the softmax.
+
+// CHECK:     gpu.func @all(
+// CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.name = "o"}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.name = "q_offsets"}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.name = "lse"}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.name = "sink"}
+// CHECK-SAME:  cache = "paged"
+// CHECK-SAME:  page_size = 16
+// CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
+// CHECK:     %[[FIRST32:.*]] = memref.load %[[OFFSETS]][%[[BATCH:.*]]]
+// CHECK:     %[[FIRST:.*]] = arith.index_cast %[[FIRST32]]
+// CHECK:     %[[NEXT32:.*]] = memref.load %[[OFFSETS]]
+// CHECK:     %[[NEXT:.*]] = arith.index_cast %[[NEXT32]]
+// CHECK:     %[[QUERIES:.*]] = arith.subi %[[NEXT]], %[[FIRST]]
+// CHECK:     scf.if
+// CHECK:       %[[AT:.*]] = arith.addi %[[FIRST]], %[[ROW:.*]] : index
+// CHECK:       kvbuffer.dram_tile %{{.*}}[%[[AT]], %[[HEAD:.*]]] valid(%[[LEFT:.*]]) : memref<?x4x80xf16> -> <128x80xf16>
+// CHECK:       scf.for
+// CHECK:         kvbuffer.cache_tile {{.*}} -> <32x80xf16, page_size = 16>
+// CHECK:         %[[S:.*]] = kvbuffer.softcap %{{.*}} {cap = 3.000000e+01 : f32, scale = 5.000000e-01 : f32}
+// A window to the left has a second edge.
+// CHECK:         %[[RIGHT:.*]] = arith.cmpi slt
+// CHECK:         %[[LEFTEDGE:.*]] = arith.cmpi sge
+// CHECK:         %[[EDGE:.*]] = arith.ori %[[RIGHT]], %[[LEFTEDGE]]
+// CHECK:         scf.if %[[EDGE]]
+// CHECK:         kvbuffer.online_softmax {{.*}} {masked, scale = 1.000000e+00 : f32}
+// CHECK:       %[[S0:.*]] = memref.load %[[SINK]][%[[HEAD]]]
+// CHECK:       kvbuffer.softmax_finish {{.*}} sink(%[[S0]]) {scale = 1.000000e+00 : f32}
+// CHECK:       kvbuffer.fragment_store
+// CHECK:       kvbuffer.row_store %{{.*}}, %[[LSE]][%[[HEAD]], %[[AT]]] valid(%[[LEFT]])
+!qo = memref<?x4x80xf16>
+!kv = !kvbuffer.cache<paged, f16, heads = 1, head_size = 80, page_size = 16>
+func.func @all(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>, %lse: memref<4x?xf32>, %sink: memref<?xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets) lse(%lse) sink(%sink)
+      {mask = #kvbuffer.mask<left = 100, right = 7>, scale = 0.5 : f32, softcap = 30.0 : f32}
+    : !qo, !kv, !kv, !qo, offsets memref<?xi32>, lse memref<4x?xf32>, sink memref<?xf32>
+  return
+}
+
+// -----
+
+// The softmax finds the maximum before it scales: a scale that is not positive
+// is applied to the scores. No mask: blocks run in order.
+
+// CHECK:     gpu.func @negative
+// CHECK-NOT: gpu.grid_dim
+// CHECK:     kvbuffer.mma {{.*}} {transpose_b}
+// CHECK:     kvbuffer.fragment_scale %{{.*}} {factor = -5.000000e-01 : f32}
+// CHECK:     kvbuffer.online_softmax {{.*}} {masked, scale = 1.000000e+00 : f32}
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<continuous, bf16, heads = 2, head_size = 64>
+func.func @negative(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {scale = -0.5 : f32} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// Other functions stay as they are.
+// CHECK:      func.func @other
+// CHECK-NEXT:   return
+func.func @other() {
+  return
+}

@@ -1,0 +1,501 @@
+// What the verifiers refuse, and how they say so.
+
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
+
+!kv = !kvbuffer.cache<dense, f32, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xf32>
+func.func @element(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C1) expected elements bf16 or f16, got 'f32'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xf16>
+func.func @elements(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C1) expected one element type for q, k, v and out, got 'f16', 'bf16', 'bf16', 'f16'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!k = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!qo = memref<?x?x2x64xbf16>
+func.func @head_sizes(%q: !qo, %k: !k, %v: !v) {
+  // expected-error @below {{(C2) expected one head size, got q 64, k 64, v 128}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 3, head_size = 64>
+!qo = memref<?x?x4x64xbf16>
+func.func @heads(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C3) expected k and v to have one number of heads that divides q's 4, got 3 and 3}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x2x64xbf16>
+func.func @rank(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C4) expected q of rank 4 ([batch, rows, heads, head_size]) without offsets, got rank 3}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @ragged_rank(%q: !qo, %k: !kv, %off: memref<?xi32>) {
+  // expected-error @below {{(C4) expected q of rank 3 ([rows, heads, head_size]) with offsets, got rank 4}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) offsets(%off) : !qo, !kv, !kv, !qo, offsets memref<?xi32>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!q = memref<?x?x2x64xbf16>
+!o = memref<?x?x4x64xbf16>
+func.func @out_shape(%q: !q, %k: !kv, %o: !o) {
+  // expected-error @below {{(C4) expected out to have q's shape, got 'memref<?x?x4x64xbf16>' for 'memref<?x?x2x64xbf16>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x?x64xbf16>
+func.func @dynamic_heads(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C4) expected static heads and head_size, the last contiguous, in q and out}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16, strided<[?, ?, ?, 2]>>
+func.func @strided_rows(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C4) expected static heads and head_size, the last contiguous, in q and out}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 60>
+!qo = memref<?x?x2x60xbf16>
+func.func @head_size(%q: !qo, %k: !kv) {
+  // expected-error @below {{(C5) expected a head size that is a multiple of 8 elements (16 bytes), got 60}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!k = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 64>
+!v = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+!qo = memref<?x?x2x64xbf16>
+func.func @page_sizes(%q: !qo, %k: !k, %v: !v) {
+  // expected-error @below {{expected k and v of one cache kind and page size}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @lse(%q: !qo, %k: !kv, %lse: memref<?x?xf32>) {
+  // expected-error @below {{expected lse of f32 and rank 3 ([batch, heads, rows]), got 'memref<?x?xf32>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x?xf32>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @lse_heads(%q: !qo, %k: !kv, %lse: memref<?x4x?xf32>) {
+  // expected-error @below {{expected lse of q's 2 heads, got 'memref<?x4x?xf32>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x4x?xf32>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @sink_heads(%q: !qo, %k: !kv, %sink: memref<4xf32>) {
+  // expected-error @below {{expected a sink for each of q's 2 heads, got 'memref<4xf32>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) sink(%sink) : !qo, !kv, !kv, !qo, sink memref<4xf32>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @softcap(%q: !qo, %k: !kv) {
+  // expected-error @below {{expected a finite softcap of at least 0}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {softcap = -1.0 : f32} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @scale(%q: !qo, %k: !kv) {
+  // expected-error @below {{expected a finite scale}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {scale = 0x7F800000 : f32} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @missing_type(%q: !qo, %k: !kv, %lse: memref<?x2x?xf32>) {
+  // expected-error @below {{expected 'lse'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) lse(%lse) : !qo, !kv, !kv, !qo, sink memref<?x2x?xf32>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @tile_element(%k: !kv, %i: index) {
+  // expected-error @below {{expected a tile of 'bf16', got 'f16'}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x64xf16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @tile_columns(%k: !kv, %i: index) {
+  // expected-error @below {{expected a tile of at most head_size = 64 columns, got 128}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x128xbf16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+func.func @small_pages(%k: !kv, %i: index) {
+  // expected-error @below {{a tile of 64 rows spans pages of 16: expected page_size = 16 on the tile}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 64>
+func.func @straddling(%k: !kv, %i: index) {
+  // expected-error @below {{a tile of 48 rows straddles pages of 64}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<48x64xbf16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 64>
+func.func @large_pages(%k: !kv, %i: index) {
+  // expected-error @below {{a page of 64 holds whole tiles: expected no page_size on the tile}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x64xbf16, page_size = 16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @pages_of_dense(%k: !kv, %i: index) {
+  // expected-error @below {{only paged caches have tiles with page_size}}
+  %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x64xbf16, page_size = 16>
+  return
+}
+
+// -----
+
+func.func @dram_tile_rank(%q: memref<?x64xbf16>, %i: index) {
+  // expected-error @below {{expected a tensor [.., rows, heads, head_size], got 'memref<?x64xbf16>'}}
+  %t = kvbuffer.dram_tile %q[%i] valid(%i) : memref<?x64xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @dram_tile_indices(%q: memref<?x?x2x64xbf16>, %i: index) {
+  // expected-error @below {{expected 3 indices, got 2}}
+  %t = kvbuffer.dram_tile %q[%i, %i] valid(%i) : memref<?x?x2x64xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @dram_tile_element(%q: memref<?x?x2x64xbf16>, %i: index) {
+  // expected-error @below {{expected a tile of 'bf16'}}
+  %t = kvbuffer.dram_tile %q[%i, %i, %i] valid(%i) : memref<?x?x2x64xbf16> -> !kvbuffer.tile<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @dram_tile_columns(%q: memref<?x?x2x64xbf16>, %i: index) {
+  // expected-error @below {{expected a tile of at most 64 columns, got 128}}
+  %t = kvbuffer.dram_tile %q[%i, %i, %i] valid(%i) : memref<?x?x2x64xbf16> -> !kvbuffer.tile<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @key_range(%i: index) {
+  // expected-error @below {{expected a positive BM, got 0}}
+  %r:4 = kvbuffer.key_range %i of %i keys %i {BM = 0, mask = #kvbuffer.mask<>}
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @load_rows(%tile: !kvbuffer.tile<32x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %i: index) {
+  // expected-error @below {{expected a tile of 64 rows, at most 64 columns and elements 'bf16', got '!kvbuffer.tile<32x64xbf16>'}}
+  %t = kvbuffer.dram_load %tile into %buf[%i] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.buffer<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @younger(%token: !kvbuffer.token<#kbuf>) {
+  // expected-error @below {{expected younger of at least 0, got -1}}
+  %s = kvbuffer.lds_stage %token {younger = -1 : i64} : !kvbuffer.token<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @fragment_element(%s: !kvbuffer.staged<#kbuf>) {
+  // expected-error @below {{expected a fragment of 'bf16'}}
+  %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xf16, b>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @fragment_role(%s: !kvbuffer.staged<#kbuf>) {
+  // expected-error @below {{expected role b for operand k}}
+  %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, a>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @fragment_part(%s: !kvbuffer.staged<#kbuf>) {
+  // expected-error @below {{part [0, 56] of 64x16 leaves the slot of 64x64}}
+  %f = kvbuffer.fragment_load %s[0, 56] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, b>
+  return
+}
+
+// -----
+
+func.func @store_shape(%f: !kvbuffer.fragment<64x64xbf16, acc>, %tile: !kvbuffer.tile<128x64xbf16>) {
+  // expected-error @below {{expected a fragment of 128 rows, at least 64 columns and elements 'bf16', got '!kvbuffer.fragment<64x64xbf16, acc>'}}
+  kvbuffer.fragment_store %f, %tile : !kvbuffer.fragment<64x64xbf16, acc>, !kvbuffer.tile<128x64xbf16>
+  return
+}
+
+// -----
+
+func.func @row_store_role(%f: !kvbuffer.fragment<64x64xf32, acc>, %m: memref<?xf32>, %i: index) {
+  // expected-error @below {{expected a fragment of role row}}
+  kvbuffer.row_store %f, %m[%i] valid(%i) : !kvbuffer.fragment<64x64xf32, acc>, memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @row_store_indices(%f: !kvbuffer.fragment<64x1xf32, row>, %m: memref<?x?xf32>, %i: index) {
+  // expected-error @below {{expected 2 indices, got 1}}
+  kvbuffer.row_store %f, %m[%i] valid(%i) : !kvbuffer.fragment<64x1xf32, row>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @row_store_element(%f: !kvbuffer.fragment<64x1xf32, row>, %m: memref<?xbf16>, %i: index) {
+  // expected-error @below {{expected a fragment of 'bf16'}}
+  kvbuffer.row_store %f, %m[%i] valid(%i) : !kvbuffer.fragment<64x1xf32, row>, memref<?xbf16>
+  return
+}
+
+// -----
+
+func.func @slice_type(%f: !kvbuffer.fragment<64x64xbf16, a>) {
+  // expected-error @below {{expected the source's role and element type}}
+  %p = kvbuffer.fragment_slice %f[0, 0] : !kvbuffer.fragment<64x64xbf16, a> -> !kvbuffer.fragment<64x16xbf16, b>
+  return
+}
+
+// -----
+
+func.func @slice_part(%f: !kvbuffer.fragment<64x64xbf16, a>) {
+  // expected-error @below {{part [8, 0] of 64x16 leaves '!kvbuffer.fragment<64x64xbf16, a>'}}
+  %p = kvbuffer.fragment_slice %f[8, 0] : !kvbuffer.fragment<64x64xbf16, a> -> !kvbuffer.fragment<64x16xbf16, a>
+  return
+}
+
+// -----
+
+!a = !kvbuffer.fragment<64x16xbf16, a>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+func.func @mma_roles(%a: !a, %c: !c) {
+  // expected-error @below {{expected roles a, b and acc, got a, a and acc}}
+  %s = kvbuffer.mma %a, %a, %c {transpose_b} : !a, !a, !c
+  return
+}
+
+// -----
+
+!a = !kvbuffer.fragment<64x16xbf16, a>
+!b = !kvbuffer.fragment<64x16xf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+func.func @mma_elements(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{expected operands of one element type}}
+  %s = kvbuffer.mma %a, %b, %c {transpose_b} : !a, !b, !c
+  return
+}
+
+// -----
+
+!a = !kvbuffer.fragment<64x16xbf16, a>
+!b = !kvbuffer.fragment<64x16xbf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+func.func @mma_shapes(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{cannot multiply '!kvbuffer.fragment<64x16xbf16, a>' by '!kvbuffer.fragment<64x16xbf16, b>' into '!kvbuffer.fragment<64x64xf32, acc>'}}
+  %s = kvbuffer.mma %a, %b, %c : !a, !b, !c
+  return
+}
+
+// -----
+
+!a = !kvbuffer.fragment<64x16xbf16, a>
+!b = !kvbuffer.fragment<32x16xbf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+func.func @mma_transposed(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{cannot multiply '!kvbuffer.fragment<64x16xbf16, a>' by '!kvbuffer.fragment<32x16xbf16, b>' (transposed) into '!kvbuffer.fragment<64x64xf32, acc>'}}
+  %s = kvbuffer.mma %a, %b, %c {transpose_b} : !a, !b, !c
+  return
+}
+
+// -----
+
+func.func @convert_shape(%f: !kvbuffer.fragment<64x64xf32, acc>) {
+  // expected-error @below {{expected fragments of one shape, got '!kvbuffer.fragment<64x64xf32, acc>' and '!kvbuffer.fragment<64x32xbf16, acc>'}}
+  %p = kvbuffer.fragment_convert %f : !kvbuffer.fragment<64x64xf32, acc> -> !kvbuffer.fragment<64x32xbf16, acc>
+  return
+}
+
+// -----
+
+func.func @softcap(%s: !kvbuffer.fragment<64x64xf32, acc>) {
+  // expected-error @below {{expected a finite cap above 0}}
+  %c = kvbuffer.softcap %s {scale = 1.0 : f32, cap = 0.0 : f32} : !kvbuffer.fragment<64x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @softcap_role(%s: !kvbuffer.fragment<64x64xbf16, a>) {
+  // expected-error @below {{expected role acc, got a}}
+  %c = kvbuffer.softcap %s {scale = 1.0 : f32, cap = 1.0 : f32} : !kvbuffer.fragment<64x64xbf16, a>
+  return
+}
+
+// -----
+
+func.func @scale_factor(%s: !kvbuffer.fragment<64x64xf32, acc>) {
+  // expected-error @below {{expected a finite factor}}
+  %c = kvbuffer.fragment_scale %s {factor = 0x7FC00000 : f32} : !kvbuffer.fragment<64x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @mask_role(%s: !kvbuffer.fragment<64x64xbf16, b>, %i: index) {
+  // expected-error @below {{expected role acc, got b}}
+  %c = kvbuffer.mask %s rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<>} : !kvbuffer.fragment<64x64xbf16, b>
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!r = !kvbuffer.fragment<64x1xf32, row>
+func.func @softmax_scale(%s: !s, %m: !r) {
+  // expected-error @below {{expected a finite scale above 0: the maximum is taken before the scores are scaled}}
+  %p:4 = kvbuffer.online_softmax %s, %m, %m {scale = -1.0 : f32} : !s, !r -> !kvbuffer.fragment<64x64xbf16, a>
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!r = !kvbuffer.fragment<64x1xf32, row>
+func.func @softmax_roles(%s: !s, %m: !r) {
+  // expected-error @below {{expected roles acc, row and a}}
+  %p:4 = kvbuffer.online_softmax %s, %m, %m {scale = 1.0 : f32} : !s, !r -> !kvbuffer.fragment<64x64xbf16, b>
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!r = !kvbuffer.fragment<32x1xf32, row>
+func.func @softmax_rows(%s: !s, %m: !r) {
+  // expected-error @below {{expected scores and p of one shape and a row value for each of their rows}}
+  %p:4 = kvbuffer.online_softmax %s, %m, %m {scale = 1.0 : f32} : !s, !r -> !kvbuffer.fragment<64x64xbf16, a>
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!r = !kvbuffer.fragment<32x1xf32, row>
+func.func @rescale(%s: !s, %r: !r) {
+  // expected-error @below {{expected an accumulator and a row value for each of its rows, got '!kvbuffer.fragment<64x64xf32, acc>' and '!kvbuffer.fragment<32x1xf32, row>'}}
+  %a = kvbuffer.rescale %s, %r : !s, !r
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+func.func @finish(%s: !s) {
+  // expected-error @below {{expected an accumulator and a row value for each of its rows, got '!kvbuffer.fragment<64x64xf32, acc>' and '!kvbuffer.fragment<64x64xf32, acc>'}}
+  %o, %l = kvbuffer.softmax_finish %s, %s, %s {scale = 1.0 : f32} : !s, !s
+  return
+}
+
+// -----
+
+func.func @lane_mma(%w: vector<2xbf16>, %c: vector<4xf32>) {
+  // expected-error @below {{expected shape of three positive sizes M, N, K}}
+  %d = kvbuffer.lane_mma a(%w : vector<2xbf16>) b(%w : vector<2xbf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8>}
+  return
+}

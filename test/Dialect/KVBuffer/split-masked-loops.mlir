@@ -1,0 +1,119 @@
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-split-masked-loops)))' --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-split-masked-loops)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-split-masked-loops 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // An edge on each side: [0, A) takes the branch, [A, B) does not, [B, n) does.
+  // A and B are clamped to the loop, and B to what is behind A.
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}3{{.*}} loops, one without masks
+  // CHECK-LABEL: gpu.func @both
+  // CHECK-SAME:    %[[S:[^:]*]]: !kvbuffer.fragment<16x16xf32, acc>, %[[N:[^:]*]]: index, %[[A:[^:]*]]: index, %[[B:[^:]*]]: index
+  // CHECK:         %[[A0:.*]] = arith.maxsi %[[A]], %c0
+  // CHECK:         %[[A1:.*]] = arith.minsi %[[A0]], %[[N]]
+  // CHECK:         %[[B0:.*]] = arith.maxsi %[[B]], %[[A1]]
+  // CHECK:         %[[B1:.*]] = arith.minsi %[[B0]], %[[N]]
+  // CHECK:         %[[R0:.*]] = scf.for %[[I0:.*]] = %c0 to %[[A1]] step %c1 iter_args(%{{.*}} = %[[S]])
+  // CHECK-NOT:       scf.if
+  // CHECK:           kvbuffer.mask
+  // CHECK:         %[[R1:.*]] = scf.for %[[I1:.*]] = %[[A1]] to %[[B1]] step %c1 iter_args(%[[ACC:.*]] = %[[R0]])
+  // CHECK-NOT:       scf.if
+  // CHECK-NOT:       kvbuffer.mask
+  // CHECK:           scf.yield %[[ACC]]
+  // CHECK:         scf.for %[[I2:.*]] = %[[B1]] to %[[N]] step %c1 iter_args(%{{.*}} = %[[R1]])
+  // CHECK-NOT:       scf.if
+  // CHECK:           kvbuffer.mask
+  // CHECK-NOT:     scf.for
+  gpu.func @both(%s: !s, %n: index, %a: index, %b: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %right = arith.cmpi slt, %i, %a : index
+      %left = arith.cmpi sge, %i, %b : index
+      %edge = arith.ori %right, %left : i1
+      %m = scf.if %edge -> !s {
+        %h = kvbuffer.mask %acc rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<>} : !s
+        scf.yield %h : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}2{{.*}} loops
+  // CHECK-LABEL: gpu.func @right_only
+  // CHECK-SAME:    %[[S:[^:]*]]: !kvbuffer.fragment<16x16xf32, acc>, %[[N:[^:]*]]: index, %[[A:[^:]*]]: index
+  // CHECK:         %[[R0:.*]] = scf.for %{{.*}} = %c0 to %[[EDGE:.*]] step
+  // CHECK:           kvbuffer.mask
+  // CHECK:         scf.for %{{.*}} = %[[EDGE]] to %[[N]] step %{{.*}} iter_args(%{{.*}} = %[[R0]])
+  // CHECK-NOT:       kvbuffer.mask
+  // CHECK:           scf.yield
+  // CHECK-NOT:     scf.for
+  gpu.func @right_only(%s: !s, %n: index, %a: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %right = arith.cmpi slt, %i, %a : index
+      %m = scf.if %right -> !s {
+        %h = kvbuffer.mask %acc rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<>} : !s
+        scf.yield %h : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // Left alone: an edge that changes inside of the loop, a comparison with
+  // something else than the iteration, a step that might jump over the edge.
+  // CHECK-LABEL: gpu.func @unsplit
+  // CHECK-COUNT-3: scf.if
+  // CHECK-NOT:     scf.if
+  // REMARK-NOT: remark
+  gpu.func @unsplit(%s: !s, %n: index, %a: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    scf.for %i = %c0 to %n step %c1 {
+      %moving = arith.addi %i, %a : index
+      %edge = arith.cmpi slt, %i, %moving : index
+      %m = scf.if %edge -> !s {
+        scf.yield %s : !s
+      } else {
+        %z = kvbuffer.fragment_fill 0.0 : !s
+        scf.yield %z : !s
+      }
+    }
+    scf.for %i = %c0 to %n step %c1 {
+      %edge = arith.cmpi slt, %a, %n : index
+      %m = scf.if %edge -> !s {
+        scf.yield %s : !s
+      } else {
+        %z = kvbuffer.fragment_fill 0.0 : !s
+        scf.yield %z : !s
+      }
+    }
+    scf.for %i = %c0 to %n step %c2 {
+      %edge = arith.cmpi slt, %i, %a : index
+      %m = scf.if %edge -> !s {
+        scf.yield %s : !s
+      } else {
+        %z = kvbuffer.fragment_fill 0.0 : !s
+        scf.yield %z : !s
+      }
+    }
+    gpu.return
+  }
+}

@@ -1,0 +1,22 @@
+// A page id out of range is an error where it is looked up: at the tile for pages
+// that hold whole tiles, at the load for smaller ones.
+
+// DEFINE: %{page} = 64
+// DEFINE: %{sched} = sed 's/PAGE/%{page}/' %s | kvbuf-opt --kvbuf-to-scheduled="schedule=BM=64 split-loops=false"
+// RUN: %{sched} | kvbuf-tile-run --size seq_q=10 --cache-lengths=150 | FileCheck %s --check-prefix=SOUND
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=1 2>&1 | FileCheck %s --check-prefix=TILE
+// REDEFINE: %{page} = 16
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=7 2>&1 | FileCheck %s --check-prefix=LOAD
+// An id behind the last page changes nothing.
+// RUN: %{sched} | kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=10 | FileCheck %s --check-prefix=SOUND
+
+// SOUND: PASS
+// TILE: error: 'kvbuffer.cache_tile' op in block (0, 0, 0), iteration 0: looks up k.table[0, 1] = 1073741823, expected 0 to
+// LOAD: error: 'kvbuffer.dram_load' op in block (0, 0, 0), iteration 0: looks up k.table[0, 7] = 1073741823, expected 0 to
+
+!qo = memref<?x?x1x64xbf16, strided<[?, ?, ?, 1]>>
+!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = PAGE>
+func.func @paged(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}

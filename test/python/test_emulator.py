@@ -1,0 +1,102 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s %src
+"""The Python package over the real compiler and emulator, on numpy arrays; the
+results are compared with attention in numpy's float64."""
+
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+SOURCE = pathlib.Path(sys.argv.pop())
+RNG = np.random.default_rng(5)
+
+
+def bf16(x):
+    """Rounds to bfloat16, as uint16 (no NaN here)."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def exact(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def causal_attention(q, k, v):
+    s = np.einsum("bihd,bjhd->bhij", q, k) / np.sqrt(q.shape[-1])
+    i, j = np.ogrid[:q.shape[1], :k.shape[1]]
+    s = np.where(j <= i + k.shape[1] - q.shape[1], s, -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bhij,bjhd->bihd", p / p.sum(-1, keepdims=True), v)
+
+
+class OnlyDLPack:
+    """A tensor of which nothing but DLPack is known."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Prefill(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.prefill = kvbuf.compile(SOURCE / "examples/prefill.mlir",
+                                    target="sm_80")
+        cls.q, cls.k, cls.v = (
+            bf16(RNG.standard_normal((1, n, 16, 128))) for n in (50, 70, 70))
+        cls.expected = causal_attention(*map(exact, (cls.q, cls.k, cls.v)))
+
+    def close(self, o):
+        # Two roundings of bfloat16, of P and of O.
+        np.testing.assert_allclose(exact(o), self.expected, rtol=0, atol=2e-2)
+
+    def test_allocates_the_output(self):
+        self.close(self.prefill(q=self.q, k=self.k, v=self.v))
+        report = self.prefill.report()
+        self.assertEqual(report["errors"], 0)
+        self.assertGreater(report["lane_instructions"], 0)
+
+    def test_dlpack(self):
+        o = np.zeros_like(self.q)
+        self.prefill(q=OnlyDLPack(self.q), k=OnlyDLPack(self.k),
+                     v=OnlyDLPack(self.v), out=OnlyDLPack(o))
+        self.close(o)
+
+    def test_heads_outside(self):
+        q, k, v = (np.ascontiguousarray(x.transpose(0, 2, 1, 3))
+                   .transpose(0, 2, 1, 3) for x in (self.q, self.k, self.v))
+        self.close(self.prefill(q=q, k=k, v=v))
+
+    def test_one_buffer_for_everything(self):
+        all_ = np.zeros((1, 70, 4, 16, 128), np.uint16)
+        for i, x in enumerate((self.q, self.k, self.v)):
+            all_[:, :x.shape[1], i] = x
+        o = all_[:, :50, 3]
+        self.prefill(q=all_[:, :50, 0], k=all_[:, :, 1], v=all_[:, :, 2], out=o)
+        self.close(o)
+
+    def test_emulator_options(self):
+        device = kvbuf.Device("emulator", landing="random", seed=3)
+        self.close(self.prefill(q=self.q, k=self.k, v=self.v, device=device))
+        device = kvbuf.Device("emulator", landing="sideways")
+        with self.assertRaisesRegex(kvbuf.Error, "landing"):
+            self.prefill(q=self.q, k=self.k, v=self.v, device=device)
+
+    def test_diagnostics_have_locations(self):
+        with self.assertRaisesRegex(kvbuf.Error, r"<string>:2:.*error"):
+            kvbuf.compile("func.func @f() {\n  kvbuffer.nonsense\n}\n",
+                          target="sm_80")
+        with self.assertRaisesRegex(kvbuf.Error, "unknown target 'sm_1'"):
+            kvbuf.compile(SOURCE / "examples/prefill.mlir", target="sm_1")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,336 @@
+//===- kvbuf-tile-run.cpp - Executes kernels at the tile stage ------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Makes seeded inputs for the problem of each kernel in a module, executes the
+// kernel on whole tiles and checks the outputs by the pass rule. Exit status: 0
+// passed, 1 a kernel broke a promise or failed the check, 2 bad usage or input.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Emulator/TileInterpreter.h"
+#include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Runtime/Check.h"
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Workload.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/ToolUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace kvbuf;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::init("-"),
+                                      cl::desc("<input .mlir>"));
+static cl::list<std::string> sizes("size", cl::desc("a size of the problem"),
+                                   cl::value_desc("name=value"));
+static cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("of the inputs"));
+static cl::opt<std::string> init("init", cl::init("normal"),
+                                 cl::desc("normal, outliers, octaves or ramp"));
+static cl::list<int64_t> lengthsQ("lengths-q", cl::CommaSeparated,
+                                  cl::desc("queries of each sequence"));
+static cl::list<int64_t> lengthsK("lengths-k", cl::CommaSeparated,
+                                  cl::desc("keys of each sequence"));
+static cl::list<int64_t> cacheLengths("cache-lengths", cl::CommaSeparated,
+                                      cl::desc("cached keys of each sequence"));
+static cl::opt<bool> sharePages("share-pages",
+                                cl::desc("let pages of sequences coincide"));
+static cl::opt<int64_t> rowPad("row-pad", cl::desc("elements between rows"));
+static cl::opt<bool> headsMajor("heads-major",
+                                cl::desc("heads outside of the sequence"));
+static cl::opt<int64_t> poisonPage(
+    "bad-page", cl::init(-1),
+    cl::desc(
+        "put an id out of range at this position of the first page table row"));
+static cl::opt<bool>
+    verifyDiagnostics("verify-diagnostics",
+                      cl::desc("compare diagnostics with expected-* comments"));
+static cl::opt<bool>
+    splitInput("split-input-file",
+               cl::desc("run the parts between // ----- lines"));
+
+namespace {
+/// Bad input that has been reported.
+struct Reported {};
+/// What to exit with; the worst of all kernels.
+int status = 0;
+} // namespace
+
+/// The problem that a kernel's attribute describes.
+static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
+  auto dict =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+  if (!dict) {
+    kernel.emitOpError() << "has no '" << KVBufferDialect::kProblemAttr << "'";
+    throw Reported();
+  }
+  auto get = [&](StringRef name, auto type) {
+    auto attr = dict.getAs<decltype(type)>(name);
+    if (!attr) {
+      kernel.emitOpError() << "the problem has no proper '" << name << "'";
+      throw Reported();
+    }
+    return attr;
+  };
+  auto number = [&](StringRef name) {
+    return get(name, IntegerAttr()).getInt();
+  };
+  auto flag = [&](StringRef name) { return get(name, BoolAttr()).getValue(); };
+  auto real = [&](StringRef name) {
+    return get(name, FloatAttr()).getValueAsDouble();
+  };
+  auto layout = [&](StringRef name) {
+    StringRef text = get(name, StringAttr()).getValue();
+    return text == "ragged"       ? rt::Layout::Ragged
+           : text == "continuous" ? rt::Layout::Continuous
+           : text == "paged"      ? rt::Layout::Paged
+                                  : rt::Layout::Dense;
+  };
+  rt::AttentionProblem p;
+  p.dtype = rt::parseDType(get("dtype", StringAttr()).getValue().str());
+  p.heads = number("heads");
+  p.kvHeads = number("kv_heads");
+  p.headSize = number("head_size");
+  p.query = layout("query");
+  p.cache = layout("cache");
+  if (p.cache == rt::Layout::Paged)
+    p.pageSize = number("page_size");
+  p.causal = flag("causal");
+  p.windowLeft = number("window_left");
+  p.windowRight = number("window_right");
+  p.softcap = real("softcap");
+  p.sink = flag("sink");
+  p.lse = flag("lse");
+  p.scale = real("scale");
+  return p;
+}
+
+/// A manifest with the problem's tensors: all that a workload needs.
+static rt::Manifest makeManifest(StringRef name,
+                                 const rt::AttentionProblem &p) {
+  using Dim = std::variant<const char *, int64_t>;
+  rt::Manifest manifest;
+  manifest.name = name.str();
+  manifest.attention = p;
+  auto add = [&](const char *tensor, rt::DType type, std::vector<Dim> shape,
+                 bool output = false) {
+    rt::TensorSpec spec;
+    spec.name = tensor;
+    spec.dtype = type;
+    spec.output = output;
+    for (const Dim &dim : shape) {
+      rt::SizeExpr expr;
+      if (auto *size = std::get_if<const char *>(&dim)) {
+        expr.kind = rt::SizeExpr::Kind::Name;
+        expr.name = *size;
+      } else {
+        expr.constant = std::get<int64_t>(dim);
+      }
+      spec.shape.push_back(expr);
+    }
+    manifest.tensors.push_back(spec);
+  };
+  auto offsets = [&](const char *tensor) {
+    add(tensor, rt::DType::I32, {"batch"});
+    rt::SizeExpr &dim = manifest.tensors.back().shape[0], batch = dim, one;
+    one.constant = 1;
+    dim.kind = rt::SizeExpr::Kind::Sum;
+    dim.operands = {batch, one};
+  };
+  bool ragged = p.query == rt::Layout::Ragged;
+  for (const char *tensor : {"q", "o"})
+    ragged
+        ? add(tensor, p.dtype, {"total_q", p.heads, p.headSize}, *tensor == 'o')
+        : add(tensor, p.dtype, {"batch", "seq_q", p.heads, p.headSize},
+              *tensor == 'o');
+  if (ragged)
+    offsets("q_offsets");
+  if (p.lse)
+    ragged ? add("lse", rt::DType::F32, {p.heads, "total_q"}, true)
+           : add("lse", rt::DType::F32, {"batch", p.heads, "seq_q"}, true);
+  if (p.sink)
+    add("sink", rt::DType::F32, {p.heads});
+  for (std::string cache : {"k", "v"}) {
+    const char *data = cache == "k" ? "k" : "v";
+    std::string table = cache + ".table", lengths = cache + ".lengths";
+    switch (p.cache) {
+    case rt::Layout::Dense:
+      add(data, p.dtype, {"batch", "seq_k", p.kvHeads, p.headSize});
+      break;
+    case rt::Layout::Ragged:
+      add(data, p.dtype, {"total_k", p.kvHeads, p.headSize});
+      offsets((cache + ".offsets").c_str());
+      break;
+    case rt::Layout::Continuous:
+      add(data, p.dtype, {"num_blocks", "max_seq", p.kvHeads, p.headSize});
+      add(table.c_str(), rt::DType::I32, {"batch"});
+      add(lengths.c_str(), rt::DType::I32, {"batch"});
+      break;
+    case rt::Layout::Paged:
+      add(data, p.dtype, {"num_blocks", p.pageSize, p.kvHeads, p.headSize});
+      add(table.c_str(), rt::DType::I32, {"batch", "pages_per_seq"});
+      add(lengths.c_str(), rt::DType::I32, {"batch"});
+      break;
+    }
+  }
+  return manifest;
+}
+
+static rt::WorkloadOptions workloadOptions() {
+  rt::WorkloadOptions options;
+  for (StringRef text : sizes) {
+    auto [name, value] = text.split('=');
+    int64_t number;
+    if (value.getAsInteger(10, number))
+      throw rt::Error("--size " + text.str() + ": expected name=value");
+    options.sizes[name.str()] = number;
+  }
+  options.seed = seed;
+  options.init = rt::parseInit(init);
+  if (!lengthsQ.empty())
+    options.lengthsQ.emplace(lengthsQ.begin(), lengthsQ.end());
+  if (!lengthsK.empty())
+    options.lengthsK.emplace(lengthsK.begin(), lengthsK.end());
+  if (!cacheLengths.empty())
+    options.cacheLengths.emplace(cacheLengths.begin(), cacheLengths.end());
+  options.sharePages = sharePages;
+  options.memory.rowPad = rowPad;
+  options.memory.headsMajor = headsMajor;
+  return options;
+}
+
+static void printComparison(raw_ostream &os, StringRef what,
+                            const rt::Comparison &c, const std::string &where) {
+  os << llvm::format("  %-13s %.3e (baseline %.3e, limit %.3e)",
+                     what.str().c_str(), c.value, c.baseline, c.limit)
+     << where << '\n';
+}
+
+/// Runs one kernel; returns false if it broke a promise or failed the check.
+static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
+  rt::AttentionProblem problem = readProblem(kernel);
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  if (!schedule) {
+    kernel.emitOpError() << "has no '" << KVBufferDialect::kScheduleAttr << "'";
+    throw Reported();
+  }
+  rt::Workload workload(makeManifest(kernel.getName(), problem),
+                        workloadOptions());
+  if (poisonPage >= 0)
+    for (const char *table : {"k.table", "v.table"})
+      if (rt::HostTensor *tensor = workload.find(table))
+        tensor->as<int32_t>()[poisonPage] = 0x3fffffff;
+
+  auto interpreter = emu::TileInterpreter::create(kernel);
+  if (failed(interpreter))
+    throw Reported();
+  for (const rt::HostTensor &t : workload.tensors())
+    if (failed((*interpreter)
+                   ->bind(t.name, t.memory->data(), t.shape, t.strides,
+                          t.output ? emu::TileAccess::Write
+                                   : emu::TileAccess::Read)))
+      throw Reported();
+  int64_t tiles =
+      llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
+  FailureOr<emu::TileReport> report =
+      (*interpreter)->run({tiles, problem.heads, workload.batch()});
+  if (failed(report))
+    return false;
+
+  os << kernel.getName() << ": " << workload.describe() << '\n'
+     << "  blocks " << report->blocks << ", loads " << report->loads
+     << ", bytes " << report->bytesLoaded << ", look-ups " << report->lookups
+     << ", barriers " << report->barriers << ", multiply-adds "
+     << report->multiplyAdds << ", stored " << report->stored << '\n';
+  rt::CheckOptions everyRow;
+  everyRow.rows = -1;
+  rt::CheckResult check = rt::checkOutputs(workload, everyRow);
+  printComparison(os, "largest error", check.largest,
+                  " at " + rt::rowString(check.largestRow));
+  printComparison(os, "mean error", check.mean, "");
+  printComparison(os, "worst row", check.worstRow,
+                  " at " + rt::rowString(check.worstRowId));
+  os << "  rows " << check.rowsChecked << ", without a key " << check.emptyRows
+     << '\n';
+  for (const std::string &failure : check.failures)
+    os << "  " << failure << '\n';
+  os << (check.pass ? "PASS" : "FAIL") << '\n';
+  return check.pass;
+}
+
+static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
+                               raw_ostream &os) {
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module) {
+    status = 2;
+    return failure();
+  }
+  bool any = false;
+  module->walk([&](gpu::GPUFuncOp kernel) {
+    any = true;
+    try {
+      if (!runKernel(kernel, os))
+        status = std::max(status, 1);
+    } catch (const Reported &) {
+      status = 2;
+    } catch (const rt::Error &e) {
+      kernel.emitError() << e.what();
+      status = 2;
+    }
+  });
+  if (!any) {
+    module->emitError() << "has no gpu.func to execute";
+    status = 2;
+  }
+  return success(status == 0);
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "kvbuf-tile-run: executes tile programs\n");
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> input =
+      openInputFile(inputFile, &message);
+  if (!input) {
+    llvm::errs() << "kvbuf-tile-run: " << message << '\n';
+    return 2;
+  }
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+
+  auto process = [&](std::unique_ptr<llvm::MemoryBuffer> chunk,
+                     raw_ostream &os) -> LogicalResult {
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(std::move(chunk), SMLoc());
+    if (verifyDiagnostics) {
+      SourceMgrDiagnosticVerifierHandler handler(sources, &context);
+      (void)runModule(context, sources, os);
+      status = 0;
+      return handler.verify();
+    }
+    SourceMgrDiagnosticHandler handler(sources, &context);
+    return runModule(context, sources, os);
+  };
+  LogicalResult result =
+      splitAndProcessBuffer(std::move(input), process, llvm::outs(),
+                            splitInput ? kDefaultSplitMarker : "");
+  if (failed(result) && status == 0)
+    status = 1;
+  return status;
+}
