@@ -15,7 +15,7 @@
 |*   "name": "prefill"           the artifact's name; default: the kernel's   *|
 |*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
 |*   "prefetch": true            issue loads ahead of their use               *|
-|*   "split_loops": true         a loop without masks for tiles that need none*|
+|*   "split_loops": true         a loop of their own for unmasked tiles *|
 |*   "remarks": false            also send remarks to the callback            *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
@@ -31,7 +31,8 @@ extern "C" {
 
 /** Compiles MLIR (text or bytecode) to the bytes of an artifact (.kvbuf), for
     the caller to free with kvbufFree. `filename` names the source in messages.
-    NULL on error, of which at least one message tells; `callback` may be NULL. */
+    NULL on error, of which at least one message tells; `callback` may be NULL.
+ */
 KVBUF_C_API void *kvbufCompile(const char *source, size_t bytes,
                                const char *filename, const char *options_json,
                                size_t *artifact_bytes,
