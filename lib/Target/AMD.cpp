@@ -21,6 +21,8 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.banks = cdna4 ? 64 : 32;
   target.ldsBytes = (cdna4 ? 160 : 64) * 1024;
   target.registersPerLane = 256;
+  // Four SIMDs with 512 for each of 64 lanes.
+  target.registersPerBlock = 4 * 512 * 64;
   target.asyncCopyBytes = cdna4 ? llvm::SmallVector<unsigned>{1, 2, 4, 12, 16}
                                 : llvm::SmallVector<unsigned>{1, 2, 4};
   target.triple = "amdgcn-amd-amdhsa";

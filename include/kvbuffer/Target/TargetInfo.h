@@ -71,6 +71,8 @@ struct TargetInfo {
   int64_t ldsBytes = 0;
   /// Registers of 4 bytes that a lane may use.
   unsigned registersPerLane = 255;
+  /// Registers that all lanes of a block share.
+  unsigned registersPerBlock = 65536;
   /// Threads of a block, at most.
   unsigned maxThreads = 1024;
   /// Widths of asynchronous copies from DRAM into LDS, bytes a lane.

@@ -72,10 +72,16 @@
 // RUN: %{run}
 // REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 896 registers in a lane, sm_80 has 255
 
+// (16 * 128 + 16 * 16 + 16 * 16 / 2) / 32, and 64 Ki for 1024 threads.
+// REDEFINE: %{options} = schedule=BM=512,warps=32,BN=16,stages=1
+// REDEFINE: %{prefix} = SHARE
+// RUN: %{run}
+// SHARE: error: 'kvbuffer.attention' op the schedule needs at least 76 registers in a lane, sm_80 has 64 for each of 1024 threads
+
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}
-// SWAP: choose-schedule-invalid.mlir:[[@LINE+6]]:3: error: 'kvbuffer.attention' op swap_a_b does not fit sm_80: transposed scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = false
+// SWAP: choose-schedule-invalid.mlir:[[@LINE+5]]:3: error: 'kvbuffer.attention' op swap_a_b does not fit sm_80: transposed scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = false
 
 !qo = memref<?x?x2x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

@@ -140,6 +140,12 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return op.emitOpError() << "the schedule needs at least " << registers
                             << " registers in a lane, " << target.chip
                             << " has " << target.registersPerLane;
+  int64_t share = target.registersPerBlock / threads;
+  if (registers > share)
+    return op.emitOpError() << "the schedule needs at least " << registers
+                            << " registers in a lane, " << target.chip
+                            << " has " << share << " for each of " << threads
+                            << " threads";
   return success();
 }
 
