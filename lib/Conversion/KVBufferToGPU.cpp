@@ -53,9 +53,17 @@ struct ConvertKVBufferToGPUPass
                              << target->chip << " does not have";
         return signalPassFailure();
       }
+      if (schedule.getSwapAB() && !target->swapsOperands) {
+        kernel.emitOpError() << "is scheduled with swap_a_b, which "
+                             << target->chip << " cannot do";
+        return signalPassFailure();
+      }
       std::unique_ptr<Machine> machine = createMachine(*target);
       if (!machine) {
-        kernel.emitOpError() << "has no per-lane form for " << target->chip;
+        kernel.emitOpError()
+            << "has no per-lane form for " << target->chip
+            << " yet: only NVIDIA's chips have one; stages up to 'scheduled' "
+               "are there for every chip";
         return signalPassFailure();
       }
       LaneLowering lowering(kernel, *target, schedule, *machine);

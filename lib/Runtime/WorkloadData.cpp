@@ -137,8 +137,9 @@ public:
     for (float &x : direction)
       x = random.below(2) ? 1.0f : -1.0f;
     // One nat every 32 keys: two in a block of 64, so that the running maximum
-    // rises in every block of every kernel.
-    double scale = std::max(std::abs(p.scale), 1e-6);
+    // rises in every block. No ramp follows from a scale of zero; the limit
+    // keeps keys in f16's range.
+    double scale = std::max(std::abs(p.scale), 1e-3);
     slope = static_cast<float>(
         1.0 / (32.0 * scale * static_cast<double>(p.headSize)));
   }
@@ -165,8 +166,10 @@ public:
         x *= headScale;
         break;
       case Init::Ramp:
+        // Scores rise along the keys in even rows and fall in odd ones: the
+        // maximum rises whichever way a kernel walks.
         if (stream == kQuery)
-          x = direction[d] + 0.25f * x;
+          x = (j % 2 ? -direction[d] : direction[d]) + 0.25f * x;
         else if (stream == kKey)
           x = direction[d] * slope * static_cast<float>(j) + 0.5f * x;
         break;

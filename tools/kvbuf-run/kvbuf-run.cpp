@@ -114,6 +114,9 @@ void Runner::compile(const std::string &source) {
   nlohmann::json request = {{"target", target}};
   if (!options.schedule.empty())
     request["schedule"] = options.schedule;
+  // The emulator runs the target stage; a cubin would be made for nothing.
+  if (options.device == "emulator" || (device && device->isHost()))
+    request["ptxas"] = "none";
   std::string error;
   std::string bytes = compileSource(source, options.file, request.dump(),
                                     deviceOptions.message);

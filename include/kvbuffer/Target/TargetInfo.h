@@ -83,6 +83,8 @@ struct TargetInfo {
   /// registers to be plenty, and where accumulators fill the register file each
   /// one that it adds is spilled.
   bool loopStrengthReduction = true;
+  /// Whether kernels can compute the transposed products (`swap_a_b`).
+  bool swapsOperands = true;
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
 
   /// The matrix instruction of a shape, or null.

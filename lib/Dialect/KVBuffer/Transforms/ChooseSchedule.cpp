@@ -93,6 +93,11 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                           });
     return diag;
   }
+  if (schedule.getSwapAB() && !target.swapsOperands)
+    return op.emitOpError() << "swap_a_b does not fit " << target.chip
+                            << ": transposed scores of its matrix instructions "
+                               "lie across other lanes than operands; expected "
+                               "swap_a_b = false";
   int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;

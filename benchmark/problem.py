@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes an attention problem as MLIR, for kvbuf-compile and kvbuf-run.
+
+    benchmark/problem.py heads=8 kv_heads=2 cache=paged page_size=64 causal=true
+    benchmark/problem.py head_size=80 dtype=f16 | kvbuf-compile - -o d80.kvbuf
+
+Options, with their defaults: those of the manifest's "problem".
+"""
+
+import sys
+
+#: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
+#: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads.
+DEFAULTS = {
+    "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
+    "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
+    "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
+    "sink": False, "lse": False, "scale": None, "schedule": "",
+}
+
+
+def problem(**options):
+    """The module's text. Raises ValueError on an unknown option."""
+    unknown = options.keys() - DEFAULTS.keys()
+    if unknown:
+        raise ValueError(f"no such option: {', '.join(sorted(unknown))}; "
+                         f"expected {', '.join(DEFAULTS)}")
+    o = DEFAULTS | options
+    heads, kv_heads = o["heads"], o["kv_heads"] or o["heads"]
+    ragged = o["query"] == "ragged"
+    rows = "?" if ragged else "?x?"
+    strides = "?, ?, 1" if ragged else "?, ?, ?, 1"
+    page = f", page_size = {o['page_size']}" if o["page_size"] else ""
+    query = (f"memref<{rows}x{heads}x{o['head_size']}x{o['dtype']}, "
+             f"strided<[{strides}]>>")
+    cache = (f"!kvbuffer.cache<{o['cache']}, {o['dtype']}, heads = {kv_heads}, "
+             f"head_size = {o['head_size']}{page}>")
+
+    operands = {"q": "!q", "k": "!kv", "v": "!kv", "out": "!q"}
+    if ragged:
+        operands["offsets"] = "memref<?xi32>"
+    if o["lse"]:
+        operands["lse"] = (f"memref<{heads}x?xf32>" if ragged
+                           else f"memref<?x{heads}x?xf32>")
+    if o["sink"]:
+        operands["sink"] = "memref<?xf32>"
+
+    attributes = []
+    mask = []
+    if o["causal"]:
+        mask.append("causal = true")
+    for side in "left", "right":
+        if o["window_" + side] >= 0:
+            mask.append(f"{side} = {o['window_' + side]}")
+    if mask:
+        attributes.append(f"mask = #kvbuffer.mask<{', '.join(mask)}>")
+    for number in "scale", "softcap":
+        if o[number] or (number == "scale" and o[number] is not None):
+            attributes.append(f"{number} = {o[number]:.9e} : f32")
+    if o["schedule"]:
+        attributes.append(f"schedule = #kvbuffer.schedule<{o['schedule']}>")
+
+    arguments = ", ".join(f"%{n}: {t}" for n, t in operands.items())
+    uses = " ".join(f"{n}(%{n})" for n in operands)
+    types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
+                      for n, t in operands.items())
+    return (f"!q = {query}\n!kv = {cache}\n\n"
+            f"func.func @{o['name']}({arguments}) {{\n"
+            f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
+            f"    : {types}\n  return\n}}\n")
+
+
+def parse(arguments):
+    """The options of a list of NAME=VALUE. Raises ValueError."""
+    options = {}
+    for argument in arguments:
+        name, equal, value = argument.partition("=")
+        if not equal:
+            raise ValueError(f"'{argument}': expected NAME=VALUE")
+        if value in ("true", "false"):
+            options[name] = value == "true"
+        elif name in ("scale", "softcap"):
+            options[name] = float(value)
+        elif isinstance(DEFAULTS.get(name), int):
+            options[name] = int(value)
+        else:
+            options[name] = value
+    return options
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(problem(**parse(sys.argv[1:])))
+    except ValueError as error:
+        sys.exit(f"problem.py: error: {error}")
