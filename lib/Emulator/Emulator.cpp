@@ -261,6 +261,8 @@ EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
     t.stats[s].bytes += run.stats[s].bytes;
     t.stats[s].cost += run.stats[s].cost;
     t.stats[s].ideal += run.stats[s].ideal;
+    t.stats[s].passes += run.stats[s].passes;
+    t.stats[s].idealPasses += run.stats[s].idealPasses;
   }
   llvm::append_range(t.findings, run.findings);
   return run.findings.empty() ? LaunchResult::Clean : LaunchResult::Fault;
@@ -323,6 +325,9 @@ static json::Object reportKernel(const Kernel &kernel) {
     line.stat.bytes += s.bytes;
     line.stat.cost += s.cost;
     line.stat.ideal += s.ideal;
+    line.stat.passes += s.passes;
+    line.stat.idealPasses += s.idealPasses;
+    conflicts += s.passes - s.idealPasses;
     std::string space = spaceOf(inst.op);
     bool store = inst.op == Code::StoreShared || inst.op == Code::StMatrix ||
                  inst.op == Code::StoreGlobal || inst.op == Code::StoreLocal ||
@@ -352,6 +357,11 @@ static json::Object reportKernel(const Kernel &kernel) {
     } else if (space == "global") {
       o["sectors"] = line.stat.cost;
       o["ideal_sectors"] = line.stat.ideal;
+      if (line.stat.idealPasses) {
+        o["passes"] = line.stat.passes;
+        o["ideal_passes"] = line.stat.idealPasses;
+        o["bank_conflicts"] = line.stat.passes - line.stat.idealPasses;
+      }
     }
     memory.push_back(std::move(o));
   }

@@ -67,11 +67,18 @@ template <unsigned N> bool holds(const Inst &i, unsigned l, const uint8_t *p) {
 // are served in quarters of 8 lanes, those of 8 bytes in halves.
 void bankCost(const Inst &i, const uint32_t *address, uint64_t mask,
               unsigned bytes) {
-  unsigned unit = bytes < 4 ? 4 : bytes;
-  unsigned units = h.banks * 4 / unit, shift = __builtin_ctz(unit);
   MemStat &s = h.stats[i.stat];
   s.bytes += static_cast<uint64_t>(bytes) * __builtin_popcountll(mask);
   ++s.accesses;
+  addPasses(address, mask, bytes, s.cost, s.ideal);
+}
+
+// Adds those passes to `cost`, and to `ideal` what they would be without
+// conflicts.
+void addPasses(const uint32_t *address, uint64_t mask, unsigned bytes,
+               uint64_t &cost, uint64_t &ideal) {
+  unsigned unit = bytes < 4 ? 4 : bytes;
+  unsigned units = h.banks * 4 / unit, shift = __builtin_ctz(unit);
   for (unsigned first = 0; first < W; first += units) {
     uint64_t phase = units >= 64 ? mask : mask >> first & ((1ull << units) - 1);
     if (!phase)
@@ -87,8 +94,8 @@ void bankCost(const Inst &i, const uint32_t *address, uint64_t mask,
         words[u] = word;
       seen |= 1ull << u;
     }
-    ++s.ideal;
-    s.cost += clean ? 1 : bankPasses(address + first, phase, shift, units);
+    ++ideal;
+    cost += clean ? 1 : bankPasses(address + first, phase, shift, units);
   }
 }
 
@@ -423,6 +430,11 @@ void cpAsync(const Inst &i) {
     if (mask & readers)
       sectorCost(i, src, mask & readers, i.imm);
   }
-  if (mask)
-    r.asyncIssue(w, i, dst, src, size, mask);
+  if (!mask)
+    return;
+  // Lanes that read nothing still write zeros.
+  MemStat &s = h.stats[i.stat];
+  s.accesses += !(mask & readers);
+  addPasses(dst, mask, static_cast<unsigned>(i.imm), s.passes, s.idealPasses);
+  r.asyncIssue(w, i, dst, src, size, mask);
 }

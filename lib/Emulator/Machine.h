@@ -54,6 +54,8 @@ struct MemStat {
   /// Shared memory: passes through the banks, and how many there would be
   /// without conflicts. Global memory: 32-byte sectors touched and needed.
   uint64_t cost = 0, ideal = 0;
+  /// Copies from global into shared memory: the passes of their shared side.
+  uint64_t passes = 0, idealPasses = 0;
 };
 
 /// Global memory that kernels may touch.

@@ -107,9 +107,20 @@ module {
     nvvm.cp.async.shared.global %p5, %g3, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
+    // CHECK: "bank_conflicts": 0,
+    // CHECK: "ideal_passes": 4,
     // CHECK: "ideal_sectors": 16,
     // CHECK: "op": "nvvm.cp.async.shared.global",
+    // CHECK-NEXT: "passes": 4,
     // CHECK-NEXT: "sectors": 16,
+    // Into the rows without the swizzle. Lanes that read nothing write zeros.
+    %none = llvm.mlir.constant(0 : i32) : i32
+    nvvm.cp.async.shared.global %p4, %g3, 16, cache = cg, %none : !llvm.ptr<3>, !llvm.ptr<1>, i32
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    // CHECK: "bank_conflicts": 28,
+    // CHECK: "op": "nvvm.cp.async.shared.global",
+    // CHECK-NEXT: "passes": 32,
     llvm.return
   }
 }
