@@ -75,7 +75,7 @@
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}
-// SWAP: choose-schedule-invalid.mlir:[[@LINE+6]]:3: error: 'kvbuffer.attention' op swap_a_b does not fit sm_80: transposed scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = false
+// SWAP: choose-schedule-invalid.mlir:[[@LINE+5]]:3: error: 'kvbuffer.attention' op swap_a_b does not fit sm_80: transposed scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = false
 
 !qo = memref<?x?x2x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
