@@ -142,12 +142,74 @@ void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
+bool LaneLowering::staysInLds(scf::ForOp loop, unsigned index) {
+  if (!schedule.getSumsInLds())
+    return false;
+  Value arg = loop.getRegionIterArg(index);
+  auto softmax =
+      loop.getYieldedValues()[index].getDefiningOp<OnlineSoftmaxOp>();
+  return softmax && softmax.getSum() == arg && arg.hasOneUse() &&
+         softmax.getNewSum() == loop.getYieldedValues()[index] &&
+         softmax->getParentOp() == loop;
+}
+
+Value LaneLowering::rowSlot(int64_t offset, int64_t rows) {
+  Value at = arith::MulIOp::create(b, thread, i32(rows));
+  return toIndex(arith::AddIOp::create(b, at, i32(offset / 4)));
+}
+
+/// What a thread's slot of `rows` f32 is aligned to: its own size, where that
+/// is a power of two.
+static llvm::Align slotAlign(int64_t rows) {
+  return llvm::Align(std::min<int64_t>(16, 4 * (rows & -rows)));
+}
+
+void LaneLowering::storeRows(ArrayRef<Value> rows, int64_t offset) {
+  auto type = VectorType::get({int64_t(rows.size())}, b.getF32Type());
+  vector::StoreOp::create(b, vector::FromElementsOp::create(b, type, rows),
+                          shared(b.getF32Type()),
+                          ValueRange{rowSlot(offset, rows.size())},
+                          /*nontemporal=*/false, slotAlign(rows.size()));
+}
+
+Values LaneLowering::rowValues(Value value) {
+  auto it = inLds.find(value);
+  if (it == inLds.end())
+    return get(value);
+  SmallVector<Type> types;
+  laneTypes(value.getType(), types);
+  int64_t rows = types.size();
+  Value all = vector::LoadOp::create(b, VectorType::get({rows}, b.getF32Type()),
+                                     shared(b.getF32Type()),
+                                     ValueRange{rowSlot(it->second, rows)},
+                                     /*nontemporal=*/false, slotAlign(rows));
+  Values values;
+  for (int64_t i = 0; i < rows; ++i)
+    values.push_back(vector::ExtractOp::create(b, all, ArrayRef<int64_t>{i}));
+  return values;
+}
+
 LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
   Values inits;
   SmallVector<unsigned> counts;
-  for (Value init : op.getInitArgs()) {
-    llvm::append_range(inits, get(init));
-    counts.push_back(get(init).size());
+  for (auto [i, init] : llvm::enumerate(op.getInitArgs())) {
+    if (staysInLds(op, i)) {
+      // Each thread reads and writes its own slot: no barrier is needed.
+      auto it = inLds.find(init);
+      int64_t offset = it == inLds.end() ? ldsBytes : it->second;
+      if (it == inLds.end()) {
+        storeRows(get(init), offset);
+        ldsBytes += llvm::alignTo(4 * get(init).size() * schedule.getWarps() *
+                                      target.waveSize,
+                                  kBufferAlignment);
+      }
+      inLds[op.getRegionIterArg(i)] = inLds[op.getResult(i)] = offset;
+      counts.push_back(0);
+      continue;
+    }
+    Values values = rowValues(init);
+    llvm::append_range(inits, values);
+    counts.push_back(values.size());
   }
   auto loop = scf::ForOp::create(b, single(op.getLowerBound()),
                                  single(op.getUpperBound()),
@@ -170,8 +232,10 @@ LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   Values yields;
-  for (Value value : op.getBody()->getTerminator()->getOperands())
-    llvm::append_range(yields, get(value));
+  for (auto [value, count] :
+       llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), counts))
+    if (count)
+      llvm::append_range(yields, get(value));
   scf::YieldOp::create(b, yields);
   regroup(loop.getResults(),
           [&](unsigned i, Values v) { set(op.getResult(i), v); });
@@ -199,7 +263,7 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
       return failure();
     Values yields;
     for (Value value : from->getTerminator()->getOperands())
-      llvm::append_range(yields, get(value));
+      llvm::append_range(yields, rowValues(value));
     scf::YieldOp::create(b, yields);
     return success();
   };

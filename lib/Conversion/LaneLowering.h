@@ -187,6 +187,20 @@ private:
   mlir::Value laneCol();
 
   const Values &get(mlir::Value value) { return map[value]; }
+
+  // Row values that live in LDS, one slot a thread (schedule `sums_in_lds`).
+
+  /// Whether a loop's argument is a softmax's running sum that stays in LDS.
+  bool staysInLds(mlir::scf::ForOp loop, unsigned index);
+  /// The lane's row values, loaded here where they live in LDS.
+  Values rowValues(mlir::Value value);
+  /// Stores row values into the slot at `offset` bytes.
+  void storeRows(llvm::ArrayRef<mlir::Value> rows, int64_t offset);
+  /// The address of the lane's slot, as an index of f32 elements.
+  mlir::Value rowSlot(int64_t offset, int64_t rows);
+  /// Values in LDS: byte offset of the first thread's slot.
+  llvm::DenseMap<mlir::Value, int64_t> inLds;
+
   mlir::Value single(mlir::Value value) { return map[value].front(); }
   void set(mlir::Value value, Values values) { map[value] = std::move(values); }
 

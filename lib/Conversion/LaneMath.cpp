@@ -287,7 +287,7 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   int64_t cols = type.getCols() / atom.cols;
   unsigned parts = layouts.rowParts().size();
   const Values &scores = get(op.getScores());
-  const Values &max = get(op.getMax()), &sum = get(op.getSum());
+  const Values &max = get(op.getMax());
   int64_t rows = max.size();
   Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
   Value negScale = f32(-op.getScale().convertToFloat() * std::numbers::log2e);
@@ -326,8 +326,11 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   });
   // The sum stays this lane's part of it until the end; adding the old sum last
   // keeps it off the critical path.
+  Values sum = rowValues(op.getSum());
   for (int64_t r = 0; r < rows; ++r)
     newSum[r] = fma(b, sum[r], rescale[r], fold(b, probabilities[r], addf));
+  if (auto it = inLds.find(op.getSum()); it != inLds.end())
+    storeRows(newSum, it->second);
 
   Values words;
   if (failed(toOperand(op, op.getP().getType(), p, words)))
@@ -361,7 +364,8 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
   if (op.getSink())
     sink = mulf(b, single(op.getSink()), f32(std::numbers::log2e));
   Values inverse, lse;
-  for (auto [m, l] : llvm::zip_equal(get(op.getMax()), get(op.getSum()))) {
+  for (auto [m, l] :
+       llvm::zip_equal(get(op.getMax()), rowValues(op.getSum()))) {
     Value sum = reduceLanes(l, /*isMax=*/false);
     // Base-2 logarithm of the largest term; -inf for a row without a key.
     Value top = mulf(b, m, scale);

@@ -285,8 +285,12 @@ void LaneLowering::lower(FragmentStoreOp op) {
           auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
           Value piece = vector::ShuffleOp::create(b, whole, whole, elements);
           auto store = [&] {
-            vector::StoreOp::create(b, piece, out,
-                                    ValueRange{add(b, line, index(at))});
+            // Rows and strides are multiples of 16 bytes; see the manifest.
+            vector::StoreOp::create(
+                b, piece, out, ValueRange{add(b, line, index(at))},
+                /*nontemporal=*/false,
+                llvm::Align(run *
+                            type.getElementType().getIntOrFloatBitWidth() / 8));
           };
           // Columns of an atom that the tile may not have.
           if ((j + 1) * atom.cols <= cols) {

@@ -53,7 +53,6 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm, const LoweringOptions &) {
   module.addPass(createConvertKVBufferToGPU());
   module.addPass(createCanonicalizerPass());
   module.addPass(createCSEPass());
-  module.addPass(createLoopInvariantCodeMotionPass());
 }
 
 void kvbuf::buildTargetPipeline(OpPassManager &pm,

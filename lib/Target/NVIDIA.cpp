@@ -68,6 +68,19 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     choice.BM = 64;
     choice.BN = depth > 256 ? 16 : 32;
   }
+  if (depth == 128) {
+    // Accumulators take 192 of 255 registers. Hopper's uniform registers leave
+    // just enough of the others for 64 keys, if the row sums are in LDS and
+    // masks are a branch; before it 32 keys fit.
+    if (llvm::StringRef(target.chip).starts_with("sm_9")) {
+      choice.splitMasks = false;
+      choice.sumsInLds = true;
+    } else {
+      choice.BN = 32;
+    }
+  }
+  if (depth == 64)
+    choice.qInRegs = true;
   // Q, and two slots for each of K and V.
   auto bytes = [&] {
     return 2 * depth * (choice.BM + 2 * choice.stages * choice.BN);

@@ -56,6 +56,8 @@ struct ScheduleChoice {
   bool swapAB = false;
   bool qInRegs = false;
   bool overlap = false;
+  bool splitMasks = true;
+  bool sumsInLds = false;
 };
 
 /// A chip, as far as the lowering has to know it.

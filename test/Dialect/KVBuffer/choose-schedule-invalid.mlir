@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs or overlap
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks or sums_in_lds
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER
@@ -61,13 +61,13 @@
 // THREADS: error: 'kvbuffer.attention' op a schedule of 2048 threads does not fit sm_80, which has at most 1024 in a block
 
 // 2 bytes * 128 * (128 + 2 * 8 * 64); an sm_80 block has 163 KiB.
-// REDEFINE: %{options} = schedule=stages=8
+// REDEFINE: %{options} = schedule=BN=64,stages=8
 // REDEFINE: %{prefix} = LDS
 // RUN: %{run}
 // LDS: error: 'kvbuffer.attention' op the schedule needs 294912 bytes of shared memory, sm_80 has 166912 for a block
 
 // (128 * 128 + 128 * 64 + 128 * 64 / 2) / 32.
-// REDEFINE: %{options} = schedule=warps=1
+// REDEFINE: %{options} = schedule=BN=64,warps=1
 // REDEFINE: %{prefix} = REGISTERS
 // RUN: %{run}
 // REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 896 registers in a lane, sm_80 has 255

@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64 --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s
 
 // CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 16, stages = 1>
 // CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>
@@ -85,7 +85,7 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK:       %[[AT:.*]] = arith.addi %[[FIRST]], %[[ROW:.*]] : index
 // CHECK:       kvbuffer.dram_tile %{{.*}}[%[[AT]], %[[HEAD:.*]]] valid(%[[LEFT:.*]]) : memref<?x4x80xf16> -> <128x80xf16>
 // CHECK:       scf.for
-// CHECK:         kvbuffer.cache_tile {{.*}} -> <32x80xf16, page_size = 16>
+// CHECK:         kvbuffer.cache_tile {{.*}} -> <64x80xf16, page_size = 16>
 // CHECK:         %[[S:.*]] = kvbuffer.softcap %{{.*}} {cap = 3.000000e+01 : f32, scale = 5.000000e-01 : f32}
 // A window to the left has a second edge.
 // CHECK:         %[[RIGHT:.*]] = arith.cmpi slt

@@ -113,3 +113,37 @@ gpu.module @m {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  llvm.func @vector_in_target(%v: vector<4xf32>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    // expected-error @below {{'vector.extract' op is not allowed in phase 'target': only llvm and one vendor's dialect remain}}
+    %x = vector.extract %v[0] : f32 from vector<4xf32>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  llvm.func @two_vendors() attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    nvvm.barrier0
+    // expected-error @below {{'rocdl.s.barrier' op is not allowed in phase 'target': the kernel is for another vendor}}
+    rocdl.s.barrier
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  gpu.func @target_in_thread() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
+    // expected-error @below {{'nvvm.barrier0' op is not allowed in phase 'thread': llvm and the vendors' dialects come later}}
+    nvvm.barrier0
+    gpu.return
+  }
+}

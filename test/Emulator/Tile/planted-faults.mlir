@@ -1,6 +1,6 @@
 // A generated program, broken in one place: the interpreter names it.
 
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled="schedule=BM=64,BN=32 split-loops=false" -o %t
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="schedule=BM=64,BN=32,q_in_regs=false split-loops=false" -o %t
 // RUN: kvbuf-tile-run %t --size seq=70 | FileCheck %s --check-prefix=SOUND
 // SOUND: PASS
 

@@ -119,7 +119,8 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t BM = 0, BN = 0, BK = 0, stages = 2, warps = 4;
   SmallVector<int64_t> mma;
-  bool swap = false, qRegs = false, overlap = false;
+  bool swap = false, qRegs = false, overlap = false, splitMasks = true,
+       sumsInLds = false;
   Parameter parameters[] = {
       {.name = "BM", .integer = &BM, .required = true},
       {.name = "BN", .integer = &BN, .required = true},
@@ -129,13 +130,15 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       {.name = "mma_shape", .list = &mma, .required = true},
       {.name = "swap_a_b", .flag = &swap},
       {.name = "q_in_regs", .flag = &qRegs},
-      {.name = "overlap", .flag = &overlap}};
+      {.name = "overlap", .flag = &overlap},
+      {.name = "split_masks", .flag = &splitMasks},
+      {.name = "sums_in_lds", .flag = &sumsInLds}};
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
   return parser.getChecked<ScheduleAttr>(parser.getContext(), BM, BN, BK,
                                          stages, warps, mma, swap, qRegs,
-                                         overlap);
+                                         overlap, splitMasks, sumsInLds);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -148,13 +151,18 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", q_in_regs = true";
   if (getOverlap())
     printer << ", overlap = true";
+  if (!getSplitMasks())
+    printer << ", split_masks = false";
+  if (getSumsInLds())
+    printer << ", sums_in_lds = true";
   printer << '>';
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t BM, int64_t BN, int64_t BK,
                                    int64_t stages, int64_t warps,
-                                   ArrayRef<int64_t> mma, bool, bool, bool) {
+                                   ArrayRef<int64_t> mma, bool, bool, bool,
+                                   bool, bool) {
   for (auto [name, value] :
        {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}, {"BK", BK}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))

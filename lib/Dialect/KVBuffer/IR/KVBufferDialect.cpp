@@ -60,8 +60,15 @@ static bool isBlockLevel(Operation *op) {
          !isa<LaneMmaOp>(op);
 }
 
+/// Whether an op is of a dialect that the target stage consists of.
+static bool isTargetDialect(Operation *op) {
+  return llvm::is_contained({"llvm", "nvvm", "rocdl"},
+                            op->getName().getDialectNamespace());
+}
+
 /// Verifies the phase contract (PhaseAttr) on a kernel.
 static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
+  StringRef vendor;
   WalkResult result = kernel->walk([&](Operation *op) {
     if (op == kernel)
       return WalkResult::advance();
@@ -86,11 +93,18 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
     case Phase::Thread:
       if (isBlockLevel(op))
         return fail("values are lanes, not tiles");
+      if (isTargetDialect(op))
+        return fail("llvm and the vendors' dialects come later");
       break;
     case Phase::Target:
-      if (isa_and_nonnull<KVBufferDialect>(op->getDialect()) ||
-          isa<gpu::ThreadIdOp, gpu::BarrierOp, gpu::ShuffleOp>(op))
+      if (!isTargetDialect(op))
         return fail("only llvm and one vendor's dialect remain");
+      if (StringRef name = op->getName().getDialectNamespace();
+          name != "llvm") {
+        if (!vendor.empty() && vendor != name)
+          return fail("the kernel is for another vendor");
+        vendor = name;
+      }
       break;
     }
     return WalkResult::advance();

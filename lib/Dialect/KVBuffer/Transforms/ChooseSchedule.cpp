@@ -51,6 +51,8 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                      .Case("swap_a_b", &choice.swapAB)
                      .Case("q_in_regs", &choice.qInRegs)
                      .Case("overlap", &choice.overlap)
+                     .Case("split_masks", &choice.splitMasks)
+                     .Case("sums_in_lds", &choice.sumsInLds)
                      .Default(nullptr);
     if (flag) {
       if (value != "true" && value != "false")
@@ -66,8 +68,8 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                           .Case("warps", &choice.warps)
                           .Default(nullptr);
     if (!number)
-      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs or "
-                 "overlap");
+      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, "
+                 "overlap, split_masks or sums_in_lds");
     if (value.getAsInteger(10, *number))
       return bad("a number");
   }
@@ -125,6 +127,10 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t lds =
       elementBytes * depth *
       (schedule.getBM() + 2 * schedule.getStages() * schedule.getBN());
+  // A slot of row sums for each thread: at most one f32 for each row of a warp.
+  if (schedule.getSumsInLds())
+    lds += 4 * schedule.getWarps() * target.waveSize *
+           std::max<int64_t>(1, schedule.getWM() / 8);
   if (lds > target.ldsBytes)
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "
@@ -178,7 +184,7 @@ struct ChooseSchedulePass
             [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
             choice.BK, choice.stages, choice.warps,
             ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs,
-            choice.overlap);
+            choice.overlap, choice.splitMasks, choice.sumsInLds);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

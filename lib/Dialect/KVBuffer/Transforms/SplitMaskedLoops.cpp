@@ -110,6 +110,10 @@ struct SplitMaskedLoopsPass
   }
 
   void runOnOperation() override {
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    if (schedule && !schedule.getSplitMasks())
+      return;
     SmallVector<std::tuple<scf::ForOp, scf::IfOp, EdgeCondition>> found;
     getOperation().walk([&](scf::ForOp loop) {
       for (auto branch : loop.getBody()->getOps<scf::IfOp>())

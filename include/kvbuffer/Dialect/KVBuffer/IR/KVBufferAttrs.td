@@ -127,7 +127,9 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
     tile; `overlap` computes the scores of the next tile beside the softmax of
-    this one.
+    this one; `split_masks` gives tiles without a mask a loop of their own;
+    `sums_in_lds` keeps each lane's running row sums in LDS, where the
+    accumulators leave no registers for what is touched once an iteration.
 
     Example:
 
@@ -142,7 +144,9 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     ArrayRefParameter<"int64_t">:$mma_shape,
     DefaultValuedParameter<"bool", "false">:$swap_a_b,
     DefaultValuedParameter<"bool", "false">:$q_in_regs,
-    DefaultValuedParameter<"bool", "false">:$overlap);
+    DefaultValuedParameter<"bool", "false">:$overlap,
+    DefaultValuedParameter<"bool", "true">:$split_masks,
+    DefaultValuedParameter<"bool", "false">:$sums_in_lds);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
