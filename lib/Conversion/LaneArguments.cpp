@@ -136,16 +136,20 @@ LogicalResult LaneLowering::expandArguments() {
     for (auto [d, size] : llvm::enumerate(dims)) {
       bool isHeadOfLse = role == "lse" && names[d].empty();
       int64_t heads = cast<MemRefType>(roles["q"]).getShape().end()[-2];
-      shape.push_back(names[d].empty() ? Attribute(b.getI64IntegerAttr(
-                                             isHeadOfLse ? heads : size))
-                                       : Attribute(str(names[d])));
+      bool isNamed = !names[d].empty() && ShapedType::isDynamic(size);
+      shape.push_back(
+          isNamed ? Attribute(str(names[d]))
+                  : Attribute(b.getI64IntegerAttr(isHeadOfLse ? heads : size)));
+      // A size that the types fix is a number wherever it is asked for.
+      if (!isNamed && !names[d].empty())
+        fixedSizes[names[d]] = size;
     }
     tensor(role, element, shape, role == "o" || role == "lse");
     pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
     for (int64_t d = 0, rank = dims.size(); d + 1 < rank; ++d)
       stride(i, role, d, [](TensorArg &t, Value v) { t.strides.push_back(v); });
     // The sizes that a kernel asks for: the rows of dense queries and caches.
-    bool needsRows = (role == "q" && !ragged) ||
+    bool needsRows = (role == "q" && !ragged && memref.isDynamicDim(1)) ||
                      (cache && cache.getKind() == CacheKind::Dense);
     if (needsRows)
       parameter(i, b.getI32Type(),
@@ -202,9 +206,14 @@ void LaneLowering::finishKernel() {
   auto problem =
       kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
   Attribute heads = problem ? problem.get("heads") : Attribute();
+  auto size = [&](StringRef name) -> Attribute {
+    auto it = fixedSizes.find(name);
+    return it == fixedSizes.end() ? Attribute(str(name))
+                                  : b.getI64IntegerAttr(it->second);
+  };
   Attribute tiles = b.getDictionaryAttr(b.getNamedAttr(
       "ceildiv",
-      b.getArrayAttr({str("seq_q"), b.getI64IntegerAttr(schedule.getBM())})));
+      b.getArrayAttr({size("seq_q"), b.getI64IntegerAttr(schedule.getBM())})));
   int64_t threads = schedule.getWarps() * target.waveSize;
   NamedAttrList list;
   list.append("args", b.getArrayAttr(parameters));
@@ -212,7 +221,7 @@ void LaneLowering::finishKernel() {
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
   list.append("entry", str(kernel.getName()));
   if (heads)
-    list.append("grid", b.getArrayAttr({tiles, heads, str("batch")}));
+    list.append("grid", b.getArrayAttr({tiles, heads, size("batch")}));
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));

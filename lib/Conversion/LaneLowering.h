@@ -30,6 +30,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringMap.h"
 #include <memory>
 
 namespace kvbuf {
@@ -210,6 +211,8 @@ private:
   llvm::DenseMap<mlir::Value, TensorArg> tensors;
   llvm::SmallVector<mlir::Attribute> parameters, tensorList;
   llvm::SmallVector<mlir::Type> parameterTypes;
+  /// Sizes of the manifest that the tensors' types fix.
+  llvm::StringMap<int64_t> fixedSizes;
   int64_t ldsBytes = 0;
 };
 

@@ -120,6 +120,7 @@ Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
     throw Error("the artifact '" + spec.name +
                 "' is no attention kernel; it can only be launched through "
                 "the C or Python API");
+  applyFixedSizes();
   loadInputs();
   applyUserSizes();
   chooseLengths();
@@ -168,6 +169,19 @@ void Workload::loadInputs() {
   }
 }
 
+void Workload::applyFixedSizes() {
+  // Batch and rows may be part of the kernel's types.
+  if (problem().query != Layout::Dense)
+    return;
+  const TensorSpec *q = spec.findTensor("q");
+  if (!q || q->shape.size() != 4)
+    return;
+  const char *names[] = {"batch", "seq_q"};
+  for (int dim = 0; dim < 2; ++dim)
+    if (q->shape[dim].kind == SizeExpr::Kind::Constant)
+      values[names[dim]] = fixed[names[dim]] = q->shape[dim].constant;
+}
+
 void Workload::applyUserSizes() {
   std::vector<std::string> names = userSizeNames(problem());
   for (const auto &[name, value] : options.sizes) {
@@ -182,12 +196,21 @@ void Workload::applyUserSizes() {
       throw Error("--size " + name + "=" + std::to_string(value) +
                   ": expected 0 to 2147483647");
     auto [it, inserted] = values.emplace(name, value);
+    if (auto own = fixed.find(name); own != fixed.end() && own->second != value)
+      throw Error("--size " + name + "=" + std::to_string(value) +
+                  ": the kernel's types fix it at " +
+                  std::to_string(own->second));
     if (!inserted && it->second != value)
       throw Error("--size " + name + "=" + std::to_string(value) +
                   " contradicts an input file, where it is " +
                   std::to_string(it->second));
   }
   if (auto seq = values.find("seq"); seq != values.end()) {
+    if (auto own = fixed.find("seq_q");
+        own != fixed.end() && own->second != seq->second)
+      throw Error("--size seq=" + std::to_string(seq->second) +
+                  ": the kernel's types fix seq_q at " +
+                  std::to_string(own->second));
     setDefault("seq_q", seq->second);
     if (!hasTable(problem().cache))
       setDefault("seq_k", seq->second);

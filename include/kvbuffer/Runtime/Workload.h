@@ -160,6 +160,7 @@ private:
   };
 
   void loadInputs();
+  void applyFixedSizes();
   void applyUserSizes();
   void chooseLengths();
   void chooseQueryLengths();
@@ -180,6 +181,8 @@ private:
   Manifest spec;
   WorkloadOptions options;
   Sizes values;
+  /// Those that the kernel's types fix.
+  Sizes fixed;
   std::map<std::string, std::string> fileData;
   std::vector<int64_t> lenQ, lenK, cacheLen;
   std::vector<HostTensor> all;
