@@ -85,8 +85,9 @@ Value LaneLowering::shared(Type element) {
   Value bytes = gpu::DynamicSharedMemoryOp::create(b, bytesType);
   auto type = MemRefType::get({ShapedType::kDynamic}, element,
                               MemRefLayoutAttrInterface(), space);
-  return memref::ViewOp::create(b, type, bytes, index(0),
-                                ValueRange{index(target.ldsBytes)});
+  return memref::ViewOp::create(
+      b, type, bytes, index(0),
+      ValueRange{index(8 * target.ldsBytes / element.getIntOrFloatBitWidth())});
 }
 
 SharedTile LaneLowering::sharedTile(KVBufferAttr params) const {

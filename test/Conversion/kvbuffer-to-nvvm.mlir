@@ -1,0 +1,52 @@
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-nvvm))" --split-input-file | FileCheck %s
+
+gpu.module @m {
+  // bf16 operands are words of 32 bits, f16 operands pairs.
+  // CHECK-LABEL: llvm.func @bf16(
+  // CHECK-COUNT-6: llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+  // CHECK:         nvvm.mma.sync A[{{.*}}] B[{{.*}}] C[{{.*}}] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  gpu.func @bf16(%w: vector<2xbf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %d = kvbuffer.lane_mma a(%w, %w, %w, %w : vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>) b(%w, %w : vector<2xbf16>, vector<2xbf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
+    %c0 = arith.constant 0 : index
+    vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+
+  // CHECK-LABEL: llvm.func @f16(
+  // CHECK-NOT:     llvm.bitcast
+  // CHECK:         nvvm.mma.sync {{.*}} : (vector<2xf16>, vector<2xf16>, f32)
+  gpu.func @f16(%w: vector<2xf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %d = kvbuffer.lane_mma a(%w, %w, %w, %w : vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>) b(%w, %w : vector<2xf16>, vector<2xf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
+    %c0 = arith.constant 0 : index
+    vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // No call of a library that is not there.
+  // CHECK-LABEL: llvm.func @math(
+  // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<target>
+  // CHECK-SAME:    passthrough = {{\[\[}}"denormal-fp-math-f32", "preserve-sign"]]
+  // CHECK-NOT:     llvm.call @
+  // CHECK:         llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+  // CHECK:         llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"
+  // CHECK:         llvm.intr.maxnum
+  // tanh x = 1 - 2 / (exp2(2 x log2 e) + 1).
+  // CHECK:         %[[TWO:.*]] = llvm.mlir.constant(2.885390e+00 : f32)
+  // CHECK:         %[[X:.*]] = llvm.fmul %{{.*}}, %[[TWO]]
+  // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[X]])
+  // CHECK:         %[[SUM:.*]] = llvm.fadd %[[E]], %{{.*}}
+  // CHECK:         %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SUM]])
+  // CHECK:         llvm.intr.fma(%[[R]], %{{.*}}, %{{.*}})
+  gpu.func @math(%x: f32, %out: memref<f32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %e = math.exp2 %x : f32
+    %l = math.log2 %e : f32
+    %m = arith.maxnumf %l, %x : f32
+    %t = math.tanh %m : f32
+    memref.store %t, %out[] : memref<f32>
+    gpu.return
+  }
+}
