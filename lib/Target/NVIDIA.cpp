@@ -46,6 +46,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   return target;
 }
 
+/// Shared memory that a block takes besides its tiles, bytes: the row sums of
+/// 128 threads, and 1 KiB that the driver reserves.
+static constexpr int64_t kSharedPerBlock = 3 * 1024;
+
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
 /// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
 /// powers of two; two slots need one wait and one barrier an iteration.
@@ -69,10 +73,12 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     choice.BN = depth > 256 ? 16 : 32;
   }
   if (depth == 128) {
-    // Accumulators take 192 of 255 registers. Hopper's uniform registers leave
-    // just enough of the others for 64 keys, if the row sums are in LDS and
-    // masks are a branch; before it 32 keys fit.
-    if (llvm::StringRef(target.chip).starts_with("sm_9")) {
+    // Accumulators take 192 of 255 registers: tiles of 64 keys spill
+    // unless the row sums are in LDS and masks are a branch. Two blocks
+    // share a multiprocessor, one's softmax beside the other's products; where
+    // LDS does not hold two of 64 keys, 32 keys a tile do.
+    int64_t block = 2 * depth * (choice.BM + 2 * choice.stages * choice.BN);
+    if (2 * (block + kSharedPerBlock) <= target.ldsBytes) {
       choice.splitMasks = false;
       choice.sumsInLds = true;
     } else {

@@ -1,7 +1,7 @@
 // Schedules follow the published tile table of the sm_8x kernels: 128 x 64 up to
 // head size 96, 64 x 32 above 128; LDS blocks of 64, 32 or 16 columns, whichever
-// divides the head size. At 128 registers are short: 128 x 32, or, where uniform
-// registers help, 128 x 64 with the row sums in LDS. Q stays in registers at 64.
+// divides the head size. At 128 registers are short: 128 x 64 with the row sums in
+// LDS where two blocks fit a multiprocessor, else 128 x 32. Q stays in registers at 64.
 // One look-up a tile where a page can hold one.
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule | FileCheck %s

@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/Builders.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_TILEFRAGMENTS
