@@ -39,6 +39,12 @@ if(NOT KVBUF_RUNTIME_ONLY)
   target_link_libraries(KVBufferPCH PUBLIC kvbuf_options)
   target_precompile_headers(KVBufferPCH PRIVATE
     "${PROJECT_SOURCE_DIR}/cmake/Pch.h")
+  # Without a time stamp inside, so that ccache can reuse what was built with it
+  # (it also needs its option sloppiness=pch_defines,time_macros).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(KVBufferPCH PRIVATE
+      "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
 endif()
 
 # Like kvbuf_use_mlir for code that needs LLVM's support library alone.
