@@ -58,6 +58,16 @@ struct ScheduleChoice {
   bool overlap = false;
   bool splitMasks = true;
   bool sumsInLds = false;
+  int64_t producers = 0, producerRegisters = 0, consumerRegisters = 0;
+  bool overlapProducts = false;
+  bool pingPong = false;
+  /// TileOrder of the dialect: grid, static or dynamic.
+  std::string tiles = "grid";
+  bool stageOutput = false;
+  bool lazyRescale = false;
+  /// Path of the dialect: direct or registers.
+  std::string kPath = "direct", vPath = "direct";
+  int64_t xcds = 1;
 };
 
 /// A chip, as far as the lowering has to know it.

@@ -31,12 +31,16 @@ void KVBufferDialect::registerAttributes() {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One `name = value` of an attribute: an integer, a flag or a list.
+/// One `name = value` of an attribute: an integer, a flag, a list, or a keyword
+/// (`setKeyword` says whether it knows the word, `keywords` names those it
+/// does).
 struct Parameter {
   StringRef name;
   int64_t *integer = nullptr;
   bool *flag = nullptr;
   SmallVector<int64_t> *list = nullptr;
+  std::function<bool(StringRef)> setKeyword = {};
+  StringRef keywords = {};
   bool required = false;
   bool seen = false;
 };
@@ -78,6 +82,14 @@ static ParseResult parseParameters(AsmParser &parser,
         return parser.emitError(valueLoc, "expected true or false");
       *it->flag = value == "true";
     }
+    if (it->setKeyword) {
+      StringRef value;
+      SMLoc valueLoc = parser.getCurrentLocation();
+      if (parser.parseKeyword(&value))
+        return failure();
+      if (!it->setKeyword(value))
+        return parser.emitError(valueLoc) << "expected " << it->keywords;
+    }
     if (it->list &&
         parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
           return parser.parseInteger(it->list->emplace_back());
@@ -89,6 +101,18 @@ static ParseResult parseParameters(AsmParser &parser,
       return parser.emitError(parser.getNameLoc())
              << "missing parameter '" << p.name << "'";
   return success();
+}
+
+/// The setter of a keyword parameter of an enumeration.
+template <typename E>
+static std::function<bool(StringRef)>
+setEnum(E &out, std::optional<E> (*symbolize)(StringRef)) {
+  return [&out, symbolize](StringRef text) {
+    std::optional<E> value = symbolize(text);
+    if (value)
+      out = *value;
+    return value.has_value();
+  };
 }
 
 static void printList(AsmPrinter &printer, StringRef name,
@@ -120,7 +144,11 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t BM = 0, BN = 0, BK = 0, stages = 2, warps = 4;
   SmallVector<int64_t> mma;
   bool swap = false, qRegs = false, overlap = false, splitMasks = true,
-       sumsInLds = false;
+       sumsInLds = false, overlapProducts = false, pingPong = false,
+       stageOutput = false, lazyRescale = false;
+  int64_t producers = 0, producerRegisters = 0, consumerRegisters = 0, xcds = 1;
+  TileOrder tiles = TileOrder::Grid;
+  Path kPath = Path::Direct, vPath = Path::Direct;
   Parameter parameters[] = {
       {.name = "BM", .integer = &BM, .required = true},
       {.name = "BN", .integer = &BN, .required = true},
@@ -132,13 +160,32 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       {.name = "q_in_regs", .flag = &qRegs},
       {.name = "overlap", .flag = &overlap},
       {.name = "split_masks", .flag = &splitMasks},
-      {.name = "sums_in_lds", .flag = &sumsInLds}};
+      {.name = "sums_in_lds", .flag = &sumsInLds},
+      {.name = "producers", .integer = &producers},
+      {.name = "producer_registers", .integer = &producerRegisters},
+      {.name = "consumer_registers", .integer = &consumerRegisters},
+      {.name = "overlap_products", .flag = &overlapProducts},
+      {.name = "ping_pong", .flag = &pingPong},
+      {.name = "tiles",
+       .setKeyword = setEnum(tiles, symbolizeTileOrder),
+       .keywords = "grid, static or dynamic"},
+      {.name = "stage_output", .flag = &stageOutput},
+      {.name = "lazy_rescale", .flag = &lazyRescale},
+      {.name = "k_path",
+       .setKeyword = setEnum(kPath, symbolizePath),
+       .keywords = "direct or registers"},
+      {.name = "v_path",
+       .setKeyword = setEnum(vPath, symbolizePath),
+       .keywords = "direct or registers"},
+      {.name = "xcds", .integer = &xcds}};
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
-  return parser.getChecked<ScheduleAttr>(parser.getContext(), BM, BN, BK,
-                                         stages, warps, mma, swap, qRegs,
-                                         overlap, splitMasks, sumsInLds);
+  return parser.getChecked<ScheduleAttr>(
+      parser.getContext(), BM, BN, BK, stages, warps, mma, swap, qRegs, overlap,
+      splitMasks, sumsInLds, producers, producerRegisters, consumerRegisters,
+      overlapProducts, pingPong, tiles, stageOutput, lazyRescale, kPath, vPath,
+      xcds);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -155,18 +202,58 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", split_masks = false";
   if (getSumsInLds())
     printer << ", sums_in_lds = true";
+  if (getProducers())
+    printer << ", producers = " << getProducers();
+  if (getProducerRegisters())
+    printer << ", producer_registers = " << getProducerRegisters();
+  if (getConsumerRegisters())
+    printer << ", consumer_registers = " << getConsumerRegisters();
+  if (getOverlapProducts())
+    printer << ", overlap_products = true";
+  if (getPingPong())
+    printer << ", ping_pong = true";
+  if (getTiles() != TileOrder::Grid)
+    printer << ", tiles = " << stringifyTileOrder(getTiles());
+  if (getStageOutput())
+    printer << ", stage_output = true";
+  if (getLazyRescale())
+    printer << ", lazy_rescale = true";
+  if (getKPath() != Path::Direct)
+    printer << ", k_path = " << stringifyPath(getKPath());
+  if (getVPath() != Path::Direct)
+    printer << ", v_path = " << stringifyPath(getVPath());
+  if (getXcds() != 1)
+    printer << ", xcds = " << getXcds();
   printer << '>';
 }
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   int64_t BM, int64_t BN, int64_t BK,
-                                   int64_t stages, int64_t warps,
-                                   ArrayRef<int64_t> mma, bool, bool, bool,
-                                   bool, bool) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
+                     int64_t BN, int64_t BK, int64_t stages, int64_t warps,
+                     ArrayRef<int64_t> mma, bool, bool, bool, bool, bool,
+                     int64_t producers, int64_t producerRegisters,
+                     int64_t consumerRegisters, bool, bool, TileOrder, bool,
+                     bool, Path, Path, int64_t xcds) {
+  if (BK <= 0 || !llvm::isPowerOf2_64(BK))
+    return emitError() << "BK must be a power of two, got " << BK;
+  // Tiles are copied by whole strides of all the warps, which powers of two
+  // divide; producers have no such stride.
   for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}, {"BK", BK}})
-    if (value <= 0 || !llvm::isPowerOf2_64(value))
+       {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}}) {
+    if (!producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
       return emitError() << name << " must be a power of two, got " << value;
+    if (value <= 0 || value % 16)
+      return emitError() << name << " must be a positive multiple of 16, got "
+                         << value;
+  }
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"producers", producers},
+        {"producer_registers", producerRegisters},
+        {"consumer_registers", consumerRegisters}})
+    if (value < 0)
+      return emitError() << name << " must not be negative, got " << value;
+  if (xcds < 1)
+    return emitError() << "xcds must be at least 1, got " << xcds;
   if (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; }))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (stages < 1)

@@ -48,7 +48,7 @@ void KVBufferDialect::initialize() {
 /// tiles.
 static bool isLaneLevel(Operation *op) {
   if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
-          gpu::BarrierOp, LaneMmaOp>(op))
+          gpu::BarrierOp, LaneMmaOp, WgmmaOp, WgmmaWaitOp>(op))
     return true;
   return isa_and_nonnull<vector::VectorDialect, LLVM::LLVMDialect>(
       op->getDialect());
@@ -57,7 +57,7 @@ static bool isLaneLevel(Operation *op) {
 /// Whether an op of this dialect acts on blocks, tiles or fragments.
 static bool isBlockLevel(Operation *op) {
   return isa_and_nonnull<KVBufferDialect>(op->getDialect()) &&
-         !isa<LaneMmaOp>(op);
+         !isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp>(op);
 }
 
 /// Whether an op is of a dialect that the target stage consists of.
@@ -97,6 +97,8 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         return fail("llvm and the vendors' dialects come later");
       break;
     case Phase::Target:
+      if (isa<WgmmaOp, WgmmaWaitOp>(op))
+        break;
       if (!isTargetDialect(op))
         return fail("only llvm and one vendor's dialect remain");
       if (StringRef name = op->getName().getDialectNamespace();

@@ -62,3 +62,15 @@ void MaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 void RescaleOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "acc");
 }
+void RingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getRing(), name(getRing().getType().getParams(), "ring"));
+}
+void RingWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getStaged(), name(getStaged().getType().getParams(), "s"));
+}
+void MmaStartOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getTransposeB() ? "s_pending" : "acc_pending");
+}
+void MmaWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getAcc(), "acc");
+}

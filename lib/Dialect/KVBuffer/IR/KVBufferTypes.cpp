@@ -110,6 +110,20 @@ void FragmentType::print(AsmPrinter &printer) const {
           << ", " << stringifyRole(getRole()) << '>';
 }
 
+Type PendingType::parse(AsmParser &parser) {
+  int64_t rows, cols;
+  Type elementType;
+  if (parser.parseLess() || parseShape(parser, rows, cols, elementType) ||
+      parser.parseGreater())
+    return {};
+  return PendingType::get(parser.getContext(), rows, cols, elementType);
+}
+
+void PendingType::print(AsmPrinter &printer) const {
+  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType()
+          << '>';
+}
+
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 CacheKind kind, Type elementType, int64_t heads,
                                 int64_t headSize, int64_t pageSize) {

@@ -53,11 +53,27 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                      .Case("overlap", &choice.overlap)
                      .Case("split_masks", &choice.splitMasks)
                      .Case("sums_in_lds", &choice.sumsInLds)
+                     .Case("overlap_products", &choice.overlapProducts)
+                     .Case("ping_pong", &choice.pingPong)
+                     .Case("stage_output", &choice.stageOutput)
+                     .Case("lazy_rescale", &choice.lazyRescale)
                      .Default(nullptr);
     if (flag) {
       if (value != "true" && value != "false")
         return bad("true or false");
       *flag = value == "true";
+      continue;
+    }
+    if (name == "tiles") {
+      if (!symbolizeTileOrder(value))
+        return bad("grid, static or dynamic");
+      choice.tiles = value;
+      continue;
+    }
+    if (name == "k_path" || name == "v_path") {
+      if (!symbolizePath(value))
+        return bad("direct or registers");
+      (name == "k_path" ? choice.kPath : choice.vPath) = value;
       continue;
     }
     int64_t *number = llvm::StringSwitch<int64_t *>(name)
@@ -66,10 +82,17 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                           .Case("BK", &choice.BK)
                           .Case("stages", &choice.stages)
                           .Case("warps", &choice.warps)
+                          .Case("producers", &choice.producers)
+                          .Case("producer_registers", &choice.producerRegisters)
+                          .Case("consumer_registers", &choice.consumerRegisters)
+                          .Case("xcds", &choice.xcds)
                           .Default(nullptr);
     if (!number)
       return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, "
-                 "overlap, split_masks or sums_in_lds");
+                 "overlap, split_masks, sums_in_lds, producers, "
+                 "producer_registers, consumer_registers, overlap_products, "
+                 "ping_pong, tiles, stage_output, lazy_rescale, k_path, v_path "
+                 "or xcds");
     if (value.getAsInteger(10, *number))
       return bad("a number");
   }
@@ -148,10 +171,10 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                             << " has " << target.registersPerLane;
   int64_t share = target.registersPerBlock / threads;
   if (registers > share)
-    return op.emitOpError() << "the schedule needs at least " << registers
-                            << " registers in a lane, " << target.chip
-                            << " has " << share << " for each of " << threads
-                            << " threads";
+    return op.emitOpError()
+           << "the schedule needs at least " << registers
+           << " registers in a lane, " << target.chip << " has " << share
+           << " for each of " << threads << " threads";
   return success();
 }
 
@@ -184,7 +207,12 @@ struct ChooseSchedulePass
             [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
             choice.BK, choice.stages, choice.warps,
             ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs,
-            choice.overlap, choice.splitMasks, choice.sumsInLds);
+            choice.overlap, choice.splitMasks, choice.sumsInLds,
+            choice.producers, choice.producerRegisters,
+            choice.consumerRegisters, choice.overlapProducts, choice.pingPong,
+            *symbolizeTileOrder(choice.tiles), choice.stageOutput,
+            choice.lazyRescale, *symbolizePath(choice.kPath),
+            *symbolizePath(choice.vPath), choice.xcds);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

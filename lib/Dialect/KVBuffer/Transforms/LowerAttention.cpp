@@ -262,7 +262,7 @@ void TileProgram::computeTile() {
   Value out = FragmentConvertOp::create(
       b, fragment(BM, depth, element, Role::Acc), finish.getResult());
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);
-  FragmentStoreOp::create(b, out, otile);
+  FragmentStoreOp::create(b, out, otile, /*via=*/Value());
   if (op.getLse()) {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())

@@ -38,9 +38,21 @@ def KVBuffer_CacheKind : I32Enum<"CacheKind", "How a cache lies in memory", [
   let cppNamespace = "::kvbuf";
 }
 
+def KVBuffer_TileOrder : I32Enum<"TileOrder", "How blocks come by tiles of queries", [
+    I32EnumCase<"Grid", 0, "grid">, I32EnumCase<"Static", 1, "static">,
+    I32EnumCase<"Dynamic", 2, "dynamic">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_Path : I32Enum<"Path", "How a tile comes into LDS", [
+    I32EnumCase<"Direct", 0, "direct">,
+    I32EnumCase<"Registers", 1, "registers">]> {
+  let cppNamespace = "::kvbuf";
+}
+
 def KVBuffer_Operand : I32Enum<"Operand", "The operand that a buffer feeds", [
     I32EnumCase<"Q", 0, "q">, I32EnumCase<"K", 1, "k">,
-    I32EnumCase<"V", 2, "v">]> {
+    I32EnumCase<"V", 2, "v">, I32EnumCase<"O", 3, "o">]> {
   let cppNamespace = "::kvbuf";
 }
 
@@ -131,6 +143,19 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     `sums_in_lds` keeps each lane's running row sums in LDS, where the
     accumulators leave no registers for what is touched once an iteration.
 
+    `producers` warps beside `warps` only move tiles, the others only multiply
+    (0: every warp does both), with `producer_registers` and
+    `consumer_registers` registers a lane; `overlap_products` starts the product
+    of P and V of the last tile beside the scores of this one; `ping_pong` lets
+    groups of warps take turns at the matrix unit; `tiles` says how blocks come
+    by tiles of queries: one each (`grid`), every n-th (`static`) or from a
+    counter (`dynamic`); `stage_output` sends O through LDS; `lazy_rescale`
+    rescales O only where a maximum has grown by more than 8 (in base 2), which
+    makes a row's bits depend on its neighbours; `k_path` and `v_path` say
+    whether K and V go from DRAM to LDS directly or through registers; `xcds`
+    deals heads to so many dies of a chip, so that blocks of one head share a
+    cache.
+
     Example:
 
     ```mlir
@@ -146,7 +171,18 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"bool", "false">:$q_in_regs,
     DefaultValuedParameter<"bool", "false">:$overlap,
     DefaultValuedParameter<"bool", "true">:$split_masks,
-    DefaultValuedParameter<"bool", "false">:$sums_in_lds);
+    DefaultValuedParameter<"bool", "false">:$sums_in_lds,
+    DefaultValuedParameter<"int64_t", "0">:$producers,
+    DefaultValuedParameter<"int64_t", "0">:$producer_registers,
+    DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
+    DefaultValuedParameter<"bool", "false">:$overlap_products,
+    DefaultValuedParameter<"bool", "false">:$ping_pong,
+    DefaultValuedParameter<"TileOrder", "TileOrder::Grid">:$tiles,
+    DefaultValuedParameter<"bool", "false">:$stage_output,
+    DefaultValuedParameter<"bool", "false">:$lazy_rescale,
+    DefaultValuedParameter<"Path", "Path::Direct">:$k_path,
+    DefaultValuedParameter<"Path", "Path::Direct">:$v_path,
+    DefaultValuedParameter<"int64_t", "1">:$xcds);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -302,7 +302,8 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a fragment into a tile in DRAM";
   let description = [{
-    Rows that are not valid, and columns past the tile's, are not written.
+    Rows that are not valid, and columns past the tile's, are not written. With
+    `via`, a buffer in LDS, a tile whose rows are all valid may go through it.
 
     Example:
 
@@ -311,8 +312,12 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
       : !kvbuffer.fragment<128x128xbf16, acc>, !kvbuffer.tile<128x128xbf16>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$fragment, KVBuffer_TileType:$tile);
-  let assemblyFormat = "$fragment `,` $tile attr-dict `:` type($fragment) `,` type($tile)";
+  let arguments = (ins KVBuffer_FragmentType:$fragment, KVBuffer_TileType:$tile,
+                       Optional<KVBuffer_BufferType>:$via);
+  let assemblyFormat = [{
+    $fragment `,` $tile (`via` $via^ `:` type($via))? attr-dict
+    `:` type($fragment) `,` type($tile)
+  }];
   let hasVerifier = 1;
 }
 
@@ -596,5 +601,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
   }];
   let hasVerifier = 1;
 }
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -141,4 +141,37 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
   let genVerifyDecl = 1;
 }
 
+def KVBuffer_RingType : KVBuffer_Type<"Ring", "ring"> {
+  let summary = "A buffer's slots between producers and consumers";
+  let description = [{
+    Example:
+
+    ```mlir
+    !kvbuffer.ring<#kbuf>
+    ```
+  }];
+  let parameters = (ins "KVBufferAttr":$params);
+  let assemblyFormat = "`<` $params `>`";
+}
+
+def KVBuffer_MailboxType : KVBuffer_Type<"Mailbox", "mailbox"> {
+  let summary = "Numbers that producers post to consumers";
+}
+
+def KVBuffer_PendingType : KVBuffer_Type<"Pending", "pending"> {
+  let summary = "An accumulator that the matrix unit is still writing";
+  let description = [{
+    What `kvbuffer.mma_start` yields and `kvbuffer.mma_wait` awaits, once.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.pending<128x128xf32>
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols,
+                        "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD

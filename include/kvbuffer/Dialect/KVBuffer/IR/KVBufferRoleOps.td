@@ -1,0 +1,346 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The scheduled stage of kernels whose warps divide the work: some move tiles,
+// the others multiply. Included by KVBufferOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
+
+//===----------------------------------------------------------------------===//
+// Warp roles
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_WarpRolesOp : KVBuffer_Op<"warp_roles", [
+    NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "Divides the block's warps into those that move and those that multiply";
+  let description = [{
+    The first `consumer_warps` warps of the block run `consumers`, the next
+    `producer_warps` run `producers`, both at once. `consumer_registers` and
+    `producer_registers` are the registers of a lane in either role; 0 leaves
+    them as they are. Fragments and the row arithmetic inside of `consumers`
+    count the consumer warps only. Values from outside may be used in both
+    regions; nothing but rings, mailboxes and memory joins them.
+
+    Example:
+
+    ```mlir
+    kvbuffer.warp_roles producers(4, 24) {
+    } consumers(8, 240) {
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$producer_warps, I64Attr:$producer_registers,
+                       I64Attr:$consumer_warps, I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producers, SizedRegion<1>:$consumers);
+  let assemblyFormat = [{
+    `producers` `(` $producer_warps `,` $producer_registers `)` $producers
+    `consumers` `(` $consumer_warps `,` $consumer_registers `)` $consumers
+    attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NamedResults,
+    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
+  let summary = "A buffer's slots as a ring between producers and consumers";
+  let description = [{
+    Each slot has two barriers in LDS: *full*, which a filling completes, and
+    *empty*, which `releases` releases complete. Fillings are numbered from 0;
+    filling f lies in slot f mod stages. All slots start empty.
+
+    Example:
+
+    ```mlir
+    %kring = kvbuffer.ring %kbuf {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+    ```
+  }];
+  let arguments = (ins KVBuffer_BufferType:$buffer, I64Attr:$releases);
+  let results = (outs KVBuffer_RingType:$ring);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+
+def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
+    MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Fills the next slot of a ring";
+  let description = [{
+    Waits until the slot of filling `fill` is empty (the first `stages` fillings
+    find it so), then loads the tile into it. *full* completes when the data is
+    there. Invalid rows, and columns past the tile's, become zero. `whole` says
+    that every row is valid.
+
+    Example:
+
+    ```mlir
+    kvbuffer.ring_load %tile into %kring[%fill]
+      : !kvbuffer.tile<128x128xbf16>, !kvbuffer.ring<#kbuf>
+    ```
+  }];
+  let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_RingType:$ring,
+                       Index:$fill, UnitAttr:$whole);
+  let assemblyFormat = [{
+    $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NamedResults,
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
+  let summary = "Waits for a filling of a ring";
+  let description = [{
+    The slot may be read until it is released.
+
+    Example:
+
+    ```mlir
+    %ks = kvbuffer.ring_wait %kring[%fill] : !kvbuffer.ring<#kbuf>
+    ```
+  }];
+  let arguments = (ins KVBuffer_RingType:$ring, Index:$fill);
+  let results = (outs KVBuffer_StagedType:$staged);
+  let assemblyFormat = "$ring `[` $fill `]` attr-dict `:` type($ring)";
+}
+
+def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
+    MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Gives a slot back to the producers";
+  let description = [{
+    One arrival for each matrix-unit group of the consumers (its warps that
+    multiply together); every read of the slot by that group has finished.
+
+    Example:
+
+    ```mlir
+    kvbuffer.ring_release %kring[%fill] : !kvbuffer.ring<#kbuf>
+    ```
+  }];
+  let arguments = (ins KVBuffer_RingType:$ring, Index:$fill);
+  let assemblyFormat = "$ring `[` $fill `]` attr-dict `:` type($ring)";
+}
+
+//===----------------------------------------------------------------------===//
+// Mailboxes: one number, from the producers to the consumers
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
+    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
+  let summary = "A ring of single numbers";
+  let description = [{
+    `slots` numbers in LDS with the barriers of a ring: what the producers tell
+    the consumers, such as the next tile of a persistent kernel.
+
+    Example:
+
+    ```mlir
+    %box = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
+    ```
+  }];
+  let arguments = (ins I64Attr:$slots, I64Attr:$releases);
+  let results = (outs KVBuffer_MailboxType:$box);
+  let assemblyFormat = "attr-dict";
+}
+
+def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
+    MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Posts a number once its slot is empty";
+  let description = [{
+    Example:
+
+    ```mlir
+    kvbuffer.mailbox_post %tile to %box[%n]
+    ```
+  }];
+  let arguments = (ins Index:$value, KVBuffer_MailboxType:$box, Index:$number);
+  let assemblyFormat = "$value `to` $box `[` $number `]` attr-dict";
+}
+
+def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
+    MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Waits for a number, reads it and releases its slot";
+  let description = [{
+    Example:
+
+    ```mlir
+    %tile = kvbuffer.mailbox_take %box[%n]
+    ```
+  }];
+  let arguments = (ins KVBuffer_MailboxType:$box, Index:$number);
+  let results = (outs Index:$value);
+  let assemblyFormat = "$box `[` $number `]` attr-dict";
+}
+
+def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Takes the next number of a counter that all blocks share";
+  let description = [{
+    0, 1, 2, ... in the order of the calls; every block calls until the result is
+    `total` or more and then no more. The last block to do so sets the counter
+    back to 0, so that it can serve the next launch. Only producers may call.
+
+    Example:
+
+    ```mlir
+    %tile = kvbuffer.next_tile of %total
+    ```
+  }];
+  let arguments = (ins Index:$total);
+  let results = (outs Index:$tile);
+  let assemblyFormat = "`of` $total attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Products in flight
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NamedResults]> {
+  let summary = "Starts a product that reads its operands from LDS";
+  let description = [{
+    Like `kvbuffer.mma`, but asynchronous and with b (and a, where it is a staged
+    slot) read from LDS by the matrix unit itself. Without `acc` the product
+    starts from zero. One group of products: `kvbuffer.mma_wait` counts groups.
+    Slots that a group reads must not be released before its wait. The operands'
+    shapes are those of the slots, `BN` rows and `smem_cols` columns.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.mma_start %qs, %ks {transpose_b}
+      : !kvbuffer.staged<#qbuf>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<128x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_StagedType]>:$a,
+                       KVBuffer_StagedType:$b,
+                       Optional<KVBuffer_FragmentType>:$acc,
+                       UnitAttr:$transpose_b);
+  let results = (outs KVBuffer_PendingType:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`,` $acc^ `:` type($acc))? attr-dict
+    `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NamedResults,
+    InferTypeOpAdaptor]> {
+  let summary = "Waits for a product in flight";
+  let description = [{
+    `younger` is the number of groups started after this one that may still run;
+    older groups have then finished as well.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.mma_wait %flight {younger = 1 : i64} : !kvbuffer.pending<128x128xf32>
+    ```
+  }];
+  let arguments = (ins KVBuffer_PendingType:$pending, I64Attr:$younger);
+  let results = (outs KVBuffer_FragmentType:$acc);
+  let assemblyFormat = "$pending attr-dict `:` type($pending)";
+  let hasVerifier = 1;
+}
+
+def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Waits for this matrix-unit group's turn";
+  let description = [{
+    The consumers' groups take turns at starting products, so that one group's
+    softmax runs beside another's products. The first turn is group 0's.
+
+    Example:
+
+    ```mlir
+    kvbuffer.turn_wait
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def KVBuffer_TurnPassOp : KVBuffer_Op<"turn_pass", [
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Passes the turn to the next matrix-unit group";
+  let description = [{
+    Example:
+
+    ```mlir
+    kvbuffer.turn_pass
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Thread and target stages
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
+  let summary = "A lane's part of one group of asynchronous matrix instructions";
+  let description = [{
+    m64 x n x 16 instructions, one for each entry of `b_steps`, as one committed
+    group, in front of which the warpgroup's registers are fenced. Exists because
+    LLVM 22's `nvvm.wgmma.mma_async` takes no operand a in registers; it becomes
+    inline assembly in the translation out of MLIR and not before (PTX ISA,
+    "wgmma.mma_async").
+
+    c and the results are the lane's accumulators, vectors of 4 in the order of
+    the instruction's registers: n / 8 of them; without c the group starts from
+    zero. a is either `a_desc`, a shared memory descriptor to which step i adds
+    `a_steps[i]`, or `a`, 4 words of 2 elements for each step. `b_desc` with
+    `b_steps` likewise describes b in LDS; with `transpose_b` the contracted
+    dimension is b's rows in memory (MN-major). Descriptor steps count 16 bytes.
+    The results must not be touched before a `kvbuffer.wgmma_wait`.
+
+    Example:
+
+    ```mlir
+    %s:2 = kvbuffer.wgmma a_desc(%qd) b(%kd) {a_steps = array<i64: 0, 2>,
+        b_steps = array<i64: 0, 2>, element = bf16, n = 16 : i64}
+      : vector<4xf32>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$c,
+                       Variadic<AnyVectorOfNonZeroRank>:$a,
+                       Optional<I64>:$a_desc, I64:$b_desc,
+                       DenseI64ArrayAttr:$a_steps, DenseI64ArrayAttr:$b_steps,
+                       TypeAttr:$element, I64Attr:$n, UnitAttr:$transpose_b);
+  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let assemblyFormat = [{
+    (`c` `(` $c^ `:` type($c) `)`)? (`a` `(` $a^ `:` type($a) `)`)?
+    (`a_desc` `(` $a_desc^ `)`)? `b` `(` $b_desc `)` attr-dict `:` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
+    AllTypesMatch<["values", "results"]>]> {
+  let summary = "Waits until at most `pending` groups of wgmma are in flight";
+  let description = [{
+    The accumulators of the groups that have finished pass through, so that no
+    use of them can move in front of the wait.
+
+    Example:
+
+    ```mlir
+    %r:2 = kvbuffer.wgmma_wait %s#0, %s#1 {pending = 1 : i64} : vector<4xf32>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
+  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD

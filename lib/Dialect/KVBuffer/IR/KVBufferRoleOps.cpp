@@ -1,0 +1,140 @@
+//===- KVBufferRoleOps.cpp - Verifiers of roles and rings -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+LogicalResult WarpRolesOp::verify() {
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"producer warp", getProducerWarps()},
+        {"consumer warp", getConsumerWarps()}})
+    if (value < 1)
+      return emitOpError() << "expected at least one " << name << ", got "
+                           << value;
+  for (int64_t registers : {getProducerRegisters(), getConsumerRegisters()})
+    if (registers && (registers < 24 || registers > 256 || registers % 8))
+      return emitOpError()
+             << "expected 24 to 256 registers in steps of 8, or 0, "
+                "got "
+             << registers;
+  return success();
+}
+
+LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location>,
+                                       RingOp::Adaptor adaptor,
+                                       SmallVectorImpl<Type> &types) {
+  auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
+  if (!buffer)
+    return failure();
+  types.push_back(RingType::get(context, buffer.getParams()));
+  return success();
+}
+
+LogicalResult RingLoadOp::verify() {
+  KVBufferAttr params = getRing().getType().getParams();
+  TileType tile = getTile().getType();
+  if (tile.getRows() != params.getBN() ||
+      tile.getCols() > params.getSmemCols() ||
+      tile.getElementType() != params.getElementType())
+    return emitOpError() << "expected a tile of " << params.getBN()
+                         << " rows, at most " << params.getSmemCols()
+                         << " columns and elements " << params.getElementType()
+                         << ", got " << tile;
+  return success();
+}
+
+LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>,
+                                           RingWaitOp::Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
+  auto ring = dyn_cast<RingType>(adaptor.getRing().getType());
+  if (!ring)
+    return failure();
+  types.push_back(StagedType::get(context, ring.getParams()));
+  return success();
+}
+
+LogicalResult MmaStartOp::verify() {
+  KVBufferAttr b = getB().getType().getParams();
+  PendingType result = getResult().getType();
+  int64_t rows, contracted;
+  if (auto fragment = dyn_cast<FragmentType>(getA().getType())) {
+    if (fragment.getRole() != Role::A)
+      return emitOpError() << "expected role a, got "
+                           << stringifyRole(fragment.getRole());
+    rows = fragment.getRows();
+    contracted = fragment.getCols();
+  } else {
+    KVBufferAttr a = cast<StagedType>(getA().getType()).getParams();
+    rows = a.getBN();
+    contracted = a.getSmemCols();
+  }
+  int64_t n = getTransposeB() ? b.getBN() : b.getSmemCols();
+  int64_t k = getTransposeB() ? b.getSmemCols() : b.getBN();
+  if (rows != result.getRows() || n != result.getCols() || contracted != k)
+    return emitOpError() << "cannot multiply " << getA().getType() << " by "
+                         << getB().getType()
+                         << (getTransposeB() ? " (transposed)" : "") << " into "
+                         << result;
+  if (Value acc = getAcc())
+    if (auto type = cast<FragmentType>(acc.getType());
+        type.getRole() != Role::Acc || type.getRows() != result.getRows() ||
+        type.getCols() != result.getCols())
+      return emitOpError() << "expected an accumulator of " << result.getRows()
+                           << "x" << result.getCols() << ", got " << type;
+  return success();
+}
+
+LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location>,
+                                          MmaWaitOp::Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  auto pending = dyn_cast<PendingType>(adaptor.getPending().getType());
+  if (!pending)
+    return failure();
+  types.push_back(FragmentType::get(context, pending.getRows(),
+                                    pending.getCols(), pending.getElementType(),
+                                    Role::Acc));
+  return success();
+}
+
+LogicalResult MmaWaitOp::verify() {
+  if (int64_t(getYounger()) < 0)
+    return emitOpError() << "expected younger of at least 0, got "
+                         << int64_t(getYounger());
+  return success();
+}
+
+LogicalResult WgmmaOp::verify() {
+  int64_t n = getN();
+  if (n < 8 || n > 256 || n % 8)
+    return emitOpError() << "expected n in 8, 16, ..., 256, got " << n;
+  if (int64_t(getResults().size()) != n / 8)
+    return emitOpError() << "expected " << n / 8 << " results, got "
+                         << getResults().size();
+  if (!getC().empty() && TypeRange(getC()) != TypeRange(getResults()))
+    return emitOpError() << "expected c of the results' types";
+  int64_t steps = getBSteps().size();
+  if (steps < 1)
+    return emitOpError() << "expected at least one step";
+  if (bool(getADesc()) == !getA().empty())
+    return emitOpError() << "expected a either as a descriptor or in registers";
+  if (getADesc() && int64_t(getASteps().size()) != steps)
+    return emitOpError() << "expected " << steps << " entries of a_steps, got "
+                         << getASteps().size();
+  if (!getADesc() && int64_t(getA().size()) != 4 * steps)
+    return emitOpError() << "expected " << 4 * steps << " words of a, got "
+                         << getA().size();
+  if (!getElement().isBF16() && !getElement().isF16())
+    return emitOpError() << "expected elements bf16 or f16, got "
+                         << getElement();
+  return success();
+}
