@@ -29,9 +29,11 @@ TYPES = {
     "kt": "!kvbuffer.token<#kbuf>",
     "vt": "!kvbuffer.token<#vbuf>",
     "ks": "!kvbuffer.staged<#kbuf>",
+    "kring": "!kvbuffer.ring<#kbuf>",
+    "box": "!kvbuffer.mailbox",
 }
 INDEX = {"batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",
-         "keys", "key", "slot"}
+         "keys", "key", "slot", "fill", "total"}
 
 
 def fragment(shape, role):
@@ -45,6 +47,12 @@ def own_types(op):
     vector = "vector<2xbf16>"
     return {
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
+        "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
+        "mailbox_post": {"tile": "index"},
+        "mma_start": {"qf": fragment("128x128xbf16", "a")},
+        "mma_wait": {"pending": "!kvbuffer.pending<128x64xf32>"},
+        "wgmma": {"qd": "i64", "kd": "i64"},
+        "wgmma_wait": {"s0": "vector<4xf32>", "s1": "vector<4xf32>"},
         "fragment_store": {"o": fragment("128x128xbf16", "acc"),
                            "tile": "!kvbuffer.tile<128x128xbf16>"},
         "row_store": {"lse": rows},
@@ -79,7 +87,7 @@ def wrap(example, number):
     op = re.search(r"(?<![#!])kvbuffer\.([\w.]+)", text).group(1)
     defined = set()
     for line in text.splitlines():
-        if head := re.match(r"\s*(%[\w, %]+?)\s*=", line):
+        if head := re.match(r"\s*(%[\w, %:]+?)\s*=", line):
             defined |= set(re.findall(r"%(\w+)", head.group(1)))
     cache = re.search(r"<(dense|paged)", text)
     page = re.search(r", page_size = \d+(?=>)", text)

@@ -242,7 +242,7 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
        {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}}) {
     if (!producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
       return emitError() << name << " must be a power of two, got " << value;
-    if (value <= 0 || value % 16)
+    if (producers && (value <= 0 || value % 16))
       return emitError() << name << " must be a positive multiple of 16, got "
                          << value;
   }

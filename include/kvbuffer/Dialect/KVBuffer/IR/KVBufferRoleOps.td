@@ -85,7 +85,7 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
 
     ```mlir
     kvbuffer.ring_load %tile into %kring[%fill]
-      : !kvbuffer.tile<128x128xbf16>, !kvbuffer.ring<#kbuf>
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
     ```
   }];
   let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_RingType:$ring,
@@ -219,8 +219,8 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NamedResults]> {
     Example:
 
     ```mlir
-    %s = kvbuffer.mma_start %qs, %ks {transpose_b}
-      : !kvbuffer.staged<#qbuf>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<128x128xf32>
+    %s = kvbuffer.mma_start %qf, %ks {transpose_b}
+      : !kvbuffer.fragment<128x128xbf16, a>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<128x64xf32>
     ```
   }];
   let arguments = (ins AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_StagedType]>:$a,
@@ -245,7 +245,7 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NamedResults,
     Example:
 
     ```mlir
-    %s = kvbuffer.mma_wait %flight {younger = 1 : i64} : !kvbuffer.pending<128x128xf32>
+    %s = kvbuffer.mma_wait %pending {younger = 1 : i64} : !kvbuffer.pending<128x64xf32>
     ```
   }];
   let arguments = (ins KVBuffer_PendingType:$pending, I64Attr:$younger);
@@ -335,7 +335,7 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
     Example:
 
     ```mlir
-    %r:2 = kvbuffer.wgmma_wait %s#0, %s#1 {pending = 1 : i64} : vector<4xf32>, vector<4xf32>
+    %r:2 = kvbuffer.wgmma_wait %s0, %s1 {pending = 1 : i64} : vector<4xf32>, vector<4xf32>
     ```
   }];
   let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
