@@ -8,8 +8,9 @@
 //
 // The driver of the emulator's tests and its benchmark. Arguments:
 //   buf:TYPE:COUNT:INIT[:name]  a buffer; INIT is iota, zero, uninit,
-//                               const=X, mod=N (element i is i mod N), or
-//                               list=A/B/C
+//                               const=X, mod=N (element i is i mod N),
+//                               list=A/B/C, or file=PATH (its bytes as they
+//                               are)
 //   i32:X, i64:X, f32:X         a number
 // TYPE is i8, i16, i32, i64, f16, bf16, f32 or f64.
 //
@@ -21,11 +22,13 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
@@ -43,6 +46,8 @@ static cl::list<std::string> argSpecs("arg", cl::desc("see the source"));
 static cl::opt<std::string> optionsText("options", cl::init(""));
 static cl::list<std::string>
     printSpecs("print", cl::desc("ARG[:FIRST:COUNT[:PER_LINE]]"));
+static cl::list<std::string>
+    dumpSpecs("dump", cl::desc("ARG:PATH: write a buffer's bytes to a file"));
 static cl::opt<bool> printReport("report");
 static cl::opt<bool> bench("bench",
                            cl::desc("print lane-instructions per second"));
@@ -130,11 +135,18 @@ static bool parseArg(StringRef spec, Arg &arg) {
     init.getAsDouble(modulus);
   else if (init.consume_front("list="))
     init.split(numbers, '/');
-  else if (init != "iota" && init != "zero")
+  else if (!init.starts_with("file=") && init != "iota" && init != "zero")
     return false;
   char *p = arg.data.data();
   p += -reinterpret_cast<uintptr_t>(p) & 63;
   arg.pointer = p;
+  if (init.consume_front("file=")) {
+    auto file = MemoryBuffer::getFile(init);
+    if (!file || (*file)->getBufferSize() != width * arg.count)
+      return false;
+    std::memcpy(p, (*file)->getBufferStart(), width * arg.count);
+    return width != 0;
+  }
   for (size_t i = 0; i < arg.count; ++i) {
     if (i < numbers.size())
       numbers[i].getAsDouble(value);
@@ -158,7 +170,8 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "kvbuf emulator tests\n");
   mlir::DialectRegistry registry;
   registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect,
-                  mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect>();
+                  mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect,
+                  mlir::gpu::GPUDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.allowUnregisteredDialects();
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
@@ -218,6 +231,19 @@ int main(int argc, char **argv) {
             args[index].type);
     }
     outs() << "\n";
+  }
+  for (StringRef spec : dumpSpecs) {
+    auto [number, path] = spec.split(':');
+    size_t index = 0;
+    number.getAsInteger(10, index);
+    std::error_code error;
+    raw_fd_ostream file(path, error);
+    if (error) {
+      errs() << "error: " << path << ": " << error.message() << "\n";
+      return 2;
+    }
+    file.write(static_cast<const char *>(args[index].pointer),
+               widthOf(args[index].type) * args[index].count);
   }
   json::Value report = emulator->report();
   if (printReport)
