@@ -18,8 +18,10 @@
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
 |*   "max_errors": 20          different errors that stop a launch            *|
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
-|*   "max_shared": 232448      bytes of shared memory of a block              *|
-|*   "banks": 32               of shared memory: 32 or 64                     *|
+|*   "max_shared": 232448      bytes of shared memory of a block, in place of *|
+|*                             what the module's chip has                     *|
+|*   "banks": 32               of shared memory, 32 or 64, in place of the    *|
+|*                             chip's                                         *|
 |*   "portable": false         use no vector extensions of the host           *|
 |* Accesses out of bounds are always checked.                                 *|
 |*                                                                            *|

@@ -34,8 +34,9 @@ std::string kvbuf::emu::describeLocation(Location loc) {
       .str();
 }
 
-FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel) {
-  return Decoder(kernel).run();
+FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel,
+                                            const Chip &chip) {
+  return Decoder(kernel, chip).run();
 }
 
 LogicalResult Decoder::unsupported(Operation *op, const Twine &why) {
@@ -232,7 +233,13 @@ LogicalResult Decoder::decodeOp(Operation *op) {
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
   bool known = true;
-  if (isa<NVVM::NVVMDialect>(op->getDialect())) {
+  if (program.chip.isAMD) {
+    if (failed(decodeROCDL(op, known)))
+      return failure();
+    if (known)
+      return success();
+    known = true;
+  } else if (isa<NVVM::NVVMDialect>(op->getDialect())) {
     if (failed(decodeNVVM(op, known)))
       return failure();
     return known ? success() : unsupported(op);
@@ -420,6 +427,8 @@ void Decoder::finish() {
   for (Constant &c : program.constants)
     if (llvm::is_contained(dynamicSharedSlots, c.slot))
       c.value = program.staticShared;
+  if (program.chip.isAMD)
+    insertCounting(code, program.lists);
   for (std::vector<Inst> &insts : code) {
     CodeBlock &block = program.blocks.emplace_back();
     block.begin = program.insts.size();

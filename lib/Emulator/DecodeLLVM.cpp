@@ -235,6 +235,10 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
     return decodeBitcast(x);
   if (auto x = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return decodeIntrinsicCall(x);
+  if (auto x = dyn_cast<LLVM::InlineAsmOp>(op))
+    return decodeAsm(x);
+  if (auto x = dyn_cast<LLVM::AtomicRMWOp>(op))
+    return decodeAtomic(x);
   if (auto x = dyn_cast<LLVM::FreezeOp>(op)) {
     set(x.getResult(), get(x.getVal()));
     return success();
@@ -265,6 +269,34 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::StoreGlobal:
   case Code::StoreGeneric:
     return Class::GlobalStore;
+  case Code::AtomicGlobal:
+    return Class::GlobalStore;
+  case Code::AmdBufferLoad:
+    return Class::GlobalLoad;
+  case Code::AmdBufferStore:
+    return Class::GlobalStore;
+  case Code::AmdReadTr16:
+    return Class::MatrixLoad;
+  case Code::AmdMfma:
+    return Class::Matrix;
+  case Code::AmdCountVm:
+  case Code::AmdUse:
+    return Class::None;
+  case Code::AmdBufferLoadLds:
+  case Code::AmdGlobalLoadLds:
+  case Code::AmdWait:
+    return Class::AsyncCopy;
+  case Code::AmdLaneMap:
+  case Code::AmdReadLane:
+  case Code::AmdBpermute:
+  case Code::AmdSwap:
+  case Code::AmdBallot:
+    return Class::Shuffle;
+  case Code::AmdDot2F16:
+  case Code::AmdDot2BF16:
+    return Class::Float;
+  case Code::AmdPackF16Rtz:
+    return Class::Convert;
   case Code::LoadLocal:
   case Code::StoreLocal:
     return Class::Local;

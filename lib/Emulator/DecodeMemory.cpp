@@ -20,6 +20,10 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
   if (isa<VectorType>(op.getType()))
     return unsupported(op, "vectors of addresses");
   auto [base, offset] = getAddress(op.getBase());
+  // A pointer into a buffer moves by its last part.
+  Comps buffer = values.lookup(op.getBase());
+  if (buffer.size() > 1)
+    base = buffer.back();
   Type type = op.getElemType();
   bool first = true;
   for (auto index : op.getIndices()) {
@@ -65,6 +69,12 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
       base = emit(c.wide ? Code::Gep64By64 : Code::Gep64By32, true, base, c, {},
                   stride);
     }
+  }
+  if (buffer.size() > 1) {
+    buffer.back() =
+        offset ? emit(Code::AddImm32, false, base, {}, {}, offset) : base;
+    set(op.getResult(), buffer);
+    return success();
   }
   set(op.getResult(), {base});
   if (offset)

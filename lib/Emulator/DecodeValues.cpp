@@ -62,6 +62,14 @@ Comps Decoder::shape(Type type) {
     }
     return all;
   }
+  // AMD's buffers: base, length in bytes, flags, and the place in the buffer
+  // where the pointer has one.
+  if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
+      ptr && (ptr.getAddressSpace() == 7 || ptr.getAddressSpace() == 8)) {
+    Comps buffer(ptr.getAddressSpace() == 7 ? 4 : 3, Comp{});
+    buffer.front().wide = true;
+    return buffer;
+  }
   unsigned bits = bitsOf(type);
   if (bits == 0 || bits > 64)
     return {};

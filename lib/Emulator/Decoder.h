@@ -28,7 +28,8 @@ using Comps = llvm::SmallVector<Comp, 4>;
 
 /// Decodes `kernel` and the functions that it calls, which are inlined. On
 /// failure the error has gone to MLIR's diagnostics, at the operation.
-mlir::FailureOr<Program> decodeKernel(mlir::LLVM::LLVMFuncOp kernel);
+mlir::FailureOr<Program> decodeKernel(mlir::LLVM::LLVMFuncOp kernel,
+                                      const Chip &chip);
 
 /// The location that messages print: the file position nearest to `loc`.
 std::string describeLocation(mlir::Location loc);
@@ -38,7 +39,9 @@ Class defaultClass(Code op);
 
 class Decoder {
 public:
-  explicit Decoder(mlir::LLVM::LLVMFuncOp kernel) : kernel(kernel) {}
+  Decoder(mlir::LLVM::LLVMFuncOp kernel, const Chip &chip) : kernel(kernel) {
+    program.chip = chip;
+  }
   mlir::FailureOr<Program> run();
 
 private:
@@ -83,8 +86,34 @@ private:
   mlir::LogicalResult decodeAddressOf(mlir::LLVM::AddressOfOp op);
   mlir::LogicalResult decodeAlloca(mlir::LLVM::AllocaOp op);
 
+  mlir::LogicalResult decodeAtomic(mlir::LLVM::AtomicRMWOp op);
+  mlir::LogicalResult decodeAsm(mlir::LLVM::InlineAsmOp op);
+
   // DecodeNVVM.cpp.
   mlir::LogicalResult decodeNVVM(mlir::Operation *op, bool &known);
+
+  // DecodeROCDL.cpp: everything that AMD's kernels have of their own.
+  mlir::LogicalResult decodeROCDL(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeAmdgcn(mlir::Operation *op, llvm::StringRef name,
+                                   bool &known);
+  mlir::LogicalResult decodeLaneMap(mlir::Operation *op, mlir::Value old,
+                                    mlir::Value source, bool zero,
+                                    llvm::function_ref<uint32_t(uint32_t)> map);
+  mlir::LogicalResult decodeDPP(mlir::Operation *op, mlir::Value old,
+                                mlir::Value source, uint32_t control,
+                                uint32_t rows, uint32_t banks, bool zero);
+  mlir::LogicalResult decodeSwizzle(mlir::Operation *op);
+  mlir::LogicalResult decodeMfma(mlir::Operation *op, llvm::StringRef shape);
+  // DecodeBuffers.cpp.
+  mlir::LogicalResult decodeBuffers(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeBufferAccess(mlir::Operation *op, Comps rsrc,
+                                         Comp offset, Comp waveOffset,
+                                         int64_t constant, mlir::Type type,
+                                         Comps &data, bool store);
+  mlir::LogicalResult decodeLdsCopy(mlir::Operation *op, mlir::Value lds,
+                                    Comps source, Comp offset, Comp waveOffset,
+                                    int64_t size, int64_t constant);
+  mlir::LogicalResult decodeFatPointer(mlir::Operation *op, bool &known);
 
   // Values.
   /// How a type is laid out in slots: one flag (wide) a part. Empty: not

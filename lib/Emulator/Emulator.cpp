@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Diagnostics.h"
 
 #include <chrono>
@@ -167,16 +168,17 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
   module.walk([&](mlir::LLVM::LLVMFuncOp f) {
     if (f->hasAttr(mlir::NVVM::NVVMDialect::getKernelFuncAttrName()) ||
+        f->hasAttr(mlir::ROCDL::ROCDLDialect::getKernelFuncAttrName()) ||
         f->hasAttr(mlir::gpu::GPUDialect::getKernelFuncAttrName()))
       found.push_back(f);
   });
   if (found.empty()) {
     module.emitError("the module has no kernel: no function is marked "
-                     "'nvvm.kernel'");
+                     "'nvvm.kernel' or 'rocdl.kernel'");
     return false;
   }
   for (mlir::LLVM::LLVMFuncOp f : found) {
-    auto program = decodeKernel(f);
+    auto program = decodeKernel(f, chipOf(f));
     if (failed(program))
       return false;
     kernels.push_back(std::make_unique<Kernel>());
@@ -278,6 +280,7 @@ static const char *spaceOf(Code op) {
   case Code::StoreShared:
   case Code::LdMatrix:
   case Code::StMatrix:
+  case Code::AmdReadTr16:
     return "shared";
   case Code::LoadLocal:
   case Code::StoreLocal:
@@ -331,9 +334,11 @@ static json::Object reportKernel(const Kernel &kernel) {
     std::string space = spaceOf(inst.op);
     bool store = inst.op == Code::StoreShared || inst.op == Code::StMatrix ||
                  inst.op == Code::StoreGlobal || inst.op == Code::StoreLocal ||
-                 inst.op == Code::StoreGeneric;
+                 inst.op == Code::StoreGeneric ||
+                 inst.op == Code::AmdBufferStore;
     moved[space + (store ? "_written" : "_read")] += s.bytes;
-    if (inst.op == Code::CpAsync)
+    if (inst.op == Code::CpAsync || inst.op == Code::AmdBufferLoadLds ||
+        inst.op == Code::AmdGlobalLoadLds)
       moved["shared_written"] += s.bytes;
     if (space == "shared")
       conflicts += s.cost - s.ideal;

@@ -77,6 +77,15 @@ void bankCost(const Inst &i, const uint32_t *address, uint64_t mask,
 // conflicts.
 void addPasses(const uint32_t *address, uint64_t mask, unsigned bytes,
                uint64_t &cost, uint64_t &ideal) {
+  if constexpr (W == 64)
+    if (bytes == 16)
+      return addPassesOf16(address, mask, cost, ideal);
+  addPhases(address, mask, bytes, cost, ideal);
+}
+
+// The same, with lanes that follow each other served together.
+void addPhases(const uint32_t *address, uint64_t mask, unsigned bytes,
+               uint64_t &cost, uint64_t &ideal) {
   unsigned unit = bytes < 4 ? 4 : bytes;
   unsigned units = h.banks * 4 / unit, shift = __builtin_ctz(unit);
   for (unsigned first = 0; first < W; first += units) {
@@ -277,6 +286,8 @@ void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
     return;
   unsigned width = i.align < i.imm ? i.align : i.imm;
   bankCost(i, address, mask, width);
+  if constexpr (W == 64)
+    r.ldsIssue(w, i, address, mask, store);
   KVBUF_BY_SIZE(sharedMove, (i, address, mask))
 }
 
@@ -413,6 +424,13 @@ void cpAsync(const Inst &i) {
     reading |= static_cast<uint64_t>(size[l] != 0) << l;
   }
   uint64_t mask = clearShared(i, dst, reg<uint32_t>(i.a), w.mask, i.imm, true);
+  issueCopy(i, dst, src, size, mask, reading);
+}
+
+// Starts a copy by the lanes of `mask`, of which those that are not `reading`
+// write zeros only.
+void issueCopy(const Inst &i, const uint32_t *dst, const uint64_t *src,
+               const uint32_t *size, uint64_t mask, uint64_t reading) {
   // Lanes that read nothing may point anywhere; lanes that read a part are
   // looked at one by one.
   uint64_t readers = mask & reading;

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiled once for each instruction set, in a namespace of its own
-// (KVBUF_EMU_ISA). Nothing here may instantiate inline functions of other
-// namespaces that the linker could pick for the whole program: only plain
-// loops, and calls into Run.
+// (KVBUF_EMU_ISA) and each number of lanes (KVBUF_EMU_LANES). Nothing here may
+// instantiate inline functions of other namespaces that the linker could pick
+// for the whole program: only plain loops, and calls into Run.
 //
 // A lane's value is computed for all lanes and kept for the active ones.
 //
@@ -23,6 +23,9 @@
 
 #ifndef KVBUF_EMU_ISA
 #define KVBUF_EMU_ISA base
+#endif
+#ifndef KVBUF_EMU_LANES
+#define KVBUF_EMU_LANES 32
 #endif
 
 #if defined(__clang__)
@@ -84,6 +87,13 @@ template <unsigned W> struct Exec {
 #include "ExecMatrix.h"
 #include "ExecMemory.h"
 #include "ExecWarp.h"
+
+#include "ExecAtomic.h"
+
+#include "ExecAMD.h"
+#include "ExecAMDLanes.h"
+#include "ExecAMDMatrix.h"
+#include "ExecAMDMemory.h"
 
   Stop run();
 };
@@ -362,7 +372,7 @@ template <unsigned W> Stop Exec<W>::run() {
       r.asyncCommit(w);
       break;
     case Code::CpAsyncWait:
-      r.asyncWait(w, i.imm);
+      r.asyncWait(w, i.imm, w.mask);
       break;
     case Code::LdMatrix:
       ldMatrix(i);
@@ -399,6 +409,15 @@ template <unsigned W> Stop Exec<W>::run() {
       done<u32>(i.dst);
       break;
     }
+    case Code::AtomicGlobal:
+      atomicGlobal(i);
+      break;
+#define KVBUF_EMU_OP(Name) case Code::Name:
+#include "OpsAMD.def"
+#undef KVBUF_EMU_OP
+      if constexpr (W == 64)
+        executeAMD(i);
+      break;
     case Code::Jump:
       enter(static_cast<u32>(i.imm));
       goto nextBlock;
@@ -426,6 +445,10 @@ template <unsigned W> Stop Exec<W>::run() {
   }
 }
 
+#if KVBUF_EMU_LANES == 64
+Stop runWarp64(Run &r, Warp &w) { return Exec<64>(r, w).run(); }
+#else
 Stop runWarp32(Run &r, Warp &w) { return Exec<32>(r, w).run(); }
+#endif
 
 } // namespace kvbuf::emu::KVBUF_EMU_ISA

@@ -18,27 +18,29 @@ using namespace kvbuf::emu;
 namespace kvbuf::emu {
 namespace base {
 Stop runWarp32(Run &, Warp &);
-}
+Stop runWarp64(Run &, Warp &);
+} // namespace base
 #ifdef KVBUF_EMU_HAVE_V3
 namespace v3 {
 Stop runWarp32(Run &, Warp &);
-}
+Stop runWarp64(Run &, Warp &);
+} // namespace v3
 #endif
 } // namespace kvbuf::emu
 
-RunWarpFn kvbuf::emu::selectInterpreter(bool portable) {
+RunWarpFn kvbuf::emu::selectInterpreter(bool portable, unsigned lanes) {
 #ifdef KVBUF_EMU_HAVE_V3
   if (!portable && __builtin_cpu_supports("avx2") &&
       __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-    return v3::runWarp32;
+    return lanes == 64 ? v3::runWarp64 : v3::runWarp32;
 #endif
-  return base::runWarp32;
+  return lanes == 64 ? base::runWarp64 : base::runWarp32;
 }
 
 Run::Run(const Program &program, const Options &options,
          std::vector<Range> &ranges, MessageAt message)
     : program(program), options(options), ranges(ranges),
-      message(std::move(message)) {
+      message(std::move(message)), lanes(program.chip.lanes) {
   random = options.seed * 0x9E3779B97F4A7C15ull + 1;
 }
 
@@ -116,7 +118,7 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   hot.numRanges = ranges.size();
   hot.rangeOf = rangeOf.data();
   hot.stats = stats.data();
-  hot.banks = options.banks;
+  hot.banks = options.banks ? options.banks : program.chip.banks;
   hot.stop = false;
 
   for (unsigned i = 0; i < count; ++i) {
@@ -191,6 +193,9 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     w.copies.clear();
     std::fill(w.committed, w.committed + maxLanes, 0);
     w.barrier = ~0u;
+    w.ldsOps.clear();
+    w.ldsIssued = 0;
+    w.ldsLast.assign(program.chip.isAMD ? program.numStats : 0, 0);
     w.executed = 0;
     ++blockRuns[0];
     blockLanes[0] += alive;
@@ -230,16 +235,18 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
     total *= grid[d];
   }
   uint64_t size = static_cast<uint64_t>(block[0]) * block[1] * block[2];
-  if (size > lanes * maxWarps)
+  if (size > program.chip.maxThreads)
     return usage("a block of " + std::to_string(size) +
                  " threads; the machine takes " +
-                 std::to_string(lanes * maxWarps));
+                 std::to_string(program.chip.maxThreads));
   uint64_t sharedBytes =
       static_cast<uint64_t>(program.staticShared) + dynamicShared;
-  if (sharedBytes > options.maxShared)
+  unsigned maxShared =
+      options.maxShared ? options.maxShared : program.chip.maxShared;
+  if (sharedBytes > maxShared)
     return usage("a block needs " + std::to_string(sharedBytes) +
                  " bytes of shared memory; the machine has " +
-                 std::to_string(options.maxShared));
+                 std::to_string(maxShared));
   prepare(grid, block, dynamicShared, args);
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
@@ -256,7 +263,7 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
 // Warps take turns in an order that the seed decides. Nothing that the
 // detectors find depends on it; what a wrong kernel computes may.
 void Run::runBlock() {
-  RunWarpFn run = selectInterpreter(options.portable);
+  RunWarpFn run = selectInterpreter(options.portable, lanes);
   for (;;) {
     Warp *ready[maxWarps];
     unsigned count = 0, waiting = 0;
@@ -280,8 +287,7 @@ void Run::runBlock() {
       stop = Stop::Yield;
     w.state = stop;
     if (stop == Stop::Exited)
-      for (const AsyncCopy &copy : w.copies)
-        unwaitedCopies += copy.mask != 0;
+      endOfWave(w);
     if (options.landing == Landing::Random)
       landRandom();
   }
@@ -370,6 +376,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     if (b.waiting >> v.id & 1) {
       v.clock = clockCounter;
       updateKnown(v);
+      if (!v.ldsOps.empty())
+        ldsCarryOver(v);
     }
   b = BarrierState();
   return true;

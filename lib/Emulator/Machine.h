@@ -94,6 +94,16 @@ struct AsyncCopy {
   uint32_t group[maxLanes];
 };
 
+/// An LDS operation of an AMD wave that no wait has completed.
+struct LdsOp {
+  uint32_t inst;
+  uint32_t bytes;
+  uint64_t mask; // lanes with an address; none for exchanges between lanes
+  uint64_t number;
+  bool store;
+  uint32_t address[maxLanes];
+};
+
 enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
 
 struct Warp {
@@ -113,6 +123,11 @@ struct Warp {
   // Asynchronous copies in flight, and each lane's committed groups.
   std::vector<AsyncCopy> copies;
   uint32_t committed[maxLanes];
+  // LDS operations on their way, oldest first, how many there were, and the
+  // number of the last execution of each operation (by its statistic).
+  std::vector<LdsOp> ldsOps;
+  uint64_t ldsIssued;
+  std::vector<uint64_t> ldsLast;
   // Where it waits.
   uint32_t barrier, barrierInst;
   uint64_t executed;
@@ -199,7 +214,15 @@ public:
   void asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
                   const uint64_t *src, const uint32_t *srcBytes, uint64_t mask);
   void asyncCommit(Warp &w);
-  void asyncWait(Warp &w, uint32_t pending);
+  /// Lets the copies land that are due for some lanes when each of those may
+  /// have `pending` groups in flight.
+  void asyncWait(Warp &w, uint32_t pending, uint64_t lanes);
+  // Counters.cpp: AMD's counters of memory operations.
+  void vmCount(Warp &w);
+  void ldsIssue(Warp &w, const Inst &inst, const uint32_t *address,
+                uint64_t mask, bool store);
+  void ldsWait(Warp &w, uint32_t pending);
+  void ldsUse(Warp &w, const Inst &inst);
   /// True: the warp goes on.
   bool barrier(Warp &w, const Inst &inst, const uint32_t *id,
                const uint32_t *threads, bool arriveOnly);
@@ -235,6 +258,9 @@ private:
   void updateKnown(Warp &w);
   void land(Warp &w, AsyncCopy &copy, uint64_t lanes);
   void landRandom();
+  void ldsRetire(Warp &w, uint64_t number);
+  void ldsCarryOver(Warp &w);
+  void endOfWave(Warp &w);
   uint64_t next();
 
   // Races.cpp.
@@ -264,10 +290,12 @@ private:
   Shadow bytes{};
   std::vector<uint32_t> rangeOf;
   BarrierState barriers[16];
+  /// LDS operations that some wave had on their way at a barrier.
+  std::set<uint32_t> carriedOver;
   std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;
   uint32_t clockCounter = 1;
   uint64_t random = 0;
-  unsigned lanes = 32;
+  unsigned lanes;
   unsigned threads = 0;
   unsigned blockIndex[3] = {}, blockSize[3] = {};
   bool abort = false;
@@ -276,7 +304,7 @@ private:
 /// Executes a warp until it yields, blocks or exits.
 using RunWarpFn = Stop (*)(Run &, Warp &);
 /// The fastest version for this host, or the portable one.
-RunWarpFn selectInterpreter(bool portable);
+RunWarpFn selectInterpreter(bool portable, unsigned lanes);
 
 } // namespace kvbuf::emu
 

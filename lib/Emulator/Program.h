@@ -17,6 +17,8 @@
 #ifndef KVBUF_LIB_EMULATOR_PROGRAM_H
 #define KVBUF_LIB_EMULATOR_PROGRAM_H
 
+#include "Chip.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -51,6 +53,24 @@ enum class Class : uint8_t {
 constexpr unsigned numClasses = 16;
 /// The name under which the report lists a class.
 const char *className(Class c);
+
+/// What AtomicGlobal does.
+enum class AtomicKind : uint8_t {
+  Exchange,
+  Add,
+  Sub,
+  And,
+  Or,
+  Xor,
+  SMax,
+  SMin,
+  UMax,
+  UMin,
+  FAdd, // of fp32
+};
+
+/// Entries of AmdLaneMap's table that name no lane.
+constexpr uint32_t keepLane = 64, zeroLane = 65;
 
 /// No slot.
 constexpr uint32_t noSlot = ~0u;
@@ -139,6 +159,7 @@ struct Parameter {
 /// A decoded kernel.
 struct Program {
   std::string name;
+  Chip chip;
   std::vector<Inst> insts;
   std::vector<uint32_t> lists;
   std::vector<CodeBlock> blocks;
@@ -161,6 +182,11 @@ struct Program {
   /// Private memory a lane needs for its allocas.
   uint32_t localBytes = 0;
 };
+
+/// Puts AmdCountVm behind vector memory operations and AmdUse before the first
+/// use of what an LDS operation brings, as LLVM's backend puts waits there.
+void insertCounting(std::vector<std::vector<Inst>> &code,
+                    std::vector<uint32_t> &lists);
 
 /// Fills in `successors` and `join` of every block.
 void computeJoins(Program &p);

@@ -224,11 +224,11 @@ void Run::land(Warp &w, AsyncCopy &copy, uint64_t which) {
     copy.landed = true;
 }
 
-void Run::asyncWait(Warp &w, uint32_t pending) {
+void Run::asyncWait(Warp &w, uint32_t pending, uint64_t lanes) {
   bool finished = false;
   for (AsyncCopy &copy : w.copies) {
     uint64_t due = 0;
-    for (uint64_t rest = copy.mask & w.mask; rest; rest &= rest - 1) {
+    for (uint64_t rest = copy.mask & lanes; rest; rest &= rest - 1) {
       unsigned l = __builtin_ctzll(rest);
       // The lane's newest `pending` groups may stay in flight; a copy that is
       // in no group yet is not waited for.

@@ -43,7 +43,7 @@ llvm.func @kernel(%x: i64) attributes {nvvm.kernel} {
   llvm.return
 }
 //--- none.mlir
-// CHECK: error: the module has no kernel: no function is marked 'nvvm.kernel'
+// CHECK: error: the module has no kernel: no function is marked 'nvvm.kernel' or 'rocdl.kernel'
 llvm.func @kernel() {
   llvm.return
 }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs kernels of a module in the LLVM dialect and NVVM lane by lane, with
-// more suspicion than hardware has: asynchronous copies land as late as their
-// waits allow, and races, reads of unwritten bytes, accesses out of bounds and
-// barrier faults are errors that name the operation.
+// Runs kernels of a module in the LLVM dialect and NVVM or ROCDL lane by lane,
+// with more suspicion than hardware has: asynchronous copies land as late as
+// their waits allow, and races, reads of unwritten bytes, accesses out of
+// bounds and barrier faults are errors that name the operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,10 +52,10 @@ struct Options {
   /// Run the code for the processor family's baseline even where the host can
   /// do better: slower, the same results.
   bool portable = false;
-  /// Shared memory banks of 4 bytes.
-  unsigned banks = 32;
-  /// Largest shared memory of a block, in bytes.
-  unsigned maxShared = 232448;
+  /// Shared memory banks of 4 bytes; 0: as many as the module's chip has.
+  unsigned banks = 0;
+  /// Largest shared memory of a block, in bytes; 0: what the module's chip has.
+  unsigned maxShared = 0;
 
   /// Reads the options from a JSON object; unknown names are an error.
   static llvm::Expected<Options> fromJSON(llvm::StringRef text);

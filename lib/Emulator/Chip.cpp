@@ -1,0 +1,50 @@
+//===- Chip.cpp - What the emulator asks of a chip ------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Chip.h"
+
+#include "kvbuffer/Target/TargetInfo.h"
+
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+
+using namespace kvbuf;
+using namespace kvbuf::emu;
+
+Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
+  std::optional<TargetInfo> target;
+  for (mlir::Operation *op = kernel; op && !target; op = op->getParentOp())
+    if (auto name = op->getAttrOfType<mlir::StringAttr>("kvbuffer.target"))
+      target = lookupTarget(name.getValue());
+  Chip chip;
+  if (!target) {
+    if (kernel->hasAttr(mlir::ROCDL::ROCDLDialect::getKernelFuncAttrName())) {
+      // Of the chips that TargetInfo knows, the most that any of them has.
+      chip.isAMD = true;
+      chip.lanes = 64;
+      chip.maxShared = 160 * 1024;
+    }
+    return chip;
+  }
+  chip.name = target->chip;
+  chip.isAMD = target->vendor == Vendor::AMD;
+  chip.lanes = target->waveSize;
+  chip.banks = target->banks;
+  chip.maxShared = target->ldsBytes;
+  chip.maxThreads = target->maxThreads;
+  chip.ldsCopyBytes.assign(target->asyncCopyBytes.begin(),
+                           target->asyncCopyBytes.end());
+  for (const MatrixInstruction &mma : target->matrixInstructions)
+    chip.matrixShapes.push_back({mma.m, mma.n, mma.k});
+  // CDNA4 brought them together with the copies of 16 bytes, and TargetInfo
+  // tells of those.
+  chip.hasTransposeReads =
+      chip.isAMD && llvm::is_contained(chip.ldsCopyBytes, 16u);
+  return chip;
+}

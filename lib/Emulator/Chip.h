@@ -1,0 +1,52 @@
+//===- Chip.h - What the emulator asks of a chip ----------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_LIB_EMULATOR_CHIP_H
+#define KVBUF_LIB_EMULATOR_CHIP_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace kvbuf::emu {
+
+/// The machine that a kernel is executed as. The defaults are those of an
+/// NVIDIA GPU of no particular name.
+struct Chip {
+  /// "gfx950"; empty when the module names none.
+  std::string name;
+  bool isAMD = false;
+  /// Lanes of a warp (wave).
+  unsigned lanes = 32;
+  /// Banks of shared memory (LDS), 4 bytes each.
+  unsigned banks = 32;
+  /// Shared memory that one block may use, bytes.
+  unsigned maxShared = 232448;
+  unsigned maxThreads = 1024;
+  /// Bytes a lane of AMD's copies into LDS; empty: not known.
+  std::vector<unsigned> ldsCopyBytes;
+  /// Shapes (m, n, largest k) of MFMA with 16-bit operands; empty: not known.
+  std::vector<std::vector<int64_t>> matrixShapes;
+  /// Transposed LDS reads and swaps of rows of lanes.
+  bool hasTransposeReads = true;
+
+  /// The name, or a description where there is none, for messages.
+  std::string describe() const { return name.empty() ? "this chip" : name; }
+};
+
+/// The chip that `kernel` is for: by the `kvbuffer.target` around it, else the
+/// vendor's least particular one.
+Chip chipOf(mlir::Operation *kernel);
+
+} // namespace kvbuf::emu
+
+#endif // KVBUF_LIB_EMULATOR_CHIP_H

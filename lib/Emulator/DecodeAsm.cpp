@@ -1,0 +1,113 @@
+//===- DecodeAsm.cpp - Inline assembly without instructions, atomics ------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An empty template whose outputs are tied to inputs only pins values to where
+// they are: LLVM moves nothing across it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+LogicalResult Decoder::decodeAsm(LLVM::InlineAsmOp op) {
+  StringRef text = op.getAsmString().trim();
+  if (!text.empty() && (text.contains('\n') ||
+                        !(text.starts_with(";") || text.starts_with("//"))))
+    return unsupported(op, "only templates without an instruction");
+  SmallVector<StringRef> constraints;
+  op.getConstraints().split(constraints, ',', -1, /*KeepEmpty=*/false);
+  size_t outputs = 0, inputs = 0;
+  SmallVector<Comps> tied;
+  for (StringRef c : constraints) {
+    if (c.starts_with("~"))
+      continue;
+    if (c.consume_front("=")) {
+      ++outputs;
+      tied.emplace_back();
+      continue;
+    }
+    unsigned output;
+    if (inputs >= op.getOperands().size())
+      return unsupported(op, "these constraints");
+    Value v = op.getOperands()[inputs++];
+    if (!c.getAsInteger(10, output) && output < outputs)
+      tied[output] = get(v);
+  }
+  Comps results;
+  for (const Comps &comps : tied) {
+    if (comps.empty())
+      return unsupported(op, "an output that is tied to no input");
+    llvm::append_range(results, comps);
+  }
+  if (op.getNumResults() == 0)
+    return success();
+  if (results.size() != shape(op->getResult(0).getType()).size())
+    return unsupported(op, "these constraints");
+  set(op->getResult(0), results);
+  return success();
+}
+
+static std::optional<AtomicKind> atomicKind(LLVM::AtomicBinOp op) {
+  switch (op) {
+  case LLVM::AtomicBinOp::xchg:
+    return AtomicKind::Exchange;
+  case LLVM::AtomicBinOp::add:
+    return AtomicKind::Add;
+  case LLVM::AtomicBinOp::sub:
+    return AtomicKind::Sub;
+  case LLVM::AtomicBinOp::_and:
+    return AtomicKind::And;
+  case LLVM::AtomicBinOp::_or:
+    return AtomicKind::Or;
+  case LLVM::AtomicBinOp::_xor:
+    return AtomicKind::Xor;
+  case LLVM::AtomicBinOp::max:
+    return AtomicKind::SMax;
+  case LLVM::AtomicBinOp::min:
+    return AtomicKind::SMin;
+  case LLVM::AtomicBinOp::umax:
+    return AtomicKind::UMax;
+  case LLVM::AtomicBinOp::umin:
+    return AtomicKind::UMin;
+  case LLVM::AtomicBinOp::fadd:
+    return AtomicKind::FAdd;
+  default:
+    return std::nullopt;
+  }
+}
+
+LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
+  unsigned space =
+      cast<LLVM::LLVMPointerType>(op.getPtr().getType()).getAddressSpace();
+  std::optional<AtomicKind> kind = atomicKind(op.getBinOp());
+  Type type = op.getType();
+  unsigned bits = bitsOf(type);
+  bool fits = kind == AtomicKind::FAdd
+                  ? type.isF32()
+                  : type.isInteger(32) || type.isInteger(64);
+  if (space != 1 || !kind || !fits)
+    return unsupported(op, "other than on i32, i64 and fp32 sums in global "
+                           "memory");
+  Comp operand = getScalar(op.getVal()), result = allocate(bits == 64);
+  auto [base, offset] = getAddress(op.getPtr());
+  Inst &inst = emit(Code::AtomicGlobal);
+  inst.dst = result.slot;
+  inst.a = base.slot;
+  inst.b = operand.slot;
+  inst.offset = offset;
+  inst.imm = bits / 8;
+  inst.align = bits / 8;
+  inst.flags = static_cast<uint8_t>(*kind);
+  inst.stat = program.numStats++;
+  set(op.getRes(), {result});
+  return success();
+}

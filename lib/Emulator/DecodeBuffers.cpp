@@ -1,0 +1,208 @@
+//===- DecodeBuffers.cpp - AMD's buffers and copies into LDS --------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A buffer (ptr<8>) is its base, its length in bytes and its flags, of which
+// only the length matters here; a pointer into a buffer (ptr<7>) has a place
+// in it as well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+static unsigned spaceOf(Type type) {
+  auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
+  return ptr ? ptr.getAddressSpace() : 0;
+}
+
+LogicalResult Decoder::decodeBufferAccess(Operation *op, Comps rsrc,
+                                          Comp offset, Comp waveOffset,
+                                          int64_t constant, Type type,
+                                          Comps &data, bool store) {
+  unsigned bits = bitsOf(elementOf(type));
+  auto vector = dyn_cast<VectorType>(type);
+  if (bits == 0 || bits % 8 || isa<LLVM::LLVMPointerType>(elementOf(type)))
+    return unsupported(op, "this type in memory");
+  uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : bits / 8;
+  if (bytes > 4 && bytes % 4)
+    return unsupported(op, "this type in memory");
+  size_t next = 0;
+  for (uint64_t at = 0; at < bytes;) {
+    uint64_t piece = std::min<uint64_t>(16, llvm::bit_floor(bytes - at));
+    size_t parts = 0;
+    for (uint64_t covered = 0; covered < piece; ++parts)
+      covered += data[next + parts].wide ? 8 : 4;
+    Comps slots(ArrayRef<Comp>(data).slice(next, parts));
+    slots.push_back(rsrc[1]);
+    Inst &inst = emit(store ? Code::AmdBufferStore : Code::AmdBufferLoad);
+    inst.a = rsrc[0].slot;
+    inst.b = offset.slot;
+    inst.c = waveOffset.slot;
+    inst.imm = piece;
+    inst.offset = constant + static_cast<int64_t>(at);
+    inst.align = std::min<uint64_t>(piece, 4);
+    inst.flags = data[next].wide;
+    inst.stat = program.numStats++;
+    list(inst, slots);
+    inst.listSize = parts; // the length comes behind the data
+    next += parts;
+    at += piece;
+  }
+  return success();
+}
+
+LogicalResult Decoder::decodeLdsCopy(Operation *op, Value lds, Comps source,
+                                     Comp offset, Comp waveOffset, int64_t size,
+                                     int64_t constant) {
+  const std::vector<unsigned> &widths = program.chip.ldsCopyBytes;
+  if (!widths.empty() &&
+      !llvm::is_contained(widths, static_cast<unsigned>(size)))
+    return unsupported(op, program.chip.describe() + " copies no " +
+                               Twine(size) + " bytes a lane into LDS");
+  if (size != 4 && size != 12 && size != 16)
+    return unsupported(op, "copies of other than 4, 12 or 16 bytes a lane");
+  if (constant < 0 || constant > 4095)
+    return unsupported(op, "an offset of " + Twine(constant) +
+                               ", which is not between 0 and 4095");
+  Comp to = getScalar(lds);
+  bool global = source.size() == 1;
+  Inst &inst = emit(global ? Code::AmdGlobalLoadLds : Code::AmdBufferLoadLds);
+  inst.a = to.slot;
+  inst.b = global ? source[0].slot : offset.slot;
+  inst.c = waveOffset.slot;
+  inst.imm = size;
+  inst.offset = constant;
+  inst.align = 4;
+  inst.stat = program.numStats++;
+  if (!global)
+    list(inst, {source[0], source[1]});
+  return success();
+}
+
+// Operands of the intrinsics that must be constants.
+static std::optional<int64_t> constantOf(Value v) {
+  APInt value;
+  if (!matchPattern(v, m_ConstantInt(&value)))
+    return std::nullopt;
+  return value.getSExtValue();
+}
+
+LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
+  known = true;
+  if (auto x = dyn_cast<ROCDL::MakeBufferRsrcOp>(op)) {
+    if (constantOf(x.getStride()) != 0)
+      return unsupported(op, "a stride other than the constant 0");
+    unsigned space = spaceOf(x.getBase().getType());
+    if (space != 0 && space != 1 && space != 4)
+      return unsupported(op, "a base in address space " + Twine(space));
+    Comp length = emit(Code::Lo64, false, getScalar(x.getNumRecords()));
+    Comps buffer = {getScalar(x.getBase()), length, getScalar(x.getFlags())};
+    if (spaceOf(x.getType()) == 7)
+      buffer.push_back(constant(0));
+    else if (spaceOf(x.getType()) != 8)
+      return unsupported(op, "this type of buffer");
+    set(x.getRes(), buffer);
+    return success();
+  }
+  if (auto x = dyn_cast<ROCDL::RawPtrBufferLoadOp>(op)) {
+    Type type = x.getType();
+    Comps data = allocate(type);
+    if (sizeOf(type) > 16)
+      return unsupported(op, "more than 16 bytes a lane");
+    if (failed(decodeBufferAccess(op, get(x.getRsrc()),
+                                  getScalar(x.getOffset()),
+                                  getScalar(x.getSoffset()), 0, type, data,
+                                  /*store=*/false)))
+      return failure();
+    set(x.getRes(), data);
+    return success();
+  }
+  if (auto x = dyn_cast<ROCDL::RawPtrBufferStoreOp>(op)) {
+    Type type = x.getVdata().getType();
+    if (sizeOf(type) > 16)
+      return unsupported(op, "more than 16 bytes a lane");
+    Comps data = get(x.getVdata());
+    return decodeBufferAccess(op, get(x.getRsrc()), getScalar(x.getOffset()),
+                              getScalar(x.getSoffset()), 0, type, data,
+                              /*store=*/true);
+  }
+  if (auto x = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op)) {
+    std::optional<int64_t> size = constantOf(x.getSize()),
+                           offset = constantOf(x.getOffset());
+    if (!size || !offset)
+      return unsupported(op, "a size or offset that is no constant");
+    return decodeLdsCopy(op, x.getLdsPtr(), get(x.getRsrc()),
+                         getScalar(x.getVoffset()), getScalar(x.getSoffset()),
+                         *size, *offset);
+  }
+  if (auto x = dyn_cast<ROCDL::GlobalLoadLDSOp>(op))
+    return decodeLdsCopy(op, x.getLdsPtr(), get(x.getGlobalPtr()), {}, {},
+                         x.getSize(), x.getOffset());
+  if (auto x = dyn_cast<ROCDL::LoadToLDSOp>(op)) {
+    Comps source = get(x.getGlobalPtr());
+    unsigned space = spaceOf(x.getGlobalPtr().getType());
+    if (space != 1 && space != 7)
+      return unsupported(op, "from address space " + Twine(space));
+    return decodeLdsCopy(
+        op, x.getLdsPtr(), source, space == 7 ? source.back() : Comp{},
+        space == 7 ? constant(0) : Comp{}, x.getSize(), x.getOffset());
+  }
+  if (auto x = dyn_cast<ROCDL::ds_read_tr16_b64>(op)) {
+    if (!program.chip.hasTransposeReads)
+      return unsupported(op, program.chip.describe() +
+                                 " has no transposed LDS reads");
+    Comps result = allocate(x.getRes().getType());
+    if (result.size() != 2 || result.front().wide ||
+        bitsOf(elementOf(x.getRes().getType())) != 16)
+      return unsupported(op, "results other than four elements of 16 bits");
+    auto [base, offset] = getAddress(x.getPtr());
+    Inst &inst = emit(Code::AmdReadTr16);
+    inst.a = base.slot;
+    inst.offset = offset;
+    inst.imm = 8;
+    inst.align = 8;
+    inst.stat = program.numStats++;
+    list(inst, result);
+    set(x.getRes(), result);
+    return success();
+  }
+  return decodeFatPointer(op, known);
+}
+
+LogicalResult Decoder::decodeFatPointer(Operation *op, bool &known) {
+  if (auto x = dyn_cast<LLVM::LoadOp>(op);
+      x && spaceOf(x.getAddr().getType()) == 7) {
+    Comps buffer = get(x.getAddr()), data = allocate(x.getType());
+    if (failed(decodeBufferAccess(op, buffer, buffer.back(), constant(0), 0,
+                                  x.getType(), data, /*store=*/false)))
+      return failure();
+    set(x.getResult(), data);
+    return success();
+  }
+  if (auto x = dyn_cast<LLVM::StoreOp>(op);
+      x && spaceOf(x.getAddr().getType()) == 7) {
+    Comps buffer = get(x.getAddr()), data = get(x.getValue());
+    return decodeBufferAccess(op, buffer, buffer.back(), constant(0), 0,
+                              x.getValue().getType(), data, /*store=*/true);
+  }
+  if (auto x = dyn_cast<LLVM::AddrSpaceCastOp>(op);
+      x && spaceOf(x.getArg().getType()) == 8 && spaceOf(x.getType()) == 7) {
+    Comps buffer = get(x.getArg());
+    buffer.push_back(constant(0));
+    set(x.getRes(), buffer);
+    return success();
+  }
+  known = false;
+  return success();
+}

@@ -1,0 +1,76 @@
+//===- ExecAMDMatrix.h - Matrix products of AMD's waves ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Members of Exec. With G = 64 / M groups of M lanes (CDNA3 ISA, "Matrix
+// fused multiply-add"; CDNA4's shapes follow the same rule with more k):
+//   A  lane = M * group + row, element e is k = group * (K / G) + e
+//   B  lane = M * group + column, k likewise
+//   C  lane = M * group + column, register p is row (p / 4) * 4 G + 4 group
+//      + p % 4
+// so that the lanes of a group hold, in one register, a row of C.
+//
+//===----------------------------------------------------------------------===//
+
+// An operand as fp32: element [k][row or column].
+template <bool BF16, unsigned M, unsigned K>
+void unpackOperand(float (*d)[M], const uint32_t *slots) {
+  constexpr unsigned perLane = K * M / 64;
+  for (unsigned word = 0; word < perLane / 2; ++word) {
+    const uint32_t *s = reg<uint32_t>(slots[word]);
+    for (unsigned group = 0; group < 64 / M; ++group) {
+      float *lo = d[group * perLane + 2 * word], *hi = lo + M;
+      for (unsigned x = 0; x < M; ++x) {
+        uint32_t pair = s[group * M + x];
+        lo[x] = BF16 ? asFloat(pair << 16) : fromF16(pair & 0xFFFF);
+        hi[x] = BF16 ? asFloat(pair & 0xFFFF0000) : fromF16(pair >> 16);
+      }
+    }
+  }
+}
+
+template <bool BF16, unsigned M, unsigned K> void mfmaShape(const Inst &i) {
+  constexpr unsigned registers = M * M / 64, words = K * M / 128;
+  const uint32_t *slots = h.lists + i.list, *a = slots + registers,
+                 *b = a + words, *c = b + words;
+  alignas(64) float left[K][M], right[K][M];
+  unpackOperand<BF16, M, K>(left, a);
+  unpackOperand<BF16, M, K>(right, b);
+  for (unsigned p = 0; p < registers; ++p)
+    for (unsigned group = 0; group < 64 / M; ++group) {
+      unsigned row = p / 4 * (256 / M) + 4 * group + p % 4;
+      const float *from = reg<float>(c[p]) + group * M;
+      alignas(64) float sum[M];
+      for (unsigned n = 0; n < M; ++n)
+        sum[n] = from[n];
+      for (unsigned k = 0; k < K; ++k) {
+        float x = left[k][row];
+        for (unsigned n = 0; n < M; ++n)
+          sum[n] = multiplyAdd(x, right[k][n], sum[n]);
+      }
+      std::memcpy(reg<float>(slots[p]) + group * M, sum, sizeof(sum));
+    }
+}
+
+template <unsigned M, unsigned K> void mfmaType(const Inst &i) {
+  i.flags ? mfmaShape<true, M, K>(i) : mfmaShape<false, M, K>(i);
+}
+
+void mfma(const Inst &i) {
+  if (!converged(i))
+    return;
+  switch (i.imm) {
+  case 32 << 16 | 8:
+    return mfmaType<32, 8>(i);
+  case 32 << 16 | 16:
+    return mfmaType<32, 16>(i);
+  case 16 << 16 | 16:
+    return mfmaType<16, 16>(i);
+  case 16 << 16 | 32:
+    return mfmaType<16, 32>(i);
+  }
+}

@@ -1,0 +1,174 @@
+//===- ExecAMDMemory.h - Buffers, copies into LDS, LDS reads ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Members of Exec. An access to a raw buffer is in range as far as the
+// buffer's own length says (CDNA3 ISA, "Range checking"), for each 4 bytes on
+// their own: what lies behind reads as zero and is not written. What is in
+// range is then checked as any access is.
+//
+//===----------------------------------------------------------------------===//
+
+// Where the lanes' accesses start, and how many of their first bytes are in
+// range.
+void bufferRange(const Inst &i, const uint64_t *base, const uint32_t *length,
+                 const uint32_t *offset, const uint32_t *waveOffset,
+                 uint64_t *address, uint32_t *size) {
+  uint32_t bytes = static_cast<uint32_t>(i.imm);
+  for (unsigned l = 0; l < W; ++l) {
+    uint64_t at = static_cast<uint64_t>(offset[l]) + waveOffset[l] +
+                  static_cast<uint64_t>(i.offset);
+    uint64_t left = length[l] > at ? length[l] - at : 0;
+    address[l] = base[l] + at;
+    size[l] = left >= bytes ? bytes : static_cast<uint32_t>(left & ~3ull);
+  }
+}
+
+// A lane of which only a part is in range.
+void partOfLane(const Inst &i, unsigned l, uint64_t address, uint32_t size,
+                bool store) {
+  uint64_t addresses[W] = {};
+  addresses[l] = address;
+  if (!r.checkGlobal(w, i, addresses, size, 1ull << l, store))
+    return;
+  alignas(16) uint8_t data[16] = {};
+  uint8_t *memory = reinterpret_cast<uint8_t *>(address);
+  if (!store)
+    std::memcpy(data, memory, size);
+  // Parts are of accesses of 8 bytes or 16.
+  if (i.imm == 8)
+    store ? moveLane<8, true>(i, l, data) : moveLane<8, false>(i, l, data);
+  else
+    store ? moveLane<16, true>(i, l, data) : moveLane<16, false>(i, l, data);
+  if (store)
+    std::memcpy(memory, data, size);
+}
+
+void bufferAccess(const Inst &i, bool store) {
+  uint64_t address[W], whole = 0, part = 0;
+  uint32_t size[W];
+  bufferRange(i, reg<uint64_t>(i.a),
+              reg<uint32_t>(h.lists[i.list + i.listSize]), reg<uint32_t>(i.b),
+              reg<uint32_t>(i.c), address, size);
+  for (unsigned l = 0; l < W; ++l) {
+    whole |= static_cast<uint64_t>(size[l] == i.imm) << l;
+    part |= static_cast<uint64_t>(size[l] != i.imm && size[l]) << l;
+    address[l] -= static_cast<uint64_t>(i.offset); // added by globalAccess
+  }
+  whole &= w.mask;
+  if (!store && whole != w.mask)
+    zero(i, w.mask & ~whole);
+  if (whole)
+    globalAccess(i, address, whole, store);
+  part &= w.mask;
+  KVBUF_EACH(part)
+  partOfLane(i, l, address[l] + static_cast<uint64_t>(i.offset), size[l],
+             store);
+}
+
+// Whether the active lanes agree on a value of which the machine takes but
+// one.
+template <typename T>
+bool uniform(const Inst &i, uint32_t slot, const char *text) {
+  const T *v = reg<T>(slot);
+  T value = v[__builtin_ctzll(w.mask)];
+  bool same = true;
+  KVBUF_EACH(w.mask) same &= v[l] == value;
+  if (!same)
+    r.faultText(FaultKind::Divergence, w, i, -1, text);
+  return same;
+}
+
+// The destination of the lanes: one address for the wave, in M0, to which the
+// machine adds the instruction's offset and the lane's place.
+uint64_t ldsDestination(const Inst &i, uint32_t *address) {
+  uniform<uint32_t>(i, i.a,
+                    "the lanes name different LDS addresses; the machine "
+                    "takes one for the wave and adds each lane's place");
+  uint32_t start = firstActive(i.a), places[W];
+  for (unsigned l = 0; l < W; ++l)
+    places[l] = start + l * static_cast<uint32_t>(i.imm);
+  return clearShared(i, address, places, w.mask, static_cast<unsigned>(i.imm),
+                     true);
+}
+
+void bufferToLds(const Inst &i) {
+  uint32_t base = h.lists[i.list], length = h.lists[i.list + 1];
+  const char *text = "the lanes have different buffers or wave offsets, of "
+                     "which a copy into LDS takes one";
+  uniform<uint64_t>(i, base, text) && uniform<uint32_t>(i, length, text) &&
+      uniform<uint32_t>(i, i.c, text);
+  uint32_t dst[W], size[W];
+  uint64_t src[W], reading = 0;
+  bufferRange(i, reg<uint64_t>(base), reg<uint32_t>(length), reg<uint32_t>(i.b),
+              reg<uint32_t>(i.c), src, size);
+  for (unsigned l = 0; l < W; ++l)
+    reading |= static_cast<uint64_t>(size[l] != 0) << l;
+  uint64_t mask = ldsDestination(i, dst);
+  issueCopy(i, dst, src, size, mask, reading);
+  r.vmCount(w);
+}
+
+void globalToLds(const Inst &i) {
+  const uint64_t *from = reg<uint64_t>(i.b);
+  uint32_t dst[W], size[W];
+  uint64_t src[W];
+  for (unsigned l = 0; l < W; ++l) {
+    src[l] = from[l] + static_cast<uint64_t>(i.offset);
+    size[l] = static_cast<uint32_t>(i.imm);
+  }
+  uint64_t mask = ldsDestination(i, dst);
+  issueCopy(i, dst, src, size, mask, ~0ull);
+  r.vmCount(w);
+}
+
+// Each 16 lanes read a matrix of 4 rows and 16 columns of 16 bits, lane 4 r + c
+// the columns 4 c to 4 c + 3 of row r, and lane n gets column n.
+void readTr16(const Inst &i) {
+  if (!converged(i))
+    return;
+  uint32_t address[W];
+  uint64_t good = clearShared(i, address, reg<uint32_t>(i.a), w.mask, 8, false);
+  bankCost(i, address, good, 8);
+  r.ldsIssue(w, i, address, good, false);
+  uint16_t rows[W][4] = {};
+  KVBUF_EACH(good) {
+    if (h.checkShadow && !shadowReadFast(i, address[l], 2))
+      r.shadowRead(w, i, l, address[l], 8);
+    std::memcpy(rows[l], h.shared + address[l], 8);
+  }
+  uint32_t *lo = reg<uint32_t>(h.lists[i.list]),
+           *hi = reg<uint32_t>(h.lists[i.list + 1]);
+  for (unsigned l = 0; l < W; ++l) {
+    const uint16_t (*patch)[4] = rows + (l & ~15u);
+    unsigned n = l & 15, c = n >> 2, e = n & 3;
+    lo[l] = patch[c][e] | static_cast<uint32_t>(patch[4 + c][e]) << 16;
+    hi[l] = patch[8 + c][e] | static_cast<uint32_t>(patch[12 + c][e]) << 16;
+  }
+}
+
+// Accesses of 16 bytes. Which lanes the machine serves together is known from
+// one public measurement only: not those that follow each other, but lanes
+// 0-3, 12-15 and 20-27 of each half, then the others. An access has to do
+// without conflicts in both orders.
+void addPassesOf16(const uint32_t *address, uint64_t mask, uint64_t &cost,
+                   uint64_t &ideal) {
+  static const uint8_t order[32] = {0,  1,  2,  3,  12, 13, 14, 15, 20, 21, 22,
+                                    23, 24, 25, 26, 27, 4,  5,  6,  7,  8,  9,
+                                    10, 11, 16, 17, 18, 19, 28, 29, 30, 31};
+  uint32_t ordered[W];
+  uint64_t orderedMask = 0, cost1 = 0, cost2 = 0, ideal1 = 0, ideal2 = 0;
+  for (unsigned l = 0; l < W; ++l) {
+    unsigned from = (l & 32) | order[l & 31];
+    ordered[l] = address[from];
+    orderedMask |= (mask >> from & 1) << l;
+  }
+  addPhases(address, mask, 16, cost1, ideal1);
+  addPhases(ordered, orderedMask, 16, cost2, ideal2);
+  cost += cost1 > cost2 ? cost1 : cost2;
+  ideal += cost1 > cost2 ? ideal1 : ideal2;
+}
