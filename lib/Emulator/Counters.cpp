@@ -112,4 +112,9 @@ void Run::endOfWave(Warp &w) {
             "the wave ends while this copy into LDS may be on its way; it "
             "needs a wait for vmcnt(0) before its end");
   }
+  // A barrier waits for the surviving waves only (CDNA3 ISA, S_BARRIER).
+  BarrierState &b = barriers[0];
+  if (program.chip.isAMD && ++ended && b.arrived &&
+      b.arrived + ended >= b.expected)
+    release(b);
 }

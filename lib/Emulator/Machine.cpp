@@ -207,6 +207,7 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
   }
   for (BarrierState &b : barriers)
     b = BarrierState();
+  ended = 0;
 }
 
 void Run::updateKnown(Warp &w) {
@@ -361,8 +362,14 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     w.barrierInst = index;
     w.state = Stop::Blocked;
   }
-  if (b.arrived < b.expected)
+  if (b.arrived + ended < b.expected)
     return arriveOnly;
+  release(b);
+  return true;
+}
+
+// Lets the warps go on that wait at a barrier.
+void Run::release(BarrierState &b) {
   for (Warp &v : warps) {
     if (!(b.waiting >> v.id & 1))
       continue;
@@ -380,7 +387,6 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
         ldsCarryOver(v);
     }
   b = BarrierState();
-  return true;
 }
 
 // Nothing can run any more, but some warps wait.

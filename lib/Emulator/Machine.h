@@ -254,6 +254,7 @@ private:
   void startBlock(uint64_t index, const unsigned grid[3],
                   const unsigned block[3]);
   void runBlock();
+  void release(BarrierState &b);
   void deadlock();
   void updateKnown(Warp &w);
   void land(Warp &w, AsyncCopy &copy, uint64_t lanes);
@@ -271,6 +272,7 @@ private:
   void cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
                  uint32_t cell, uint32_t address, bool async);
   bool unordered(const Warp &w, uint32_t clock, uint32_t other) const;
+  const char *missing(uint32_t inst) const;
   std::string who(const Warp &w, int lane) const;
   std::string sharedPlace(uint32_t address) const;
   std::string globalPlace(uint64_t address, uint32_t bytes) const;
@@ -290,6 +292,8 @@ private:
   Shadow bytes{};
   std::vector<uint32_t> rangeOf;
   BarrierState barriers[16];
+  /// Waves of AMD's that have ended, which barriers do not wait for.
+  unsigned ended = 0;
   /// LDS operations that some wave had on their way at a barrier.
   std::set<uint32_t> carriedOver;
   std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;

@@ -52,6 +52,13 @@ bool Run::unordered(const Warp &w, uint32_t clock, uint32_t other) const {
   return other != w.id && clock > w.seen[other];
 }
 
+// What would have ordered an access after an earlier operation.
+const char *Run::missing(uint32_t inst) const {
+  return carriedOver.count(inst)
+             ? " with no lgkmcnt wait before the barrier that follows "
+             : " with no barrier after ";
+}
+
 void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
                    uint32_t cell, uint32_t address) {
   uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
@@ -71,7 +78,7 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: read of " + sharedPlace(address) +
-              " with no barrier after the write by " + by,
+              missing(writer >> 6) + "the write by " + by,
           "the write by " + by + ", '" + program.origins[other->origin].name +
               "'",
           other);
@@ -96,7 +103,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: write of " + sharedPlace(address) +
-              " with no barrier after the write by " + by,
+              missing(writer >> 6) + "the write by " + by,
           "the write by " + by + ", '" + program.origins[other->origin].name +
               "'",
           other);
@@ -110,7 +117,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
       std::string name = "warp " + std::to_string(v.id);
       fault(FaultKind::Race, w, inst, lane,
             "shared-memory race: write of " + sharedPlace(address) +
-                " with no barrier after the read by " + name,
+                missing(static_cast<uint32_t>(read)) + "the read by " + name,
             "the read by " + name + ", '" +
                 program.origins[reader->origin].name + "'",
             reader);

@@ -1,0 +1,123 @@
+# RUN: %python %s %S %bin/kvbuf-emu-test %t.mlir
+# RUN: %python %s %S %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
+"""MFMA and ds_read_b64_tr_b16 against their lane maps.
+
+With G = 64 / M groups of M lanes, from AMD's matrix instruction calculator for
+the shapes of CDNA3 and, for the two of CDNA4, from the same rule with k / G
+elements a lane:
+  A[row][k]   lane = M (k // (K / G)) + row, element k % (K / G)
+  B[k][col]   lane = M (k // (K / G)) + col, element k % (K / G)
+  D[row][col] lane = M (row // 4 % G) + col, register 4 (row // (4 G)) + row % 4
+Written here from coordinates to lanes, the other way round than the emulator
+does it. Numbers are small integers, so that every sum is exact in any order.
+"""
+import sys
+
+sys.path.insert(0, sys.argv[1] + "/Inputs")
+from amd_wave import Wave, join, listed, load_words, split, store_words
+
+wave = Wave(sys.argv[2], sys.argv[3], sys.argv[4:])
+
+
+def a_at(i, k):
+    return (7 * i + 3 * k) % 11 - 5
+
+
+def b_at(k, n):
+    return (5 * k + 2 * n + k * n) % 13 - 6
+
+
+def c_at(i, n):
+    return 4 * i - 9 * n
+
+
+def mfma(op, m, k, dtype, operand, chip):
+    groups, per_lane, registers = 64 // m, m * k // 64, m * m // 64
+    a, b = ([None] * (64 * per_lane) for _ in "ab")
+    c, want = ([None] * (64 * registers) for _ in "cd")
+    for kk in range(k):
+        lane, element = m * (kk // (k // groups)), kk % (k // groups)
+        for x in range(m):
+            # 16-bit elements, two to a word of a register.
+            place = 2 * (64 * (element // 2) + lane + x) + element % 2
+            a[place], b[place] = a_at(x, kk), b_at(kk, x)
+    for row in range(m):
+        register = 4 * (row // (4 * groups)) + row % 4
+        for col in range(m):
+            place = 64 * register + m * (row // 4 % groups) + col
+            c[place] = c_at(row, col)
+            want[place] = c[place] + sum(a_at(row, x) * b_at(x, col) for x in range(k))
+    d = f"vector<{registers}xf32>"
+    body = ""
+    for p, count in enumerate((per_lane // 2, per_lane // 2, registers)):
+        body += load_words(p, count)
+        body += join("abc"[p], [f"%w{p}_{i}" for i in range(count)], operand if p < 2 else d)
+    body += f"""
+    %z = llvm.mlir.constant(0 : i32) : i32
+    %d = rocdl.mfma.f32.{op} %a, %b, %c, %z, %z, %z : ({operand}, {operand}, {d}, i32, i32, i32) -> {d}"""
+    text, values = split("x", "%d", registers, d, "f32")
+    body += text + store_words(3, values, "f32")
+    got = wave.run(body, [listed(dtype, a), listed(dtype, b), listed("f32", c), f"buf:f32:{64 * registers}:uninit"], chip)
+    assert got == want, (op, next((i, g, w) for i, (g, w) in enumerate(zip(got, want)) if g != w))
+
+
+for chip in ("gfx942", "gfx950"):
+    mfma("32x32x8f16", 32, 8, "f16", "vector<4xf16>", chip)
+    mfma("16x16x16f16", 16, 16, "f16", "vector<4xf16>", chip)
+    mfma("32x32x8bf16.1k", 32, 8, "bf16", "vector<4xi16>", chip)
+    mfma("16x16x16bf16.1k", 16, 16, "bf16", "vector<4xi16>", chip)
+mfma("32x32x16.f16", 32, 16, "f16", "vector<8xf16>", "gfx950")
+mfma("16x16x32.f16", 16, 32, "f16", "vector<8xf16>", "gfx950")
+mfma("32x32x16.bf16", 32, 16, "bf16", "vector<8xbf16>", "gfx950")
+mfma("16x16x32.bf16", 16, 32, "bf16", "vector<8xbf16>", "gfx950")
+
+
+def transposed_read():
+    """The 64 patches of 8 bytes lie scattered, patch p at 8 (11 p % 64)."""
+    fill = load_words(0, 2) + "".join(f"""
+    %f{i} = llvm.getelementptr %sh[{256 * i}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %q{i} = llvm.getelementptr %f{i}[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    llvm.store %w0_{i}, %q{i} : i32, !llvm.ptr<3>""" for i in range(2))
+    body = fill + """
+    %c11 = llvm.mlir.constant(11 : i32) : i32
+    %c63 = llvm.mlir.constant(63 : i32) : i32
+    %x = llvm.mul %t, %c11 : i32
+    %y = llvm.and %x, %c63 : i32
+    %at = llvm.getelementptr %sh[%y] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+    %v = rocdl.ds.read.tr16.b64 %at : !llvm.ptr<3> -> vector<4xbf16>"""
+    text, values = split("r", "%v", 2, "vector<4xbf16>")
+    got = wave.run(body + text + store_words(1, values), ["buf:i16:256:iota", "buf:i32:128:uninit"])
+    for lane in range(64):
+        row16, column = lane & 48, lane % 16
+        # Row j of the patch of 4 x 16: lanes 4 j to 4 j + 3, 4 columns each.
+        want = [4 * (11 * (row16 + 4 * j + column // 4) % 64) + column % 4 for j in range(4)]
+        for word in range(2):
+            have = got[64 * word + lane]
+            assert have == want[2 * word] + 65536 * want[2 * word + 1], (lane, word, have, want)
+
+
+transposed_read()
+
+
+def refused(body, chip, message):
+    done = wave.start(body, ["buf:i32:64:uninit"], chip)
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+v8, v16 = "vector<8xbf16>", "vector<16xf32>"
+refused(f"""
+    %a = llvm.mlir.undef : {v8}
+    %c = llvm.mlir.undef : {v16}
+    %z = llvm.mlir.constant(0 : i32) : i32
+    %d = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %c, %z, %z, %z : ({v8}, {v8}, {v16}, i32, i32, i32) -> {v16}""", "gfx942",
+        "the emulator does not execute 'rocdl.mfma.f32.32x32x16.bf16': gfx942 has no MFMA of shape 32x32x16")
+refused(f"""
+    %a = llvm.mlir.undef : {v8}
+    %c = llvm.mlir.undef : {v16}
+    %z = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %d = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %c, %one, %z, %z : ({v8}, {v8}, {v16}, i32, i32, i32) -> {v16}""", "gfx950",
+        "the emulator does not execute 'rocdl.mfma.f32.32x32x16.bf16': broadcasts and other modifiers")
+refused("""
+    %v = rocdl.ds.read.tr16.b64 %sh : !llvm.ptr<3> -> vector<4xbf16>""", "gfx942",
+        "the emulator does not execute 'rocdl.ds.read.tr16.b64': gfx942 has no transposed LDS reads")
