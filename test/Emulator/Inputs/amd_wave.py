@@ -51,7 +51,7 @@ class Wave:
     def __init__(self, tool, path, options):
         self.tool, self.path, self.options = tool, path, options
 
-    def module(self, body, pointers, chip="gfx950", lds=8192):
+    def module(self, body, pointers, chip, lds):
         params = ", ".join(f"%p{i}: !llvm.ptr<1>" for i in range(pointers))
         return f"""module attributes {{kvbuffer.target = "{chip}"}} {{
   llvm.mlir.global internal @lds() {{addr_space = 3 : i32, alignment = 1024 : i64}} : !llvm.array<{lds} x i8>
@@ -63,10 +63,10 @@ class Wave:
 }}
 """
 
-    def start(self, body, args, chip="gfx950", more=()):
+    def start(self, body, args, chip="gfx950", more=(), lds=8192):
         """Runs a kernel; the process, with its output as text."""
         with open(self.path, "w") as f:
-            f.write(self.module(body, len(args), chip))
+            f.write(self.module(body, len(args), chip, lds))
         command = [self.tool, self.path, *self.options, "--block=64", *more]
         command += [f"--arg={a}" for a in args] + [f"--print={len(args) - 1}"]
         return subprocess.run(command, capture_output=True, text=True)
