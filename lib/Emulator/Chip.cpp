@@ -10,18 +10,33 @@
 
 #include "kvbuffer/Target/TargetInfo.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
-#include "mlir/IR/Operation.h"
 
 using namespace kvbuf;
 using namespace kvbuf::emu;
 
+// The chip that a `gpu.module` or the project's own attribute names.
+static std::optional<TargetInfo> targetOf(mlir::Operation *op) {
+  if (auto name = op->getAttrOfType<mlir::StringAttr>("kvbuffer.target"))
+    return lookupTarget(name.getValue());
+  auto module = mlir::dyn_cast<mlir::gpu::GPUModuleOp>(op);
+  if (!module || !module.getTargetsAttr() || module.getTargetsAttr().empty())
+    return std::nullopt;
+  mlir::Attribute target = module.getTargetsAttr()[0];
+  if (auto rocdl = mlir::dyn_cast<mlir::ROCDL::ROCDLTargetAttr>(target))
+    return lookupTarget(rocdl.getChip());
+  if (auto nvvm = mlir::dyn_cast<mlir::NVVM::NVVMTargetAttr>(target))
+    return lookupTarget(nvvm.getChip());
+  return std::nullopt;
+}
+
 Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
   std::optional<TargetInfo> target;
   for (mlir::Operation *op = kernel; op && !target; op = op->getParentOp())
-    if (auto name = op->getAttrOfType<mlir::StringAttr>("kvbuffer.target"))
-      target = lookupTarget(name.getValue());
+    target = targetOf(op);
   Chip chip;
   if (!target) {
     if (kernel->hasAttr(mlir::ROCDL::ROCDLDialect::getKernelFuncAttrName())) {

@@ -1,4 +1,4 @@
-"""One wave of 64 lanes on the emulator: what the AMD tests share.
+"""A wave of 64 lanes on the emulator: what the AMD tests share.
 
 A test writes the body of a kernel whose buffers hold, for each register r and
 lane l, the word 64 r + l; %t is the lane, %sh the start of LDS.
@@ -63,11 +63,11 @@ class Wave:
 }}
 """
 
-    def start(self, body, args, chip="gfx950", more=(), lds=8192):
+    def start(self, body, args, chip="gfx950", more=(), lds=8192, waves=1):
         """Runs a kernel; the process, with its output as text."""
         with open(self.path, "w") as f:
             f.write(self.module(body, len(args), chip, lds))
-        command = [self.tool, self.path, *self.options, "--block=64", *more]
+        command = [self.tool, self.path, *self.options, f"--block={64 * waves}", *more]
         command += [f"--arg={a}" for a in args] + [f"--print={len(args) - 1}"]
         return subprocess.run(command, capture_output=True, text=True)
 
