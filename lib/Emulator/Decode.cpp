@@ -160,8 +160,15 @@ LogicalResult Decoder::decodeParameters() {
         (!isa<LLVM::LLVMPointerType>(type) && !type.isIntOrFloat()))
       return kernel.emitError("the emulator takes no kernel parameter of type ")
              << type;
-    if (kernel.getArgAttr(i, "llvm.byval"))
-      return kernel.emitError("the emulator takes no parameter by value yet");
+    if (auto value = kernel.getArgAttrOfType<TypeAttr>(
+            i, LLVM::LLVMDialect::getByValAttrName())) {
+      uint32_t bytes = sizeOf(value.getValue());
+      program.parameters.push_back(
+          {static_cast<uint32_t>(i), 0, bytes, comps.front().slot, true});
+      program.argBytes.push_back(bytes);
+      set(arg, comps);
+      continue;
+    }
     if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
         ptr && ptr.getAddressSpace() > 1)
       return kernel.emitError("a pointer parameter must be global");
@@ -232,6 +239,8 @@ LogicalResult Decoder::decodeOp(Operation *op) {
           }() + "' do not fit its registers");
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
+  if (op->getName().getDialectNamespace() == "kvbuffer")
+    return decodeKVBuffer(op);
   bool known = true;
   if (program.chip.isAMD) {
     if (failed(decodeROCDL(op, known)))
@@ -429,6 +438,7 @@ void Decoder::finish() {
       c.value = program.staticShared;
   if (program.chip.isAMD)
     insertCounting(code, program.lists);
+  checkProducts();
   for (std::vector<Inst> &insts : code) {
     CodeBlock &block = program.blocks.emplace_back();
     block.begin = program.insts.size();

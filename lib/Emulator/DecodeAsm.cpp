@@ -78,6 +78,8 @@ static std::optional<AtomicKind> atomicKind(LLVM::AtomicBinOp op) {
     return AtomicKind::UMax;
   case LLVM::AtomicBinOp::umin:
     return AtomicKind::UMin;
+  case LLVM::AtomicBinOp::uinc_wrap:
+    return AtomicKind::Wrap;
   case LLVM::AtomicBinOp::fadd:
     return AtomicKind::FAdd;
   default:
@@ -94,12 +96,11 @@ LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
   bool fits = kind == AtomicKind::FAdd
                   ? type.isF32()
                   : type.isInteger(32) || type.isInteger(64);
-  if (space != 1 || !kind || !fits)
-    return unsupported(op, "other than on i32, i64 and fp32 sums in global "
-                           "memory");
+  if ((space != 0 && space != 1 && space != 3) || !kind || !fits)
+    return unsupported(op, "other than on i32, i64 and fp32 sums");
   Comp operand = getScalar(op.getVal()), result = allocate(bits == 64);
   auto [base, offset] = getAddress(op.getPtr());
-  Inst &inst = emit(Code::AtomicGlobal);
+  Inst &inst = emit(space == 3 ? Code::AtomicShared : Code::AtomicGlobal);
   inst.dst = result.slot;
   inst.a = base.slot;
   inst.b = operand.slot;

@@ -318,6 +318,29 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::BarrierArrive:
   case Code::WarpSync:
     return Class::Barrier;
+  case Code::AtomicGlobal:
+  case Code::AtomicShared:
+    return Class::GlobalStore;
+  case Code::MBarrierInit:
+  case Code::MBarrierInval:
+  case Code::MBarrierArrive:
+  case Code::MBarrierTest:
+  case Code::MBarrierOwe:
+  case Code::ProxyFence:
+  case Code::SetMaxRegisters:
+    return Class::Barrier;
+  case Code::BulkLoad:
+  case Code::BulkStore:
+  case Code::BulkCommit:
+  case Code::BulkWait:
+    return Class::AsyncCopy;
+  case Code::Wgmma:
+  case Code::WgmmaFence:
+  case Code::WgmmaCommit:
+  case Code::WgmmaWait:
+    return Class::Matrix;
+  case Code::WgmmaCheck:
+    return Class::None;
   case Code::Jump:
   case Code::Branch:
   case Code::Return:

@@ -247,8 +247,10 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
         mlir::cast<LLVM::LLVMPointerType>(cast.getType()).getAddressSpace();
     auto isGlobal = [](unsigned s) { return s == 1 || s == 4; };
     Comp c = getScalar(cast.getArg());
-    if (isNarrowSpace(from) && to == 0)
-      c = emit(Code::ToGeneric, true, c, {}, {}, from);
+    if ((from == 3 && to == 7) || (from == 7 && to == 3)) {
+      // A cluster of one block.
+    } else if (isNarrowSpace(from) && to == 0)
+      c = emit(Code::ToGeneric, true, c, {}, {}, from == 7 ? 3 : from);
     else if (from == 0 && isNarrowSpace(to))
       c = emit(Code::FromGeneric, false, c, {}, {}, to);
     else if (!(from == 0 || isGlobal(from)) || !(to == 0 || isGlobal(to)))

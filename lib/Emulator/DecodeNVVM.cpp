@@ -244,6 +244,5 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return convert(x, Code::PackF32ToBF16);
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))
     return convert(x, Code::PackF32ToF16);
-  known = false;
-  return success();
+  return decodeHopper(op, known);
 }

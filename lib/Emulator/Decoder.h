@@ -114,6 +114,14 @@ private:
                                     Comps source, Comp offset, Comp waveOffset,
                                     int64_t size, int64_t constant);
   mlir::LogicalResult decodeFatPointer(mlir::Operation *op, bool &known);
+  // DecodeHopper.cpp, DecodeWgmma.cpp.
+  mlir::LogicalResult decodeHopper(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeEntryRegisters(mlir::Operation *op);
+  Comp sharedPointer(mlir::Value v);
+  Inst &emitAsync(Code code);
+  mlir::LogicalResult decodeKVBuffer(mlir::Operation *op);
+  mlir::LogicalResult decodeWgmma(mlir::Operation *op, bool &known);
+  void checkProducts();
 
   // Values.
   /// How a type is laid out in slots: one flag (wide) a part. Empty: not
@@ -173,8 +181,11 @@ private:
 mlir::Type elementOf(mlir::Type type);
 /// Bits of an integer or floating-point element; pointers by address space.
 unsigned bitsOf(mlir::Type type);
-/// Whether an address of this space fits one slot.
-inline bool isNarrowSpace(unsigned space) { return space == 3 || space == 5; }
+/// Whether an address of this space fits one slot: shared memory, that of a
+/// cluster (here, of one block), and private memory.
+inline bool isNarrowSpace(unsigned space) {
+  return space == 3 || space == 5 || space == 7;
+}
 
 } // namespace kvbuf::emu
 

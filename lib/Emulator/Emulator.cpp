@@ -316,7 +316,9 @@ static json::Object reportKernel(const Kernel &kernel) {
   std::map<std::string, uint64_t> moved;
   uint64_t conflicts = 0, sectors = 0, idealSectors = 0;
   for (const Inst &inst : p.insts) {
-    bool hasStat = inst.imm && inst.cls != Class::None && inst.align;
+    bool hasStat = (inst.imm || inst.op == Code::BulkLoad ||
+                    inst.op == Code::BulkStore) &&
+                   inst.cls != Class::None && inst.align;
     if (!(hasStat || inst.op == Code::LdMatrix || inst.op == Code::StMatrix) ||
         t.stats.empty())
       continue;
@@ -334,11 +336,11 @@ static json::Object reportKernel(const Kernel &kernel) {
     std::string space = spaceOf(inst.op);
     bool store = inst.op == Code::StoreShared || inst.op == Code::StMatrix ||
                  inst.op == Code::StoreGlobal || inst.op == Code::StoreLocal ||
-                 inst.op == Code::StoreGeneric ||
+                 inst.op == Code::StoreGeneric || inst.op == Code::BulkStore ||
                  inst.op == Code::AmdBufferStore;
     moved[space + (store ? "_written" : "_read")] += s.bytes;
-    if (inst.op == Code::CpAsync || inst.op == Code::AmdBufferLoadLds ||
-        inst.op == Code::AmdGlobalLoadLds)
+    if (inst.op == Code::CpAsync || inst.op == Code::BulkLoad ||
+        inst.op == Code::AmdBufferLoadLds || inst.op == Code::AmdGlobalLoadLds)
       moved["shared_written"] += s.bytes;
     if (space == "shared")
       conflicts += s.cost - s.ideal;

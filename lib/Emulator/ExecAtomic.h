@@ -1,4 +1,4 @@
-//===- ExecAtomic.h - Atomic operations on global memory --------*- C++ -*-===//
+//===- ExecAtomic.h - Atomic operations on memory ---------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -33,6 +33,8 @@ template <typename U, typename S> U atomicResult(const Inst &i, U old, U x) {
     return old > x ? old : x;
   case AtomicKind::UMin:
     return old < x ? old : x;
+  case AtomicKind::Wrap: // counts up to x, then from 0 again
+    return old >= x ? 0 : old + 1;
   case AtomicKind::FAdd:
     return asBits(asFloat(static_cast<uint32_t>(old)) +
                   asFloat(static_cast<uint32_t>(x)));
@@ -40,29 +42,46 @@ template <typename U, typename S> U atomicResult(const Inst &i, U old, U x) {
   return old;
 }
 
-template <typename U, typename S> void atomicLanes(const Inst &i) {
-  const uint64_t *base = reg<uint64_t>(i.a);
-  uint64_t address[W];
-  for (unsigned l = 0; l < W; ++l)
-    address[l] = base[l] + static_cast<uint64_t>(i.offset);
-  uint64_t mask = r.checkGlobal(w, i, address, sizeof(U), w.mask, false) &
-                  r.checkGlobal(w, i, address, sizeof(U), w.mask, true);
-  if (!mask)
-    return;
-  sectorCost(i, address, mask, sizeof(U));
-  KVBUF_EACH(mask) {
-    U old, x = reg<U>(i.b)[l];
-    uint8_t *p = reinterpret_cast<uint8_t *>(address[l]);
-    std::memcpy(&old, p, sizeof(U));
-    U result = atomicResult<U, S>(i, old, x);
-    std::memcpy(p, &result, sizeof(U));
-    reg<U>(i.dst)[l] = old;
+void atomic(const Inst &i) {
+  bool inShared = i.op == Code::AtomicShared;
+  uint64_t wide[W], mask = w.mask;
+  uint32_t narrow[W];
+  if (inShared) {
+    mask = clearShared(i, narrow, reg<uint32_t>(i.a), mask, i.imm, true);
+  } else {
+    for (unsigned l = 0; l < W; ++l)
+      wide[l] = reg<uint64_t>(i.a)[l] + static_cast<uint64_t>(i.offset);
+    // It reads and it writes.
+    mask = r.checkGlobal(w, i, wide, i.imm, mask, false);
+    mask = r.checkGlobal(w, i, wide, i.imm, mask, true);
+    if (mask)
+      sectorCost(i, wide, mask, i.imm);
   }
-}
-
-void atomicGlobal(const Inst &i) {
-  if (i.imm == 8)
-    atomicLanes<uint64_t, int64_t>(i);
-  else
-    atomicLanes<uint32_t, int32_t>(i);
+  KVBUF_EACH(mask) {
+    uint8_t *p;
+    if (inShared) {
+      if (h.checkShadow) {
+        r.shadowRead(w, i, l, narrow[l], i.imm);
+        r.shadowWrite(w, i, l, narrow[l], i.imm);
+      }
+      p = h.shared + narrow[l];
+    } else {
+      p = reinterpret_cast<uint8_t *>(wide[l]);
+    }
+    if (i.imm == 8) {
+      uint64_t old;
+      std::memcpy(&old, p, 8);
+      uint64_t now =
+          atomicResult<uint64_t, int64_t>(i, old, reg<uint64_t>(i.b)[l]);
+      std::memcpy(p, &now, 8);
+      reg<uint64_t>(i.dst)[l] = old;
+    } else {
+      uint32_t old;
+      std::memcpy(&old, p, 4);
+      uint32_t now =
+          atomicResult<uint32_t, int32_t>(i, old, reg<uint32_t>(i.b)[l]);
+      std::memcpy(p, &now, 4);
+      reg<uint32_t>(i.dst)[l] = old;
+    }
+  }
 }

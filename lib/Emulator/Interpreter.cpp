@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Machine.h"
+#include "MatrixJob.h"
 #include "Spaces.h"
 
 #include <cmath>
@@ -87,7 +88,7 @@ template <unsigned W> struct Exec {
 #include "ExecMatrix.h"
 #include "ExecMemory.h"
 #include "ExecWarp.h"
-
+#include "ExecAsync.h"
 #include "ExecAtomic.h"
 
 #include "ExecAMD.h"
@@ -410,7 +411,8 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     }
     case Code::AtomicGlobal:
-      atomicGlobal(i);
+    case Code::AtomicShared:
+      atomic(i);
       break;
 #define KVBUF_EMU_OP(Name) case Code::Name:
 #include "OpsAMD.def"
@@ -418,6 +420,64 @@ template <unsigned W> Stop Exec<W>::run() {
       if constexpr (W == 64)
         executeAMD(i);
       break;
+    case Code::MBarrierInit:
+    case Code::MBarrierInval:
+    case Code::MBarrierArrive:
+    case Code::MBarrierOwe:
+      mbarrier(i);
+      break;
+    case Code::MBarrierTest: {
+      uint64_t complete = mbarrierTest(i);
+      if (complete == w.mask)
+        break;
+      if (h.stop)
+        return Stop::Abort;
+      r.block(w, i, WaitFor::MBarrier);
+      if (i.dst == noSlot) {
+        w.pc = &i - h.insts;
+        return Stop::Blocked;
+      }
+      // A test in a loop lets the others run.
+      w.pc = ip - h.insts;
+      return Stop::Yield;
+    }
+    case Code::ProxyFence:
+      r.proxyFence(w, i);
+      break;
+    case Code::BulkLoad:
+    case Code::BulkStore:
+      bulkCopy(i);
+      break;
+    case Code::BulkCommit:
+      r.bulkCommit(w);
+      break;
+    case Code::BulkWait:
+      r.bulkWait(w, i);
+      break;
+    case Code::Wgmma:
+      wgmma(i);
+      if (h.stop)
+        return Stop::Abort;
+      break;
+    case Code::WgmmaFence:
+      if (converged(i))
+        r.matrixFence(w);
+      break;
+    case Code::WgmmaCommit:
+      if (converged(i))
+        r.matrixCommit(w);
+      break;
+    case Code::WgmmaWait:
+      wgmmaWait(i);
+      break;
+    case Code::WgmmaCheck:
+      r.matrixCheck(w, i);
+      break;
+    case Code::SetMaxRegisters:
+      if (r.setMaxRegisters(w, i))
+        break;
+      w.pc = &i - h.insts;
+      return Stop::Blocked;
     case Code::Jump:
       enter(static_cast<u32>(i.imm));
       goto nextBlock;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Async.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -97,11 +97,24 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   wordClock.assign(cells, clockUnwritten);
   wordWriter.assign(cells, 0);
   wordReadMax.assign(cells, 0);
-  wordReads.assign(static_cast<size_t>(cells) * count, 0);
+  wordReads.assign(static_cast<size_t>(cells) * rows(), 0);
   stats.assign(program.numStats, {});
   rangeOf.assign(program.numStats, 0);
   blockRuns.assign(program.blocks.size(), 0);
   blockLanes.assign(program.blocks.size(), 0);
+
+  // A kernel sees a parameter passed by value as memory that it may read.
+  byValue.resize(args.size());
+  for (const Parameter &p : program.parameters) {
+    if (!p.byValue)
+      continue;
+    std::vector<ParameterBytes> &copy = byValue[p.index];
+    copy.resize((p.bytes + 63) / 64);
+    std::memcpy(copy.data(), args[p.index], p.bytes);
+    uint64_t begin = reinterpret_cast<uint64_t>(copy.data());
+    ranges.push_back({begin, begin + p.bytes, nullptr, true, false,
+                      "parameter " + std::to_string(p.index)});
+  }
 
   hot.insts = program.insts.data();
   hot.lists = program.lists.data();
@@ -130,9 +143,12 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
       fillSlot(w.regs, lanes, c.slot, c.wide, c.value);
     for (const Parameter &p : program.parameters) {
       uint64_t value = 0;
-      std::memcpy(&value, static_cast<const char *>(args[p.index]) + p.offset,
-                  p.bytes);
-      fillSlot(w.regs, lanes, p.slot, p.bytes == 8, value);
+      if (p.byValue)
+        value = reinterpret_cast<uint64_t>(byValue[p.index].data());
+      else
+        std::memcpy(&value, static_cast<const char *>(args[p.index]) + p.offset,
+                    p.bytes);
+      fillSlot(w.regs, lanes, p.slot, p.bytes == 8 || p.byValue, value);
     }
     auto special = [&](Special s, uint32_t value) {
       fillSlot(w.regs, lanes, program.specials[static_cast<unsigned>(s)], false,
@@ -189,7 +205,11 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     w.join = noBlock;
     w.depth = 0;
     w.clock = clockCounter;
-    std::fill(w.seen, w.seen + maxWarps, past);
+    std::fill(w.seen, w.seen + maxActors, past);
+    std::fill(w.fenced, w.fenced + maxActors, past);
+    w.touched = false;
+    w.wait = WaitFor::Nothing;
+    w.copySerial = 0;
     w.copies.clear();
     std::fill(w.committed, w.committed + maxLanes, 0);
     w.barrier = ~0u;
@@ -205,6 +225,7 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
                false, blockIndex[d]);
     updateKnown(w);
   }
+  startAsync();
   for (BarrierState &b : barriers)
     b = BarrierState();
   ended = 0;
@@ -215,6 +236,8 @@ void Run::updateKnown(Warp &w) {
   for (const Warp &v : warps)
     if (v.id != w.id)
       w.known = std::min(w.known, w.seen[v.id]);
+  for (uint64_t rest = agents; rest; rest &= rest - 1)
+    w.known = std::min(w.known, w.seen[__builtin_ctzll(rest)]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,6 +271,7 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
     return usage("a block needs " + std::to_string(sharedBytes) +
                  " bytes of shared memory; the machine has " +
                  std::to_string(maxShared));
+  size_t ownRanges = ranges.size();
   prepare(grid, block, dynamicShared, args);
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
@@ -258,6 +282,7 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
     if (progress)
       progress(b + 1, total);
   }
+  ranges.resize(ownRanges);
   return true;
 }
 
@@ -269,29 +294,36 @@ void Run::runBlock() {
     Warp *ready[maxWarps];
     unsigned count = 0, waiting = 0;
     for (Warp &w : warps) {
+      if (w.state == Stop::Blocked && mayGoOn(w))
+        w.state = Stop::Yield;
       if (w.state == Stop::Yield)
         ready[count++] = &w;
       waiting += w.state == Stop::Blocked;
     }
-    if (!count) {
-      if (waiting)
-        deadlock();
+    if (!count || (async && spinning())) {
+      if (waiting || count)
+        async ? asyncDeadlock() : deadlock();
       break;
     }
     Warp &w = *ready[count == 1 ? 0 : next() % count];
     hot.quantum = 64 + next() % 4096;
+    w.wait = WaitFor::Nothing;
     Stop stop = run(*this, w);
     if (stop == Stop::Abort)
       return;
     // A barrier may have woken it already.
-    if (stop == Stop::Blocked && w.barrier == ~0u)
+    if (stop == Stop::Blocked && w.barrier == ~0u &&
+        w.wait == WaitFor::Nothing)
       stop = Stop::Yield;
     w.state = stop;
-    if (stop == Stop::Exited)
+    if (stop == Stop::Exited) {
       endOfWave(w);
+      exitAsync(w);
+    }
     if (options.landing == Landing::Random)
       landRandom();
   }
+  endAsync();
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,8 +382,10 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           "the barrier began here", &program.insts[b.inst]);
   ++b.arrived;
   b.participants |= 1ull << w.id;
-  for (unsigned v = 0; v < maxWarps; ++v)
+  for (unsigned v = 0; v < maxActors; ++v) {
     b.seen[v] = std::max(b.seen[v], w.seen[v]);
+    b.fenced[v] = std::max(b.fenced[v], w.fenced[v]);
+  }
   b.seen[w.id] = std::max(b.seen[w.id], w.clock);
   if (arriveOnly) {
     // What follows is not ordered by this barrier.
@@ -373,8 +407,10 @@ void Run::release(BarrierState &b) {
   for (Warp &v : warps) {
     if (!(b.waiting >> v.id & 1))
       continue;
-    for (unsigned k = 0; k < maxWarps; ++k)
+    for (unsigned k = 0; k < maxActors; ++k) {
       v.seen[k] = std::max(v.seen[k], b.seen[k]);
+      v.fenced[k] = std::max(v.fenced[k], b.fenced[k]);
+    }
     v.barrier = ~0u;
     v.state = Stop::Yield;
   }
@@ -387,6 +423,8 @@ void Run::release(BarrierState &b) {
         ldsCarryOver(v);
     }
   b = BarrierState();
+  if (async)
+    ++async->epoch;
 }
 
 // Nothing can run any more, but some warps wait.

@@ -17,6 +17,12 @@
 // knows of the other. `Warp::known` is the least such knowledge, so that one
 // comparison clears the usual case.
 //
+// What copy engines and matrix units do in the background has no warp. Each of
+// them is an *agent* with a number above those of the warps, and clocks of its
+// own; a wait teaches the waiting warp the agent's clock (see Async.h). A
+// warp's `fenced` is what it knows to lie behind a fence between the generic
+// and the asynchronous proxy.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUF_LIB_EMULATOR_MACHINE_H
@@ -27,6 +33,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -40,11 +47,14 @@ enum class Landing;
 
 constexpr unsigned maxLanes = 64;
 constexpr unsigned maxWarps = 32;
+/// Warps, and agents from number `maxWarps` on.
+constexpr unsigned maxActors = 64;
 
 /// Clocks with a meaning of their own, above all real ones.
 constexpr uint32_t clockUnwritten = 0xFFFFFFFF; // nothing wrote this yet
 constexpr uint32_t clockInFlight = 0xFFFFFFFE;  // an async copy owes it
 constexpr uint32_t clockSplit = 0xFFFFFFFD;     // see the bytes' own cells
+constexpr uint32_t clockMBarrier = 0xFFFFFFFC;  // part of a live mbarrier
 constexpr uint32_t clockLimit = 0xFFFFFFF0;
 
 /// Counters of one memory operation, in units of a warp's execution of it.
@@ -70,9 +80,9 @@ struct Range {
 /// The shadow of shared memory, by words or by bytes.
 struct Shadow {
   uint32_t *writeClock; // when it was last written, or a special clock
-  uint32_t *writer;     // instruction * 64 + warp
-  uint32_t *readMax;    // the latest read by any warp
-  uint64_t *reads;      // [warp][cell]: clock << 32 | instruction
+  uint32_t *writer;     // instruction * 64 + actor
+  uint32_t *readMax;    // the latest read by anyone
+  uint64_t *reads;      // [row of the actor][cell]: clock << 32 | instruction
   uint32_t cells;
 };
 
@@ -88,6 +98,7 @@ struct AsyncCopy {
   uint32_t bytes;
   uint64_t mask; // lanes whose copy is not waited for yet
   bool landed;   // the bytes have been moved
+  uint32_t serial;
   uint32_t dst[maxLanes];
   uint64_t src[maxLanes];
   uint32_t srcBytes[maxLanes];
@@ -106,6 +117,14 @@ struct LdsOp {
 
 enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
 
+/// What a blocked warp waits for that is no barrier with a number. It executes
+/// the instruction again when that may have happened.
+enum class WaitFor : uint8_t { Nothing, MBarrier, Registers };
+
+struct WarpAsync;
+struct AsyncState;
+struct MatrixJob;
+
 struct Warp {
   uint32_t *regs;
   uint32_t id;
@@ -119,7 +138,8 @@ struct Warp {
   std::vector<Frame> frameStore;
   // Order.
   uint32_t clock, known;
-  uint32_t seen[maxWarps];
+  uint32_t seen[maxActors], fenced[maxActors];
+  bool touched; // has accessed shared memory in this block
   // Asynchronous copies in flight, and each lane's committed groups.
   std::vector<AsyncCopy> copies;
   uint32_t committed[maxLanes];
@@ -128,8 +148,11 @@ struct Warp {
   std::vector<LdsOp> ldsOps;
   uint64_t ldsIssued;
   std::vector<uint64_t> ldsLast;
+  uint32_t copySerial;
+  WarpAsync *async; // null unless the kernel uses what Async.h describes
   // Where it waits.
   uint32_t barrier, barrierInst;
+  WaitFor wait;
   uint64_t executed;
 };
 
@@ -166,6 +189,11 @@ enum class FaultKind : uint8_t {
   Deadlock,
   Divergence,
   Trap,
+  Proxy,
+  MBarrier,
+  Accumulator,
+  Descriptor,
+  Registers,
 };
 /// The kind's name in the report, "race".
 const char *faultName(FaultKind kind);
@@ -185,6 +213,7 @@ class Run {
 public:
   Run(const Program &program, const Options &options,
       std::vector<Range> &ranges, MessageAt message);
+  ~Run();
 
   /// Executes the grid. False: usage error (a message was sent).
   bool execute(const unsigned grid[3], const unsigned block[3],
@@ -226,6 +255,47 @@ public:
   /// True: the warp goes on.
   bool barrier(Warp &w, const Inst &inst, const uint32_t *id,
                const uint32_t *threads, bool arriveOnly);
+
+  // Hopper: MBarriers.cpp, BulkCopies.cpp, MatrixAsync.cpp, AsyncBlock.cpp.
+  void mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
+                    const uint32_t *count, uint64_t mask);
+  void mbarrierInval(Warp &w, const Inst &inst, const uint32_t *address,
+                     uint64_t mask);
+  /// `count` and `bytes` may be null. `state`, if not, receives the phase.
+  void mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
+                      const uint32_t *count, const uint32_t *bytes,
+                      uint64_t *state, uint64_t mask);
+  void mbarrierOwe(Warp &w, const Inst &inst, const uint32_t *address,
+                   uint64_t mask);
+  /// The lanes whose phase is complete. `phase` or `state` is not null.
+  uint64_t mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
+                        const uint32_t *phase, const uint64_t *state,
+                        uint64_t mask);
+  /// Before the warp stops at a wait, or at a test that failed.
+  void block(Warp &w, const Inst &inst, WaitFor what);
+  void proxyFence(Warp &w, const Inst &inst);
+  void bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
+                uint64_t source, uint32_t mbarrier, const int32_t *coordinates,
+                uint32_t bytes);
+  void bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
+                 uint64_t target, const int32_t *coordinates, uint32_t bytes);
+  void bulkCommit(Warp &w);
+  void bulkWait(Warp &w, const Inst &inst);
+  /// Records a group of matrix instructions; null after a fault. The caller
+  /// computes the job if `now`.
+  MatrixJob *matrixIssue(Warp &w, const Inst &inst, bool &now);
+  void matrixFence(Warp &w);
+  void matrixCommit(Warp &w);
+  /// The next job that a wait for all but `pending` groups has to compute, and
+  /// then null.
+  MatrixJob *matrixDue(Warp &w, uint32_t pending);
+  /// Replaces references to other jobs' results in a job's accumulators.
+  void matrixResolve(Warp &w, MatrixJob &job);
+  void matrixRetire(Warp &w, const Inst &inst);
+  void matrixCheck(Warp &w, const Inst &inst);
+  /// False: the warp waits.
+  bool setMaxRegisters(Warp &w, const Inst &inst);
+
   void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                  const char *text);
   /// Reports once for each kind and pair of operations. `text` follows
@@ -246,8 +316,9 @@ private:
     uint32_t arrived = 0, expected = 0;
     uint32_t inst = 0;
     uint64_t waiting = 0, participants = 0;
-    uint32_t seen[maxWarps] = {};
+    uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
   };
+  friend struct AsyncState;
 
   void prepare(const unsigned grid[3], const unsigned block[3],
                unsigned dynamicShared, const std::vector<const void *> &args);
@@ -264,6 +335,15 @@ private:
   void endOfWave(Warp &w);
   uint64_t next();
 
+  // AsyncBlock.cpp.
+  void startAsync();
+  bool mayGoOn(Warp &w);
+  bool spinning();
+  void asyncDeadlock();
+  void exitAsync(Warp &w);
+  void endAsync();
+  void landRandomBulk();
+
   // Races.cpp.
   Shadow &byteCells();
   void split(uint32_t word);
@@ -273,6 +353,15 @@ private:
                  uint32_t cell, uint32_t address, bool async);
   bool unordered(const Warp &w, uint32_t clock, uint32_t other) const;
   const char *missing(uint32_t inst) const;
+  /// Whether two writes or reads are ordered only by a proxy fence that is
+  /// missing: the write was generic, what comes now is not.
+  bool unfenced(const Warp &w, uint32_t clock, uint32_t other) const;
+  /// Where an actor's reads are in `Shadow::reads`.
+  size_t row(uint32_t actor) const {
+    return actor < maxWarps ? actor : warps.size() + actor - maxWarps;
+  }
+  unsigned rows() const;
+  std::string actorName(uint32_t actor) const;
   std::string who(const Warp &w, int lane) const;
   std::string sharedPlace(uint32_t address) const;
   std::string globalPlace(uint64_t address, uint32_t bytes) const;
@@ -303,6 +392,14 @@ private:
   unsigned threads = 0;
   unsigned blockIndex[3] = {}, blockSize[3] = {};
   bool abort = false;
+  /// Agents in use, one bit an actor.
+  uint64_t agents = 0;
+  std::unique_ptr<AsyncState> async;
+  /// Copies of the parameters passed by value.
+  struct alignas(64) ParameterBytes {
+    uint8_t bytes[64];
+  };
+  std::vector<std::vector<ParameterBytes>> byValue;
 };
 
 /// Executes a warp until it yields, blocks or exits.

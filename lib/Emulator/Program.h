@@ -54,7 +54,7 @@ constexpr unsigned numClasses = 16;
 /// The name under which the report lists a class.
 const char *className(Class c);
 
-/// What AtomicGlobal does.
+/// What AtomicGlobal and AtomicShared do.
 enum class AtomicKind : uint8_t {
   Exchange,
   Add,
@@ -66,6 +66,7 @@ enum class AtomicKind : uint8_t {
   SMin,
   UMax,
   UMin,
+  Wrap, // one more, or 0 once the operand is reached
   FAdd, // of fp32
 };
 
@@ -148,12 +149,14 @@ struct Constant {
   uint64_t value;
 };
 
-/// A kernel parameter: `bytes` of the argument at `offset` into a slot.
+/// A kernel parameter: `bytes` of the argument at `offset` into a slot, or,
+/// if it is passed by value, the address of a copy of all of it.
 struct Parameter {
   uint32_t index;  // which argument
   uint32_t offset; // bytes into it
   uint32_t bytes;  // 1, 2, 4 or 8
   uint32_t slot;
+  bool byValue = false;
 };
 
 /// A decoded kernel.
@@ -181,6 +184,10 @@ struct Program {
   std::vector<SharedVar> sharedVars;
   /// Private memory a lane needs for its allocas.
   uint32_t localBytes = 0;
+  /// Uses mbarriers, bulk copies, asynchronous products or setmaxnreg.
+  bool async = false;
+  /// Registers of a lane at the kernel's entry; 0: unknown.
+  uint32_t entryRegisters = 0;
 };
 
 /// Puts AmdCountVm behind vector memory operations and AmdUse before the first

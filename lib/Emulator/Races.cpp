@@ -27,7 +27,7 @@ Shadow &Run::byteCells() {
   byteClock.assign(bytes.cells, clockUnwritten);
   byteWriter.assign(bytes.cells, 0);
   byteReadMax.assign(bytes.cells, 0);
-  byteReads.assign(static_cast<size_t>(bytes.cells) * warps.size(), 0);
+  byteReads.assign(static_cast<size_t>(bytes.cells) * rows(), 0);
   bytes.writeClock = byteClock.data();
   bytes.writer = byteWriter.data();
   bytes.readMax = byteReadMax.data();
@@ -42,7 +42,7 @@ void Run::split(uint32_t word) {
     s.writeClock[cell] = wordClock[word];
     s.writer[cell] = wordWriter[word];
     s.readMax[cell] = wordReadMax[word];
-    for (size_t v = 0; v < warps.size(); ++v)
+    for (size_t v = 0, n = rows(); v < n; ++v)
       s.reads[v * s.cells + cell] = wordReads[v * hot.words.cells + word];
   }
   wordClock[word] = clockSplit;
@@ -63,7 +63,7 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
                    uint32_t cell, uint32_t address) {
   uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
   const Inst *other = &program.insts[writer >> 6];
-  std::string by = "warp " + std::to_string(writer & 63);
+  auto by = [&] { return actorName(writer & 63); };
   if (clock == clockUnwritten) {
     if (options.uninitialized)
       fault(FaultKind::Unwritten, w, inst, lane,
@@ -73,13 +73,17 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
       fault(FaultKind::InFlight, w, inst, lane,
             "reads " + sharedPlace(address) +
                 ": read of bytes an asynchronous copy still owes",
-            "the copy, by " + by, other);
+            "the copy, by " + by(), other);
+  } else if (clock == clockMBarrier) {
+    fault(FaultKind::MBarrier, w, inst, lane,
+          "reads " + sharedPlace(address) + ", a part of an mbarrier in use",
+          "its initialisation", other);
   } else if (options.races && clock > w.known &&
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: read of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by,
-          "the write by " + by + ", '" + program.origins[other->origin].name +
+              missing(writer >> 6) + "the write by " + by(),
+          "the write by " + by() + ", '" + program.origins[other->origin].name +
               "'",
           other);
   }
@@ -92,36 +96,47 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
                     uint32_t cell, uint32_t address, bool async) {
   uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
   const Inst *other = &program.insts[writer >> 6];
-  std::string by = "warp " + std::to_string(writer & 63);
+  auto by = [&] { return actorName(writer & 63); };
   if (clock == clockInFlight) {
     if (options.landingChecks)
       fault(FaultKind::InFlight, w, inst, lane,
             "writes " + sharedPlace(address) +
                 ": write of bytes an asynchronous copy still owes",
-            "the copy, by " + by, other);
+            "the copy, by " + by(), other);
+  } else if (clock == clockMBarrier) {
+    fault(FaultKind::MBarrier, w, inst, lane,
+          "writes " + sharedPlace(address) + ", a part of an mbarrier in use",
+          "its initialisation", other);
   } else if (options.races && clock != clockUnwritten && clock > w.known &&
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: write of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by,
-          "the write by " + by + ", '" + program.origins[other->origin].name +
+              missing(writer >> 6) + "the write by " + by(),
+          "the write by " + by() + ", '" + program.origins[other->origin].name +
               "'",
           other);
   }
-  if (options.races && s.readMax[cell] > w.known)
-    for (const Warp &v : warps) {
-      uint64_t read = s.reads[v.id * static_cast<size_t>(s.cells) + cell];
-      if (!unordered(w, read >> 32, v.id))
-        continue;
-      const Inst *reader = &program.insts[static_cast<uint32_t>(read)];
-      std::string name = "warp " + std::to_string(v.id);
-      fault(FaultKind::Race, w, inst, lane,
-            "shared-memory race: write of " + sharedPlace(address) +
-                missing(static_cast<uint32_t>(read)) + "the read by " + name,
-            "the read by " + name + ", '" +
-                program.origins[reader->origin].name + "'",
-            reader);
-    }
+  auto against = [&](uint32_t actor) {
+    uint64_t read = s.reads[row(actor) * static_cast<size_t>(s.cells) + cell];
+    if (!unordered(w, read >> 32, actor))
+      return;
+    const Inst *reader = &program.insts[static_cast<uint32_t>(read)];
+    std::string name = actorName(actor);
+    fault(FaultKind::Race, w, inst, lane,
+          "shared-memory race: write of " + sharedPlace(address) +
+              (actor < maxWarps ? missing(static_cast<uint32_t>(read))
+                                : " with no wait after ") +
+              "the read by " + name,
+          "the read by " + name + ", '" + program.origins[reader->origin].name +
+              "'",
+          reader);
+  };
+  if (options.races && s.readMax[cell] > w.known) {
+    for (const Warp &v : warps)
+      against(v.id);
+    for (uint64_t rest = agents; rest; rest &= rest - 1)
+      against(__builtin_ctzll(rest));
+  }
   s.writeClock[cell] = async ? clockInFlight : w.clock;
   s.writer[cell] =
       static_cast<uint32_t>(&inst - program.insts.data()) << 6 | w.id;
@@ -179,6 +194,7 @@ void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
   copy.bytes = inst.imm;
   copy.mask = mask;
   copy.landed = false;
+  copy.serial = w.copySerial++;
   uint32_t me = copy.inst << 6 | w.id, known = w.known;
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     unsigned l = __builtin_ctzll(rest);
@@ -269,4 +285,5 @@ void Run::landRandom() {
     for (AsyncCopy &copy : w.copies)
       if (!copy.landed && next() % 4 == 0)
         land(w, copy, copy.mask);
+  landRandomBulk();
 }

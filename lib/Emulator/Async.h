@@ -1,0 +1,218 @@
+//===- Async.h - mbarriers, bulk copies, asynchronous products --*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// State of a block that only kernels for Hopper have. PTX ISA, chapters
+// "mbarrier", "Asynchronous operations" and "Asynchronous Warpgroup Level
+// Matrix Instructions".
+//
+// Agents (see Machine.h) write and read shared memory in the background:
+//   * one for each mbarrier: the bulk copies that complete on it,
+//   * another one for each mbarrier: the cp.async that it waits for,
+//   * one for each warpgroup: the operands that its wgmma read,
+//   * one for each warp: what its bulk stores read.
+// An agent's clock is what waiting for it teaches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_LIB_EMULATOR_ASYNC_H
+#define KVBUF_LIB_EMULATOR_ASYNC_H
+
+#include "Machine.h"
+#include "MatrixJob.h"
+
+#include "kvbuffer/Runtime/TensorMap.h"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace kvbuf::emu {
+
+/// Flags of the instructions on mbarriers.
+enum MBarrierFlags : uint8_t {
+  mbarrierArrives = 1,
+  mbarrierDrops = 2,
+  mbarrierNoComplete = 4,
+  mbarrierRelaxed = 8,
+  mbarrierExpects = 16,
+  mbarrierCompletes = 32,
+  mbarrierBlocks = 64,  // tests: wait until the phase is complete
+  mbarrierParity = 128, // tests: for a parity, not for a state
+};
+
+constexpr unsigned warpsPerGroup = 4;
+constexpr unsigned maxGroups = maxWarps / warpsPerGroup;
+
+/// What somebody knows of everybody's clocks.
+struct Knowledge {
+  uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
+
+  void join(const uint32_t *otherSeen, const uint32_t *otherFenced);
+  void join(const Knowledge &other) { join(other.seen, other.fenced); }
+  /// A warp learns it.
+  void teach(Warp &w) const;
+};
+
+/// A box on its way, or `bytes` in a row if the map's rank is 0.
+struct BulkCopy {
+  uint32_t inst, warp;
+  rt::SoftwareTensorMap map;
+  uint64_t global; // of a copy in a row
+  std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
+  uint32_t shared, bytes;
+  /// The bytes have been moved.
+  bool read = false;
+  /// Stores: the lane and its group, and when the source is read.
+  unsigned lane = 0;
+  uint32_t group = 0, clock = 0;
+};
+
+/// cp.async of some lanes whose arrival an mbarrier awaits.
+struct OwedArrival {
+  uint32_t warp;
+  uint64_t lanes;
+  uint32_t beforeSerial;
+};
+
+struct MBarrier {
+  uint32_t address;
+  uint32_t initInst, initWarp, initClock;
+  bool fenced = false; // visible to the copy engine
+  uint32_t expected, pending;
+  uint64_t phase = 0; // completed phases
+  /// Transactions announced and not done; what copies in flight will do.
+  int64_t bytes = 0, inFlight = 0;
+  uint32_t owedCount = 0;
+  std::vector<BulkCopy> copies;
+  std::vector<OwedArrival> owed;
+  /// Actors of its copies; 0 until they are needed.
+  uint32_t copyAgent = 0, cpAsyncAgent = 0;
+  /// What the arrivals of this phase, and of the phases before it, release.
+  Knowledge now, before;
+  /// The phase whose completion each warp saw last.
+  std::array<int64_t, maxWarps> lastSeen;
+  uint32_t lastArrival = 0; // instruction
+};
+
+/// A job with its storage.
+struct MatrixRecord {
+  MatrixJob job;
+  uint32_t serial;
+  uint32_t group;     // how many groups were committed before its own
+  bool committed, retired = false;
+  bool taken = false; // its result has been used or handed out
+  std::vector<uint32_t> registers;
+  std::vector<uint64_t> descriptors;
+  uint32_t clock;
+};
+
+/// What one warp has in flight.
+struct WarpAsync {
+  std::deque<MatrixRecord> records;
+  uint32_t nextSerial = 1;
+  uint32_t groupsCommitted = 0;
+  bool needFence = true;
+  /// Places in the sequences of its warpgroup (see GroupStep).
+  uint64_t matrixSteps = 0, registerSteps = 0;
+  std::vector<BulkCopy> stores;
+  uint32_t bulkCommitted[maxLanes] = {};
+  uint32_t storeAgent = 0;
+  uint32_t registers = 0;
+  /// Tests that failed since anything happened in the block.
+  uint32_t spins = 0;
+  uint64_t spinEpoch = 0;
+  uint32_t waitInst = 0;
+};
+
+/// One instruction that all warps of a warpgroup have to execute alike.
+struct GroupStep {
+  uint32_t inst;
+  uint32_t clock;
+  uint64_t warps; // that were here
+  std::vector<uint64_t> descriptors;
+  bool stamped = false;
+};
+
+struct GroupSequence {
+  uint64_t first = 0; // number of the front one
+  std::deque<GroupStep> steps;
+};
+
+struct AsyncState {
+  std::map<uint32_t, MBarrier> mbarriers;
+  std::vector<WarpAsync> warps;
+  GroupSequence matrix[maxGroups], registers[maxGroups];
+  uint32_t matrixAgent[maxGroups] = {};
+  uint32_t freeRegisters = 0;
+  /// Counts everything that may let a waiting warp go on.
+  uint64_t epoch = 0;
+  /// Actors of the generic proxy, one bit each.
+  uint64_t genericActors = 0;
+  std::string agentNames[maxActors];
+
+  /// A new agent's number. Where there are no more, the last is shared: fewer
+  /// races are found then, and none that is not there.
+  uint32_t newAgent(Run &run, std::string name, bool generic);
+
+  /// The mbarrier at an address; null and a fault if there is none that `w` may
+  /// use.
+  MBarrier *find(Run &run, Warp &w, const Inst &inst, unsigned lane,
+                 uint32_t address, const char *verb);
+  std::string describe(const MBarrier &b) const;
+  /// Whether the phase completes once everything in flight has landed.
+  bool completes(const MBarrier &b) const;
+  /// Lands what is in flight for the phase and completes it if that does it.
+  void settle(Run &run, MBarrier &b);
+  void complete(Run &run, MBarrier &b);
+  /// Reports a phase that completes while unannounced copies are in flight.
+  void surplus(Run &run, Warp &w, const Inst &inst, MBarrier &b);
+
+  /// Moves a copy's bytes, if that has not been done.
+  void moveIn(Run &run, BulkCopy &copy);
+  void moveOut(Run &run, const BulkCopy &copy);
+  /// The bytes in global memory that row `row` of a box has, and where in the
+  /// row they begin.
+  struct Piece {
+    uint64_t global;
+    uint32_t offset, bytes;
+  };
+  static Piece rowOf(const BulkCopy &copy, uint32_t row);
+  static uint32_t rowBytes(const BulkCopy &copy);
+  /// Checks that global memory may be accessed; reports once.
+  bool checkRow(Run &run, Warp &w, const Inst &inst, unsigned lane,
+                const Piece &piece, bool store);
+  bool fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
+            uint64_t mapAddress, const int32_t *at, uint32_t bytes,
+            uint32_t shared, BulkCopy &copy);
+
+  /// Checks a word that the asynchronous proxy reads, and notes the read.
+  void readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
+                uint32_t actor, uint32_t clock, bool stamp);
+  /// A word that will be written in the background.
+  void writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
+                 uint32_t actor, uint32_t known);
+  /// It has been written at that clock.
+  void landWord(Run &run, uint32_t word, uint32_t inst, uint32_t actor,
+                uint32_t clock);
+  /// The least knowledge of those who have accessed shared memory.
+  uint32_t knownTo(Run &run, const Warp &w);
+  /// Compares a warp's instruction with those of its warpgroup; null after a
+  /// fault.
+  GroupStep *step(Run &run, Warp &w, const Inst &inst, GroupSequence &sequence,
+                  uint64_t &place);
+  MatrixRecord *record(WarpAsync &a, uint32_t serial);
+  void checkOperands(Run &run, Warp &w, const Inst &inst, MatrixRecord &record,
+                     GroupStep &step);
+  void landStore(Run &run, BulkCopy &copy);
+};
+
+} // namespace kvbuf::emu
+
+#endif // KVBUF_LIB_EMULATOR_ASYNC_H

@@ -1,0 +1,314 @@
+//===- BulkCopies.cpp - Boxes between global and shared memory ------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The copy engine: PTX ISA, "Data Movement and Conversion Instructions:
+// cp.async.bulk". A box lies densely in shared memory, dimension 0 first; the
+// swizzle exchanges 16-byte units by bits of the absolute shared address.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Async.h"
+
+#include "kvbuffer/Emulator/Emulator.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace kvbuf::emu;
+using kvbuf::rt::SoftwareTensorMap;
+
+static std::string number(uint64_t n) { return std::to_string(n); }
+
+//===----------------------------------------------------------------------===//
+// Boxes
+//===----------------------------------------------------------------------===//
+
+uint32_t AsyncState::rowBytes(const BulkCopy &copy) {
+  return copy.map.rank ? copy.map.box[0] * copy.map.elementBytes : copy.bytes;
+}
+
+AsyncState::Piece AsyncState::rowOf(const BulkCopy &copy, uint32_t row) {
+  const SoftwareTensorMap &m = copy.map;
+  if (!m.rank)
+    return {copy.global, 0, copy.bytes};
+  uint64_t global = m.address;
+  for (unsigned d = 1; d < m.rank; ++d) {
+    int64_t at = static_cast<int64_t>(copy.at[d]) + row % m.box[d];
+    row /= m.box[d];
+    if (at < 0 || static_cast<uint64_t>(at) >= m.dims[d])
+      return {0, 0, 0};
+    global += at * m.strides[d - 1];
+  }
+  int64_t first = copy.at[0], end = first + m.box[0],
+          last = std::min<int64_t>(end, m.dims[0]),
+          begin = std::max<int64_t>(first, 0);
+  if (begin >= last)
+    return {0, 0, 0};
+  return {global + begin * m.elementBytes,
+          static_cast<uint32_t>(begin - first) * m.elementBytes,
+          static_cast<uint32_t>(last - begin) * m.elementBytes};
+}
+
+bool AsyncState::checkRow(Run &run, Warp &w, const Inst &inst, unsigned lane,
+                          const Piece &piece, bool store) {
+  const char *verb = store ? "writes " : "reads ";
+  for (const Range &r : run.ranges) {
+    if (piece.global < r.begin || piece.global >= r.end ||
+        r.end - piece.global < piece.bytes)
+      continue;
+    if (!(store ? r.writable : r.readable)) {
+      run.fault(FaultKind::Access, w, inst, lane,
+                verb + run.globalPlace(piece.global, piece.bytes) +
+                    ", which is " + (store ? "read-only" : "write-only"));
+      return false;
+    }
+    if (r.written) {
+      uint8_t *flags = r.written + (piece.global - r.begin);
+      if (store)
+        std::memset(flags, 1, piece.bytes);
+      else if (run.options.uninitialized &&
+               std::memchr(flags, 0, piece.bytes)) {
+        run.fault(FaultKind::Unwritten, w, inst, lane,
+                  "reads " + run.globalPlace(piece.global, piece.bytes) +
+                      ", some of which nothing has written");
+        return false;
+      }
+    }
+    return true;
+  }
+  run.fault(FaultKind::Bounds, w, inst, lane,
+            std::string("out of bounds: ") + verb +
+                run.globalPlace(piece.global, piece.bytes));
+  return false;
+}
+
+// Fills in `copy` and checks all that can be checked where it is issued.
+bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
+                      uint64_t address, const int32_t *at, uint32_t bytes,
+                      uint32_t shared, BulkCopy &copy) {
+  copy.inst = &inst - run.program.insts.data();
+  copy.warp = w.id;
+  copy.lane = lane;
+  copy.shared = shared;
+  copy.map = {};
+  copy.at = {};
+  unsigned rank = inst.imm;
+  if (rank) {
+    const SoftwareTensorMap *map = nullptr;
+    for (const Range &r : run.ranges)
+      if (address >= r.begin && address < r.end &&
+          r.end - address >= sizeof(SoftwareTensorMap))
+        map = reinterpret_cast<const SoftwareTensorMap *>(address);
+    auto bad = [&](const std::string &why) {
+      run.fault(FaultKind::Descriptor, w, inst, lane, "tensor map: " + why);
+      return false;
+    };
+    if (!map)
+      return bad("no 128 bytes of memory at its address");
+    if (address % 64)
+      return bad("its address is no multiple of 64");
+    std::memcpy(&copy.map, map, sizeof(copy.map));
+    if (std::string why = rt::whyInvalid(copy.map); !why.empty())
+      return bad(why);
+    if (copy.map.rank != rank)
+      return bad("it has " + number(copy.map.rank) + " dimensions, and " +
+                 number(rank) + " coordinates are given");
+    copy.bytes = copy.map.elementBytes;
+    for (unsigned d = 0; d < rank; ++d) {
+      copy.bytes *= copy.map.box[d];
+      copy.at[d] = at[d];
+    }
+  } else {
+    copy.global = address;
+    copy.bytes = bytes;
+    if (bytes % 16 || address % 16) {
+      run.fault(FaultKind::Misaligned, w, inst, lane,
+                "misaligned: " + number(bytes) + " bytes at global address " +
+                    number(address) + "; both need to be multiples of 16");
+      return false;
+    }
+  }
+  // Boxes need 128 bytes, copies in a row 16.
+  unsigned align = rank ? 128 : 16;
+  if (shared % align) {
+    run.fault(FaultKind::Misaligned, w, inst, lane,
+              "misaligned: " + run.sharedPlace(shared) +
+                  " needs an alignment of " + number(align));
+    return false;
+  }
+  if (static_cast<uint64_t>(shared) + copy.bytes > run.hot.sharedBytes) {
+    run.fault(FaultKind::Bounds, w, inst, lane,
+              "out of bounds: a box of " + number(copy.bytes) + " bytes at " +
+                  run.sharedPlace(shared) + "; the block has " +
+                  number(run.hot.sharedBytes));
+    return false;
+  }
+  uint32_t row = rowBytes(copy);
+  MemStat &s = run.hot.stats[inst.stat];
+  ++s.accesses;
+  for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
+    Piece piece = rowOf(copy, r);
+    if (!piece.bytes)
+      continue;
+    bool store = inst.op == Code::BulkStore;
+    if (!checkRow(run, w, inst, lane, piece, store))
+      return false;
+    s.bytes += piece.bytes;
+    s.cost += (piece.global + piece.bytes + 31) / 32 - piece.global / 32;
+    s.ideal += (piece.bytes + 31) / 32;
+  }
+  return true;
+}
+
+void AsyncState::moveIn(Run &run, BulkCopy &copy) {
+  if (copy.read)
+    return;
+  copy.read = true;
+  uint32_t row = rowBytes(copy);
+  uint8_t buffer[2048];
+  for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
+    Piece piece = rowOf(copy, r);
+    const uint8_t *from = reinterpret_cast<const uint8_t *>(piece.global);
+    uint32_t to = copy.shared + r * row;
+    if (!copy.map.rank) {
+      std::memcpy(run.shared.data() + to, from, row);
+      continue;
+    }
+    std::memset(buffer, 0, row);
+    if (piece.bytes)
+      std::memcpy(buffer + piece.offset, from, piece.bytes);
+    uint32_t span = copy.map.swizzle ? copy.map.swizzle : 16;
+    for (uint32_t b = 0; b < row; b += 16)
+      std::memcpy(run.shared.data() + swizzled(to + b, span), buffer + b, 16);
+  }
+}
+
+void AsyncState::moveOut(Run &run, const BulkCopy &copy) {
+  uint32_t row = rowBytes(copy);
+  uint8_t buffer[2048];
+  for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
+    Piece piece = rowOf(copy, r);
+    uint8_t *to = reinterpret_cast<uint8_t *>(piece.global);
+    uint32_t from = copy.shared + r * row;
+    if (!copy.map.rank) {
+      std::memcpy(to, run.shared.data() + from, row);
+      continue;
+    }
+    uint32_t span = copy.map.swizzle ? copy.map.swizzle : 16;
+    for (uint32_t b = 0; b < row; b += 16)
+      std::memcpy(buffer + b, run.shared.data() + swizzled(from + b, span), 16);
+    if (piece.bytes)
+      std::memcpy(to, buffer + piece.offset, piece.bytes);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
+                   uint64_t source, uint32_t mbarrier,
+                   const int32_t *coordinates, uint32_t size) {
+  MBarrier *b =
+      async->find(*this, w, inst, lane, mbarrier, "copies in the name of");
+  BulkCopy copy;
+  if (!b || !async->fill(*this, w, inst, lane, source, coordinates, size, dst,
+                         copy))
+    return;
+  if (!b->fenced) {
+    fault(FaultKind::Proxy, w, inst, lane,
+          "the copy engine may not see the mbarrier at " +
+              sharedPlace(b->address) +
+              ": no 'nvvm.fence.mbarrier.init' after its initialisation",
+          "the initialisation", &program.insts[b->initInst]);
+    b->fenced = true;
+  }
+  if (b->pending == 0 && b->inFlight + copy.bytes > b->bytes) {
+    fault(FaultKind::MBarrier, w, inst, lane,
+          "copies " + number(copy.bytes) + " bytes for the mbarrier at " +
+              sharedPlace(b->address) + ", more than it awaits (" +
+              async->describe(*b) + ")",
+          "its last arrival", &program.insts[b->lastArrival]);
+    return;
+  }
+  if (!b->copyAgent)
+    b->copyAgent = async->newAgent(
+        *this, "the copy engine, for the mbarrier at " + sharedPlace(mbarrier),
+        /*generic=*/false);
+  if (hot.checkShadow) {
+    uint32_t known = async->knownTo(*this, w);
+    for (uint32_t at = 0; at < copy.bytes && !hot.stop; at += 4)
+      async->writeWord(*this, w, inst, (copy.shared + at) / 4, b->copyAgent,
+                       known);
+  }
+  b->inFlight += copy.bytes;
+  b->copies.push_back(copy);
+  if (options.landing == Landing::Eager)
+    async->moveIn(*this, b->copies.back());
+  ++async->epoch;
+  if (options.landing == Landing::Eager && async->completes(*b))
+    async->settle(*this, *b);
+}
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+void Run::bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
+                    uint64_t target, const int32_t *coordinates,
+                    uint32_t size) {
+  BulkCopy copy;
+  if (!async->fill(*this, w, inst, lane, target, coordinates, size, src, copy))
+    return;
+  WarpAsync &a = *w.async;
+  if (!a.storeAgent)
+    a.storeAgent = async->newAgent(
+        *this, "the copy engine, for warp " + number(w.id), /*generic=*/false);
+  copy.group = a.bulkCommitted[lane];
+  copy.clock = ++clockCounter;
+  if (hot.checkShadow)
+    for (uint32_t at = 0; at < copy.bytes && !hot.stop; at += 4)
+      async->readWord(*this, w, inst, (copy.shared + at) / 4, a.storeAgent,
+                      copy.clock, /*stamp=*/true);
+  a.stores.push_back(copy);
+  if (options.landing == Landing::Eager)
+    async->landStore(*this, a.stores.back());
+}
+
+void AsyncState::landStore(Run &run, BulkCopy &copy) {
+  if (copy.read)
+    return;
+  moveOut(run, copy);
+  copy.read = true;
+}
+
+void Run::bulkCommit(Warp &w) {
+  for (uint64_t rest = w.mask; rest; rest &= rest - 1)
+    ++w.async->bulkCommitted[__builtin_ctzll(rest)];
+}
+
+// With `read` the sources may be written again; that the data has arrived in
+// global memory makes no difference to a block.
+void Run::bulkWait(Warp &w, const Inst &inst) {
+  WarpAsync &a = *w.async;
+  uint32_t pending = inst.imm;
+  bool any = false;
+  for (BulkCopy &copy : a.stores) {
+    if (!(w.mask >> copy.lane & 1) ||
+        copy.group + pending >= a.bulkCommitted[copy.lane])
+      continue;
+    async->landStore(*this, copy);
+    w.seen[a.storeAgent] = std::max(w.seen[a.storeAgent], copy.clock);
+    copy.bytes = 0;
+    any = true;
+  }
+  if (!any)
+    return;
+  std::erase_if(a.stores, [](const BulkCopy &c) { return !c.bytes; });
+  updateKnown(w);
+}

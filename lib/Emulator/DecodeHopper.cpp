@@ -1,0 +1,240 @@
+//===- DecodeHopper.cpp - mbarriers, bulk copies, registers ---------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Async.h"
+#include "Decoder.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+// The offset in shared memory that a pointer of any space stands for. A
+// cluster of one block addresses its shared memory as the block does.
+Comp Decoder::sharedPointer(Value v) {
+  Comp c = getScalar(v);
+  return c.wide ? emitFree(Code::FromGeneric, false, c, {}, {}, 3) : c;
+}
+
+// What the lanes of a kernel have before any setmaxnreg: the register file
+// divided by the threads that the launch bounds promise, in steps of 8.
+LogicalResult Decoder::decodeEntryRegisters(Operation *op) {
+  auto product = [&](StringRef name) -> int64_t {
+    auto sizes = kernel->getAttrOfType<DenseI32ArrayAttr>(name);
+    if (!sizes)
+      return 0;
+    int64_t n = 1;
+    for (int32_t size : sizes.asArrayRef())
+      n *= size;
+    return n;
+  };
+  auto integer = [&](StringRef name) -> int64_t {
+    auto attr = kernel->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  using Names = NVVM::NVVMDialect;
+  int64_t threads = std::max(product(Names::getMaxntidAttrName()),
+                             product(Names::getReqntidAttrName()));
+  if (threads <= 0)
+    return op->emitOpError()
+           << "has no effect in a kernel without '"
+           << Names::getMaxntidAttrName() << "' or '"
+           << Names::getReqntidAttrName()
+           << "': the registers at its entry are unknown";
+  int64_t blocks =
+      std::max<int64_t>(integer(Names::getMinctasmAttrName()), 1);
+  int64_t registers = std::min<int64_t>(65536 / (threads * blocks), 255);
+  if (int64_t most = integer(Names::getMaxnregAttrName()))
+    registers = std::min(registers, most);
+  program.entryRegisters = registers / 8 * 8;
+  return success();
+}
+
+LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
+  known = true;
+  auto setResult = [&](Comp c) {
+    if (op->getNumResults())
+      set(op->getResult(0), {c});
+  };
+  auto optional = [&](Value v) { return v ? getScalar(v) : Comp{}; };
+
+  // mbarriers.
+  if (auto x = dyn_cast<NVVM::MBarrierInitOp>(op)) {
+    Comp address = sharedPointer(x.getAddr()), count = getScalar(x.getCount()),
+         predicate = optional(x.getPredicate());
+    Inst &inst = emitAsync(Code::MBarrierInit);
+    inst.a = address.slot;
+    inst.b = count.slot;
+    inst.c = predicate.slot;
+    inst.align = 8;
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::MBarrierInvalOp>(op)) {
+    Comp address = sharedPointer(x.getAddr());
+    emitAsync(Code::MBarrierInval).a = address.slot;
+    return success();
+  }
+  auto arrive = [&](Value pointer, Value count, Value bytes, Value predicate,
+                    unsigned flags) {
+    Comp address = sharedPointer(pointer), n = optional(count),
+         size = optional(bytes), p = optional(predicate), state;
+    if (op->getNumResults())
+      state = allocate(/*wide=*/true);
+    Inst &inst = emitAsync(Code::MBarrierArrive);
+    inst.a = address.slot;
+    inst.dst = state.slot;
+    inst.flags = flags;
+    list(inst, {n, size, p});
+    setResult(state);
+    return success();
+  };
+  auto relaxed = [](auto x) { return x.getRelaxed() ? mbarrierRelaxed : 0; };
+  if (auto x = dyn_cast<NVVM::MBarrierArriveOp>(op))
+    return arrive(x.getAddr(), x.getCount(), {}, {},
+                  mbarrierArrives | relaxed(x));
+  if (auto x = dyn_cast<NVVM::MBarrierArriveDropOp>(op))
+    return arrive(x.getAddr(), x.getCount(), {}, {},
+                  mbarrierArrives | mbarrierDrops | relaxed(x));
+  if (auto x = dyn_cast<NVVM::MBarrierArriveNocompleteOp>(op))
+    return arrive(x.getAddr(), x.getCount(), {}, {},
+                  mbarrierArrives | mbarrierNoComplete);
+  if (auto x = dyn_cast<NVVM::MBarrierArriveDropNocompleteOp>(op))
+    return arrive(x.getAddr(), x.getCount(), {}, {},
+                  mbarrierArrives | mbarrierDrops | mbarrierNoComplete);
+  if (auto x = dyn_cast<NVVM::MBarrierArriveExpectTxOp>(op))
+    return arrive(x.getAddr(), {}, x.getTxcount(), x.getPredicate(),
+                  mbarrierArrives | mbarrierExpects | relaxed(x));
+  if (auto x = dyn_cast<NVVM::MBarrierArriveDropExpectTxOp>(op))
+    return arrive(x.getAddr(), {}, x.getTxcount(), {},
+                  mbarrierArrives | mbarrierExpects | mbarrierDrops |
+                      relaxed(x));
+  if (auto x = dyn_cast<NVVM::MBarrierExpectTxOp>(op))
+    return arrive(x.getAddr(), {}, x.getTxcount(), {}, mbarrierExpects);
+  if (auto x = dyn_cast<NVVM::MBarrierCompleteTxOp>(op))
+    return arrive(x.getAddr(), {}, x.getTxcount(), {}, mbarrierCompletes);
+  auto test = [&](Value pointer, Value phase, unsigned flags) {
+    Comp address = sharedPointer(pointer), of = getScalar(phase), result;
+    if (op->getNumResults())
+      result = allocate(/*wide=*/false);
+    Inst &inst = emitAsync(Code::MBarrierTest);
+    inst.a = address.slot;
+    inst.b = of.slot;
+    inst.dst = result.slot;
+    inst.flags = flags | (of.wide ? 0 : mbarrierParity);
+    setResult(result);
+    return success();
+  };
+  if (auto x = dyn_cast<NVVM::MBarrierTryWaitParityOp>(op))
+    return test(x.getAddr(), x.getPhase(), mbarrierBlocks);
+  if (auto x = dyn_cast<NVVM::MBarrierTestWaitOp>(op))
+    return test(x.getAddr(), x.getStateOrPhase(), relaxed(x));
+  if (auto x = dyn_cast<NVVM::MBarrierTryWaitOp>(op))
+    return test(x.getAddr(), x.getStateOrPhase(), relaxed(x));
+  if (auto x = dyn_cast<NVVM::CpAsyncMBarrierArriveOp>(op)) {
+    Comp address = sharedPointer(x.getAddr());
+    Inst &inst = emitAsync(Code::MBarrierOwe);
+    inst.a = address.slot;
+    inst.flags = x.getNoinc();
+    return success();
+  }
+
+  // Fences.
+  if (isa<NVVM::FenceMbarrierInitOp>(op)) {
+    emitAsync(Code::ProxyFence);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::FenceProxyOp>(op)) {
+    // The other kinds order nothing in shared memory.
+    if (x.getKind() == NVVM::ProxyKind::async ||
+        x.getKind() == NVVM::ProxyKind::async_shared)
+      emitAsync(Code::ProxyFence).imm = 1;
+    return success();
+  }
+  if (isa<NVVM::FenceProxyAcquireOp, NVVM::FenceProxyReleaseOp,
+          NVVM::GriddepcontrolOp, NVVM::NanosleepOp,
+          NVVM::CpAsyncBulkTensorPrefetchOp, NVVM::CpAsyncBulkPrefetchOp>(op))
+    return success();
+
+  // Bulk copies.
+  auto bulk = [&](Code code, Value shared, Value global, Value mbarrier,
+                  Value predicate, Value bytes, ValueRange coordinates) {
+    Comp s = sharedPointer(shared), g = getScalar(global),
+         m = mbarrier ? sharedPointer(mbarrier) : Comp{};
+    Comps parts = {optional(predicate), optional(bytes)};
+    for (Value v : coordinates)
+      parts.push_back(getScalar(v));
+    Inst &inst = emitAsync(code);
+    inst.a = s.slot;
+    inst.b = g.slot;
+    inst.c = m.slot;
+    inst.imm = coordinates.size();
+    inst.align = 16;
+    inst.stat = program.numStats++;
+    list(inst, parts);
+    return success();
+  };
+  if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op)) {
+    if (x.getMode() != NVVM::TMALoadMode::TILE || !x.getIm2colOffsets().empty())
+      return unsupported(op, "modes other than tile");
+    if (x.getMulticastMask())
+      return unsupported(op, "multicast");
+    return bulk(Code::BulkLoad, x.getDstMem(), x.getTmaDescriptor(),
+                x.getMbar(), x.getPredicate(), {}, x.getCoordinates());
+  }
+  if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op)) {
+    if (x.getMode() != NVVM::TMAStoreMode::TILE)
+      return unsupported(op, "modes other than tile");
+    return bulk(Code::BulkStore, x.getSrcMem(), x.getTmaDescriptor(), {},
+                x.getPredicate(), {}, x.getCoordinates());
+  }
+  if (auto x = dyn_cast<NVVM::CpAsyncBulkGlobalToSharedClusterOp>(op)) {
+    if (x.getMulticastMask())
+      return unsupported(op, "multicast");
+    return bulk(Code::BulkLoad, x.getDstMem(), x.getSrcMem(), x.getMbar(), {},
+                x.getSize(), {});
+  }
+  if (auto x = dyn_cast<NVVM::CpAsyncBulkSharedCTAToGlobalOp>(op)) {
+    if (x.getByteMask())
+      return unsupported(op, "a byte mask");
+    return bulk(Code::BulkStore, x.getSrcMem(), x.getDstMem(), {}, {},
+                x.getSize(), {});
+  }
+  if (isa<NVVM::CpAsyncBulkCommitGroupOp>(op)) {
+    emitAsync(Code::BulkCommit);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::CpAsyncBulkWaitGroupOp>(op)) {
+    emitAsync(Code::BulkWait).imm = x.getGroup();
+    return success();
+  }
+
+  // Registers.
+  if (auto x = dyn_cast<NVVM::SetMaxRegisterOp>(op)) {
+    if (failed(decodeEntryRegisters(op)))
+      return failure();
+    Inst &inst = emitAsync(Code::SetMaxRegisters);
+    inst.imm = x.getRegCount();
+    inst.flags = x.getAction() == NVVM::SetMaxRegisterAction::increase;
+    return success();
+  }
+
+  // Clusters of one block.
+  if (isa<NVVM::BlockInClusterIdXOp, NVVM::BlockInClusterIdYOp,
+          NVVM::BlockInClusterIdZOp, NVVM::ClusterId>(op)) {
+    setResult(constant(0));
+    return success();
+  }
+  if (isa<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDimBlocksYOp,
+          NVVM::ClusterDimBlocksZOp, NVVM::ClusterDim>(op)) {
+    setResult(constant(1));
+    return success();
+  }
+  return decodeWgmma(op, known);
+}

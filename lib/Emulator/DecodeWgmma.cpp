@@ -1,0 +1,208 @@
+//===- DecodeWgmma.cpp - Asynchronous products ----------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `kvbuffer.wgmma` and NVVM's operations. What reads the registers of a product
+// is preceded by a check that they are there (see MatrixAsync.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+#include "MatrixJob.h"
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace kvbuf::emu;
+
+Inst &Decoder::emitAsync(Code code) {
+  program.async = true;
+  return emit(code);
+}
+
+// kvbuffer.wgmma: one committed group, with its fence.
+LogicalResult Decoder::decodeKVBuffer(Operation *op) {
+  auto gather = [&](ValueRange range) {
+    Comps all;
+    for (Value v : range)
+      llvm::append_range(all, get(v));
+    return all;
+  };
+  if (auto x = dyn_cast<kvbuf::WgmmaOp>(op)) {
+    uint32_t n = x.getN(), steps = x.getBSteps().size();
+    Comps results;
+    for (Value v : x.getResults()) {
+      Comps parts = allocate(v.getType());
+      llvm::append_range(results, parts);
+      set(v, parts);
+    }
+    Comps parts = results, c = gather(x.getC()), a = gather(x.getA());
+    if (results.size() != n / 2 || (!c.empty() && c.size() != n / 2) ||
+        (!a.empty() && a.size() != 4 * steps))
+      return unsupported(op, "these types");
+    llvm::append_range(parts, c);
+    llvm::append_range(parts, a);
+    // Not slots, but numbers; they ride in the same list.
+    for (uint32_t i = 0; i < steps; ++i)
+      parts.push_back(Comp{
+          x.getADesc() ? static_cast<uint32_t>(x.getASteps()[i]) : 0});
+    for (int64_t step : x.getBSteps())
+      parts.push_back(Comp{static_cast<uint32_t>(step)});
+    Comp descA = x.getADesc() ? getScalar(x.getADesc()) : Comp{},
+         descB = getScalar(x.getBDesc());
+    Inst &inst = emitAsync(Code::Wgmma);
+    inst.a = descA.slot;
+    inst.b = descB.slot;
+    inst.imm = n | static_cast<int64_t>(steps) << 16;
+    inst.flags = wgmmaGroup | (x.getElement().isBF16() ? wgmmaBF16 : 0) |
+                 (c.empty() ? 0 : wgmmaAccumulate) |
+                 (a.empty() ? 0 : wgmmaRegisterA) |
+                 (x.getTransposeB() ? wgmmaTransposeB : 0);
+    list(inst, parts);
+    return success();
+  }
+  if (auto x = dyn_cast<kvbuf::WgmmaWaitOp>(op)) {
+    Comps parts = gather(x.getValues());
+    for (Value v : x.getResults()) {
+      Comps to = allocate(v.getType());
+      llvm::append_range(parts, to);
+      set(v, to);
+    }
+    if (llvm::any_of(parts, [](Comp c) { return c.wide; }))
+      return unsupported(op, "these types");
+    Inst &inst = emitAsync(Code::WgmmaWait);
+    inst.imm = x.getPending();
+    list(inst, parts);
+    return success();
+  }
+  return unsupported(op);
+}
+
+LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
+  if (isa<NVVM::WgmmaFenceAlignedOp>(op)) {
+    emitAsync(Code::WgmmaFence);
+    return success();
+  }
+  if (isa<NVVM::WgmmaGroupSyncAlignedOp>(op)) {
+    emitAsync(Code::WgmmaCommit);
+    return success();
+  }
+  if (auto x = dyn_cast<NVVM::WgmmaWaitGroupSyncOp>(op)) {
+    emitAsync(Code::WgmmaWait).imm = x.getGroup();
+    return success();
+  }
+  auto x = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op);
+  if (!x) {
+    known = false;
+    return success();
+  }
+  bool bf16 = x.getTypeA() == NVVM::WGMMATypes::bf16;
+  uint32_t n = x.getShape().getN();
+  Comps results = allocate(x.getResults().getType()), parts = results,
+        c = get(x.getInouts());
+  if (x.getShape().getM() != 64 || x.getShape().getK() != 16 ||
+      x.getTypeD() != NVVM::WGMMATypes::f32 ||
+      (!bf16 && x.getTypeA() != NVVM::WGMMATypes::f16) ||
+      x.getTypeB() != x.getTypeA() || results.size() != n / 2)
+    return unsupported(op, "products other than m64nNk16 of f16 or bf16 with "
+                           "fp32 accumulators");
+  bool accumulate = x.getScaleD() == NVVM::WGMMAScaleOut::one;
+  if (accumulate)
+    llvm::append_range(parts, c);
+  parts.append(2, Comp{0}); // steps added to the descriptors
+  Comp a = getScalar(x.getDescriptorA()), b = getScalar(x.getDescriptorB());
+  Inst &inst = emitAsync(Code::Wgmma);
+  inst.a = a.slot;
+  inst.b = b.slot;
+  inst.imm = n | 1 << 16;
+  inst.flags =
+      (bf16 ? wgmmaBF16 : 0) | (accumulate ? wgmmaAccumulate : 0) |
+      (x.getLayoutA() == NVVM::MMALayout::col ? wgmmaTransposeA : 0) |
+      (x.getLayoutB() == NVVM::MMALayout::row ? wgmmaTransposeB : 0) |
+      (x.getScaleA() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateA : 0) |
+      (x.getScaleB() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateB : 0);
+  list(inst, parts);
+  set(op->getResult(0), results);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Checks in front of readers
+//===----------------------------------------------------------------------===//
+
+// The slots that an instruction reads as 32-bit values.
+static void readSlots(const Inst &inst, ArrayRef<uint32_t> lists,
+                      SmallVectorImpl<uint32_t> &out) {
+  for (uint32_t slot : {inst.a, inst.b, inst.c})
+    if (slot != noSlot)
+      out.push_back(slot);
+  ArrayRef<uint32_t> list = lists.slice(inst.list, inst.listSize);
+  switch (inst.op) {
+  case Code::StoreShared:
+  case Code::StoreGlobal:
+  case Code::StoreLocal:
+  case Code::StoreGeneric:
+  case Code::StMatrix:
+  case Code::Shuffle:
+  case Code::BulkLoad:
+  case Code::BulkStore:
+  case Code::MBarrierArrive:
+    llvm::copy_if(list, std::back_inserter(out),
+                  [](uint32_t slot) { return slot != noSlot; });
+    break;
+  case Code::MmaSync:
+    llvm::append_range(out, list.drop_front(4));
+    break;
+  default: // results, or blocks
+    break;
+  }
+}
+
+void Decoder::checkProducts() {
+  // Slots that may hold a result in flight: those of products, and copies.
+  llvm::DenseSet<uint32_t> pending;
+  for (const std::vector<Inst> &insts : code)
+    for (const Inst &inst : insts)
+      if (inst.op == Code::Wgmma)
+        for (uint32_t i = 0; i < (inst.imm & 0xFFFF) / 2; ++i)
+          pending.insert(program.lists[inst.list + i]);
+  if (pending.empty())
+    return;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::vector<Inst> &insts : code)
+      for (const Inst &inst : insts)
+        if (inst.op == Code::MovN)
+          for (int64_t k = 0; k < inst.imm; ++k)
+            if (pending.contains(inst.a + k))
+              changed |= pending.insert(inst.dst + k).second;
+  }
+  for (std::vector<Inst> &insts : code) {
+    std::vector<Inst> checked;
+    for (const Inst &inst : insts) {
+      SmallVector<uint32_t> reads;
+      if (inst.op != Code::Wgmma && inst.op != Code::WgmmaWait &&
+          inst.op != Code::MovN)
+        readSlots(inst, program.lists, reads);
+      Inst check;
+      check.op = Code::WgmmaCheck;
+      check.origin = inst.origin;
+      check.list = program.lists.size();
+      for (uint32_t slot : reads)
+        if (pending.contains(slot))
+          program.lists.push_back(slot);
+      check.listSize = program.lists.size() - check.list;
+      if (check.listSize)
+        checked.push_back(check);
+      checked.push_back(inst);
+    }
+    insts = std::move(checked);
+  }
+}
