@@ -269,8 +269,6 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::StoreGlobal:
   case Code::StoreGeneric:
     return Class::GlobalStore;
-  case Code::AtomicGlobal:
-    return Class::GlobalStore;
   case Code::AmdBufferLoad:
     return Class::GlobalLoad;
   case Code::AmdBufferStore:

@@ -12,11 +12,17 @@
 //                               list=A/B/C, or file=PATH (its bytes as they
 //                               are)
 //   i32:X, i64:X, f32:X         a number
+//   map:ARG:BYTES:DIMS:BOX:SWIZZLE[:STRIDES]
+//                               a tensor map, by value, of the buffer that is
+//                               argument ARG: bytes of an element, sizes joined
+//                               by x, strides in bytes from dimension 1 on
 // TYPE is i8, i16, i32, i64, f16, bf16, f32 or f64.
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Emulator/Emulator.h"
+#include "kvbuffer/Runtime/TensorMap.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -105,10 +111,46 @@ static void print(const char *p, StringRef type) {
   outs() << APInt(width * 8, bits).getSExtValue();
 }
 
-static bool parseArg(StringRef spec, Arg &arg) {
+static bool parseMap(ArrayRef<StringRef> parts, ArrayRef<Arg> args, Arg &arg) {
+  kvbuf::rt::SoftwareTensorMap map = {};
+  map.magic = map.expectedMagic;
+  size_t of;
+  SmallVector<StringRef> dims, box, strides;
+  if (parts.size() < 6 || parts[1].getAsInteger(10, of) || of >= args.size() ||
+      parts[2].getAsInteger(10, map.elementBytes) ||
+      parts[5].getAsInteger(10, map.swizzle))
+    return false;
+  parts[3].split(dims, 'x');
+  parts[4].split(box, 'x');
+  if (parts.size() > 6)
+    parts[6].split(strides, 'x');
+  if (dims.size() > map.maxRank || box.size() != dims.size())
+    return false;
+  map.rank = dims.size();
+  map.address = reinterpret_cast<uint64_t>(args[of].pointer);
+  uint64_t stride = map.elementBytes;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d].getAsInteger(10, map.dims[d]) ||
+        box[d].getAsInteger(10, map.box[d]))
+      return false;
+    stride *= map.dims[d];
+    if (d + 1 < dims.size())
+      map.strides[d] = stride;
+    if (d < strides.size() && strides[d].getAsInteger(10, map.strides[d]))
+      return false;
+  }
+  arg.type = "map";
+  arg.data.assign(reinterpret_cast<char *>(&map),
+                  reinterpret_cast<char *>(&map + 1));
+  return true;
+}
+
+static bool parseArg(StringRef spec, ArrayRef<Arg> before, Arg &arg) {
   SmallVector<StringRef> parts;
   spec.split(parts, ':');
   double x;
+  if (parts[0] == "map")
+    return parseMap(parts, before, arg);
   if (parts[0] != "buf") {
     arg.type = parts[0].str();
     if (parts.size() != 2 || !widthOf(arg.type) || parts[1].getAsDouble(x))
@@ -171,8 +213,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::DLTIDialect, mlir::LLVM::LLVMDialect,
                   mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect,
-                  mlir::gpu::GPUDialect>();
+                  mlir::gpu::GPUDialect, kvbuf::KVBufferDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<kvbuf::KVBufferDialect>();
   context.allowUnregisteredDialects();
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
       input, mlir::ParserConfig(&context));
@@ -193,7 +236,7 @@ int main(int argc, char **argv) {
   std::vector<Arg> args(argSpecs.size());
   std::vector<kvbuf::emu::Argument> values;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!parseArg(argSpecs[i], args[i])) {
+    if (!parseArg(argSpecs[i], ArrayRef(args).take_front(i), args[i])) {
       errs() << "error: bad --arg=" << argSpecs[i] << "\n";
       return 2;
     }
