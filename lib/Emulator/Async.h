@@ -105,7 +105,8 @@ struct MBarrier {
 struct MatrixRecord {
   MatrixJob job;
   uint32_t serial;
-  uint32_t group;     // how many groups were committed before its own
+  uint64_t place; // in its warpgroup's sequence
+  uint32_t group; // how many groups were committed before its own
   bool committed, retired = false;
   bool taken = false; // its result has been used or handed out
   std::vector<uint32_t> registers;
@@ -207,6 +208,9 @@ struct AsyncState {
   /// fault.
   GroupStep *step(Run &run, Warp &w, const Inst &inst, GroupSequence &sequence,
                   uint64_t &place);
+  /// Which warps have executed the instruction at a place; all ones when it is
+  /// long past.
+  static uint64_t arrived(const GroupSequence &sequence, uint64_t place);
   MatrixRecord *record(WarpAsync &a, uint32_t serial);
   void checkOperands(Run &run, Warp &w, const Inst &inst, MatrixRecord &record,
                      GroupStep &step);

@@ -182,7 +182,13 @@ GroupStep *AsyncState::step(Run &run, Warp &w, const Inst &inst,
     return nullptr;
   }
   step.warps |= 1ull << w.id;
+  ++epoch;
   return &step;
+}
+
+uint64_t AsyncState::arrived(const GroupSequence &sequence, uint64_t place) {
+  return place < sequence.first ? ~0ull
+                                : sequence.steps[place - sequence.first].warps;
 }
 
 //===----------------------------------------------------------------------===//
@@ -285,10 +291,12 @@ void Run::asyncDeadlock() {
       if (it != async->mbarriers.end())
         x.what += " (" + async->describe(it->second) + ")";
     } else if (w.wait == WaitFor::Registers) {
-      x.what = "waits for " +
-               number((inst.imm - w.async->registers) * lanes) +
+      x.what = "waits for " + number((inst.imm - w.async->registers) * lanes) +
                " registers, of which " + number(async->freeRegisters) +
                " are free";
+    } else if (w.wait == WaitFor::Product) {
+      x.what = "waits for a product that not all warps of warpgroup " +
+               number(w.id / warpsPerGroup) + " execute";
     } else {
       x.inst = w.barrierInst;
       const BarrierState &b = barriers[w.barrier];
@@ -371,11 +379,10 @@ void Run::endAsync() {
         uint64_t all = ((1ull << warpsPerGroup) - 1) << first;
         if (step.warps == all)
           continue;
-        fault(FaultKind::Divergence, warps[first], program.insts[step.inst],
-              -1,
+        fault(FaultKind::Divergence, warps[first], program.insts[step.inst], -1,
               "executed by " + number(__builtin_popcountll(step.warps)) +
-                  " of the " + number(warpsPerGroup) +
-                  " warps of warpgroup " + number(g));
+                  " of the " + number(warpsPerGroup) + " warps of warpgroup " +
+                  number(g));
       }
 }
 

@@ -217,8 +217,8 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
   MBarrier *b =
       async->find(*this, w, inst, lane, mbarrier, "copies in the name of");
   BulkCopy copy;
-  if (!b || !async->fill(*this, w, inst, lane, source, coordinates, size, dst,
-                         copy))
+  if (!b ||
+      !async->fill(*this, w, inst, lane, source, coordinates, size, dst, copy))
     return;
   if (!b->fenced) {
     fault(FaultKind::Proxy, w, inst, lane,

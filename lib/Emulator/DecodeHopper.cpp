@@ -43,13 +43,11 @@ LogicalResult Decoder::decodeEntryRegisters(Operation *op) {
   int64_t threads = std::max(product(Names::getMaxntidAttrName()),
                              product(Names::getReqntidAttrName()));
   if (threads <= 0)
-    return op->emitOpError()
-           << "has no effect in a kernel without '"
-           << Names::getMaxntidAttrName() << "' or '"
-           << Names::getReqntidAttrName()
-           << "': the registers at its entry are unknown";
-  int64_t blocks =
-      std::max<int64_t>(integer(Names::getMinctasmAttrName()), 1);
+    return op->emitOpError() << "has no effect in a kernel without '"
+                             << Names::getMaxntidAttrName() << "' or '"
+                             << Names::getReqntidAttrName()
+                             << "': the registers at its entry are unknown";
+  int64_t blocks = std::max<int64_t>(integer(Names::getMinctasmAttrName()), 1);
   int64_t registers = std::min<int64_t>(65536 / (threads * blocks), 255);
   if (int64_t most = integer(Names::getMaxnregAttrName()))
     registers = std::min(registers, most);

@@ -51,8 +51,8 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
     llvm::append_range(parts, a);
     // Not slots, but numbers; they ride in the same list.
     for (uint32_t i = 0; i < steps; ++i)
-      parts.push_back(Comp{
-          x.getADesc() ? static_cast<uint32_t>(x.getASteps()[i]) : 0});
+      parts.push_back(
+          Comp{x.getADesc() ? static_cast<uint32_t>(x.getASteps()[i]) : 0});
     for (int64_t step : x.getBSteps())
       parts.push_back(Comp{static_cast<uint32_t>(step)});
     Comp descA = x.getADesc() ? getScalar(x.getADesc()) : Comp{},
@@ -122,12 +122,11 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
   inst.a = a.slot;
   inst.b = b.slot;
   inst.imm = n | 1 << 16;
-  inst.flags =
-      (bf16 ? wgmmaBF16 : 0) | (accumulate ? wgmmaAccumulate : 0) |
-      (x.getLayoutA() == NVVM::MMALayout::col ? wgmmaTransposeA : 0) |
-      (x.getLayoutB() == NVVM::MMALayout::row ? wgmmaTransposeB : 0) |
-      (x.getScaleA() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateA : 0) |
-      (x.getScaleB() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateB : 0);
+  inst.flags = (bf16 ? wgmmaBF16 : 0) | (accumulate ? wgmmaAccumulate : 0) |
+               (x.getLayoutA() == NVVM::MMALayout::col ? wgmmaTransposeA : 0) |
+               (x.getLayoutB() == NVVM::MMALayout::row ? wgmmaTransposeB : 0) |
+               (x.getScaleA() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateA : 0) |
+               (x.getScaleB() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateB : 0);
   list(inst, parts);
   set(op->getResult(0), results);
   return success();

@@ -316,9 +316,9 @@ static json::Object reportKernel(const Kernel &kernel) {
   std::map<std::string, uint64_t> moved;
   uint64_t conflicts = 0, sectors = 0, idealSectors = 0;
   for (const Inst &inst : p.insts) {
-    bool hasStat = (inst.imm || inst.op == Code::BulkLoad ||
-                    inst.op == Code::BulkStore) &&
-                   inst.cls != Class::None && inst.align;
+    bool hasStat =
+        (inst.imm || inst.op == Code::BulkLoad || inst.op == Code::BulkStore) &&
+        inst.cls != Class::None && inst.align;
     if (!(hasStat || inst.op == Code::LdMatrix || inst.op == Code::StMatrix) ||
         t.stats.empty())
       continue;

@@ -51,10 +51,9 @@ void mbarrier(const Inst &i) {
 // The lanes whose phase is complete.
 uint64_t mbarrierTest(const Inst &i) {
   bool parity = i.flags & 128;
-  uint64_t complete =
-      r.mbarrierTest(w, i, reg<uint32_t>(i.a),
-                     parity ? reg<uint32_t>(i.b) : nullptr,
-                     parity ? nullptr : reg<uint64_t>(i.b), w.mask);
+  uint64_t complete = r.mbarrierTest(
+      w, i, reg<uint32_t>(i.a), parity ? reg<uint32_t>(i.b) : nullptr,
+      parity ? nullptr : reg<uint64_t>(i.b), w.mask);
   if (i.dst != noSlot) {
     uint32_t *d = out<uint32_t>(i.dst);
     KVBUF_LANES d[l] = static_cast<uint32_t>(complete >> l & 1);
@@ -95,14 +94,16 @@ void wgmma(const Inst &i) {
     product(*job);
 }
 
-void wgmmaWait(const Inst &i) {
+// False: the warp waits.
+bool wgmmaWait(const Inst &i) {
   if (!converged(i))
-    return;
-  while (MatrixJob *job = r.matrixDue(w, static_cast<uint32_t>(i.imm))) {
-    r.matrixResolve(w, *job);
+    return true;
+  if (!r.matrixReady(w, i, static_cast<uint32_t>(i.imm)))
+    return false;
+  while (MatrixJob *job = r.matrixDue(w, static_cast<uint32_t>(i.imm)))
     product(*job);
-  }
   r.matrixRetire(w, i);
+  return true;
 }
 
 template <bool BF16> static float element16(uint32_t bits) {
@@ -159,7 +160,7 @@ template <bool BF16> void productOf(MatrixJob &job) {
             b[8 * e + k][n] = x[k];
         }
     }
-    unsigned quarter = w.id % 4;
+    unsigned quarter = job.warp % 4;
     if (job.flags & wgmmaRegisterA) {
       for (unsigned x = 0; x < 4; ++x)
         for (unsigned l = 0; l < 32; ++l) {

@@ -88,6 +88,8 @@ template <unsigned W> struct Exec {
 #include "ExecMatrix.h"
 #include "ExecMemory.h"
 #include "ExecWarp.h"
+
+// Uses macros of the others.
 #include "ExecAsync.h"
 #include "ExecAtomic.h"
 
@@ -468,8 +470,10 @@ template <unsigned W> Stop Exec<W>::run() {
         r.matrixCommit(w);
       break;
     case Code::WgmmaWait:
-      wgmmaWait(i);
-      break;
+      if (wgmmaWait(i))
+        break;
+      w.pc = &i - h.insts;
+      return Stop::Blocked;
     case Code::WgmmaCheck:
       r.matrixCheck(w, i);
       break;

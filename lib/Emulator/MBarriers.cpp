@@ -104,8 +104,8 @@ void Run::mbarrierInval(Warp &w, const Inst &inst, const uint32_t *address,
             "invalidates the mbarrier at " + sharedPlace(b->address) +
                 " within a phase (" + async->describe(*b) + ")",
             "its initialisation", &program.insts[b->initInst]);
-    uint32_t me = static_cast<uint32_t>(&inst - program.insts.data()) << 6 |
-                  w.id;
+    uint32_t me =
+        static_cast<uint32_t>(&inst - program.insts.data()) << 6 | w.id;
     for (uint32_t word = b->address / 4, end = word + 2; word < end; ++word) {
       wordClock[word] = w.clock;
       wordWriter[word] = me;

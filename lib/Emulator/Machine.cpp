@@ -312,8 +312,7 @@ void Run::runBlock() {
     if (stop == Stop::Abort)
       return;
     // A barrier may have woken it already.
-    if (stop == Stop::Blocked && w.barrier == ~0u &&
-        w.wait == WaitFor::Nothing)
+    if (stop == Stop::Blocked && w.barrier == ~0u && w.wait == WaitFor::Nothing)
       stop = Stop::Yield;
     w.state = stop;
     if (stop == Stop::Exited) {

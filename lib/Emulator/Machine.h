@@ -119,7 +119,7 @@ enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
 
 /// What a blocked warp waits for that is no barrier with a number. It executes
 /// the instruction again when that may have happened.
-enum class WaitFor : uint8_t { Nothing, MBarrier, Registers };
+enum class WaitFor : uint8_t { Nothing, MBarrier, Registers, Product };
 
 struct WarpAsync;
 struct AsyncState;
@@ -286,11 +286,12 @@ public:
   MatrixJob *matrixIssue(Warp &w, const Inst &inst, bool &now);
   void matrixFence(Warp &w);
   void matrixCommit(Warp &w);
-  /// The next job that a wait for all but `pending` groups has to compute, and
-  /// then null.
+  /// Whether the warp's warpgroup has issued all that a wait for all but
+  /// `pending` groups asks for. False: the warp waits.
+  bool matrixReady(Warp &w, const Inst &inst, uint32_t pending);
+  /// The next job that a wait for all but `pending` groups has to compute, with
+  /// what it accumulates onto in place, and then null.
   MatrixJob *matrixDue(Warp &w, uint32_t pending);
-  /// Replaces references to other jobs' results in a job's accumulators.
-  void matrixResolve(Warp &w, MatrixJob &job);
   void matrixRetire(Warp &w, const Inst &inst);
   void matrixCheck(Warp &w, const Inst &inst);
   /// False: the warp waits.

@@ -77,8 +77,8 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
     }
     if (!stamp)
       return;
-    uint64_t *reads = run.hot.words.reads +
-                      run.row(actor) * run.hot.words.cells + first;
+    uint64_t *reads =
+        run.hot.words.reads + run.row(actor) * run.hot.words.cells + first;
     uint32_t *latest = run.wordReadMax.data() + first;
     uint64_t value = static_cast<uint64_t>(record.clock) << 32 | job.inst;
     for (unsigned k = 0; k < 4; ++k) {
@@ -132,9 +132,9 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
     return nullptr;
   };
   if ((group + 1) * warpsPerGroup > warps.size())
-    return bad(FaultKind::Divergence,
-               "warpgroup " + number(group) + " has fewer than " +
-                   number(warpsPerGroup) + " warps");
+    return bad(FaultKind::Divergence, "warpgroup " + number(group) +
+                                          " has fewer than " +
+                                          number(warpsPerGroup) + " warps");
   if (!(inst.flags & wgmmaGroup) && a.needFence) {
     faultText(FaultKind::Accumulator, w, inst, -1,
               "no 'nvvm.wgmma.fence.aligned' between earlier accesses of its "
@@ -155,8 +155,8 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
     --retired;
   }
 
-  GroupStep *step = async->step(*this, w, inst, async->matrix[group],
-                                a.matrixSteps);
+  GroupStep *step =
+      async->step(*this, w, inst, async->matrix[group], a.matrixSteps);
   if (!step)
     return nullptr;
   if (!async->matrixAgent[group])
@@ -169,11 +169,13 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
   MatrixRecord &r = a.records.emplace_back();
   MatrixJob &job = r.job;
   job.inst = &inst - program.insts.data();
+  job.warp = w.id;
   job.n = inst.imm & 0xFFFF;
   job.steps = inst.imm >> 16;
   job.flags = inst.flags;
   job.computed = false;
   r.serial = a.nextSerial;
+  r.place = a.matrixSteps - 1;
   a.nextSerial = a.nextSerial == 0x7FFF ? 1 : a.nextSerial + 1;
   r.clock = step->clock;
   r.committed = false;
@@ -290,23 +292,47 @@ static bool isDue(const WarpAsync &a, const MatrixRecord &r, uint32_t pending) {
   return r.committed && r.group + pending < a.groupsCommitted;
 }
 
-MatrixJob *Run::matrixDue(Warp &w, uint32_t pending) {
-  for (MatrixRecord &r : w.async->records)
-    if (!r.job.computed && isDue(*w.async, r, pending))
-      return &r.job;
-  return nullptr;
+// A product needs all four warps. So a warp that has waited for one knows that
+// the others have issued it as well, and one of them may release its operands.
+bool Run::matrixReady(Warp &w, const Inst &inst, uint32_t pending) {
+  unsigned group = w.id / warpsPerGroup;
+  uint64_t all = ((1ull << warpsPerGroup) - 1) << group * warpsPerGroup;
+  for (const MatrixRecord &r : w.async->records)
+    if (!r.retired && isDue(*w.async, r, pending) &&
+        (AsyncState::arrived(async->matrix[group], r.place) & all) != all) {
+      block(w, inst, WaitFor::Product);
+      return false;
+    }
+  return true;
 }
 
-void Run::matrixResolve(Warp &w, MatrixJob &job) {
-  for (uint32_t i = 0; i < job.n / 2 * lanes; ++i) {
-    uint32_t word = job.accumulators[i];
-    MatrixRecord *from =
-        isToken(word) ? async->record(*w.async, tokenSerial(word)) : nullptr;
-    if (from)
-      job.accumulators[i] =
-          from->job
-              .accumulators[tokenRegister(word) * lanes + i % lanes];
+// A product that is over is over for all warps of the group, whether they have
+// come to wait for it or not.
+MatrixJob *Run::matrixDue(Warp &w, uint32_t pending) {
+  uint64_t end = 0;
+  for (const MatrixRecord &r : w.async->records)
+    if (!r.retired && isDue(*w.async, r, pending))
+      end = std::max(end, r.place + 1);
+  unsigned first = w.id / warpsPerGroup * warpsPerGroup;
+  for (unsigned v = first; v < first + warpsPerGroup && v < warps.size(); ++v) {
+    WarpAsync &a = async->warps[v];
+    for (MatrixRecord &r : a.records) {
+      MatrixJob &job = r.job;
+      if (job.computed || r.place >= end)
+        continue;
+      // Those before it have been computed.
+      for (uint32_t i = 0; i < job.n / 2 * lanes; ++i) {
+        uint32_t word = job.accumulators[i];
+        MatrixRecord *from =
+            isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
+        if (from)
+          job.accumulators[i] =
+              from->job.accumulators[tokenRegister(word) * lanes + i % lanes];
+      }
+      return &job;
+    }
   }
+  return nullptr;
 }
 
 void Run::matrixRetire(Warp &w, const Inst &inst) {

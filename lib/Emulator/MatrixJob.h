@@ -56,7 +56,7 @@ static inline MatrixDescriptor decodeDescriptor(uint64_t d) {
 /// and up are xored with as many bits from 7 up, counted from where the
 /// pattern starts.
 static inline uint32_t swizzled(uint32_t address, uint32_t span,
-                         uint32_t baseOffset = 0) {
+                                uint32_t baseOffset = 0) {
   uint32_t row = (address >> 7) - baseOffset;
   return address ^ (row & (span / 16 - 1)) << 4;
 }
@@ -67,7 +67,7 @@ static inline uint32_t swizzled(uint32_t address, uint32_t span,
 /// other at the stride; without a swizzle the two halves of k are the leading
 /// byte offset apart.
 static inline uint32_t kMajorAddress(const MatrixDescriptor &d, uint32_t mn,
-                              uint32_t eighth) {
+                                     uint32_t eighth) {
   uint32_t at = d.start + mn % 8 * d.span + mn / 8 * d.stride +
                 eighth * (d.span == 16 ? d.leading : 16);
   return swizzled(at, d.span, d.baseOffset);
@@ -77,8 +77,8 @@ static inline uint32_t kMajorAddress(const MatrixDescriptor &d, uint32_t mn,
 /// 8 rows of `span` bytes, a row a k, make an atom; the next elements along MN
 /// are the leading byte offset away, the next 8 k the stride. Without a swizzle
 /// the two exchange their meaning.
-static inline uint32_t mnMajorAddress(const MatrixDescriptor &d, uint32_t eighth,
-                               uint32_t k) {
+static inline uint32_t mnMajorAddress(const MatrixDescriptor &d,
+                                      uint32_t eighth, uint32_t k) {
   uint32_t units = d.span / 16;
   uint32_t along = d.span == 16 ? d.stride : d.leading,
            down = d.span == 16 ? d.leading : d.stride;
@@ -89,7 +89,7 @@ static inline uint32_t mnMajorAddress(const MatrixDescriptor &d, uint32_t eighth
 
 /// A group of m64 x n x 16 products, as one warp of the warpgroup sees it.
 struct MatrixJob {
-  uint32_t inst;
+  uint32_t inst, warp;
   uint32_t n, steps;
   uint8_t flags;
   bool computed;

@@ -25,9 +25,9 @@ const char *kvbuf::emu::className(Class c) {
 
 const char *kvbuf::emu::faultName(FaultKind kind) {
   static const char *const names[] = {
-      "race",     "store-conflict", "unwritten", "in-flight",
-      "bounds",   "misaligned",     "access",    "barrier",
-      "deadlock", "divergence",     "trap",      "proxy",
+      "race",     "store-conflict", "unwritten",  "in-flight",
+      "bounds",   "misaligned",     "access",     "barrier",
+      "deadlock", "divergence",     "trap",       "proxy",
       "mbarrier", "accumulator",    "descriptor", "registers"};
   return names[static_cast<unsigned>(kind)];
 }

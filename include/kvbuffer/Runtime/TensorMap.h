@@ -95,8 +95,8 @@ inline std::string whyInvalid(const SoftwareTensorMap &map) {
   if (row % 16)
     return "a box row of " + number(row) + " bytes, no multiple of 16";
   if (map.swizzle && row > map.swizzle)
-    return "a box row of " + number(row) + " bytes does not fit the swizzle of " +
-           number(map.swizzle);
+    return "a box row of " + number(row) +
+           " bytes does not fit the swizzle of " + number(map.swizzle);
   return "";
 }
 
