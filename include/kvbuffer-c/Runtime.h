@@ -157,6 +157,11 @@ KVBUF_RUNTIME_API int kvbufModuleLaunch(kvbufModule *module,
  *  until the module's next call. */
 KVBUF_RUNTIME_API const char *kvbufModuleReport(kvbufModule *module);
 
+/** What was decided in the last launch, one line each: a kernel whose tensor
+ *  maps cannot describe a tensor, and the one that ran in its place. "" if
+ *  there is nothing to say. Valid until the module's next call. */
+KVBUF_RUNTIME_API const char *kvbufModuleRemarks(const kvbufModule *module);
+
 /** Releases a module. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufModuleUnload(kvbufModule *module);
 

@@ -8,6 +8,7 @@
 
 #include "Manifest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include <charconv>
 #include <cmath>
@@ -178,8 +179,16 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
   LLVM::LLVMFuncOp withProblem;
   // Kernels of one problem share tensors.
   llvm::MapVector<StringRef, Attribute> tensors;
+  // What runs in another kernel's place solves that one's problem.
+  llvm::StringSet<> alternatives;
+  for (LLVM::LLVMFuncOp kernel : kernels)
+    if (auto launch =
+            kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))
+      if (auto instead = launch.getAs<StringAttr>("instead"))
+        alternatives.insert(instead.getValue());
   for (LLVM::LLVMFuncOp kernel : kernels) {
-    if (kernel->hasAttr(KVBufferDialect::kProblemAttr)) {
+    if (kernel->hasAttr(KVBufferDialect::kProblemAttr) &&
+        !alternatives.contains(kernel.getName())) {
       if (withProblem) {
         InFlightDiagnostic diag = kernel.emitOpError()
                                   << "solves a second problem; an artifact "

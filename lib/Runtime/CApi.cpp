@@ -30,7 +30,8 @@ struct kvbufDevice {
 struct kvbufModule {
   std::unique_ptr<Module> module;
   Manifest manifest;
-  std::string report;
+  unsigned multiprocessors = 0;
+  std::string report, remarks;
 };
 
 namespace {
@@ -258,6 +259,7 @@ kvbufModule *kvbufModuleLoad(kvbufDevice *device,
     handle->manifest = artifact->manifest;
     handle->module =
         device->device->load(artifact->artifact, artifact->manifest);
+    handle->multiprocessors = device->device->multiprocessors();
     return handle;
   });
 }
@@ -269,7 +271,12 @@ int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
     require(module, "module");
     std::vector<TensorArg> args = convert(tensors, tensor_count);
     Sizes known = convert(module->manifest, sizes, size_count);
-    module->module->launch(bindLaunch(module->manifest, args, known), stream);
+    BoundLaunch launch =
+        bindLaunch(module->manifest, args, known, module->multiprocessors);
+    module->remarks.clear();
+    for (const std::string &remark : launch.remarks)
+      module->remarks += (module->remarks.empty() ? "" : "\n") + remark;
+    module->module->launch(launch, stream);
   });
 }
 
@@ -278,6 +285,10 @@ const char *kvbufModuleReport(kvbufModule *module) {
     return "";
   guarded([&] { module->report = module->module->report(); });
   return module->report.c_str();
+}
+
+const char *kvbufModuleRemarks(const kvbufModule *module) {
+  return module ? module->remarks.c_str() : "";
 }
 
 void kvbufModuleUnload(kvbufModule *module) { delete module; }

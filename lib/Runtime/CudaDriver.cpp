@@ -19,6 +19,7 @@ namespace {
 
 /// CUdevice_attribute and CUjit_option values in use.
 enum : int {
+  kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kMaxSharedPerBlockOptin = 97,
@@ -46,6 +47,38 @@ bool parseSm(const std::string &chip, SmName &sm) {
   return sm.number > 0 && (*end == 0 || end[1] == 0);
 }
 
+/// Enumerators of cuTensorMapEncodeTiled's arguments.
+constexpr int kInterleaveNone = 0, kFillZero = 0;
+
+/// CUtensorMapDataType.
+int tensorMapType(DType type) {
+  switch (type) {
+  case DType::U8:
+    return 0;
+  case DType::I32:
+    return 3;
+  case DType::I64:
+    return 5;
+  case DType::F16:
+    return 6;
+  case DType::F32:
+    return 7;
+  case DType::BF16:
+    return 9;
+  }
+  return 0;
+}
+
+/// CUtensorMapSwizzle of a span in bytes.
+int tensorMapSwizzle(unsigned bytes) {
+  return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0;
+}
+
+/// CUtensorMapL2promotion of a size in bytes.
+int tensorMapPromotion(unsigned bytes) {
+  return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0;
+}
+
 class CudaBackend : public GpuBackend {
 public:
   explicit CudaBackend(unsigned ordinal)
@@ -68,6 +101,7 @@ public:
     int major = attribute(kComputeCapabilityMajor);
     capability = major * 10 + attribute(kComputeCapabilityMinor);
     sharedBytes = static_cast<unsigned>(attribute(kMaxSharedPerBlockOptin));
+    multiprocessors = static_cast<unsigned>(attribute(kMultiprocessorCount));
     chip = "sm_" + std::to_string(capability);
     for (int target : kTargets)
       if (target <= capability) {
@@ -137,6 +171,26 @@ public:
 
   unsigned maxSharedBytes() const override { return sharedBytes; }
 
+  void encodeTensorMap(const BoundTensorMap &bound, void *out) const override {
+    const SoftwareTensorMap &map = bound.map;
+    if (!encodeTiled)
+      throw Error("the kernel takes tensor maps, and this driver lacks the "
+                  "function cuTensorMapEncodeTiled; CUDA 12 brought it");
+    // cuuint64_t and cuuint32_t are these types; unit element strides.
+    uint64_t dims[SoftwareTensorMap::maxRank];
+    uint64_t strides[SoftwareTensorMap::maxRank - 1];
+    uint32_t box[SoftwareTensorMap::maxRank];
+    constexpr uint32_t ones[SoftwareTensorMap::maxRank] = {1, 1, 1, 1, 1};
+    std::copy(std::begin(map.dims), std::end(map.dims), dims);
+    std::copy(std::begin(map.strides), std::end(map.strides), strides);
+    std::copy(std::begin(map.box), std::end(map.box), box);
+    check(encodeTiled(out, tensorMapType(bound.dtype), map.rank, map.address,
+                      dims, strides, box, ones, kInterleaveNone,
+                      tensorMapSwizzle(map.swizzle),
+                      tensorMapPromotion(bound.l2Promotion), kFillZero),
+          "describing tensor '" + bound.tensor + "' to the copy engine");
+  }
+
 private:
   int attribute(int which) {
     int value = 0;
@@ -173,6 +227,7 @@ private:
     lib.get(driver.eventSynchronize, "cuEventSynchronize");
     lib.get(driver.eventElapsed, "cuEventElapsedTime");
     lib.get(driver.synchronize, "cuCtxSynchronize");
+    lib.getIfThere(encodeTiled, "cuTensorMapEncodeTiled");
   }
 
   DynamicLibrary lib;
@@ -187,6 +242,12 @@ private:
   int (*ctxPop)(GpuDriver::Handle *) = nullptr;
   int (*getErrorName)(int, const char **) = nullptr;
   int (*getErrorString)(int, const char **) = nullptr;
+  /// Null before CUDA 12.
+  int (*encodeTiled)(void *map, int dataType, uint32_t rank, uint64_t address,
+                     const uint64_t *dims, const uint64_t *strides,
+                     const uint32_t *box, const uint32_t *elementStrides,
+                     int interleave, int swizzle, int l2Promotion,
+                     int fill) = nullptr;
 
   int device = 0, capability = 0;
   unsigned sharedBytes = 0;

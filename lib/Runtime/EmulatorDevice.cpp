@@ -10,6 +10,7 @@
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Error.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -24,8 +25,9 @@ namespace {
 class EmulatorModule : public Module {
 public:
   EmulatorModule(const DeviceOptions &options, std::string mlir,
-                 std::string name)
-      : options(options), mlir(std::move(mlir)), name(std::move(name)) {
+                 const Manifest &manifest)
+      : options(options), mlir(std::move(mlir)), name(manifest.name),
+        counters(manifest.counters) {
     create(); // reports what the emulator does not support at load time
   }
   ~EmulatorModule() override { destroy(); }
@@ -39,26 +41,22 @@ public:
     }
     used = true;
     for (const BufferUse &use : launch.buffers)
-      if (lib.emulatorRegisterBuffer(
-              emulator, use.name.c_str(), reinterpret_cast<void *>(use.address),
-              use.bytes, use.readable, use.writable, use.initialized))
-        fail("the emulator refuses the buffer '" + use.name + "'");
-    for (const KernelLaunch &k : launch.kernels) {
-      std::vector<const void *> args;
-      for (const uint64_t &word : k.args)
-        args.push_back(&word);
-      lastError.clear();
-      int status = lib.emulatorLaunch(
-          emulator, k.entry.c_str(), k.grid.data(), k.block.data(),
-          k.dynamicSharedBytes, args.data(), k.argBytes.data(),
-          static_cast<unsigned>(args.size()),
-          options.progress ? progressCallback : nullptr, this);
-      if (status == 1)
-        throw KernelFault("the emulator found a fault in kernel '" + k.entry +
-                          "'" + because());
-      if (status != 0)
-        fail("the emulator cannot run kernel '" + k.entry + "'");
-    }
+      add(use);
+    // As on a GPU, counters are zero before the first launch; a fresh emulator
+    // each time makes every launch the first.
+    std::fill(counters.begin(), counters.end(), Line{});
+    for (size_t i = 0; i < counters.size(); ++i)
+      add({"counter " + std::to_string(i),
+           reinterpret_cast<uint64_t>(&counters[i]), sizeof(uint32_t), true,
+           true, true});
+    bool takesMaps = std::any_of(
+        launch.kernels.begin(), launch.kernels.end(),
+        [](const KernelLaunch &k) { return !k.tensorMaps.empty(); });
+    if (takesMaps)
+      add({"zeros", reinterpret_cast<uint64_t>(&zeros), sizeof(zeros), true,
+           false, true});
+    for (const KernelLaunch &k : launch.kernels)
+      launchKernel(k);
   }
 
   std::string report() const override {
@@ -69,6 +67,58 @@ public:
   }
 
 private:
+  /// A counter's word on a line of its own.
+  struct alignas(64) Line {
+    uint32_t word = 0;
+  };
+
+  void add(const BufferUse &use) {
+    if (lib.emulatorRegisterBuffer(
+            emulator, use.name.c_str(), reinterpret_cast<void *>(use.address),
+            use.bytes, use.readable, use.writable, use.initialized))
+      fail("the emulator refuses the buffer '" + use.name + "'");
+  }
+
+  void launchKernel(const KernelLaunch &k) {
+    std::vector<SoftwareTensorMap> maps;
+    for (const BoundTensorMap &bound : k.tensorMaps) {
+      maps.push_back(bound.map);
+      if (bound.map.address == 0)
+        maps.back().address = reinterpret_cast<uint64_t>(&zeros);
+    }
+    std::vector<uint64_t> words;
+    std::vector<const void *> args;
+    std::vector<size_t> argBytes;
+    words.reserve(k.args.size());
+    for (const LaunchArg &arg : k.args) {
+      argBytes.push_back(arg.bytes);
+      if (arg.kind == LaunchArg::Kind::TensorMap) {
+        args.push_back(&maps[arg.word]);
+        continue;
+      }
+      words.push_back(arg.kind == LaunchArg::Kind::Counter
+                          ? reinterpret_cast<uint64_t>(&counters[arg.word])
+                          : arg.word);
+      args.push_back(&words.back());
+    }
+    lastError.clear();
+    int status =
+        lib.emulatorLaunch(emulator, k.entry.c_str(), k.grid.data(),
+                           k.block.data(), k.dynamicSharedBytes, args.data(),
+                           argBytes.data(), static_cast<unsigned>(args.size()),
+                           options.progress ? progressCallback : nullptr, this);
+    if (status == 1)
+      throw KernelFault("the emulator found a fault in kernel '" + k.entry +
+                        "'" + because());
+    if (status != 0)
+      fail("the emulator cannot run kernel '" + k.entry + "'");
+    for (const LaunchArg &arg : k.args)
+      if (arg.kind == LaunchArg::Kind::Counter && counters[arg.word].word != 0)
+        throw KernelFault("kernel '" + k.entry + "' left its counter at " +
+                          std::to_string(counters[arg.word].word) +
+                          "; expected 0, which the next launch begins with");
+  }
+
   static void messageCallback(int severity, const char *message, void *user) {
     auto &self = *static_cast<EmulatorModule *>(user);
     if (severity == static_cast<int>(Severity::Error) && self.lastError.empty())
@@ -109,6 +159,9 @@ private:
   const CompilerLibrary &lib = compilerLibrary();
   DeviceOptions options;
   std::string mlir, name, lastError;
+  std::vector<Line> counters;
+  /// Stands for a tensor without elements.
+  alignas(64) const uint8_t zeros[64] = {};
   kvbufEmulator *emulator = nullptr;
   bool used = false;
 };
@@ -126,6 +179,8 @@ public:
   std::string kind() const override { return "emulator"; }
   std::string description() const override { return "emulator"; }
   std::string chip() const override { return ""; }
+  // Few, so that small grids are larger than the device already.
+  unsigned multiprocessors() const override { return 4; }
   bool isHost() const override { return true; }
   std::string whyNot(const TargetSpec &,
                      const Artifact &artifact) const override {
@@ -169,7 +224,7 @@ public:
     if (!reason.empty())
       throw Error(reason);
     return std::make_unique<EmulatorModule>(options, *artifact.find("mlir"),
-                                            manifest.name);
+                                            manifest);
   }
   void synchronize() override {}
 

@@ -32,7 +32,8 @@ Execution::Execution(Device &device, Module &module, Workload &workload)
     if (device.isHost())
       digests = digestInputs(workload);
     Sizes sizes = workload.sizes();
-    launch = bindLaunch(workload.manifest(), args, sizes);
+    launch =
+        bindLaunch(workload.manifest(), args, sizes, device.multiprocessors());
   } catch (...) {
     for (uint64_t region : regions)
       device.free(region);

@@ -30,6 +30,11 @@ void GpuBackend::check(int code, const std::string &doing) const {
   throw Error(text);
 }
 
+void GpuBackend::encodeTensorMap(const BoundTensorMap &, void *) const {
+  throw Error("the kernel takes tensor maps, which " + deviceName +
+              " does not have");
+}
+
 DynamicLibrary::DynamicLibrary(std::initializer_list<const char *> names,
                                const char *what) {
   for (const char *candidate : names) {
@@ -42,8 +47,12 @@ DynamicLibrary::DynamicLibrary(std::initializer_list<const char *> names,
               " cannot be opened");
 }
 
+void *DynamicLibrary::look(const char *symbol) const {
+  return dlsym(handle, symbol);
+}
+
 void *DynamicLibrary::find(const char *symbol) const {
-  void *address = dlsym(handle, symbol);
+  void *address = look(symbol);
   if (!address)
     throw Error(name + " lacks the function " + symbol +
                 "; a newer driver is needed");
@@ -74,26 +83,130 @@ private:
   GpuBackend &backend;
 };
 
+/// Zeroed device memory of a module: its counters, once for each stream, and
+/// what stands for a tensor without elements.
+class ModuleMemory {
+public:
+  ModuleMemory(GpuBackend &gpu, const Manifest &manifest)
+      : gpu(gpu), bytes((manifest.counters + 1) * kSpacing) {
+    bool used = manifest.counters > 0;
+    for (const KernelSpec &k : manifest.kernels)
+      used |= k.takesTensorMaps();
+    // Allocated ahead, since memory cannot be allocated while a stream is
+    // captured into a graph.
+    if (used)
+      grow();
+  }
+  ~ModuleMemory() {
+    for (uint64_t chunk : chunks)
+      gpu.driver.memFree(chunk);
+  }
+
+  /// The address of a counter for launches on `stream`.
+  uint64_t counter(uint64_t number, void *stream) {
+    return of(stream) + (number + 1) * kSpacing;
+  }
+  /// The address of 64 bytes of zeros.
+  uint64_t zeros() const { return chunks.front(); }
+
+private:
+  /// Counters of different blocks of memory do not share a sector.
+  static constexpr uint64_t kSpacing = 64;
+  static constexpr uint64_t kStreams = 32;
+
+  uint64_t of(void *stream) {
+    auto [it, inserted] = streams.try_emplace(stream, streams.size());
+    if (it->second == kStreams * chunks.size())
+      grow();
+    return chunks[it->second / kStreams] + it->second % kStreams * bytes;
+  }
+
+  void grow() {
+    uint64_t chunk = 0;
+    gpu.check(gpu.driver.memAlloc(&chunk, kStreams * bytes),
+              "allocating the kernels' counters");
+    chunks.push_back(chunk);
+    gpu.check(gpu.driver.memset8(chunk, 0, kStreams * bytes),
+              "clearing the kernels' counters");
+    gpu.check(gpu.driver.synchronize(), "clearing the kernels' counters");
+  }
+
+  GpuBackend &gpu;
+  uint64_t bytes;
+  std::vector<uint64_t> chunks;
+  std::map<void *, uint64_t> streams;
+};
+
+/// Tensor maps in the driver's form. A program that launches on the same
+/// tensors again need not pay for the encoding again.
+class EncodedMaps {
+public:
+  struct alignas(64) Bytes {
+    uint8_t bytes[128];
+  };
+
+  explicit EncodedMaps(GpuBackend &gpu) : gpu(gpu) {}
+
+  const Bytes &get(const BoundTensorMap &map) {
+    for (const auto &[known, bytes] : entries)
+      if (known == map)
+        return bytes;
+    if (entries.size() == kMost)
+      entries.clear();
+    Bytes bytes;
+    gpu.encodeTensorMap(map, &bytes);
+    return entries.emplace_back(map, bytes).second;
+  }
+
+private:
+  static constexpr size_t kMost = 64;
+  GpuBackend &gpu;
+  std::vector<std::pair<BoundTensorMap, Bytes>> entries;
+};
+
 class GpuModule : public Module {
 public:
   GpuModule(GpuBackend &gpu, const Artifact &artifact, const Manifest &manifest)
-      : gpu(gpu) {
+      : gpu(gpu), maps(gpu) {
     Current current(gpu);
     module = gpu.loadModule(artifact);
-    for (const KernelSpec &k : manifest.kernels)
-      loadKernel(k);
+    try {
+      for (const KernelSpec &k : manifest.kernels)
+        loadKernel(k);
+      memory = std::make_unique<ModuleMemory>(gpu, manifest);
+    } catch (...) {
+      gpu.driver.moduleUnload(module);
+      throw;
+    }
   }
   ~GpuModule() override {
     Current current(gpu);
+    memory.reset();
     gpu.driver.moduleUnload(module);
   }
 
   void launch(const BoundLaunch &launch, void *stream) override {
     Current current(gpu);
     for (const KernelLaunch &k : launch.kernels) {
+      std::vector<EncodedMaps::Bytes> encoded;
+      for (BoundTensorMap map : k.tensorMaps) {
+        if (map.map.address == 0)
+          map.map.address = memory->zeros();
+        encoded.push_back(maps.get(map));
+      }
+      std::vector<uint64_t> words;
       std::vector<void *> args;
-      for (const uint64_t &word : k.args)
-        args.push_back(const_cast<uint64_t *>(&word));
+      words.reserve(k.args.size());
+      for (const LaunchArg &arg : k.args) {
+        if (arg.kind == LaunchArg::Kind::TensorMap) {
+          args.push_back(&encoded[arg.word]);
+          continue;
+        }
+        words.push_back(arg.kind == LaunchArg::Kind::Counter
+                            ? memory->counter(arg.word, stream)
+                            : arg.word);
+        args.push_back(&words.back());
+      }
       gpu.check(gpu.driver.launchKernel(
                     functions.at(k.entry), k.grid[0], k.grid[1], k.grid[2],
                     k.block[0], k.block[1], k.block[2], k.dynamicSharedBytes,
@@ -139,6 +252,8 @@ private:
   }
 
   GpuBackend &gpu;
+  EncodedMaps maps;
+  std::unique_ptr<ModuleMemory> memory;
   GpuDriver::Handle module = nullptr;
   std::map<std::string, GpuDriver::Handle> functions;
   std::string description;
@@ -175,6 +290,7 @@ public:
     return gpu.deviceName + (gpu.chip.empty() ? "" : " (" + gpu.chip + ")");
   }
   std::string chip() const override { return gpu.compileFor; }
+  unsigned multiprocessors() const override { return gpu.multiprocessors; }
   bool isHost() const override { return false; }
   std::string whyNot(const TargetSpec &target,
                      const Artifact &artifact) const override {

@@ -74,11 +74,15 @@ public:
   virtual GpuDriver::Handle loadModule(const Artifact &artifact) = 0;
   /// Most dynamic shared memory a block may ask for, in bytes.
   virtual unsigned maxSharedBytes() const = 0;
+  /// Writes the 128 bytes of a tensor map to `out`, which is 64-byte aligned.
+  virtual void encodeTensorMap(const BoundTensorMap &map, void *out) const;
 
   GpuDriver driver = {};
   /// `chip` is what the GPU is, `compileFor` what to compile for on it; either
   /// may be empty.
   std::string deviceName, chip, compileFor;
+  /// 0: unknown.
+  unsigned multiprocessors = 0;
 
   /// Throws if `code` is an error: KernelFault for those a kernel causes.
   void check(int code, const std::string &doing) const;
@@ -97,9 +101,15 @@ public:
   void get(Function &function, const char *symbol) const {
     function = reinterpret_cast<Function>(find(symbol));
   }
+  /// Likewise, but null when the symbol is missing.
+  template <typename Function>
+  void getIfThere(Function &function, const char *symbol) const {
+    function = reinterpret_cast<Function>(look(symbol));
+  }
 
 private:
   void *find(const char *symbol) const;
+  void *look(const char *symbol) const;
   void *handle = nullptr;
   std::string name;
 };

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 using namespace kvbuf::rt;
 
@@ -25,13 +26,14 @@ uint64_t alignmentOf(const TensorSpec &spec) {
   return is16Bit ? kRowAlignment : sizeOf(spec.dtype);
 }
 
-/// Does a kernel take this stride as an argument? Otherwise it assumes the
-/// contiguous one.
+/// Does a kernel take this stride as an argument, or in a tensor map?
+/// Otherwise it assumes the contiguous one.
 bool takesStride(const Manifest &m, const std::string &tensor, size_t dim) {
   for (const KernelSpec &k : m.kernels)
     for (const KernelArg &arg : k.args)
-      if (arg.kind == KernelArg::Kind::Stride && arg.tensor == tensor &&
-          arg.dim == dim)
+      if (arg.tensor == tensor &&
+          (arg.kind == KernelArg::Kind::TensorMap ||
+           (arg.kind == KernelArg::Kind::Stride && arg.dim == dim)))
         return true;
   return false;
 }
@@ -111,6 +113,61 @@ unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
   return static_cast<unsigned>(extent);
 }
 
+using BoundTensors = std::map<std::string, TensorArg>;
+
+/// Fills the kernel's tensor maps. Returns why one cannot be made, else "".
+std::string bindMaps(const KernelSpec &spec, const BoundTensors &tensors,
+                     KernelLaunch &k) {
+  k.tensorMaps.clear();
+  for (const KernelArg &arg : spec.args) {
+    if (arg.kind != KernelArg::Kind::TensorMap)
+      continue;
+    std::string reason = bindTensorMap(arg.map, tensors.at(arg.tensor),
+                                       k.tensorMaps.emplace_back());
+    if (!reason.empty())
+      return reason;
+  }
+  return "";
+}
+
+/// Fills everything else.
+void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
+                   const Sizes &sizes, KernelLaunch &k) {
+  k.entry = spec.entry;
+  k.block = spec.block;
+  k.dynamicSharedBytes = spec.dynamicSharedBytes;
+  for (unsigned d = 0; d < 3; ++d)
+    k.grid[d] = gridExtent(spec.grid[d], sizes, d);
+  using Kind = LaunchArg::Kind;
+  uint64_t map = 0;
+  for (const KernelArg &arg : spec.args) {
+    switch (arg.kind) {
+    case KernelArg::Kind::Pointer:
+      k.args.push_back({Kind::Word, tensors.at(arg.tensor).address, 8});
+      break;
+    case KernelArg::Kind::Stride:
+      k.args.push_back(
+          {Kind::Word,
+           static_cast<uint64_t>(tensors.at(arg.tensor).strides[arg.dim]), 8});
+      break;
+    case KernelArg::Kind::Size: {
+      int64_t value = sizeValue(sizes, arg.name);
+      if (value > std::numeric_limits<int32_t>::max())
+        throw Error("size '" + arg.name + "' is " + std::to_string(value) +
+                    "; the kernel takes at most 2147483647");
+      k.args.push_back({Kind::Word, static_cast<uint64_t>(value), 4});
+      break;
+    }
+    case KernelArg::Kind::TensorMap:
+      k.args.push_back({Kind::TensorMap, map++, sizeof(SoftwareTensorMap)});
+      break;
+    case KernelArg::Kind::Counter:
+      k.args.push_back({Kind::Counter, arg.counter, 8});
+      break;
+    }
+  }
+}
+
 } // namespace
 
 std::vector<int64_t>
@@ -169,9 +226,9 @@ void kvbuf::rt::inferSizes(const Manifest &manifest,
 
 BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                                   const std::vector<TensorArg> &tensors,
-                                  Sizes &sizes) {
+                                  Sizes &sizes, unsigned multiprocessors) {
   inferSizes(manifest, tensors, sizes);
-  std::map<std::string, TensorArg> bound;
+  BoundTensors bound;
   for (const TensorArg &tensor : tensors) {
     const TensorSpec &spec = *manifest.findTensor(tensor.name);
     if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
@@ -205,31 +262,26 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
     if (value < 0)
       throw Error("size '" + name + "' is " + std::to_string(value) +
                   "; expected 0 or more");
-  for (const KernelSpec &spec : manifest.kernels) {
+  if (multiprocessors > 0)
+    sizes[kMultiprocessors] = multiprocessors;
+  for (const KernelSpec &first : manifest.kernels) {
+    if (manifest.isAlternative(first))
+      continue;
     KernelLaunch k;
-    k.entry = spec.entry;
-    k.block = spec.block;
-    k.dynamicSharedBytes = spec.dynamicSharedBytes;
-    for (unsigned d = 0; d < 3; ++d)
-      k.grid[d] = gridExtent(spec.grid[d], sizes, d);
-    for (const KernelArg &arg : spec.args) {
-      if (arg.kind == KernelArg::Kind::Size) {
-        int64_t value = sizeValue(sizes, arg.name);
-        if (value > std::numeric_limits<int32_t>::max())
-          throw Error("size '" + arg.name + "' is " + std::to_string(value) +
-                      "; the kernel takes at most 2147483647");
-        k.args.push_back(static_cast<uint64_t>(value));
-        k.argBytes.push_back(4);
-        continue;
-      }
-      const TensorArg &tensor = bound.at(arg.tensor);
-      k.args.push_back(arg.kind == KernelArg::Kind::Pointer
-                           ? tensor.address
-                           : static_cast<uint64_t>(tensor.strides[arg.dim]));
-      k.argBytes.push_back(8);
+    const KernelSpec *spec = &first;
+    for (std::string reason; !(reason = bindMaps(*spec, bound, k)).empty();) {
+      if (spec->instead.empty())
+        throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
+      launch.remarks.push_back("kernel '" + spec->instead +
+                               "' runs in place "
+                               "of '" +
+                               spec->entry + "': " + reason);
+      spec = manifest.findKernel(spec->instead);
     }
+    bindArguments(*spec, bound, sizes, k);
     if (k.grid[0] && k.grid[1] && k.grid[2])
       launch.kernels.push_back(std::move(k));
   }
+  sizes.erase(kMultiprocessors);
   return launch;
 }

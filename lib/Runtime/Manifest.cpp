@@ -9,111 +9,12 @@
 #include "kvbuffer/Runtime/Manifest.h"
 #include "kvbuffer/Runtime/Error.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 using namespace kvbuf::rt;
 using nlohmann::json;
-
-//===----------------------------------------------------------------------===//
-// Size expressions
-//===----------------------------------------------------------------------===//
-
-int64_t kvbuf::rt::sizeValue(const Sizes &sizes, const std::string &name) {
-  auto it = sizes.find(name);
-  if (it != sizes.end())
-    return it->second;
-  std::vector<std::string> known;
-  for (const auto &[key, value] : sizes)
-    known.push_back(key);
-  throw Error(
-      "missing size '" + name +
-      "': it is not given, and follows from "
-      "no tensor's shape" +
-      (known.empty() ? "" : " (known: " + quotedList(known, "and") + ")"));
-}
-
-int64_t SizeExpr::evaluate(const Sizes &sizes) const {
-  auto overflow = [&]() -> Error {
-    return Error("size expression " + str() + " overflows 64 bits");
-  };
-  switch (kind) {
-  case Kind::Constant:
-    return constant;
-  case Kind::Name:
-    return sizeValue(sizes, name);
-  case Kind::Product: {
-    int64_t value = 1;
-    for (const SizeExpr &e : operands)
-      if (__builtin_mul_overflow(value, e.evaluate(sizes), &value))
-        throw overflow();
-    return value;
-  }
-  case Kind::Sum: {
-    int64_t value = 0;
-    for (const SizeExpr &e : operands)
-      if (__builtin_add_overflow(value, e.evaluate(sizes), &value))
-        throw overflow();
-    return value;
-  }
-  case Kind::CeilDiv: {
-    int64_t a = operands[0].evaluate(sizes), b = operands[1].evaluate(sizes);
-    if (b <= 0 || a < 0)
-      throw Error("size expression " + str() + " divides " + std::to_string(a) +
-                  " by " + std::to_string(b));
-    return a / b + (a % b != 0);
-  }
-  }
-  return 0;
-}
-
-std::string SizeExpr::str() const {
-  auto list = [&](const char *separator) {
-    std::string out;
-    for (size_t i = 0; i < operands.size(); ++i)
-      out += (i ? separator : "") + operands[i].str();
-    return out;
-  };
-  switch (kind) {
-  case Kind::Constant:
-    return std::to_string(constant);
-  case Kind::Name:
-    return name;
-  case Kind::Product:
-    return list("*");
-  case Kind::Sum:
-    return list("+");
-  case Kind::CeilDiv:
-    return "ceildiv(" + list(", ") + ")";
-  }
-  return "";
-}
-
-void SizeExpr::collectNames(std::set<std::string> &names) const {
-  if (kind == Kind::Name)
-    names.insert(name);
-  for (const SizeExpr &e : operands)
-    e.collectNames(names);
-}
-
-bool SizeExpr::unify(int64_t value, Sizes &sizes) const {
-  if (kind == Kind::Name) {
-    auto [it, inserted] = sizes.emplace(name, value);
-    return inserted || it->second == value;
-  }
-  if (kind == Kind::Sum) {
-    const SizeExpr *unknown = nullptr;
-    int64_t rest = value;
-    for (const SizeExpr &e : operands) {
-      if (e.kind == Kind::Name && !sizes.count(e.name) && !unknown)
-        unknown = &e;
-      else
-        rest -= e.evaluate(sizes);
-    }
-    return unknown ? rest >= 0 && unknown->unify(rest, sizes) : rest == 0;
-  }
-  return evaluate(sizes) == value;
-}
 
 //===----------------------------------------------------------------------===//
 // Parsing
@@ -212,6 +113,8 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
       e.kind = SizeExpr::Kind::Sum;
     else if (op == "ceildiv" && v.begin()->size() == 2)
       e.kind = SizeExpr::Kind::CeilDiv;
+    else if (op == "min" && !v.begin()->empty())
+      e.kind = SizeExpr::Kind::Min;
     if (e.kind != SizeExpr::Kind::Constant) {
       for (const json &operand : *v.begin())
         e.operands.push_back(parseExpr(operand, path));
@@ -220,7 +123,7 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
   }
   throw Error("manifest: " + path + " holds " + v.dump() +
               "; expected an integer, a size name, or one of product, sum, "
-              "ceildiv with operands");
+              "ceildiv, min with operands");
 }
 
 Layout parseLayout(const Reader &r, const char *key, bool cache) {
@@ -268,7 +171,86 @@ AttentionProblem parseProblem(const Reader &r) {
   return p;
 }
 
-KernelArg parseArg(const Reader &r, const Manifest &m) {
+/// The numbers of an array, each from `least` to `most`.
+std::vector<unsigned> parseNumbers(const Reader &r, const char *key,
+                                   unsigned least, unsigned most) {
+  std::vector<unsigned> numbers;
+  for (const json &v : r.array(key)) {
+    if (!v.is_number_integer() || v.get<int64_t>() < int64_t(least) ||
+        v.get<int64_t>() > int64_t(most))
+      throw Error("manifest: " + r.at(key) + " holds " + v.dump() +
+                  "; expected integers from " + std::to_string(least) + " to " +
+                  std::to_string(most));
+    numbers.push_back(v.get<unsigned>());
+  }
+  return numbers;
+}
+
+/// A number out of a short list.
+unsigned parseChoice(const Reader &r, const char *key, unsigned fallback,
+                     std::initializer_list<unsigned> choices) {
+  unsigned value = r.natural(key, fallback);
+  std::string known;
+  size_t i = 0;
+  for (unsigned choice : choices) {
+    if (value == choice)
+      return value;
+    known += (i == 0                    ? ""
+              : i + 1 == choices.size() ? " or "
+                                        : ", ") +
+             std::to_string(choice);
+    ++i;
+  }
+  throw Error("manifest: " + r.at(key) + " is " + std::to_string(value) +
+              "; expected " + known);
+}
+
+/// A word of which this runtime knows one meaning.
+void parseOnly(const Reader &r, const char *key, const char *word) {
+  if (r.has(key) && r.string(key) != word)
+    throw Error("manifest: " + r.at(key) + " is '" + r.string(key) +
+                "'; this runtime knows " + word +
+                " (the artifact may come from a newer compiler)");
+}
+
+/// What holds for the map of any tensor of this type and rank; what depends on
+/// the tensor at hand is checked at the launch.
+TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
+  TensorMapRecipe map;
+  unsigned rank = static_cast<unsigned>(tensor.shape.size());
+  map.dims = parseNumbers(r, "dims", 0, rank - 1);
+  map.box =
+      parseNumbers(r, "box", 1, static_cast<unsigned>(TensorMapRecipe::kBox));
+  map.swizzle = parseChoice(r, "swizzle", 0, {0, 32, 64, 128});
+  map.l2Promotion = parseChoice(r, "l2_promotion", 128, {0, 64, 128, 256});
+  parseOnly(r, "interleave", "none");
+  parseOnly(r, "oob_fill", "zero");
+  std::string who = "manifest: " + r.path + ": the map of '" + tensor.name +
+                    "' of rank " + std::to_string(rank);
+  if (rank > TensorMapRecipe::kRank)
+    throw Error(who + "; expected a rank of at most 5");
+  if (std::set<unsigned>(map.dims.begin(), map.dims.end()).size() != rank ||
+      map.dims.size() != rank)
+    throw Error(who + " has \"dims\" " + r.get("dims").dump() +
+                "; expected each of the tensor's dimensions once");
+  if (map.dims[0] + 1 != rank)
+    throw Error(who + " begins with dimension " + std::to_string(map.dims[0]) +
+                "; expected the innermost one, " + std::to_string(rank - 1));
+  if (map.box.size() != rank)
+    throw Error(who + " has a \"box\" of " + std::to_string(map.box.size()) +
+                " extents; expected one for each dimension");
+  size_t row = map.box[0] * sizeOf(tensor.dtype);
+  if (row % TensorMapRecipe::kAlignment != 0)
+    throw Error(who + " has a box of " + std::to_string(row) +
+                " contiguous bytes; expected a multiple of 16");
+  if (map.swizzle && row > map.swizzle)
+    throw Error(who + " has a box of " + std::to_string(row) +
+                " contiguous bytes; a swizzle of " +
+                std::to_string(map.swizzle) + " bytes takes at most as many");
+  return map;
+}
+
+KernelArg parseArg(const Reader &r, Manifest &m) {
   KernelArg arg;
   std::string kind = r.string("kind");
   if (kind == "size") {
@@ -276,10 +258,15 @@ KernelArg parseArg(const Reader &r, const Manifest &m) {
     arg.name = r.string("name");
     return arg;
   }
-  if (kind != "pointer" && kind != "stride")
+  if (kind == "counter") {
+    arg.kind = KernelArg::Kind::Counter;
+    arg.counter = m.counters++;
+    return arg;
+  }
+  if (kind != "pointer" && kind != "stride" && kind != "tensor_map")
     throw Error("manifest: " + r.path + " has kind '" + kind +
-                "'; this runtime knows pointer, stride and size (the artifact "
-                "may come from a newer compiler)");
+                "'; this runtime knows pointer, stride, size, tensor_map and "
+                "counter (the artifact may come from a newer compiler)");
   arg.tensor = r.string("tensor");
   const TensorSpec *tensor = m.findTensor(arg.tensor);
   if (!tensor)
@@ -294,10 +281,14 @@ KernelArg parseArg(const Reader &r, const Manifest &m) {
                   std::to_string(arg.dim) + " of tensor '" + arg.tensor +
                   "' of rank " + std::to_string(tensor->shape.size()));
   }
+  if (kind == "tensor_map") {
+    arg.kind = KernelArg::Kind::TensorMap;
+    arg.map = parseTensorMap(r, *tensor);
+  }
   return arg;
 }
 
-KernelSpec parseKernel(const Reader &r, const Manifest &m) {
+KernelSpec parseKernel(const Reader &r, Manifest &m) {
   KernelSpec k;
   k.entry = r.string("entry");
   const json &block = r.array("block"), &grid = r.array("grid");
@@ -324,7 +315,32 @@ KernelSpec parseKernel(const Reader &r, const Manifest &m) {
   for (const json &arg : r.array("args"))
     k.args.push_back(parseArg(
         Reader(arg, r.path + ".args[" + std::to_string(i++) + "]"), m));
+  parseOnly(r, "requires", "tensor_maps");
+  if (r.has("instead"))
+    k.instead = r.string("instead");
+  if ((r.has("requires") || r.has("instead")) && !k.takesTensorMaps())
+    throw Error("manifest: " + r.path +
+                " has \"requires\" or \"instead\", but no argument of kind "
+                "tensor_map, so that nothing can keep it from running");
   return k;
+}
+
+/// Every "instead" names a kernel, and following them comes to an end.
+void checkAlternatives(const Manifest &m) {
+  for (const KernelSpec &first : m.kernels) {
+    const KernelSpec *k = &first;
+    for (size_t steps = 0; !k->instead.empty(); ++steps) {
+      const KernelSpec *next = m.findKernel(k->instead);
+      if (!next)
+        throw Error("manifest: kernel '" + k->entry + "' names '" + k->instead +
+                    "' as what runs instead, which \"kernels\" "
+                    "lacks");
+      if (steps == m.kernels.size())
+        throw Error("manifest: following \"instead\" from kernel '" +
+                    first.entry + "' comes back to where it was");
+      k = next;
+    }
+  }
 }
 
 TensorSpec parseTensor(const Reader &r) {
@@ -335,6 +351,14 @@ TensorSpec parseTensor(const Reader &r) {
     t.shape.push_back(parseExpr(dim, r.at("shape")));
   if (t.shape.empty())
     throw Error("manifest: " + r.at("shape") + " is empty");
+  std::set<std::string> names;
+  for (const SizeExpr &e : t.shape)
+    e.collectNames(names);
+  if (names.count(kMultiprocessors))
+    throw Error("manifest: " + r.at("shape") + " mentions '" +
+                kMultiprocessors +
+                "', which is the device's number of multiprocessors and for "
+                "grids and arguments alone");
   std::string access = r.string("access");
   if (access != "read" && access != "write")
     throw Error("manifest: " + r.at("access") + " is '" + access +
@@ -392,6 +416,25 @@ const TensorSpec *Manifest::findTensor(const std::string &name) const {
   return nullptr;
 }
 
+bool KernelSpec::takesTensorMaps() const {
+  return std::any_of(args.begin(), args.end(), [](const KernelArg &arg) {
+    return arg.kind == KernelArg::Kind::TensorMap;
+  });
+}
+
+const KernelSpec *Manifest::findKernel(const std::string &entry) const {
+  for (const KernelSpec &k : kernels)
+    if (k.entry == entry)
+      return &k;
+  return nullptr;
+}
+
+bool Manifest::isAlternative(const KernelSpec &kernel) const {
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelSpec &k) {
+    return k.instead == kernel.entry;
+  });
+}
+
 std::set<std::string> Manifest::sizeNames() const {
   std::set<std::string> names;
   for (const TensorSpec &t : tensors)
@@ -404,6 +447,7 @@ std::set<std::string> Manifest::sizeNames() const {
       if (arg.kind == KernelArg::Kind::Size)
         names.insert(arg.name);
   }
+  names.erase(kMultiprocessors);
   return names;
 }
 
@@ -434,6 +478,7 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
         parseKernel(Reader(k, "kernels[" + std::to_string(i++) + "]"), m));
   if (m.kernels.empty())
     throw Error("manifest: \"kernels\" is empty");
+  checkAlternatives(m);
   if (r.has("problem")) {
     Reader problem(r.get("problem"), "problem");
     if (problem.string("op") == "attention") {

@@ -100,6 +100,7 @@ class Artifact:
             self._sizes |= _names_in(kernel["grid"])
         for tensor in self._specs.values():
             self._sizes |= _names_in(tensor["shape"])
+        self._sizes.discard("sms")  # the device's to tell
         self._modules = {}
         self._last = None
 
@@ -122,6 +123,12 @@ class Artifact:
         on a GPU."""
         text = lib.kvbufModuleReport(self._last.handle) if self._last else b""
         return json.loads(text) if text else {}
+
+    def remarks(self):
+        """What was decided in the last call, as a list of lines: which kernel
+        ran in place of another, and why."""
+        text = lib.kvbufModuleRemarks(self._last.handle) if self._last else b""
+        return text.decode(errors="replace").splitlines()
 
     def __call__(self, *, device=None, stream=None, **arguments):
         given, sizes = self._sort(arguments)

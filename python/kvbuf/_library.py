@@ -54,6 +54,7 @@ _PROTOTYPES = {
     "kvbufModuleLoad": (c_void_p, [c_void_p, c_void_p]),
     "kvbufModuleLaunch": (c_int, [c_void_p, *_TENSORS, c_void_p]),
     "kvbufModuleReport": (c_char_p, [c_void_p]),
+    "kvbufModuleRemarks": (c_char_p, [c_void_p]),
     "kvbufModuleUnload": (None, [c_void_p]),
 }
 

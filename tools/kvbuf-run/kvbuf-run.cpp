@@ -205,6 +205,9 @@ ExitStatus Runner::run() {
     printer.json()["code"] = text;
   }
   Execution execution(*device, *module, workload);
+  for (const std::string &remark : execution.bound().remarks)
+    printer.message(Severity::Remark, remark);
+  printer.json()["remarks"] = execution.bound().remarks;
   bool pass = true;
   std::string fault;
   try {

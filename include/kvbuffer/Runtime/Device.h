@@ -49,7 +49,8 @@ public:
   virtual ~Module() = default;
   /// Enqueues all kernels on `stream` (the driver's handle; null: the default
   /// stream). The emulator runs them before it returns and throws KernelFault
-  /// if a detector fired.
+  /// if a detector fired. Counters are a stream's own: launches on one stream
+  /// follow each other, and those on several do not meet.
   virtual void launch(const BoundLaunch &launch, void *stream = nullptr) = 0;
   /// What the emulator counted in the last launch, as JSON; else empty.
   virtual std::string report() const { return ""; }
@@ -67,6 +68,8 @@ public:
   virtual std::string description() const = 0;
   /// What to compile for: "sm_90"; empty if the device cannot tell.
   virtual std::string chip() const = 0;
+  /// Multiprocessors (NVIDIA: SMs, AMD: CUs); 0 if the device cannot tell.
+  virtual unsigned multiprocessors() const = 0;
   /// Device memory is host memory: host addresses can be passed as they are.
   virtual bool isHost() const = 0;
   /// Empty if code for `target` can run here, else the reason why not.

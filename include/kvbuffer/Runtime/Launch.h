@@ -17,6 +17,7 @@
 #define KVBUFFER_RUNTIME_LAUNCH_H
 
 #include "kvbuffer/Runtime/Manifest.h"
+#include "kvbuffer/Runtime/TensorMap.h"
 
 #include <string>
 #include <vector>
@@ -44,14 +45,39 @@ struct BufferUse {
   bool readable = false, writable = false, initialized = false;
 };
 
-/// One kernel with its grid and argument words.
+/// A tensor map with every number known. A GPU's driver encodes it; the
+/// emulator takes `map` as it is.
+struct BoundTensorMap {
+  std::string tensor;
+  DType dtype = DType::BF16;
+  /// As in TensorMapRecipe.
+  unsigned l2Promotion = 0;
+  /// For a tensor without elements: one element at address 0, in whose place
+  /// the device puts a zero of its own, since no map can have an extent of 0.
+  SoftwareTensorMap map = {};
+
+  bool operator==(const BoundTensorMap &other) const;
+};
+
+/// What a kernel gets for one parameter.
+struct LaunchArg {
+  enum class Kind {
+    Word,      ///< the first `bytes` bytes of `word` (little endian)
+    TensorMap, ///< number `word` of the launch's `tensorMaps`, 128 bytes
+    Counter    ///< the address of the artifact's counter number `word`
+  };
+  Kind kind = Kind::Word;
+  uint64_t word = 0;
+  size_t bytes = 8;
+};
+
+/// One kernel with its grid and arguments.
 struct KernelLaunch {
   std::string entry;
   std::array<unsigned, 3> grid = {1, 1, 1}, block = {1, 1, 1};
   unsigned dynamicSharedBytes = 0;
-  /// Argument i is the first `argBytes[i]` bytes of `args[i]` (little endian).
-  std::vector<uint64_t> args;
-  std::vector<size_t> argBytes;
+  std::vector<LaunchArg> args;
+  std::vector<BoundTensorMap> tensorMaps;
 };
 
 /// All launches of one run of an artifact, in order. A kernel whose grid is
@@ -59,6 +85,8 @@ struct KernelLaunch {
 struct BoundLaunch {
   std::vector<KernelLaunch> kernels;
   std::vector<BufferUse> buffers;
+  /// Why a kernel's alternative runs in its place, one line each.
+  std::vector<std::string> remarks;
 };
 
 /// Row-major strides of a shape, in elements.
@@ -73,12 +101,21 @@ uint64_t spanBytes(DType dtype, const std::vector<int64_t> &shape,
 void inferSizes(const Manifest &manifest, const std::vector<TensorArg> &tensors,
                 Sizes &sizes);
 
+/// The map of a tensor that keeps the rules of bindLaunch. `tensor` has its
+/// strides. If the copy engine cannot be told of this tensor, the reason is
+/// returned, with what it needs, and `bound` is of no use; else "".
+std::string bindTensorMap(const TensorMapRecipe &recipe,
+                          const TensorArg &tensor, BoundTensorMap &bound);
+
 /// Completes `sizes` from the tensors' shapes, checks every tensor (name,
 /// element type, shape, innermost dimension contiguous, other strides what the
-/// kernel takes, 16-byte alignment) and packs the arguments. Throws Error that
-/// names the tensor and says what was expected.
+/// kernel takes, 16-byte alignment), chooses between a kernel and its
+/// alternative and packs the arguments. `multiprocessors` is the device's
+/// number of them, 0 if it cannot tell. Throws Error that names the tensor and
+/// says what was expected.
 BoundLaunch bindLaunch(const Manifest &manifest,
-                       const std::vector<TensorArg> &tensors, Sizes &sizes);
+                       const std::vector<TensorArg> &tensors, Sizes &sizes,
+                       unsigned multiprocessors);
 
 } // namespace kvbuf::rt
 

@@ -14,6 +14,22 @@
 // the longest); `seq_k` (dense cache); `total_q`, `total_k` (ragged: rows in
 // all); `num_blocks` (slots of a continuous cache, pages of a paged one);
 // `max_seq` (rows of a slot); `pages_per_seq` (row length of the page table).
+// `sms` is reserved for the device's number of multiprocessors (4 on the
+// emulator), in grids and size arguments: a persistent grid is
+// {"min": [{"product": ["sms", 1]}, {"product": [...tiles...]}]}.
+//
+// The producer is lib/Compiler/Manifest.cpp, which writes the kernel's
+// `kvbuffer.kernel` attribute as it stands. In both forms the arguments are
+//   {kind = "pointer", tensor = "q"}              address, 64 bits
+//   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits
+//   {kind = "size", name = "seq_q"}               32 bits
+//   {kind = "counter"}                            address, 64 bits
+//   {kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
+//    box = [64, 128, 1, 1], swizzle = 128}        128 bytes by value
+// (see KernelArg and TensorMapRecipe). A kernel with tensor maps may say
+// `requires = "tensor_maps"` and `instead = "other_entry"`: where a tensor
+// cannot be described by its map, the kernel of that name is launched in its
+// place; else that kernel is not launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +51,14 @@ namespace kvbuf::rt {
 /// Values of size names.
 using Sizes = std::map<std::string, int64_t>;
 
-/// An expression over size names: an integer, a name, a product, a sum, or a
-/// quotient rounded up.
+/// The size name that stands for the device's number of multiprocessors.
+inline constexpr const char *kMultiprocessors = "sms";
+
+/// An expression over size names: an integer, a name, a product, a sum, a
+/// quotient rounded up, or the least of several.
 class SizeExpr {
 public:
-  enum class Kind { Constant, Name, Product, Sum, CeilDiv };
+  enum class Kind { Constant, Name, Product, Sum, CeilDiv, Min };
 
   Kind kind = Kind::Constant;
   int64_t constant = 0;
@@ -59,17 +78,43 @@ public:
   bool unify(int64_t value, Sizes &sizes) const;
 };
 
+/// How to describe a tensor to the copy engine: a box of it moves at a time.
+/// The tensor's address, sizes and strides at run time fill in the rest. The
+/// same map serves loads, of which what lies outside of the tensor reads as
+/// zero, and stores, of which it is dropped. Limits: CUDA driver API, "Tensor
+/// Map Object Management", cuTensorMapEncodeTiled.
+struct TensorMapRecipe {
+  /// The most dimensions, elements of a box along one of them, and the
+  /// alignment in bytes of addresses, strides and rows of a box.
+  static constexpr size_t kRank = 5, kBox = 256, kAlignment = 16;
+
+  /// Dimensions of the tensor from the innermost outwards, each once.
+  std::vector<unsigned> dims;
+  /// Elements of a box, in the order of `dims`.
+  std::vector<unsigned> box;
+  /// Bytes that the swizzle of shared memory spans: 0 (none), 32, 64 or 128.
+  unsigned swizzle = 0;
+  /// Bytes that L2 fetches at a time: 0 (as the load asks), 64, 128 or 256.
+  unsigned l2Promotion = 128;
+};
+
 /// One argument of a kernel.
 struct KernelArg {
   enum class Kind {
-    Pointer, ///< address of `tensor`, 64 bits
-    Stride,  ///< stride of dimension `dim` of `tensor`, in elements, 64 bits
-    Size     ///< size `name`, 32 bits
+    Pointer,   ///< address of `tensor`, 64 bits
+    Stride,    ///< stride of dimension `dim` of `tensor`, in elements, 64 bits
+    Size,      ///< size `name`, 32 bits
+    TensorMap, ///< 128 bytes by value, made from `tensor` as `map` says
+    Counter    ///< address, 64 bits, of a 32-bit word that is zero before the
+               ///< first launch and that every launch leaves zero
   };
   Kind kind;
   std::string tensor;
   unsigned dim = 0;
   std::string name;
+  TensorMapRecipe map;
+  /// Number of the counter within the artifact.
+  unsigned counter = 0;
 };
 
 /// One kernel launch.
@@ -81,6 +126,11 @@ struct KernelSpec {
   /// Registers per thread, 0 when the compiler does not know.
   unsigned registers = 0;
   std::vector<KernelArg> args;
+  /// The kernel that is launched instead where a tensor cannot be described by
+  /// its map; empty: that is an error.
+  std::string instead;
+
+  bool takesTensorMaps() const;
 };
 
 /// One tensor that the user provides. The innermost dimension is contiguous;
@@ -129,10 +179,17 @@ struct Manifest {
   std::optional<AttentionProblem> attention;
   std::vector<KernelSpec> kernels;
   std::vector<TensorSpec> tensors;
+  /// Counters that the kernels take in all.
+  unsigned counters = 0;
 
   /// The tensor of this name, or null.
   const TensorSpec *findTensor(const std::string &name) const;
-  /// Every size name that a grid, an argument or a shape mentions.
+  /// The kernel of this name, or null.
+  const KernelSpec *findKernel(const std::string &entry) const;
+  /// Is the kernel launched in another's place alone?
+  bool isAlternative(const KernelSpec &kernel) const;
+  /// Every size name that a grid, an argument or a shape mentions, but for
+  /// `sms`, which the device tells.
   std::set<std::string> sizeNames() const;
 };
 
