@@ -84,6 +84,35 @@ class Dense(unittest.TestCase):
         self.assertTrue((o == 0).all() and (lse == -np.inf).all())
 
 
+class TensorMaps(unittest.TestCase):
+    def setUp(self):
+        self.q = normal(2, 9, 2, 64)
+        self.k, self.v = (np.broadcast_to(normal(1, 11, 2, 64), (2, 11, 2, 64))
+                          for _ in range(2))
+
+    def test_one_cache_for_all_sequences(self):
+        run = kernel(tensor_maps=True, instead="portable")
+        o = run(q=self.q, k=self.k, v=self.v)
+        self.assertEqual(run.remarks(), [
+            "kernel 'portable' runs in place of 'mock': tensor 'k': stride 0 of "
+            "dimension 0 is 0 bytes; a tensor map needs a multiple of 16, from "
+            "16 to 2^40 - 16"])
+        mapped = run(q=self.q, k=self.k.copy(), v=self.v.copy())
+        self.assertEqual(run.remarks(), [])
+        np.testing.assert_array_equal(o, mapped)
+
+    def test_no_other_kernel(self):
+        run = kernel(tensor_maps=True)
+        with self.assertRaisesRegex(kvbuf.Error, "^kernel 'mock' cannot run: "
+                                    "tensor 'k': stride 0 of dimension 0"):
+            run(q=self.q, k=self.k, v=self.v)
+
+    def test_multiprocessors_are_no_argument(self):
+        run = kernel(tensor_maps=True)
+        with self.assertRaisesRegex(TypeError, "takes no argument 'sms'"):
+            run(q=self.q, k=self.k.copy(), v=self.v.copy(), sms=3)
+
+
 class Ragged(unittest.TestCase):
     def test_longest_query_from_host_offsets(self):
         run = kernel(query="ragged", cache="ragged")

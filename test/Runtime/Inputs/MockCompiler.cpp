@@ -1,5 +1,5 @@
 //===- test/Runtime/Inputs/MockCompiler.cpp - A stand-in for the compiler
-//library *- C++ -*-===//
+// library *- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/Artifact.h"
+#include "kvbuffer/Runtime/TensorMap.h"
 
 #include <cmath>
 #include <cstdint>
@@ -55,6 +56,8 @@ struct Args {
   std::map<std::string, char *> pointers;
   std::map<std::string, int64_t> strides;
   std::map<std::string, int64_t> sizes;
+  /// Extents that tensor maps tell, as the strides by tensor and dimension.
+  std::map<std::string, int64_t> extents;
   template <typename T> T *at(const std::string &name) const {
     auto it = pointers.find(name);
     return it == pointers.end() ? nullptr : reinterpret_cast<T *>(it->second);
@@ -106,6 +109,15 @@ void attention(const json &m, const Args &a) {
   bool table = cache == "paged" || cache == "continuous";
   int64_t pageSize = p.value("page_size", int64_t(1));
   int64_t batch = a.sizes.at("batch");
+  // Extents of maps agree with the sizes; a tensor without elements has 1.
+  for (const char *name : {"q", "k", "v", "o"})
+    if (a.extents.count(name + std::string("1")) && !raggedQ && !table &&
+        !raggedK) {
+      int64_t rows =
+          a.sizes.at(*name == 'q' || *name == 'o' ? "seq_q" : "seq_k");
+      if (a.extents.at(name + std::string("1")) != std::max<int64_t>(rows, 1))
+        std::abort();
+    }
   double scale = p["scale"], softcap = p.value("softcap", 0.0);
   if (fault("scale"))
     scale *= 1.02;
@@ -217,6 +229,29 @@ void attention(const json &m, const Args &a) {
     a.at<uint16_t>("q")[0] ^= 1;
 }
 
+/// Takes the address and the strides out of a tensor map; false if it does not
+/// say what its recipe asks for.
+bool readMap(const json &spec, const void *bytes, size_t count, Args &a) {
+  kvbuf::rt::SoftwareTensorMap map;
+  if (count != sizeof(map))
+    return false;
+  std::memcpy(&map, bytes, count);
+  if (!kvbuf::rt::whyInvalid(map).empty() || map.elementBytes != 2 ||
+      map.swizzle != spec["swizzle"] || map.rank != spec["dims"].size())
+    return false;
+  std::string name = spec["tensor"];
+  a.pointers[name] = reinterpret_cast<char *>(map.address);
+  for (unsigned d = 0; d < map.rank; ++d) {
+    if (map.box[d] != spec["box"][d])
+      return false;
+    std::string dim = std::to_string(spec["dims"][d].get<int>());
+    a.extents[name + dim] = static_cast<int64_t>(map.dims[d]);
+    if (d > 0)
+      a.strides[name + dim] = static_cast<int64_t>(map.strides[d - 1] / 2);
+  }
+  return true;
+}
+
 void say(MessageCallback message, void *user, const std::string &text) {
   if (message)
     message(3, text.c_str(), user);
@@ -271,12 +306,19 @@ MOCK_EXPORT int kvbufEmulatorRegisterBuffer(kvbufEmulator *e, const char *name,
   return 0;
 }
 
-MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *,
-                                    const unsigned *, const unsigned *,
+MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
+                                    const unsigned *grid, const unsigned *,
                                     unsigned, const void *const *args,
                                     const size_t *argBytes, unsigned argCount,
                                     ProgressCallback progress, void *user) {
-  const json &specs = e->manifest["kernels"][0]["args"];
+  json specs;
+  for (const json &kernel : e->manifest["kernels"])
+    if (kernel["entry"] == entry)
+      specs = kernel["args"];
+  if (e->options.contains("grid"))
+    say(e->message, e->user,
+        "note: " + std::string(entry) + " on " + std::to_string(grid[0]) +
+            " blocks");
   if (fault("detector")) {
     say(e->message, e->user, "prefill.mlir:3:4: error: race on byte 16");
     return 1;
@@ -285,9 +327,23 @@ MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *,
     return 2;
   Args a;
   for (unsigned i = 0; i < argCount; ++i) {
+    const json &spec = specs[i];
+    if (spec["kind"] == "tensor_map") {
+      if (!readMap(spec, args[i], argBytes[i], a)) {
+        say(e->message, e->user, "error: bad tensor map " + spec.dump());
+        return 2;
+      }
+      continue;
+    }
     int64_t value = 0;
     std::memcpy(&value, args[i], argBytes[i]);
-    const json &spec = specs[i];
+    if (spec["kind"] == "counter") {
+      auto *counter = reinterpret_cast<uint32_t *>(value);
+      if (*counter != 0)
+        return 2;
+      *counter = fault("counter") ? 3 : 0;
+      continue;
+    }
     if (spec["kind"] == "pointer")
       a.pointers[spec["tensor"]] = reinterpret_cast<char *>(value);
     else if (spec["kind"] == "stride")

@@ -65,6 +65,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < kQueries * kHeads * kSize; ++i)
     CHECK(o[i] == kOne);
   CHECK(strstr(kvbufModuleReport(module), "lane_instructions"));
+  CHECK(strcmp(kvbufModuleRemarks(module), "") == 0);
   CHECK(kvbufDeviceSynchronize(device) == KVBUF_OK);
 
   CHECK(kvbufModuleLaunch(module, tensors, 3, NULL, 0, NULL) ==

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes the manifest of an attention kernel, or an artifact around it.
 
-  make_manifest.py OUT [key=value ...]   keys of the manifest's "problem"
+  make_manifest.py OUT [key=value ...]   keys of the manifest's "problem";
+      chip=NAME; ptx=TEXT, cubin=TEXT (sections of OUT.kvbuf)
 
-OUT.kvbuf gets an artifact, anything else the manifest itself, which the mock
-compiler takes for source. The container is written from its description, not
-with the project's code.
+With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
+grid with a counter; instead=NAME adds a kernel without maps that runs in its
+place. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
+mock compiler takes for source. The container is written from its description,
+not with the project's code.
 """
 
 import json
@@ -14,7 +17,7 @@ import sys
 import zlib
 
 
-def manifest(**options):
+def manifest(tensor_maps=False, instead="", shared=0, **options):
     p = {"op": "attention", "dtype": "bf16", "heads": 2, "kv_heads": 2,
          "head_size": 64, "query": "dense", "cache": "dense", "causal": False,
          "window_left": -1, "window_right": -1, "softcap": 0.0, "sink": False,
@@ -60,12 +63,38 @@ def manifest(**options):
         tensor("lse", "f32", [heads, "total_q"] if ragged_q
                else ["batch", heads, "seq_q"], "write")
     args += [{"kind": "size", "name": name} for name in sizes]
-    grid = [{"product": [{"ceildiv": ["seq_q", 128]}, "batch", heads]}, 1, 1]
+    tiles = {"product": [{"ceildiv": ["seq_q", 128]}, "batch", heads]}
+    kernels = [{"entry": "mock", "block": [128, 1, 1], "grid": [tiles, 1, 1],
+                "dynamic_shared_bytes": shared, "args": args}]
+    if tensor_maps:
+        kernels = [with_maps(kernels[0], tensors, instead)] + (
+            [{**kernels[0], "entry": instead}] if instead else [])
     return {"kvbuf": 1, "producer": "test", "name": "mock",
             "target": {"vendor": "nvidia", "chip": "sm_80", "wave": 32},
             "problem": p, "tensors": tensors,
-            "kernels": [{"entry": "mock", "block": [128, 1, 1], "grid": grid,
-                         "dynamic_shared_bytes": 0, "args": args}]}
+            "kernels": kernels}
+
+
+def with_maps(kernel, tensors, instead):
+    """The kernel with tensor maps in place of pointers and strides."""
+    ranks = {t["name"]: len(t["shape"]) for t in tensors
+             if t["dtype"] in ("bf16", "f16")}
+    args = []
+    for arg in kernel["args"]:
+        rank = ranks.get(arg.get("tensor"))
+        if not rank:
+            args.append(arg)
+        elif arg["kind"] == "pointer":
+            dims = [3, 1, 2, 0] if rank == 4 else [2, 0, 1]
+            args.append({"kind": "tensor_map", "tensor": arg["tensor"],
+                         "dims": dims, "box": [64, 128, 1, 1][:rank],
+                         "swizzle": 128})
+    grid = [{"min": [{"product": ["sms", 2]}, kernel["grid"][0]]}, 1, 1]
+    args.append({"kind": "counter"})
+    result = {**kernel, "args": args, "grid": grid}
+    if instead:
+        result |= {"requires": "tensor_maps", "instead": instead}
+    return result
 
 
 def artifact(text, sections, version=1):
@@ -82,17 +111,25 @@ def artifact(text, sections, version=1):
 
 
 def main():
-    options = {}
+    options, sections, chip = {}, {}, "sm_80"
     for pair in sys.argv[2:]:
         key, value = pair.split("=", 1)
+        if key in ("ptx", "cubin"):
+            sections[key] = value.encode() + b"\0"
+            continue
+        if key == "chip":
+            chip = value
+            continue
         try:
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
-    text = json.dumps(manifest(**options)).encode()
+    content = manifest(**options)
+    content["target"]["chip"] = chip
+    text = json.dumps(content).encode()
     with open(sys.argv[1], "wb") as out:
         if sys.argv[1].endswith(".kvbuf"):
-            text = artifact(text, {"mlir": text})
+            text = artifact(text, {"mlir": text, **sections})
         out.write(text)
 
 

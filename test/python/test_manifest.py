@@ -1,0 +1,138 @@
+# RUN: env KVBUF_LIB_DIR=%build/test/mock %python %s
+"""What the runtime refuses in a manifest, and how it says so."""
+
+import copy
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Runtime/Inputs"))
+import kvbuf  # noqa: E402
+from make_manifest import manifest  # noqa: E402
+
+
+def refusal(content):
+    """The message for this manifest."""
+    try:
+        kvbuf.compile(json.dumps(content) + "\n", target="sm_90a")
+    except kvbuf.Error as error:
+        return str(error)
+    return "accepted"
+
+
+class TensorMaps(unittest.TestCase):
+    GOOD = manifest(tensor_maps=True)
+    #: Of the first argument, a map of q.
+    WHO = "manifest: kernels[0].args[0]"
+
+    def expect(self, message, **changes):
+        content = copy.deepcopy(self.GOOD)
+        content["kernels"][0]["args"][0] |= changes
+        self.assertEqual(refusal(content), message)
+
+    def test_accepted(self):
+        self.expect("accepted")
+        self.expect("accepted", box=[16, 256, 1, 1], swizzle=32,
+                    l2_promotion=256, interleave="none", oob_fill="zero")
+        self.expect("accepted", box=[256, 1, 1, 1], swizzle=0, l2_promotion=0)
+
+    def test_dims(self):
+        who = f"{self.WHO}: the map of 'q' of rank 4 "
+        self.expect(f"{self.WHO}.dims holds 4; expected integers from 0 to 3",
+                    dims=[4, 1, 2, 0])
+        for dims in [3, 1, 2, 1], [3, 1, 2]:
+            self.expect(f"{who}has \"dims\" {json.dumps(dims).replace(' ', '')};"
+                        " expected each of the tensor's dimensions once",
+                        dims=dims)
+        self.expect(f"{who}begins with dimension 1; expected the innermost one,"
+                    " 3", dims=[1, 3, 2, 0])
+
+    def test_box(self):
+        who = f"{self.WHO}: the map of 'q' of rank 4 has a "
+        for extent in 0, 257, -1, 1.5:
+            self.expect(f"{self.WHO}.box holds {extent}; expected integers "
+                        "from 1 to 256", box=[64, extent, 1, 1])
+        self.expect(f"{who}\"box\" of 3 extents; expected one for each "
+                    "dimension", box=[64, 128, 1])
+        self.expect(f"{who}box of 24 contiguous bytes; expected a multiple of "
+                    "16", box=[12, 128, 1, 1])
+        self.expect(f"{who}box of 256 contiguous bytes; a swizzle of 128 bytes "
+                    "takes at most as many", box=[128, 128, 1, 1])
+
+    def test_choices(self):
+        self.expect(f"{self.WHO}.swizzle is 16; expected 0, 32, 64 or 128",
+                    swizzle=16)
+        self.expect(f"{self.WHO}.l2_promotion is 32; expected 0, 64, 128 or "
+                    "256", l2_promotion=32)
+        newer = "(the artifact may come from a newer compiler)"
+        self.expect(f"{self.WHO}.interleave is '16B'; this runtime knows none "
+                    + newer, interleave="16B")
+        self.expect(f"{self.WHO}.oob_fill is 'nan'; this runtime knows zero "
+                    + newer, oob_fill="nan")
+        self.expect(f"{self.WHO} has kind 'texture'; this runtime knows "
+                    f"pointer, stride, size, tensor_map and counter {newer}",
+                    kind="texture")
+        self.expect(f"{self.WHO} names tensor 'x', which \"tensors\" lacks",
+                    tensor="x")
+
+    def test_rank(self):
+        content = manifest(tensor_maps=True)
+        content["problem"]["op"] = "something"
+        content["tensors"][0]["shape"] = ["batch", 2, 2, 2, 2, 8]
+        content["kernels"][0]["args"][0] |= {"dims": [5, 4, 3, 2, 1, 0],
+                                             "box": [8, 1, 1, 1, 1, 1]}
+        self.assertEqual(refusal(content), f"{self.WHO}: the map of 'q' of "
+                         "rank 6; expected a rank of at most 5")
+
+
+class Alternatives(unittest.TestCase):
+    def expect(self, message, change):
+        content = manifest(tensor_maps=True, instead="portable")
+        change(content["kernels"])
+        self.assertEqual(refusal(content), message)
+
+    def test_accepted(self):
+        self.expect("accepted", lambda kernels: None)
+
+    def test_absent(self):
+        self.expect("manifest: kernel 'mock' names 'other' as what runs "
+                    "instead, which \"kernels\" lacks",
+                    lambda kernels: kernels[0].update(instead="other"))
+
+    def test_circle(self):
+        self.expect("manifest: following \"instead\" from kernel 'mock' comes "
+                    "back to where it was",
+                    lambda kernels: kernels[0].update(instead="mock"))
+
+    def test_needless(self):
+        self.expect("manifest: kernels[1] has \"requires\" or \"instead\", but "
+                    "no argument of kind tensor_map, so that nothing can keep "
+                    "it from running",
+                    lambda kernels: kernels[1].update(instead="mock"))
+
+    def test_unknown_requirement(self):
+        self.expect("manifest: kernels[0].requires is 'clusters'; this runtime "
+                    "knows tensor_maps (the artifact may come from a newer "
+                    "compiler)",
+                    lambda kernels: kernels[0].update(requires="clusters"))
+
+
+class Sizes(unittest.TestCase):
+    def test_min(self):
+        content = manifest()
+        content["kernels"][0]["grid"][0] = {"min": []}
+        self.assertEqual(refusal(content), "manifest: kernels[0].grid holds "
+                         "{\"min\":[]}; expected an integer, a size name, or one"
+                         " of product, sum, ceildiv, min with operands")
+
+    def test_multiprocessors_in_a_shape(self):
+        content = manifest()
+        content["tensors"][0]["shape"][0] = {"product": ["sms", 2]}
+        self.assertEqual(refusal(content), "manifest: tensors[0].shape mentions"
+                         " 'sms', which is the device's number of "
+                         "multiprocessors and for grids and arguments alone")
+
+
+if __name__ == "__main__":
+    unittest.main()
