@@ -1,0 +1,247 @@
+# RUN: %python %s %src %t
+"""The comparisons' cases, judgement and tables, with a laboratory that knows its
+numbers in advance; no GPU and no torch."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import unittest
+
+WORK, SOURCE = pathlib.Path(sys.argv.pop()), sys.argv.pop()
+sys.path.insert(0, str(pathlib.Path(SOURCE) / "benchmark"))
+import build_artifacts  # noqa: E402
+import common  # noqa: E402
+import cudnn_compare  # noqa: E402
+import problem  # noqa: E402
+
+
+def named(name):
+    return common.select(common.all_cases(), name)[0]
+
+
+class Cases(unittest.TestCase):
+    def test_required_ratios(self):
+        table = {c.name: (c.required, c.aim) for c in common.all_cases()}
+        self.assertEqual(len(table), 17)
+        for name, ratios in {
+                "d128-full-4096x4": (1.08, 1.15),
+                "d128-causal-16384x1": (1.18, 1.27),
+                "d64-causal-4096x4": (1.10, 1.18),
+                "d256-full-16384x1": (1.05, 1.15),
+                "d256-causal-4096x4": (1.15, 1.27),
+                "d128-causal-gqa32_8-4096x4": (1.15, 1.25),
+                "d128-causal-gqa32_8-32768x1": (1.10, 1.20),
+                "d128-full-1024x16": (1.05, 1.15),
+                "d128-causal-1024x16": (1.10, 1.20)}.items():
+            self.assertEqual(table[name], ratios, name)
+
+    def test_sixteen_thousand_tokens(self):
+        for case in common.all_cases():
+            if case.lengths or case.kv_heads != case.heads:
+                continue
+            self.assertEqual(case.batch * case.seq, 16384)
+            self.assertEqual(case.heads * case.head_size, 2048)
+
+    def test_operations(self):
+        # Two products of 2 * 4096 * 4096 * 128 operations a head.
+        self.assertEqual(named("d128-full-4096x4").flop(),
+                         2 * 2 * 4096 * 4096 * 128 * 16 * 4)
+        self.assertEqual(named("d128-causal-4096x4").flop() * 2,
+                         named("d128-full-4096x4").flop())
+
+    def test_ragged_lengths(self):
+        lengths = named("d128-causal-ragged").lengths
+        self.assertEqual((len(lengths), min(lengths), max(lengths)),
+                         (16, 100, 4000))
+        self.assertFalse([n for n in lengths if n % 128 == 0])
+        whole = common.whole_tiles(lengths)
+        self.assertFalse([n for n in whole if n % 128 or n == 0])
+        # As much work, but for the rounding.
+        self.assertAlmostEqual(sum(n * n for n in whole) /
+                               sum(n * n for n in lengths), 1, delta=0.02)
+
+    def test_select(self):
+        cases = common.all_cases()
+        self.assertEqual(len(common.select(cases, "d64-*,d128-full")), 7)
+        with self.assertRaisesRegex(ValueError, "no case matches 'd65"):
+            common.select(cases, "d64-*,d65-*")
+
+    def test_problems_compile(self):
+        for case in common.all_cases():
+            text = problem.problem(**case.options())
+            self.assertIn(f"head_size = {case.head_size}", text)
+            self.assertEqual("ragged" in text, bool(case.lengths))
+
+
+class Artifacts(unittest.TestCase):
+    def test_labels(self):
+        folder = WORK / "labels"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("d128-full", "d128-full@bn176", "d128-full-1024x16",
+                     "d128-fuller", "d64-full"):
+            (folder / f"{name}.kvbuf").touch()
+        found = common.find_artifacts(folder, named("d128-full-4096x4"))
+        self.assertEqual({k: v.name for k, v in found.items()}, {
+            "kvbuf": "d128-full.kvbuf",
+            "kvbuf bn176": "d128-full@bn176.kvbuf"})
+        found = common.find_artifacts(folder, named("d128-full-1024x16"))
+        self.assertEqual([v.name for v in found.values()],
+                         ["d128-full-1024x16.kvbuf"])
+        self.assertEqual(common.find_artifacts(folder, named("d256-full-4096x4")),
+                         {})
+
+    def test_plan(self):
+        cases = common.select(common.all_cases(), "d64-*")
+        jobs = build_artifacts.plan(cases, [
+            "d64-full=--schedule=BM=128,BN=64", "d64-full@b=--schedule=BN=32",
+            "d64-causal-4096x4=--no-prefetch"])
+        self.assertEqual({n: extra for n, (_, extra) in jobs.items()}, {
+            "d64-full": ["--schedule=BM=128,BN=64"], "d64-causal": [],
+            "d64-full@b": ["--schedule=BN=32"],
+            "d64-causal-4096x4": ["--no-prefetch"]})
+        with self.assertRaisesRegex(ValueError, "^--options d32=x: expected"):
+            build_artifacts.plan(cases, ["d32=x"])
+
+
+class FakeLab:
+    """Milliseconds and errors from a table: {implementation: (ms, wrong)}."""
+
+    def __init__(self, table):
+        self.table, self.note, self.ran = table, "", []
+
+    def __call__(self, rounds, sample_ms, graphs, tile):
+        self.rounds = rounds
+        return self
+
+    def machine(self):
+        return {"gpu": "none"}
+
+    def run(self, case, paths):
+        self.ran.append(case.name)
+        names = [common.CUDNN, common.FA2, *paths]
+        if case.lengths:
+            names = [n for label in paths
+                     for n in (label, f"{label}, {common.WHOLE_TILES}")]
+        results = []
+        for name in names:
+            ms, wrong = self.table[name]
+            flop = case.flop(common.whole_tiles(case.lengths)
+                             if common.WHOLE_TILES in name else ())
+            results.append(common.Result(
+                name, common.Timing([ms * (1 + i / 1000) for i in range(-2, 3)]),
+                flop, 1.01, 0.99, wrong))
+        return results
+
+
+class Compare(unittest.TestCase):
+    def run_(self, table, *arguments, artifacts=("d128-full",)):
+        folder = WORK / f"run-{self.id().rsplit('.')[-1]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in artifacts:
+            (folder / f"{name}.kvbuf").touch()
+        self.json = folder / "out.json"
+        out, err = io.StringIO(), io.StringIO()
+        lab = FakeLab(table)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = cudnn_compare.main(
+                    ["--artifacts", str(folder), "--json", str(self.json),
+                     *arguments], make_lab=lab)
+            except SystemExit as exit_:
+                status = exit_.code
+        self.lab, self.out, self.err = lab, out.getvalue(), err.getvalue()
+        return status
+
+    def verdicts(self):
+        return [r["verdict"] for r in json.loads(self.json.read_text())["results"]
+                if r["judged"]]
+
+    BASE = {"cuDNN": (1.2, ""), "FlashAttention-2": (2.0, "")}
+
+    def test_judgement(self):
+        for ms, word, status in ((1.2 / 1.151, "aim", 0),
+                                 (1.2 / 1.081, "required", 0),
+                                 (1.2 / 1.079, "MISSED", 1)):
+            self.assertEqual(self.run_({**self.BASE, "kvbuf": (ms, "")},
+                                       "--cases", "d128-full-4096x4"), status)
+            self.assertEqual(self.verdicts(), [word])
+
+    def test_a_wrong_result_is_no_result(self):
+        self.assertEqual(self.run_(
+            {**self.BASE, "kvbuf": (0.5, "largest error 1, the baseline's is "
+                                    "0.01")}, "--cases", "d128-full-4096x4"), 1)
+        self.assertEqual(self.verdicts(), ["WRONG"])
+        self.assertIn("    largest error 1, the baseline's is 0.01\n", self.out)
+
+    def test_a_wrong_opponent_is_reported(self):
+        self.assertEqual(self.run_(
+            {**self.BASE, "cuDNN": (1.2, "the result holds NaN"),
+             "kvbuf": (0.5, "")}, "--cases", "d128-full-4096x4"), 1)
+
+    def test_table(self):
+        self.run_({**self.BASE, "kvbuf": (1.0, "")}, "--cases",
+                  "d128-full-4096x4")
+        lines = self.out.splitlines()
+        self.assertEqual(lines[1].split(), [
+            "case", "implementation", "median", "ms", "middle", "half", "ms",
+            "TFLOP/s", "ratio", "required", "aim", "verdict", "max", "error",
+            "mean", "error"])
+        # 5.4976e11 operations in 1.2, 2 and 1 ms.
+        self.assertEqual(lines[2].split(), [
+            "d128-full-4096x4", "cuDNN", "1.2000", "1.1988..1.2012", "458.1",
+            "1.000", "1.010", "0.990"])
+        self.assertEqual(lines[3].split(), [
+            "FlashAttention-2", "2.0000", "1.9980..2.0020", "274.9", "0.600",
+            "1.010", "0.990"])
+        self.assertEqual(lines[4].split(), [
+            "kvbuf", "1.0000", "0.9990..1.0010", "549.8", "1.200", "1.08",
+            "1.15", "aim", "1.010", "0.990"])
+        ends = {line.rindex("1.010") for line in lines[2:5]}
+        self.assertEqual(len(ends), 1)
+        self.assertEqual(lines[6], "1 cases: 1 reach the aim, 0 more what is "
+                         "required, 0 miss it, 0 wrong, 0 without a kernel")
+
+    def test_the_best_kernel_counts(self):
+        self.assertEqual(self.run_(
+            {**self.BASE, "kvbuf": (1.3, ""), "kvbuf fast": (1.1, "")},
+            "--cases", "d128-full-4096x4",
+            artifacts=("d128-full", "d128-full@fast")), 0)
+        self.assertEqual(self.verdicts(), ["MISSED", "required"])
+
+    def test_ragged(self):
+        case = named("d128-causal-ragged")
+        fair = case.flop(common.whole_tiles(case.lengths)) / case.flop()
+        for slower, word, status in ((1.0, "aim", 0), (0.91, "required", 0),
+                                     (0.89, "MISSED", 1)):
+            self.assertEqual(self.run_(
+                {"kvbuf": (1.0, ""),
+                 "kvbuf, whole tiles": (fair * slower * 1.0001, "")}, "--cases",
+                "d128-causal-ragged", artifacts=(
+                    "d128-causal-ragged",)), status, word)
+            self.assertEqual(self.verdicts(), [word])
+
+    def test_absent_kernel(self):
+        self.assertEqual(self.run_(self.BASE, "--cases", "d64-full-4096x4"), 1)
+        self.assertEqual(self.verdicts(), ["absent"])
+        self.assertIn("d64-full-4096x4: no d64-full.kvbuf in", self.out)
+
+    def test_bad_usage(self):
+        for arguments, message in ((["--cases", "x"], "no case matches 'x'"),
+                                   (["--rounds", "1"], "expected 2 or more"),
+                                   (["--graphs", "maybe"], "invalid choice"),
+                                   (["--artifacts", "/absent"],
+                                    "no such folder")):
+            self.assertEqual(self.run_(self.BASE, *arguments), 2)
+            self.assertIn(message, self.err)
+
+    def test_list_needs_nothing(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(cudnn_compare.main(["--list"], make_lab=None), 0)
+        self.assertEqual(len(out.getvalue().splitlines()), 17)
+
+
+if __name__ == "__main__":
+    unittest.main()
