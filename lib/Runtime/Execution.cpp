@@ -16,8 +16,7 @@
 using namespace kvbuf::rt;
 
 Execution::Execution(Device &device, Module &module, Workload &workload)
-    : device(device), module(module), workload(workload) {
-  std::vector<TensorArg> args;
+    : device(device), module(&module), workload(workload) {
   try {
     for (HostTensor &t : workload.tensors()) {
       uint64_t address = reinterpret_cast<uint64_t>(t.memory->data());
@@ -31,9 +30,7 @@ Execution::Execution(Device &device, Module &module, Workload &workload)
     }
     if (device.isHost())
       digests = digestInputs(workload);
-    Sizes sizes = workload.sizes();
-    launch =
-        bindLaunch(workload.manifest(), args, sizes, device.multiprocessors());
+    use(module, workload.manifest());
   } catch (...) {
     for (uint64_t region : regions)
       device.free(region);
@@ -46,13 +43,29 @@ Execution::~Execution() {
     device.free(region);
 }
 
+void Execution::use(Module &next, const Manifest &manifest) {
+  Sizes sizes = workload.sizes();
+  launch = bindLaunch(manifest, args, sizes, device.multiprocessors());
+  module = &next;
+}
+
+void Execution::poisonOutputs() {
+  workload.poisonOutputs();
+  if (device.isHost())
+    return;
+  for (size_t i = 0; i < regions.size(); ++i)
+    if (GuardedMemory &memory = *workload.tensors()[i].memory;
+        workload.tensors()[i].output)
+      device.upload(regions[i], memory.region(), memory.regionSize());
+}
+
 void Execution::run() {
-  module.launch(launch);
+  module->launch(launch);
   device.synchronize();
 }
 
 std::vector<double> Execution::time(unsigned runs) {
-  return device.time(module, launch, runs);
+  return device.time(*module, launch, runs);
 }
 
 std::vector<std::string> Execution::fetch() {

@@ -199,6 +199,10 @@ GuardedMemory::GuardedMemory(uint64_t bytes) : bytes(bytes) {
     throw Error("cannot allocate " + std::to_string(regionSize()) +
                 " bytes of host memory");
   base = static_cast<uint8_t *>(p);
+  restoreZones();
+}
+
+void GuardedMemory::restoreZones() {
   std::memset(base, kZoneByte, kZone);
   std::memset(base + kZone + bytes, kZoneByte, kZone);
 }
@@ -269,6 +273,27 @@ void Workload::allocate() {
       });
     }
     all.push_back(std::move(tensor));
+  }
+}
+
+void Workload::poisonOutputs() {
+  for (HostTensor &tensor : all) {
+    if (!tensor.output)
+      continue;
+    tensor.memory->restoreZones();
+    size_t elementBytes = sizeOf(tensor.dtype);
+    uint64_t used =
+        static_cast<uint64_t>(elementCount(tensor.shape)) * elementBytes;
+    if (!isSparse(tensor.memory->size(), used)) {
+      std::memset(tensor.memory->data(), kPoisonByte, tensor.memory->size());
+      continue;
+    }
+    size_t rowBytes = static_cast<size_t>(tensor.shape.back()) * elementBytes;
+    forEachRow(tensor, [&](int64_t offset, int64_t) {
+      std::memset(tensor.memory->data() +
+                      static_cast<size_t>(offset) * elementBytes,
+                  kPoisonByte, rowBytes);
+    });
   }
 }
 

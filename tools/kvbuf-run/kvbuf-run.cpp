@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Print.h"
 #include "Options.h"
-#include "Print.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Npy.h"

@@ -30,6 +30,12 @@ public:
   Execution(const Execution &) = delete;
   Execution &operator=(const Execution &) = delete;
 
+  /// Launches `module` from now on, another kernel of the same problem, whose
+  /// manifest has the same tensors. Both must outlive this object, or the next
+  /// call. Throws Error as bindLaunch.
+  void use(Module &module, const Manifest &manifest);
+  /// Fills the outputs with NaN again.
+  void poisonOutputs();
   /// Launches once and waits.
   void run();
   /// Seconds of each of `runs` launches.
@@ -42,8 +48,9 @@ public:
 
 private:
   Device &device;
-  Module &module;
+  Module *module;
   Workload &workload;
+  std::vector<TensorArg> args;
   BoundLaunch launch;
   std::vector<uint64_t> regions;
   std::vector<uint64_t> digests;

@@ -89,6 +89,8 @@ public:
   /// The payload with both red zones.
   uint8_t *region() const { return base; }
   uint64_t regionSize() const { return bytes + 2 * kZone; }
+  /// Fills both red zones again.
+  void restoreZones();
   /// Are both red zones as they were?
   bool zonesIntact() const;
 
@@ -132,6 +134,8 @@ public:
   HostTensor *find(const std::string &name);
   const HostTensor *find(const std::string &name) const;
   std::vector<HostTensor> &tensors() { return all; }
+  /// Fills the outputs with NaN, and the memory around them as it was.
+  void poisonOutputs();
   const std::vector<HostTensor> &tensors() const { return all; }
 
   /// Rows of head_size elements. Head `h` counts query heads for q and o, and

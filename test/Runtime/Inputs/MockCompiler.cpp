@@ -20,6 +20,7 @@
 #include "kvbuffer/Runtime/Artifact.h"
 #include "kvbuffer/Runtime/TensorMap.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -270,10 +271,23 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
     say(message, user, std::string(filename) + ":1:1: error: no manifest");
     return nullptr;
   }
-  manifest["target"]["chip"] = json::parse(options)["target"];
+  json request = json::parse(options);
+  std::string schedule = request.value("schedule", "");
+  if (schedule.find("refuse") != std::string::npos) {
+    say(message, user,
+        std::string(filename) + ":1:1: error: '" + schedule + "' does not fit");
+    return nullptr;
+  }
+  manifest["target"]["chip"] = request["target"];
   kvbuf::Artifact artifact;
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
+  // For MockCuda.cpp: a schedule "us=120" is a kernel that takes 120 us.
+  if (const char *ptx = std::getenv("KVBUF_MOCK_PTX")) {
+    std::replace(schedule.begin(), schedule.end(), '=', ' ');
+    artifact.sections.push_back(
+        {"ptx", ptx + std::string(" ") + schedule + '\0'});
+  }
   std::string image = kvbuf::serializeArtifact(artifact);
   void *copy = std::malloc(image.size());
   std::memcpy(copy, image.data(), image.size());

@@ -11,8 +11,9 @@
 // nothing but say, on standard error, what they were launched with. A "PTX" or
 // "cubin" image is a line "entry letters" for each kernel, one letter for each
 // parameter: m (tensor map), w (8 bytes), i (4 bytes), c (a counter's address).
-// The compute capability is $KVBUF_MOCK_CAPABILITY, or 90. Written after the
-// public description of the driver API, without its header.
+// "us 120" among them: launches take 120 microseconds, not 250. The compute
+// capability is $KVBUF_MOCK_CAPABILITY, or 90. Written after the public
+// description of the driver API, without its header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,11 @@ enum { kSuccess = 0, kInvalidValue = 1, kInvalidImage = 200, kNotFound = 500 };
 
 struct Function {
   std::string name, parameters;
+  /// How long a launch takes.
+  float microseconds = 250;
 };
+/// Of the last launch.
+float lastMicroseconds;
 using MockModule = std::map<std::string, Function>;
 
 /// What cuTensorMapEncodeTiled was told.
@@ -148,6 +153,9 @@ CUDA_EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned,
   std::string name, parameters;
   while (lines >> name >> parameters)
     (*m)[name] = {name, parameters};
+  if (auto time = m->find("us"); time != m->end())
+    for (auto &[key, function] : *m)
+      function.microseconds = std::stof(time->second.parameters);
   if (m->empty()) {
     delete m;
     return kInvalidImage;
@@ -184,6 +192,7 @@ CUDA_EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                                unsigned, unsigned sharedBytes, void *,
                                void **args, void **) {
   const Function &f = *static_cast<Function *>(function);
+  lastMicroseconds = f.microseconds;
   std::fprintf(stderr, "launch %s grid=%u,%u,%u block=%u shared=%u\n",
                f.name.c_str(), gridX, gridY, gridZ, blockX, sharedBytes);
   for (size_t i = 0; i < f.parameters.size(); ++i) {
@@ -214,7 +223,7 @@ CUDA_EXPORT int cuEventDestroy_v2(void *) { return kSuccess; }
 CUDA_EXPORT int cuEventRecord(void *, void *) { return kSuccess; }
 CUDA_EXPORT int cuEventSynchronize(void *) { return kSuccess; }
 CUDA_EXPORT int cuEventElapsedTime(float *milliseconds, void *, void *) {
-  *milliseconds = 0.25f;
+  *milliseconds = lastMicroseconds / 1000;
   return kSuccess;
 }
 

@@ -1,4 +1,4 @@
-//===- tools/kvbuf-run/Print.h - What kvbuf-run prints ----------*- C++ -*-===//
+//===- Print.h - What tools that run kernels print --------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUF_RUN_PRINT_H
-#define KVBUF_RUN_PRINT_H
+#ifndef KVBUF_TOOLS_SUPPORT_PRINT_H
+#define KVBUF_TOOLS_SUPPORT_PRINT_H
 
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Device.h"
@@ -57,4 +57,4 @@ std::string secondsString(double seconds);
 
 } // namespace kvbuf::run
 
-#endif // KVBUF_RUN_PRINT_H
+#endif // KVBUF_TOOLS_SUPPORT_PRINT_H

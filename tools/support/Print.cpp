@@ -1,4 +1,4 @@
-//===- tools/kvbuf-run/Print.cpp - What kvbuf-run prints --------*- C++ -*-===//
+//===- Print.cpp - What tools that run kernels print ----------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

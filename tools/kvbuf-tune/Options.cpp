@@ -1,0 +1,113 @@
+//===- Options.cpp - Command line of kvbuf-tune ---------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+#include "../support/WorkloadFlags.h"
+#include "Candidates.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <CLI/CLI.hpp>
+
+using namespace kvbuf::tune;
+using kvbuf::rt::Error;
+
+namespace {
+
+constexpr const char *kDescription =
+    R"(Measures schedules of an attention kernel and ranks them.
+
+FILE is an .mlir file with a kvbuffer.attention problem. It is compiled with the
+compiler's own schedule and with every candidate; those that the target refuses
+are left out. Each kernel's result is checked once against a float64 reference.
+Then the kernels take turns, so that the GPU's clock and temperature are the same
+for all, and are ranked by their median time. On the emulator, which has no time,
+they run once and are ranked by the instructions that their warps issue.)";
+
+constexpr const char *kExamples = R"(
+A list of candidates names parameters of the schedule and the values of each, and
+stands for all combinations; parameters that it does not name keep the values
+that the compiler chooses with the others. The option may be repeated.
+Parameters: `kvbuf-compile FILE --emit=tile` shows those of a kernel.
+
+Examples:
+  kvbuf-tune examples/prefill.mlir --device=cuda --size batch=4 --size seq=4096
+      the default candidates on the GPU at hand
+  kvbuf-tune prefill.mlir --target=sm_90 --device=cuda \
+      --size batch=1 --size seq=16384 \
+      --candidates "BM=128;BN=64,128;warps=4,8" --candidates "BM=64;stages=2,3" \
+      --json prefill.jsonl --best prefill.kvbuf --verbose
+  kvbuf-tune examples/prefill.mlir --device=emulator --size seq=100 \
+      --candidates "BN=32,64"
+
+What to do with the result: the fastest schedule can be given to kvbuf-compile
+and kvbuf-run (--schedule=...), or be written into the problem (schedule =
+#kvbuffer.schedule<...>); --json has a line for each kernel, with its problem,
+sizes and chip, to make an entry of the chip's table of.
+
+Exit status: 0 ranked; 1 a kernel's result was wrong, or it misbehaved; 2 bad
+usage or bad input, or no schedule compiles.)";
+
+} // namespace
+
+std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
+  Options o;
+  CLI::App app(kDescription, "kvbuf-tune");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "kvbuf-tune " KVBUF_VERSION);
+  app.get_formatter()->column_width(30);
+
+  run::WorkloadFlags flags;
+  std::vector<std::string> candidates;
+  bool noCheck = false;
+  app.add_option("FILE", o.file, ".mlir file")->required();
+  app.add_option("--device", o.device,
+                 "auto, emulator, cuda, cuda:N, hip or hip:N [auto]")
+      ->type_name("NAME");
+  app.add_option("--target", o.target,
+                 "chip to compile for [the GPU's, or sm_80]")
+      ->type_name("CHIP");
+  std::string help = std::string("schedules to try; may be repeated [\"") +
+                     kDefaultCandidates + "\"]";
+  run::addRepeated(app, "--candidates", candidates, help.c_str(),
+                   "NAME=V,V;...");
+  flags.addTo(app);
+  app.add_option("--rounds", o.rounds, "turns of each kernel [5]")
+      ->type_name("N");
+  app.add_option("--turn", o.turn, "milliseconds of a turn [50]")
+      ->type_name("MS");
+  app.add_flag("--no-check", noCheck, "do not check the results");
+  app.add_option("--top", o.top, "lines of the ranking [20]")->type_name("N");
+  app.add_option("--json", o.json, "write a JSON line for each kernel")
+      ->type_name("FILE");
+  app.add_option("--best", o.best, "write the fastest kernel's artifact")
+      ->type_name("FILE.kvbuf");
+  app.add_flag("--verbose", o.verbose,
+               "say why schedules are refused, and what the compiler warns of");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &e) { // --help, --version
+    app.exit(e);
+    return std::nullopt;
+  } catch (const CLI::ParseError &e) {
+    throw Error(std::string(e.what()) +
+                " (kvbuf-tune --help lists the options)");
+  }
+
+  if (o.rounds < 1 || o.rounds > 1000)
+    throw Error("--rounds: expected 1 to 1000");
+  if (!(o.turn > 0 && o.turn <= 10000))
+    throw Error("--turn: expected more than 0 and at most 10000 ms");
+  if (candidates.empty())
+    candidates.push_back(kDefaultCandidates);
+  o.schedules = parseCandidates(candidates);
+  o.check = !noCheck;
+  flags.apply(o.workload);
+  o.emulator = flags.emulatorOptions();
+  return o;
+}

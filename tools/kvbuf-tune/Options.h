@@ -1,0 +1,46 @@
+//===- Options.h - Command line of kvbuf-tune -------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_TUNE_OPTIONS_H
+#define KVBUF_TUNE_OPTIONS_H
+
+#include "kvbuffer/Runtime/Workload.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvbuf::tune {
+
+/// The command line, parsed.
+struct Options {
+  std::string file;
+  std::string device = "auto";
+  /// Empty: the GPU's chip, or sm_80.
+  std::string target;
+  /// Texts for the compiler; the first is "", its own choice.
+  std::vector<std::string> schedules;
+  rt::WorkloadOptions workload;
+  /// JSON object for the emulator.
+  std::string emulator = "{}";
+  bool check = true, verbose = false;
+  /// Turns of each schedule, and milliseconds of a turn.
+  unsigned rounds = 5;
+  double turn = 50;
+  /// Lines of the ranking.
+  unsigned top = 20;
+  std::string json, best;
+};
+
+/// Parses; on --help or --version prints and returns nothing. Throws rt::Error
+/// with one sentence on bad usage.
+std::optional<Options> parseCommandLine(int argc, char **argv);
+
+} // namespace kvbuf::tune
+
+#endif // KVBUF_TUNE_OPTIONS_H

@@ -1,0 +1,260 @@
+//===- Tuner.cpp - Compiles, checks and times schedules -------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tuner.h"
+#include "kvbuffer/Runtime/Check.h"
+#include "kvbuffer/Runtime/CompilerLibrary.h"
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Parallel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+using namespace kvbuf::tune;
+
+namespace {
+
+/// What is compiled for when there is no GPU to ask.
+constexpr const char *kDefaultTarget = "sm_80";
+/// The clock of a GPU rises over the first tenths of a second.
+constexpr double kWarmUpSeconds = 1;
+constexpr unsigned kMostLaunches = 1000;
+
+/// The first line, without the location in front: "error: ..." is known.
+std::string brief(const std::string &message) {
+  std::string line = message.substr(0, message.find('\n'));
+  size_t at = line.find("error: ");
+  return at == std::string::npos ? line : line.substr(at + 7);
+}
+
+/// What the emulator counted in the last launch.
+double warpInstructions(const Module &module) {
+  nlohmann::json report =
+      nlohmann::json::parse(module.report(), nullptr, false);
+  double count = 0;
+  if (report.is_object() && report.contains("kernels"))
+    for (const nlohmann::json &kernel : report["kernels"])
+      count += kernel.value("warp_instructions", 0.0);
+  else if (report.is_object())
+    count = report.value("lane_instructions", 0.0);
+  return count;
+}
+
+double quantile(const std::vector<double> &sorted, double q) {
+  double at = q * static_cast<double>(sorted.size() - 1);
+  size_t below = static_cast<size_t>(at);
+  size_t above = std::min(below + 1, sorted.size() - 1);
+  double part = at - std::floor(at);
+  return sorted[below] * (1 - part) + sorted[above] * part;
+}
+
+} // namespace
+
+Tuner::Tuner(const Options &options)
+    : options(options), bar(options.schedules.size() * (2 + options.rounds)) {
+  deviceOptions.emulator = options.emulator;
+  deviceOptions.message = [this](Severity severity, const std::string &text) {
+    if (severity == Severity::Error && lastMessage.empty())
+      lastMessage = text;
+  };
+  for (const std::string &schedule : options.schedules)
+    all.emplace_back().schedule = schedule;
+}
+
+Tuner::~Tuner() {
+  // What lives on the device goes before it.
+  execution.reset();
+  all.clear();
+}
+
+void Tuner::run() {
+  std::string error;
+  if (!readWholeFile(options.file, source, error))
+    throw Error(error);
+  if (looksLikeArtifact(source))
+    throw Error("'" + options.file +
+                "' is compiled already; give the .mlir file it was made from");
+  open();
+  compile();
+  tryOut();
+  if (!counts())
+    takeTurns();
+  bar.clear();
+  summarize();
+}
+
+void Tuner::open() {
+  std::string why;
+  gpu = options.device == "auto"
+            ? openAutoDevice(nullptr, nullptr, deviceOptions, why)
+            : openDevice(options.device, deviceOptions);
+  chip = options.target;
+  if (chip.empty())
+    chip = gpu->isHost() ? kDefaultTarget : gpu->chip();
+  if (chip.empty())
+    throw Error("give --target=CHIP: " + gpu->description() +
+                " does not tell its own");
+}
+
+void Tuner::compileOne(Candidate &candidate) const {
+  nlohmann::json request = {{"target", chip}};
+  if (!candidate.schedule.empty())
+    request["schedule"] = candidate.schedule;
+  // The emulator runs the target stage; a cubin would be made for nothing.
+  if (gpu->isHost())
+    request["ptxas"] = "none";
+  std::string reason;
+  try {
+    std::string bytes =
+        compileSource(source, options.file, request.dump(),
+                      [&](Severity severity, const std::string &text) {
+                        if (severity == Severity::Error && reason.empty())
+                          reason = brief(text);
+                        if (severity == Severity::Warning)
+                          candidate.warnings.push_back(text);
+                      });
+    if (!parseArtifact(bytes, candidate.artifact, reason))
+      throw Error("the compiler's artifact is unreadable: " + reason);
+    candidate.manifest = parseManifest(candidate.artifact.manifest);
+  } catch (const Error &e) {
+    candidate.refused = reason.empty() ? e.what() : reason;
+  }
+}
+
+void Tuner::compile() {
+  compilerLibrary(); // a missing library is no schedule's fault
+  parallelFor(
+      static_cast<int64_t>(all.size()), 1,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          compileOne(all[static_cast<size_t>(i)]);
+      },
+      [&](uint64_t compiled, uint64_t) { bar.show(compiled, "compiling"); });
+  done = all.size();
+  for (const Candidate &candidate : all)
+    if (!candidate.refused.empty())
+      bar.drop(1 + options.rounds);
+  if (std::none_of(all.begin(), all.end(),
+                   [](const Candidate &c) { return c.runs(); }))
+    throw Error(
+        "'" + options.file + "' does not compile for " + chip +
+        " with any schedule; with the compiler's own: " + all.front().refused);
+}
+
+/// Makes the candidate the one that the execution launches.
+void Tuner::prepare(Candidate &candidate) {
+  if (!data) {
+    WorkloadOptions workload = options.workload;
+    workload.large = !gpu->isHost();
+    data = std::make_unique<Workload>(candidate.manifest, workload);
+    execution = std::make_unique<Execution>(*gpu, *candidate.module, *data);
+    return;
+  }
+  execution->use(*candidate.module, candidate.manifest);
+}
+
+/// Runs and checks a kernel; false if the device is of no use any more.
+bool Tuner::tryOne(Candidate &candidate) {
+  try {
+    candidate.module = gpu->load(candidate.artifact, candidate.manifest);
+  } catch (const Error &e) {
+    candidate.refused = e.what();
+    return true;
+  }
+  prepare(candidate);
+  lastMessage.clear();
+  try {
+    execution->poisonOutputs();
+    execution->run();
+  } catch (const KernelFault &e) {
+    candidate.wrong = lastMessage.empty() ? e.what() : brief(lastMessage);
+    return gpu->isHost();
+  }
+  if (counts())
+    candidate.samples = {warpInstructions(*candidate.module)};
+  std::vector<std::string> changed = execution->fetch();
+  if (!options.check)
+    return true;
+  CheckOptions check;
+  check.seed = options.workload.seed;
+  CheckResult result = checkOutputs(*data, check);
+  for (const std::string &name : changed)
+    result.failures.push_back("input '" + name + "' was changed");
+  if (!result.failures.empty())
+    candidate.wrong = result.failures.front();
+  return true;
+}
+
+void Tuner::tryOut() {
+  for (Candidate &candidate : all) {
+    if (!candidate.refused.empty())
+      continue;
+    bar.show(done++, "trying " + candidate.label());
+    if (!tryOne(candidate)) {
+      // A fault leaves a GPU's context unusable.
+      bar.clear();
+      throw KernelFault("schedule " + candidate.label() + ": " +
+                        candidate.wrong);
+    }
+    if (!candidate.runs())
+      bar.drop(options.rounds);
+    if (counts()) {
+      // A decoded program is large, and has done its work.
+      bar.drop(options.rounds);
+      candidate.module.reset();
+    }
+  }
+  if (counts())
+    bar.show(done, "done");
+}
+
+/// Launches in a turn of what the execution launches now.
+unsigned Tuner::launchesOfTurn() {
+  double one = std::max(execution->time(3).back(), 1e-7);
+  return static_cast<unsigned>(
+      std::clamp(options.turn * 1e-3 / one, 1.0, double(kMostLaunches)));
+}
+
+void Tuner::takeTurns() {
+  std::vector<std::pair<Candidate *, unsigned>> turns;
+  for (Candidate &candidate : all) {
+    if (!candidate.runs())
+      continue;
+    prepare(candidate);
+    if (turns.empty())
+      for (double spent = 0; spent < kWarmUpSeconds;)
+        for (double seconds : execution->time(launchesOfTurn()))
+          spent += seconds;
+    turns.push_back({&candidate, launchesOfTurn()});
+  }
+  for (unsigned round = 0; round < options.rounds; ++round)
+    for (auto [candidate, launches] : turns) {
+      bar.show(done++, "measuring " + candidate->label());
+      prepare(*candidate);
+      execution->time(1);
+      std::vector<double> seconds = execution->time(launches);
+      candidate->samples.insert(candidate->samples.end(), seconds.begin(),
+                                seconds.end());
+    }
+  bar.show(done, "done");
+}
+
+void Tuner::summarize() {
+  for (Candidate &candidate : all) {
+    if (candidate.samples.empty())
+      continue;
+    std::vector<double> sorted = candidate.samples;
+    std::sort(sorted.begin(), sorted.end());
+    candidate.lowerQuartile = quantile(sorted, 0.25);
+    candidate.median = quantile(sorted, 0.5);
+    candidate.upperQuartile = quantile(sorted, 0.75);
+  }
+}

@@ -1,0 +1,88 @@
+//===- Tuner.h - Compiles, checks and times schedules -----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_TUNE_TUNER_H
+#define KVBUF_TUNE_TUNER_H
+
+#include "Options.h"
+#include "ProgressBar.h"
+#include "kvbuffer/Runtime/Device.h"
+#include "kvbuffer/Runtime/Execution.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvbuf::tune {
+
+/// One schedule and what became of it.
+struct Candidate {
+  /// For the compiler; empty: its own choice.
+  std::string schedule;
+  /// Why it cannot run, why its result is no good; empty if it can and is.
+  std::string refused, wrong;
+  /// What the compiler warned of.
+  std::vector<std::string> warnings;
+  Artifact artifact;
+  rt::Manifest manifest;
+  std::unique_ptr<rt::Module> module;
+  /// Seconds of each launch; on the emulator, one count of warp instructions.
+  std::vector<double> samples;
+  /// Of the samples.
+  double median = 0, lowerQuartile = 0, upperQuartile = 0;
+
+  bool runs() const { return refused.empty() && wrong.empty(); }
+  /// The schedule's text for people.
+  std::string label() const {
+    return schedule.empty() ? "(compiler's choice)" : schedule;
+  }
+};
+
+/// Measures all schedules of the options. Throws rt::Error when there is
+/// nothing to measure.
+class Tuner {
+public:
+  explicit Tuner(const Options &options);
+  ~Tuner();
+
+  void run();
+
+  const std::vector<Candidate> &candidates() const { return all; }
+  const rt::Device &device() const { return *gpu; }
+  const std::string &target() const { return chip; }
+  const rt::Workload &workload() const { return *data; }
+  /// Are samples counts of instructions?
+  bool counts() const { return gpu->isHost(); }
+
+private:
+  void open();
+  void compile();
+  void compileOne(Candidate &candidate) const;
+  void tryOut();
+  bool tryOne(Candidate &candidate);
+  void prepare(Candidate &candidate);
+  unsigned launchesOfTurn();
+  void takeTurns();
+  void summarize();
+
+  const Options &options;
+  ProgressBar bar;
+  uint64_t done = 0;
+  std::string source, chip;
+  rt::DeviceOptions deviceOptions;
+  /// What the emulator said of a fault.
+  std::string lastMessage;
+  std::unique_ptr<rt::Device> gpu;
+  std::vector<Candidate> all;
+  std::unique_ptr<rt::Workload> data;
+  std::unique_ptr<rt::Execution> execution;
+};
+
+} // namespace kvbuf::tune
+
+#endif // KVBUF_TUNE_TUNER_H

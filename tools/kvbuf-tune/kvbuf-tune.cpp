@@ -1,0 +1,185 @@
+//===- kvbuf-tune.cpp - Measure schedules and rank them -------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../support/Print.h"
+#include "Tuner.h"
+#include "kvbuffer/Runtime/Error.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+using namespace kvbuf;
+using namespace kvbuf::rt;
+using namespace kvbuf::tune;
+using kvbuf::run::Json;
+
+namespace {
+
+enum ExitStatus { kRanked = 0, kWrong = 1, kBadInput = 2 };
+
+std::string format(const char *pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), pattern, value);
+  return text;
+}
+
+/// Those that run, the best first.
+std::vector<const Candidate *> ranking(const Tuner &tuner) {
+  std::vector<const Candidate *> order;
+  for (const Candidate &candidate : tuner.candidates())
+    if (candidate.runs())
+      order.push_back(&candidate);
+  std::sort(order.begin(), order.end(),
+            [](const Candidate *a, const Candidate *b) {
+              return a->median != b->median ? a->median < b->median : a < b;
+            });
+  return order;
+}
+
+/// A number of the first kernel that the compiler found out; negative if it did
+/// not.
+int64_t resource(const Candidate &candidate, const char *key) {
+  Json manifest = Json::parse(candidate.artifact.manifest, nullptr, false);
+  return manifest["kernels"][0].value(key, int64_t(-1));
+}
+
+/// Operations of both products over the visible pairs.
+double operations(const Workload &w) {
+  const AttentionProblem &p = w.problem();
+  return 4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
+}
+
+void printRanking(const Tuner &tuner, const Options &options) {
+  std::vector<const Candidate *> order = ranking(tuner);
+  size_t width = 8;
+  for (const Candidate *c : order)
+    width = std::max(width, c->label().size());
+  int w = static_cast<int>(width);
+  const Candidate &own = tuner.candidates().front();
+  double flops = operations(tuner.workload());
+  std::printf("%4s  %-*s  %s  registers  spilled\n", "rank", w, "schedule",
+              tuner.counts() ? "warp instructions  vs compiler's"
+                             : "    median         middle half        TFLOP/s  "
+                               "vs compiler's");
+  for (size_t i = 0; i < order.size() && i < options.top; ++i) {
+    const Candidate &c = *order[i];
+    std::string ratio =
+        own.runs() ? format("%.3f", own.median / c.median) : "-";
+    auto known = [&](const char *key) {
+      int64_t value = resource(c, key);
+      return value < 0 ? std::string("-") : std::to_string(value);
+    };
+    std::string numbers;
+    if (tuner.counts())
+      numbers = format("%17.0f", c.median);
+    else
+      numbers = format("%7.2f us", c.median * 1e6) + "  " +
+                format("%8.2f", c.lowerQuartile * 1e6) + " .." +
+                format("%8.2f us", c.upperQuartile * 1e6) + "  " +
+                format("%9.1f", flops / c.median * 1e-12);
+    std::printf("%4zu  %-*s  %s  %13s  %9s  %7s\n", i + 1, w, c.label().c_str(),
+                numbers.c_str(), ratio.c_str(), known("registers").c_str(),
+                known("spill_bytes").c_str());
+  }
+  if (order.size() > options.top)
+    std::printf("      and %zu more (--top)\n", order.size() - options.top);
+}
+
+/// What did not make it into the ranking. Returns whether a result was wrong.
+bool printRest(const Tuner &tuner, const Options &options) {
+  size_t refused = 0, wrong = 0;
+  for (const Candidate &c : tuner.candidates()) {
+    refused += !c.refused.empty();
+    wrong += !c.wrong.empty();
+    if (!c.wrong.empty())
+      std::printf("WRONG %s: %s\n", c.label().c_str(), c.wrong.c_str());
+    if (!options.verbose)
+      continue;
+    if (!c.refused.empty())
+      std::printf("refused %s: %s\n", c.label().c_str(), c.refused.c_str());
+    for (const std::string &warning : c.warnings)
+      std::printf("%s: %s\n", c.label().c_str(), warning.c_str());
+  }
+  if (refused)
+    std::printf("%zu of %zu schedules were refused%s\n", refused,
+                tuner.candidates().size(),
+                options.verbose ? "" : " (--verbose tells why)");
+  return wrong > 0;
+}
+
+/// One line a kernel: what an entry of a table of schedules needs.
+void writeJson(const Tuner &tuner, const std::string &path) {
+  std::string text;
+  const Candidate &own = tuner.candidates().front();
+  double flops = operations(tuner.workload());
+  for (const Candidate *c : ranking(tuner)) {
+    Json manifest = Json::parse(c->artifact.manifest, nullptr, false);
+    Json line = {{"schedule", c->schedule}, {"chip", tuner.target()}};
+    if (tuner.counts()) {
+      line["warp_instructions"] = c->median;
+    } else {
+      line["median_us"] = c->median * 1e6;
+      line["lower_quartile_us"] = c->lowerQuartile * 1e6;
+      line["upper_quartile_us"] = c->upperQuartile * 1e6;
+      line["launches"] = c->samples.size();
+      line["tflops"] = flops / c->median * 1e-12;
+    }
+    if (own.runs())
+      line["speedup"] = own.median / c->median;
+    for (const char *key : {"registers", "spill_bytes"})
+      if (int64_t value = resource(*c, key); value >= 0)
+        line[key] = value;
+    line["device"] = tuner.device().description();
+    line["problem"] = manifest["problem"];
+    line["sizes"] = tuner.workload().sizes();
+    text += line.dump() + "\n";
+  }
+  std::string error;
+  if (!writeWholeFile(path, text, error))
+    throw Error(error);
+}
+
+ExitStatus tuneAll(const Options &options) {
+  Tuner tuner(options);
+  tuner.run();
+  std::vector<const Candidate *> order = ranking(tuner);
+  std::printf("%s for %s on %s, %s\n", options.file.c_str(),
+              tuner.target().c_str(), tuner.device().description().c_str(),
+              tuner.workload().describe().c_str());
+  printRanking(tuner, options);
+  bool wrong = printRest(tuner, options);
+  if (!options.json.empty())
+    writeJson(tuner, options.json);
+  std::string error;
+  if (!options.best.empty() && !order.empty() &&
+      !writeWholeFile(options.best, serializeArtifact(order.front()->artifact),
+                      error))
+    throw Error(error);
+  return wrong ? kWrong : order.empty() ? kBadInput : kRanked;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  auto fail = [](const char *what, ExitStatus status) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "kvbuf-tune: error: %s\n", what);
+    return status;
+  };
+  try {
+    std::optional<Options> options = parseCommandLine(argc, argv);
+    return options ? tuneAll(*options) : kRanked;
+  } catch (const KernelFault &e) {
+    return fail(e.what(), kWrong);
+  } catch (const std::bad_alloc &) {
+    return fail("out of memory; give smaller sizes", kBadInput);
+  } catch (const std::exception &e) {
+    return fail(e.what(), kBadInput);
+  }
+}
