@@ -222,6 +222,14 @@ int64_t Workload::setDefault(const char *name, int64_t value) {
   return values.emplace(name, value).first->second;
 }
 
+int64_t Workload::require(const char *name, int64_t usual, const char *what) {
+  bool any = !options.sizes.empty() || !options.inputs.empty() ||
+             options.lengthsQ || options.lengthsK || options.cacheLengths;
+  if (any && !values.count(name))
+    throw Error(std::string("missing --size ") + name + "=N: " + what);
+  return setDefault(name, usual);
+}
+
 void Workload::chooseLengths() {
   const AttentionProblem &p = problem();
   auto reject = [](const std::optional<std::vector<int64_t>> &list,
@@ -274,7 +282,7 @@ void Workload::chooseQueryLengths() {
   int64_t usual = hasTable(p.cache) ? (options.large ? 1024 : 100)
                                     : (options.large ? 4096 : 300);
   if (p.query == Layout::Dense) {
-    lenQ.assign(batch, setDefault("seq_q", usual));
+    lenQ.assign(batch, require("seq_q", usual, "queries a sequence"));
     return;
   }
   if (fromFile("q_offsets"))
@@ -285,8 +293,11 @@ void Workload::chooseQueryLengths() {
     throw Error("ragged queries from a file need their offsets: give --input "
                 "q_offsets=FILE or --lengths-q");
   else
-    lenQ = randomLengths(batch, setDefault("seq_q", usual), options.seed,
-                         kLengthsQ);
+    lenQ = randomLengths(batch,
+                         require("seq_q", usual,
+                                 "queries of the longest sequence (or give "
+                                 "--lengths-q)"),
+                         options.seed, kLengthsQ);
   if (setDefault("seq_q", largest(lenQ)) < largest(lenQ))
     throw Error("size seq_q is " + std::to_string(values["seq_q"]) +
                 ", but a sequence has " + std::to_string(largest(lenQ)) +
@@ -299,7 +310,7 @@ void Workload::chooseKeyLengths() {
   int64_t usual = options.large ? 4096 : 300;
   switch (p.cache) {
   case Layout::Dense:
-    lenK.assign(batch, setDefault("seq_k", usual));
+    lenK.assign(batch, require("seq_k", usual, "keys a sequence"));
     return;
   case Layout::Ragged: {
     if (fromFile("k.offsets"))
@@ -310,8 +321,11 @@ void Workload::chooseKeyLengths() {
       throw Error("ragged keys from a file need their offsets: give --input "
                   "k.offsets=FILE or --lengths-k");
     else
-      lenK = randomLengths(batch, setDefault("seq_k", usual), options.seed,
-                           kLengthsK);
+      lenK = randomLengths(batch,
+                           require("seq_k", usual,
+                                   "keys of the longest sequence (or give "
+                                   "--lengths-k)"),
+                           options.seed, kLengthsK);
     return;
   }
   case Layout::Continuous:
@@ -323,8 +337,12 @@ void Workload::chooseKeyLengths() {
   else if (options.cacheLengths)
     cacheLen = *options.cacheLengths;
   else
-    cacheLen = randomLengths(batch, setDefault("cache", usual), options.seed,
-                             kLengthsCache);
+    cacheLen = randomLengths(batch,
+                             require("cache", usual,
+                                     "cached tokens of the longest sequence "
+                                     "before the new ones (or give "
+                                     "--cache-lengths)"),
+                             options.seed, kLengthsCache);
   lenK.resize(batch);
   for (int64_t b = 0; b < batch; ++b) {
     if (cacheLen[b] < 0)

@@ -42,7 +42,9 @@ Examples:
 Sizes: batch; seq_q (queries a sequence; the longest if they are ragged); seq_k
 (keys a sequence; the longest if ragged); seq (both); cache (longest cache
 before the new tokens); total_q, total_k (rows in all, ragged); num_blocks,
-pages_per_seq, max_seq (extents of the cache and its table).
+pages_per_seq, max_seq (extents of the cache and its table). Where none is given,
+sizes to try a kernel with are chosen, and printed; where some are, only batch and
+the extents have defaults.
 
 Exit status: 0 passed; 1 the check failed or the kernel misbehaved; 2 bad usage
 or bad input.)";

@@ -32,7 +32,8 @@ constexpr const char *kExamples = R"(
 A list of candidates names parameters of the schedule and the values of each, and
 stands for all combinations; parameters that it does not name keep the values
 that the compiler chooses with the others. The option may be repeated.
-Parameters: `kvbuf-compile FILE --emit=tile` shows those of a kernel.
+Parameters: `kvbuf-compile FILE --emit=tile` shows those of a kernel. Sizes:
+`kvbuf-run --help` lists their names.
 
 Examples:
   kvbuf-tune examples/prefill.mlir --device=cuda --size batch=4 --size seq=4096

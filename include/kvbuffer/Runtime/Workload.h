@@ -51,7 +51,9 @@ struct MemoryOptions {
   std::map<std::string, std::vector<int64_t>> strides;
 };
 
-/// What the user asked for; everything else has a default.
+/// What the user asked for. Without any size, length or input, sizes to try a
+/// kernel with are chosen; with some, only `batch` and the extents of caches and
+/// tables beyond what the lengths need have defaults.
 struct WorkloadOptions {
   /// Any of the manifest's size names, and `seq` (queries and dense keys),
   /// `cache` (longest cache before the new tokens), `seq_k` (longest key
@@ -178,6 +180,9 @@ private:
   void fillCache(const CacheTensors &cache, uint64_t stream);
   void locate();
   int64_t setDefault(const char *name, int64_t value);
+  /// A size that has to be given, unless nothing at all is: then it is `usual`.
+  /// Throws Error that names it and says `what` it is.
+  int64_t require(const char *name, int64_t usual, const char *what);
   bool fromFile(const std::string &name) const;
   const uint16_t *cacheRow(const CacheTensors &cache, int64_t b, int64_t j,
                            int64_t h) const;

@@ -78,7 +78,8 @@ class Npy(unittest.TestCase):
         np.save("v.npy", words)
         np.save("w.npy", words.view("V2"))
         for file in "v.npy", "w.npy":
-            done = self.kvbuf(f"--input=v={file}", "--output=o=o.npy")
+            done = self.kvbuf(f"--input=v={file}", "--output=o=o.npy",
+                              "--size=seq_q=5")
             self.assertEqual(done.returncode, 0, done)
             o = np.load("o.npy")
             self.assertEqual(o.dtype, np.uint16)
