@@ -26,6 +26,8 @@ config.substitutions += [
     ("%cmake", config.kvbuf_cmake),
     ("%cxx", config.kvbuf_cxx),
     ("%cc", config.kvbuf_cc),
+    # Holds the report of an AMD kernel against limits.
+    ("%check_isa", f"{config.python} {config.test_source_root}/Compiler/Inputs/check-isa.py"),
 ]
 
 # ptxas comes with the CUDA toolkit, which users may lack: tests that need it

@@ -9,12 +9,15 @@
 #include "kvbuffer/Compiler/Codegen.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/CommandLine.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/TargetSelect.h"
@@ -64,6 +67,27 @@ createMachine(const TargetInfo &target, Location loc) {
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Adds what the target wants of every function, and what this one does not
+/// need. Kernels call nothing but intrinsics; a function that calls another
+/// could need what the other one asks for.
+static void addAttributes(llvm::Function &function, const TargetInfo &target) {
+  for (const auto &[name, value] : target.functionAttributes)
+    if (!function.hasFnAttribute(name))
+      function.addFnAttr(name, value);
+  llvm::StringSet<> called;
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = dyn_cast<llvm::CallBase>(&instruction)) {
+      llvm::Function *callee = call->getCalledFunction();
+      if (!call->isInlineAsm() && (!callee || !callee->isIntrinsic()))
+        return;
+      if (callee)
+        called.insert(callee->getName());
+    }
+  for (const KernelInput &input : target.kernelInputs)
+    if (!called.contains(input.intrinsic))
+      function.addFnAttr(input.unusedAttribute);
+}
+
 std::unique_ptr<llvm::Module>
 kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
                        llvm::LLVMContext &context) {
@@ -93,10 +117,9 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   if (target.vendor == Vendor::AMD)
     translated->setModuleFlag(llvm::Module::Error, "amdhsa_code_object_version",
                               500);
-  constexpr llvm::StringLiteral denormals = "denormal-fp-math-f32";
   for (llvm::Function &function : *translated)
-    if (!function.isDeclaration() && !function.hasFnAttribute(denormals))
-      function.addFnAttr(denormals, "preserve-sign,preserve-sign");
+    if (!function.isDeclaration())
+      addAttributes(function, target);
   return translated;
 }
 

@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -376,4 +377,23 @@ void kvbuf::printResources(ArrayRef<KernelResources> resources,
                         cell(use.registers), cell(use.spillBytes),
                         cell(use.staticSharedBytes),
                         cell(use.dynamicSharedBytes));
+}
+
+void kvbuf::printResourcesAsJSON(ArrayRef<KernelResources> resources,
+                                 llvm::raw_ostream &os) {
+  llvm::json::Array kernels;
+  for (const KernelResources &use : resources) {
+    llvm::json::Object kernel{{"name", use.entry}};
+    for (auto [key, value] :
+         {std::pair("threads", use.threads),
+          std::pair("registers", use.registers),
+          std::pair("spill_bytes", use.spillBytes),
+          std::pair("static_shared_bytes", use.staticSharedBytes),
+          std::pair("dynamic_shared_bytes", use.dynamicSharedBytes)})
+      if (value >= 0)
+        kernel[key] = value;
+    kernels.push_back(std::move(kernel));
+  }
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object{
+                                     {"kernels", std::move(kernels)}}));
 }

@@ -38,6 +38,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.features = "+ptx80";
   target.dataLayout =
       "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
+  target.functionAttributes = {
+      {"denormal-fp-math-f32", "preserve-sign,preserve-sign"}};
   target.loopStrengthReduction = false;
   target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
   // Transposed scores would have to be an operand b, whose lanes walk along the

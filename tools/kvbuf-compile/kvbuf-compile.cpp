@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Compiler.h"
+#include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Compiler/Remarks.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -15,6 +16,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
@@ -58,10 +61,17 @@ static cl::opt<bool> remarks("remarks",
 static cl::opt<bool> showTime("time",
                               cl::desc("Print the wall time of each step"),
                               cl::cat(category));
-static cl::opt<bool>
-    report("report",
-           cl::desc("Print registers, spills and shared memory of each kernel"),
-           cl::cat(category));
+namespace {
+enum class Report { None, Text, Json };
+} // namespace
+static cl::opt<Report> report(
+    "report", cl::ValueOptional, cl::init(Report::None),
+    cl::desc("Print what each kernel takes: registers, spills, shared memory; "
+             "for AMD's chips also what its loops are made of"),
+    cl::values(clEnumValN(Report::Text, "", ""),
+               clEnumValN(Report::Text, "text", "For people"),
+               clEnumValN(Report::Json, "json", "For programs")),
+    cl::cat(category));
 static cl::opt<std::string>
     ptxas("ptxas", cl::value_desc("path"),
           cl::desc("NVIDIA's assembler; 'none' stops at PTX. Default: "
@@ -81,7 +91,8 @@ static constexpr const char *overview =
 
 FILE holds a module in MLIR, as text or as bytecode: a problem
 (kvbuffer.attention in a func.func), or a kernel at any later stage, which
-goes on from there. '-' is the standard input.
+goes on from there. '-' is the standard input. With --report, FILE may also be
+an artifact for an AMD chip or a code object; nothing is written then.
 
 An artifact (.kvbuf) holds PTX, and a cubin where ptxas is found, or an AMD code
 object; the manifest that says how to launch it; and the target stage for the
@@ -93,6 +104,7 @@ EXAMPLES:
   kvbuf-compile examples/prefill.mlir --emit=tile     # look at a stage
   kvbuf-compile examples/prefill.mlir --emit=asm --schedule=BN=32,warps=2
   kvbuf-compile examples/prefill.mlir --remarks --time
+  kvbuf-compile prefill.kvbuf --report=json           # an AMD kernel's loops
 
 EXIT STATUS: 0 done, 2 bad usage or bad input (nothing is written).
 )";
@@ -154,12 +166,81 @@ static std::string baseName() {
                           : llvm::sys::path::stem(inputFile.getValue()).str();
 }
 
-/// Compiles; `output` receives the file's bytes.
+/// Prints the report of an AMD code object, whose launch adds `dynamicLds`
+/// bytes of LDS.
+static int reportCodeObject(llvm::StringRef hsaco, int64_t dynamicLds) {
+  llvm::Expected<kvbuf::IsaReport> isa =
+      kvbuf::analyzeCodeObject(hsaco, dynamicLds);
+  if (!isa)
+    return fail(llvm::toString(isa.takeError()));
+  if (report == Report::Json)
+    llvm::outs() << llvm::formatv("{0:2}\n", kvbuf::isaReportToJSON(*isa));
+  else
+    kvbuf::printIsaReport(*isa, llvm::outs());
+  return 0;
+}
+
+/// Prints the report of what was compiled already.
+static int reportFile(llvm::StringRef bytes) {
+  if (report == Report::None)
+    return fail("'" + inputFile +
+                "' is compiled already; only --report can read it");
+  if (kvbuf::looksLikeElf(bytes))
+    return reportCodeObject(bytes, 0);
+  kvbuf::Artifact artifact;
+  std::string error;
+  if (!kvbuf::parseArtifact(bytes, artifact, error))
+    return fail("'" + inputFile + "': " + error);
+  const std::string *hsaco = artifact.find("hsaco");
+  if (!hsaco)
+    return fail("'" + inputFile +
+                "' holds no AMD code object; what ptxas knows of a kernel is "
+                "reported when it is compiled");
+  // The manifest's numbers, one kernel's or the largest of several.
+  int64_t dynamicLds = 0;
+  llvm::Expected<llvm::json::Value> manifest =
+      llvm::json::parse(artifact.manifest);
+  if (!manifest)
+    return fail("'" + inputFile + "': " + llvm::toString(manifest.takeError()));
+  if (const llvm::json::Object *root = manifest->getAsObject())
+    if (const llvm::json::Array *kernels = root->getArray("kernels"))
+      for (const llvm::json::Value &kernel : *kernels)
+        if (const llvm::json::Object *object = kernel.getAsObject())
+          dynamicLds =
+              std::max(dynamicLds,
+                       object->getInteger("dynamic_shared_bytes").value_or(0));
+  return reportCodeObject(*hsaco, dynamicLds);
+}
+
+/// Prints the report of an artifact that was just made.
+static int reportArtifact(const kvbuf::Artifact &artifact,
+                          llvm::ArrayRef<kvbuf::KernelResources> resources) {
+  const std::string *hsaco = artifact.find("hsaco");
+  if (!hsaco) {
+    if (report == Report::Json)
+      kvbuf::printResourcesAsJSON(resources, llvm::outs());
+    else
+      kvbuf::printResources(resources, llvm::outs());
+    return 0;
+  }
+  if (report == Report::Text)
+    kvbuf::printResources(resources, llvm::outs());
+  int64_t dynamicLds = 0;
+  for (const kvbuf::KernelResources &use : resources)
+    dynamicLds = std::max(dynamicLds, use.dynamicSharedBytes);
+  return reportCodeObject(*hsaco, dynamicLds);
+}
+
+/// Compiles; `output` receives the file's bytes, or stays empty where there is
+/// nothing to write.
 static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
       llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
   if (std::error_code error = file.getError())
     return fail("cannot read '" + inputFile + "': " + error.message());
+  llvm::StringRef bytes = (*file)->getBuffer();
+  if (kvbuf::looksLikeElf(bytes) || kvbuf::looksLikeArtifact(bytes))
+    return reportFile(bytes);
 
   steps.begin("parse");
   DialectRegistry registry;
@@ -197,9 +278,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   if (failed(artifact))
     return kBadInput;
   output = kvbuf::serializeArtifact(*artifact);
-  if (report)
-    kvbuf::printResources(resources, llvm::outs());
-  return 0;
+  return report == Report::None ? 0 : reportArtifact(*artifact, resources);
 }
 
 int main(int argc, char **argv) {
@@ -217,7 +296,7 @@ int main(int argc, char **argv) {
     return fail("--target=" + target + ": unknown chip; expected one of " +
                 llvm::join(kvbuf::knownTargets(), ", "));
   bool binary = *stage == kvbuf::Stage::Artifact;
-  if (report && !binary)
+  if (report != Report::None && !binary)
     return fail("--report needs --emit=artifact: the numbers come from the "
                 "binary");
   std::string path = outputFile;
@@ -230,7 +309,7 @@ int main(int argc, char **argv) {
   std::string output;
   int status = compileTo(output, *stage, steps);
   steps.begin("");
-  if (status)
+  if (status || output.empty())
     return status;
   if (path == "-") {
     llvm::outs() << output;

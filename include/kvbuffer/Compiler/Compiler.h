@@ -105,6 +105,11 @@ llvm::LogicalResult emitStage(mlir::ModuleOp module, Stage stage,
 void printResources(llvm::ArrayRef<KernelResources> resources,
                     llvm::raw_ostream &os);
 
+/// The same as JSON: {"kernels": [{"name": ..., "threads": ...}]}; numbers that
+/// no tool has told are left out.
+void printResourcesAsJSON(llvm::ArrayRef<KernelResources> resources,
+                          llvm::raw_ostream &os);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_COMPILER_COMPILER_H

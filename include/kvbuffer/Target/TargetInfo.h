@@ -70,6 +70,12 @@ struct ScheduleChoice {
   int64_t xcds = 1;
 };
 
+/// An input that the hardware or the loader prepares for a kernel that asks for
+/// it by an intrinsic, and the function attribute that says it is not needed.
+struct KernelInput {
+  llvm::StringLiteral intrinsic, unusedAttribute;
+};
+
 /// A chip, as far as the lowering has to know it.
 struct TargetInfo {
   /// "sm_80", "gfx942", ...
@@ -91,6 +97,13 @@ struct TargetInfo {
   llvm::SmallVector<unsigned> asyncCopyBytes;
   /// Triple, features and data layout for LLVM's backend.
   std::string triple, features, dataLayout;
+  /// Function attributes (name, value) that every kernel has unless it says
+  /// otherwise; see the vendor's file for the reasons.
+  llvm::SmallVector<std::pair<llvm::StringLiteral, llvm::StringLiteral>>
+      functionAttributes;
+  /// Inputs that take registers and launch time unless a kernel is known not to
+  /// use them.
+  llvm::ArrayRef<KernelInput> kernelInputs;
   /// Whether LLVM may rewrite addresses by loop strength reduction. It takes
   /// registers to be plenty, and where accumulators fill the register file each
   /// one that it adds is spilled.

@@ -1,0 +1,90 @@
+//===- Isa.h - Instructions of AMD's chips, as far as counted ---*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_COMPILER_ISA_H
+#define KVBUFFER_LIB_COMPILER_ISA_H
+
+#include "kvbuffer/Compiler/IsaReport.h"
+#include "kvbuffer/Target/IssueModel.h"
+#include <memory>
+#include <optional>
+
+namespace kvbuf {
+
+/// The class of an instruction; see IsaCounts for each.
+enum class IsaClass {
+  Mfma,
+  Valu,
+  LdsRead,
+  LdsWrite,
+  LdsExchange,
+  Vmem,
+  Scratch,
+  Scalar,
+  Wait,
+  Nop,
+  Barrier,
+  Branch,
+  Other
+};
+
+/// One instruction, decoded as far as the report needs it.
+struct IsaInstruction {
+  uint64_t address = 0;
+  unsigned size = 0;
+  IsaClass kind = IsaClass::Other;
+  bool transcendental = false, packed = false, dot = false, accMove = false,
+       ldsDma = false;
+  /// Of an s_waitcnt.
+  IsaWait wait;
+  /// Of an s_nop: idle cycles, in units of 4 clocks.
+  unsigned nopCycles = 0;
+  /// Of an MFMA: cycles that it occupies the matrix unit.
+  unsigned mfmaCycles = 0;
+  /// Of a branch with a known target.
+  std::optional<uint64_t> target;
+  /// Whether execution can go on behind it.
+  bool fallsThrough = true;
+};
+
+/// Disassembles for one chip.
+class IsaDecoder {
+public:
+  /// Fails if LLVM does not know the chip.
+  static llvm::Expected<std::unique_ptr<IsaDecoder>>
+  create(llvm::StringRef chip);
+  virtual ~IsaDecoder() = default;
+
+  /// The instructions of `code`, which lies at `address`. Fails at bytes that
+  /// are no instruction of this chip. Padding behind the last instruction is
+  /// left out.
+  virtual llvm::Expected<std::vector<IsaInstruction>>
+  decode(llvm::StringRef code, uint64_t address) const = 0;
+};
+
+/// Adds one instruction to `counts`.
+void countInstruction(IsaCounts &counts, const IsaInstruction &instruction);
+
+/// The natural loops of a kernel that hold MFMAs outside of inner loops, by
+/// address, with counts, waits and stages; without cycles.
+std::vector<IsaLoop>
+findLoops(llvm::ArrayRef<IsaInstruction> instructions,
+          const std::optional<IssueModel> &model);
+
+/// Cuts the steady state of a loop into stages and fills in their cycles.
+std::vector<IsaStage>
+modelStages(llvm::ArrayRef<const IsaInstruction *> body,
+            const std::optional<IssueModel> &model);
+
+/// Waves of a kernel that fit on one SIMD: see IsaKernel::wavesPerSimd.
+int64_t wavesPerSimd(const IsaKernel &kernel, int64_t ldsBytes,
+                     const WaveLimits &limits);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_COMPILER_ISA_H

@@ -1,0 +1,266 @@
+//===- IsaDecode.cpp - Disassembles and classifies instructions -----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Isa.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/MC/MCAsmInfo.h"
+#include "llvm/MC/MCContext.h"
+#include "llvm/MC/MCDisassembler/MCDisassembler.h"
+#include "llvm/MC/MCInst.h"
+#include "llvm/MC/MCInstPrinter.h"
+#include "llvm/MC/MCInstrAnalysis.h"
+#include "llvm/MC/MCInstrInfo.h"
+#include "llvm/MC/MCRegisterInfo.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/MCTargetOptions.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include <cmath>
+#include <mutex>
+
+using namespace kvbuf;
+using llvm::StringRef;
+
+/// Clocks of one cycle of LLVM's scheduling model of these chips, which counts
+/// vector instructions of 64 lanes as 1.
+static constexpr unsigned kClocksPerModelCycle = 4;
+
+/// Whether a name begins with one of `prefixes`.
+static bool startsWithAny(StringRef name, llvm::ArrayRef<StringRef> prefixes) {
+  return llvm::any_of(
+      prefixes, [&](StringRef prefix) { return name.starts_with(prefix); });
+}
+
+/// Sets the class of a vector instruction by its mnemonic.
+static void classifyVector(IsaInstruction &instruction, StringRef name) {
+  if (startsWithAny(name, {"v_mfma_", "v_smfmac_"})) {
+    instruction.kind = IsaClass::Mfma;
+    return;
+  }
+  instruction.kind = IsaClass::Valu;
+  instruction.accMove = name.starts_with("v_accvgpr_");
+  instruction.dot = name.starts_with("v_dot");
+  instruction.packed = name.starts_with("v_pk_") && name.contains("f32");
+  instruction.transcendental =
+      startsWithAny(name, {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_",
+                           "v_sin_", "v_cos_"});
+}
+
+/// Sets the class of an instruction of LDS by its mnemonic.
+static void classifyLds(IsaInstruction &instruction, StringRef name) {
+  if (startsWithAny(name, {"ds_bpermute", "ds_permute", "ds_swizzle"}))
+    instruction.kind = IsaClass::LdsExchange;
+  else
+    instruction.kind =
+        name.starts_with("ds_write") ? IsaClass::LdsWrite : IsaClass::LdsRead;
+}
+
+/// The counters of an s_waitcnt on gfx9; all bits of a field set is "do not
+/// wait" (LLVM's AMDGPUBaseInfo, "Waitcnt").
+static IsaWait decodeWait(uint64_t immediate) {
+  int vmcnt = (immediate & 15) | (immediate >> 14 & 3) << 4;
+  int lgkmcnt = immediate >> 8 & 15;
+  return {vmcnt == 63 ? -1 : vmcnt, lgkmcnt == 15 ? -1 : lgkmcnt};
+}
+
+namespace {
+
+/// The parts of LLVM's machine code layer that a disassembler needs.
+class Decoder : public IsaDecoder {
+public:
+  llvm::Error initialize(StringRef chip);
+  llvm::Expected<std::vector<IsaInstruction>>
+  decode(StringRef code, uint64_t address) const override;
+
+private:
+  IsaInstruction classify(const llvm::MCInst &inst, uint64_t address,
+                          unsigned size) const;
+
+  llvm::MCTargetOptions options;
+  std::unique_ptr<llvm::MCRegisterInfo> registers;
+  std::unique_ptr<llvm::MCAsmInfo> assembly;
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget;
+  std::unique_ptr<llvm::MCInstrInfo> instructions;
+  std::unique_ptr<llvm::MCInstrAnalysis> analysis;
+  std::unique_ptr<llvm::MCContext> context;
+  std::unique_ptr<llvm::MCDisassembler> disassembler;
+  std::unique_ptr<llvm::MCInstPrinter> printer;
+};
+
+} // namespace
+
+llvm::Error Decoder::initialize(StringRef chip) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUDisassembler();
+  });
+  llvm::Triple triple("amdgcn-amd-amdhsa");
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return llvm::createStringError("this LLVM cannot disassemble for AMD: " +
+                                   message);
+  registers.reset(target->createMCRegInfo(triple));
+  assembly.reset(target->createMCAsmInfo(*registers, triple, options));
+  subtarget.reset(target->createMCSubtargetInfo(triple, chip, ""));
+  if (!subtarget->isCPUStringValid(chip))
+    return llvm::createStringError("this LLVM does not know the chip '" + chip +
+                                   "'");
+  instructions.reset(target->createMCInstrInfo());
+  analysis.reset(target->createMCInstrAnalysis(instructions.get()));
+  context = std::make_unique<llvm::MCContext>(triple, assembly.get(),
+                                              registers.get(), subtarget.get());
+  disassembler.reset(target->createMCDisassembler(*subtarget, *context));
+  printer.reset(
+      target->createMCInstPrinter(triple, assembly->getAssemblerDialect(),
+                                  *assembly, *instructions, *registers));
+  return llvm::Error::success();
+}
+
+IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
+                                 unsigned size) const {
+  IsaInstruction result;
+  result.address = address;
+  result.size = size;
+  // The printed form is what manuals call the instruction; opcodes have a name
+  // for each encoding.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printer->printInst(&inst, address, "", *subtarget, os);
+  StringRef name = StringRef(text).ltrim();
+  StringRef operands = name;
+  name = name.take_until([](char c) { return llvm::isSpace(c); });
+  operands = operands.drop_front(name.size());
+  auto immediate = [&]() -> uint64_t {
+    return inst.getNumOperands() && inst.getOperand(0).isImm()
+               ? inst.getOperand(0).getImm() & 0xffff
+               : 0;
+  };
+
+  if (name.starts_with("v_")) {
+    classifyVector(result, name);
+    if (result.kind == IsaClass::Mfma)
+      result.mfmaCycles = static_cast<unsigned>(
+          kClocksPerModelCycle *
+          std::lround(subtarget->getSchedModel().getReciprocalThroughput(
+              *subtarget, *instructions, inst)));
+  } else if (name.starts_with("ds_")) {
+    classifyLds(result, name);
+  } else if (startsWithAny(name, {"buffer_", "global_", "flat_"})) {
+    result.kind = IsaClass::Vmem;
+    result.ldsDma = name.contains("_lds_") || operands.contains(" lds");
+  } else if (name.starts_with("scratch_")) {
+    result.kind = IsaClass::Scratch;
+  } else if (name == "s_waitcnt") {
+    result.kind = IsaClass::Wait;
+    result.wait = decodeWait(immediate());
+  } else if (name == "s_nop") {
+    result.kind = IsaClass::Nop;
+    result.nopCycles = immediate() + 1;
+  } else if (name == "s_barrier") {
+    result.kind = IsaClass::Barrier;
+  } else if (startsWithAny(name, {"s_branch", "s_cbranch", "s_setpc"})) {
+    result.kind = IsaClass::Branch;
+    result.fallsThrough = name.starts_with("s_cbranch");
+    uint64_t target;
+    if (analysis->evaluateBranch(inst, address, size, target))
+      result.target = target;
+  } else if (name == "s_endpgm") {
+    result.kind = IsaClass::Other;
+    result.fallsThrough = false;
+  } else if (name.starts_with("s_")) {
+    result.kind = IsaClass::Scalar;
+  }
+  return result;
+}
+
+llvm::Expected<std::vector<IsaInstruction>>
+Decoder::decode(StringRef code, uint64_t address) const {
+  llvm::ArrayRef<uint8_t> bytes = llvm::arrayRefFromStringRef(code);
+  std::vector<IsaInstruction> result;
+  for (uint64_t at = 0; at < bytes.size();) {
+    llvm::MCInst inst;
+    uint64_t size = 0;
+    if (disassembler->getInstruction(inst, size, bytes.drop_front(at),
+                                     address + at, llvm::nulls()) !=
+            llvm::MCDisassembler::Success ||
+        !size)
+      return llvm::createStringError("no instruction of " +
+                                     subtarget->getCPU() + " at byte 0x" +
+                                     llvm::utohexstr(at) + " of the kernel");
+    result.push_back(classify(inst, address + at, size));
+    at += size;
+  }
+  // Functions are padded to the size of an instruction prefetch.
+  auto last = llvm::find_if(llvm::reverse(result), [](const auto &instruction) {
+    return !instruction.fallsThrough;
+  });
+  result.erase(last.base(), result.end());
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<IsaDecoder>> IsaDecoder::create(StringRef chip) {
+  auto decoder = std::make_unique<Decoder>();
+  if (llvm::Error error = decoder->initialize(chip))
+    return std::move(error);
+  return decoder;
+}
+
+void kvbuf::countInstruction(IsaCounts &counts,
+                             const IsaInstruction &instruction) {
+  switch (instruction.kind) {
+  case IsaClass::Mfma:
+    ++counts.mfma;
+    break;
+  case IsaClass::Valu:
+    ++counts.valu;
+    counts.transcendental += instruction.transcendental;
+    counts.packed += instruction.packed;
+    counts.dot += instruction.dot;
+    counts.accMoves += instruction.accMove;
+    break;
+  case IsaClass::LdsRead:
+    ++counts.ldsReads;
+    break;
+  case IsaClass::LdsWrite:
+    ++counts.ldsWrites;
+    break;
+  case IsaClass::LdsExchange:
+    ++counts.ldsExchanges;
+    break;
+  case IsaClass::Vmem:
+    ++counts.vmem;
+    counts.ldsDma += instruction.ldsDma;
+    break;
+  case IsaClass::Scratch:
+    ++counts.scratch;
+    break;
+  case IsaClass::Scalar:
+    ++counts.scalar;
+    break;
+  case IsaClass::Wait:
+    ++counts.waits;
+    break;
+  case IsaClass::Nop:
+    ++counts.nops;
+    counts.nopCycles += instruction.nopCycles;
+    break;
+  case IsaClass::Barrier:
+    ++counts.barriers;
+    break;
+  case IsaClass::Branch:
+    ++counts.branches;
+    break;
+  case IsaClass::Other:
+    ++counts.other;
+    break;
+  }
+}

@@ -1,0 +1,38 @@
+//===- IssueModel.cpp - How a chip issues and holds waves -----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Target/IssueModel.h"
+
+using namespace kvbuf;
+
+std::optional<WaveLimits> kvbuf::lookupWaveLimits(llvm::StringRef chip) {
+  WaveLimits limits;
+  if (chip == "gfx942") {
+    limits.ldsBytes = 64 * 1024;
+    limits.ldsGranule = 512;
+    return limits;
+  }
+  if (chip == "gfx950") {
+    limits.ldsBytes = 160 * 1024;
+    limits.ldsGranule = 1280;
+    return limits;
+  }
+  return std::nullopt;
+}
+
+std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
+  IssueModel model;
+  if (chip == "gfx942")
+    return model;
+  if (chip == "gfx950") {
+    // CDNA 4 white paper: twice the rate of transcendental functions.
+    model.transcendental = 8;
+    return model;
+  }
+  return std::nullopt;
+}
