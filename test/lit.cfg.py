@@ -37,6 +37,11 @@ if config.ptxas and os.path.exists(config.ptxas):
     config.substitutions.append(("%ptxas", config.ptxas))
     config.environment["KVBUF_PTXAS"] = config.ptxas
 
+# LLVM's linker and readelf come in packages of their own (lld, llvm).
+for tool in ["ld.lld", "llvm-readelf"]:
+    if shutil.which(tool, path=config.environment["PATH"]):
+        config.available_features.add(tool)
+
 # A GPU that CUDA can open.
 if any(os.path.exists(f"/dev/nvidia{i}") for i in range(8)):
     config.available_features.add("cuda")

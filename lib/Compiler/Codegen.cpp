@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Compiler/Codegen.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringSet.h"
@@ -67,6 +68,25 @@ createMachine(const TargetInfo &target, Location loc) {
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// LLVM takes AMD kernels to have up to 1024 threads, with the registers that
+/// these leave, unless it is told; the size that a launch must have tells it.
+static void stateGroupSizes(gpu::GPUModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    auto sizes = function->getAttrOfType<DenseI32ArrayAttr>(
+        ROCDL::ROCDLDialect::ReqdWorkGroupSizeAttrHelper::getNameStr());
+    StringRef name =
+        ROCDL::ROCDLDialect::FlatWorkGroupSizeAttrHelper::getNameStr();
+    if (!sizes || function->hasAttr(name))
+      continue;
+    int64_t threads = 1;
+    for (int32_t size : sizes.asArrayRef())
+      threads *= size;
+    std::string text = std::to_string(threads);
+    function->setAttr(name,
+                      StringAttr::get(module.getContext(), text + "," + text));
+  }
+}
+
 /// Adds what the target wants of every function, and what this one does not
 /// need. Kernels call nothing but intrinsics; a function that calls another
 /// could need what the other one asks for.
@@ -103,6 +123,8 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
     pm.addPass(createConvertNVVMToLLVMPass());
     if (failed(pm.run(*copy)))
       return nullptr;
+  } else {
+    stateGroupSizes(*copy);
   }
   std::unique_ptr<llvm::Module> translated =
       translateModuleToLLVMIR(*copy, context, module.getName());

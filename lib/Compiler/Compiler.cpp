@@ -10,6 +10,7 @@
 #include "Manifest.h"
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
+#include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -132,6 +133,19 @@ static llvm::FailureOr<TargetInfo> chooseTarget(ModuleOp module, Stage stage,
          failure();
 }
 
+/// Checks a module at the target stage, which may be hand-written, against the
+/// chip: some of what a chip lacks would end the process in the backend.
+static LogicalResult verifyForTarget(ModuleOp module,
+                                     const TargetInfo &target) {
+  if (!namedTarget(module))
+    module->setAttr(KVBufferDialect::kTargetAttr,
+                    StringAttr::get(module.getContext(), target.chip));
+  PassManager pm(module->getContext(), ModuleOp::getOperationName());
+  pm.nest<gpu::GPUModuleOp>().addPass(createVerifyTarget());
+  pm.enableVerifier(false);
+  return pm.run(module);
+}
+
 /// Runs the pipelines that lead from the module's stage to `goal`, at most the
 /// target stage. Returns the chip.
 static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
@@ -171,6 +185,8 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
     if (failed(pm.run(module)) || failed(verify(module)))
       return failure();
   }
+  if (goal == Stage::Target && failed(verifyForTarget(module, *target)))
+    return failure();
   return target;
 }
 

@@ -23,6 +23,10 @@ TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape) const {
   return nullptr;
 }
 
+std::optional<std::string> TargetInfo::whyNot(llvm::StringRef op) const {
+  return vendor == Vendor::AMD ? detail::whyNotAMD(*this, op) : std::nullopt;
+}
+
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
   if (vendor == Vendor::NVIDIA)
     return mmaSyncM16N8K16();

@@ -23,6 +23,10 @@ ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 
+/// See TargetInfo::whyNot.
+std::optional<std::string> whyNotAMD(const TargetInfo &target,
+                                     llvm::StringRef op);
+
 } // namespace kvbuf::detail
 
 #endif // KVBUFFER_LIB_TARGET_VENDORS_H

@@ -78,6 +78,11 @@ static cl::opt<std::string>
                    "$KVBUF_PTXAS, the PATH, $CUDA_HOME/bin, "
                    "/usr/local/cuda/bin"),
           cl::cat(category));
+static cl::opt<std::string>
+    linker("linker", cl::value_desc("path"),
+           cl::desc("LLVM's linker, for AMD's chips. Default: ld.lld of the "
+                    "LLVM that this was built with, else of the PATH"),
+           cl::cat(category));
 static cl::opt<bool> noPrefetch("no-prefetch",
                                 cl::desc("Leave loads where they are used"),
                                 cl::cat(category));
@@ -264,6 +269,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   options.target = target;
   options.schedule = schedule;
   options.ptxas = ptxas;
+  options.linker = linker;
   options.prefetch = !noPrefetch;
   options.splitLoops = !noSplitLoops;
   options.onStep = [&](llvm::StringRef name) { steps.begin(name); };

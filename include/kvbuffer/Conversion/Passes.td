@@ -41,4 +41,15 @@ def ConvertKVBufferToNVVM
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
+def VerifyTarget : Pass<"kvbuf-verify-target", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Check that the chip can run what the target stage asks for";
+  let description = [{
+    Compares the kernels of a module at the target stage with the description of
+    the chip that `kvbuffer.target` names: instructions that the chip lacks,
+    widths of copies into LDS, shared memory, threads of a block. A backend would
+    end compilation on some of these, and make code that cannot be launched of
+    others. Changes nothing.
+  }];
+}
+
 #endif // KVBUFFER_CONVERSION_PASSES_TD

@@ -114,6 +114,9 @@ struct TargetInfo {
 
   /// The matrix instruction of a shape, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
+  /// Why the chip cannot execute an op of its vendor's dialect ("rocdl.wmma..."),
+  /// for a message; nothing if it can, or if it is not known that it cannot.
+  std::optional<std::string> whyNot(llvm::StringRef op) const;
   /// The operand layouts of one of this chip's matrix instructions.
   MmaLayouts layouts(const MatrixInstruction &mma) const;
   /// The default schedule for a problem. The page size bounds BN only through

@@ -1,0 +1,165 @@
+//===- VerifyTarget.cpp - Check target code against the chip --------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_VERIFYTARGET
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The address space of shared memory, on both vendors' LLVM targets.
+static constexpr unsigned kSharedSpace = 3;
+
+/// "1, 2 or 4".
+static std::string listOf(ArrayRef<unsigned> numbers) {
+  std::string text;
+  for (auto [index, number] : llvm::enumerate(numbers))
+    text += (index == 0                    ? ""
+             : index + 1 == numbers.size() ? " or "
+                                           : ", ") +
+            std::to_string(number);
+  return text;
+}
+
+/// A copy from DRAM into LDS of `bytes` a lane, with an immediate offset.
+static LogicalResult verifyLdsCopy(Operation *op, std::optional<int64_t> bytes,
+                                   std::optional<int64_t> offset,
+                                   const TargetInfo &target) {
+  if (!bytes || !offset)
+    return op->emitOpError("needs a width and an offset that are constants");
+  if (!llvm::is_contained(target.asyncCopyBytes, *bytes))
+    return op->emitOpError()
+           << "copies " << *bytes << " bytes a lane into LDS; " << target.chip
+           << " can copy " << listOf(target.asyncCopyBytes);
+  // The backend drops the bits that the instruction has no room for.
+  constexpr int64_t maxOffset = 4095;
+  if (*offset < 0 || *offset > maxOffset)
+    return op->emitOpError()
+           << "has offset " << *offset << "; the instruction has room for 0 to "
+           << maxOffset;
+  return success();
+}
+
+static std::optional<int64_t> constantOf(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.trySExtValue();
+  return std::nullopt;
+}
+
+/// One op against the chip.
+static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
+  bool amd = target.vendor == Vendor::AMD;
+  if (amd ? isa_and_nonnull<NVVM::NVVMDialect>(op->getDialect())
+          : isa_and_nonnull<ROCDL::ROCDLDialect>(op->getDialect()))
+    return op->emitOpError()
+           << "is of another vendor's dialect than " << target.chip;
+  if (std::optional<std::string> reason =
+          target.whyNot(op->getName().getStringRef()))
+    return op->emitOpError()
+           << "is no instruction of " << target.chip << ": " << *reason;
+  if (auto copy = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op))
+    return verifyLdsCopy(op, constantOf(copy.getSize()),
+                         constantOf(copy.getOffset()), target);
+  if (auto copy = dyn_cast<ROCDL::GlobalLoadLDSOp>(op))
+    return verifyLdsCopy(op, copy.getSize(), copy.getOffset(), target);
+  if (auto copy = dyn_cast<ROCDL::LoadToLDSOp>(op))
+    return verifyLdsCopy(op, copy.getSize(), copy.getOffset(), target);
+  return success();
+}
+
+/// An integer of the dictionary `kvbuffer.kernel`; 0 if it is not there, which
+/// is for whoever needs it to report.
+static int64_t integerIn(DictionaryAttr dictionary, StringRef name) {
+  auto attr = dictionary ? dictionary.getAs<IntegerAttr>(name) : IntegerAttr();
+  return attr ? attr.getInt() : 0;
+}
+
+/// What one block takes, against what the chip has.
+static LogicalResult verifyKernel(LLVM::LLVMFuncOp kernel,
+                                  const TargetInfo &target) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  int64_t threads = 1;
+  if (auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr())
+    for (Attribute size : block)
+      if (auto number = dyn_cast<IntegerAttr>(size))
+        threads *= number.getInt();
+  if (threads > target.maxThreads)
+    return kernel.emitOpError()
+           << "has blocks of " << threads << " threads; " << target.chip
+           << " has at most " << target.maxThreads;
+
+  llvm::SmallSetVector<LLVM::GlobalOp, 4> shared;
+  kernel.walk([&](LLVM::AddressOfOp op) {
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+        op, op.getGlobalNameAttr());
+    if (global && global.getAddrSpace() == kSharedSpace)
+      shared.insert(global);
+  });
+  DataLayout layout = DataLayout::closest(kernel);
+  int64_t fixed = 0, dynamic = integerIn(launch, "dynamic_shared_bytes");
+  for (LLVM::GlobalOp global : shared)
+    fixed += layout.getTypeSize(global.getGlobalType()).getFixedValue();
+  if (fixed + dynamic > target.ldsBytes)
+    return kernel.emitOpError()
+           << "needs " << fixed + dynamic << " bytes of shared memory ("
+           << fixed << " fixed, " << dynamic << " at launch); " << target.chip
+           << " has " << target.ldsBytes;
+  return success();
+}
+
+namespace {
+struct VerifyTargetPass : kvbuf::impl::VerifyTargetBase<VerifyTargetPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    gpu::GPUModuleOp module = getOperation();
+    StringAttr chip;
+    for (Operation *op = module; op && !chip; op = op->getParentOp())
+      chip = op->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
+    if (!chip) {
+      module.emitOpError() << "names no chip to verify for: expected '"
+                           << KVBufferDialect::kTargetAttr << "'";
+      return signalPassFailure();
+    }
+    std::optional<TargetInfo> target = lookupTarget(chip.getValue());
+    if (!target) {
+      module.emitOpError() << "is for an unknown chip '" << chip.getValue()
+                           << "', expected one of "
+                           << llvm::join(knownTargets(), ", ");
+      return signalPassFailure();
+    }
+    // All of what does not fit is said at once.
+    bool good = true;
+    module.walk([&](LLVM::LLVMFuncOp function) {
+      if (!function->hasAttr(KVBufferDialect::kPhaseAttr))
+        return;
+      good &= succeeded(verifyKernel(function, *target));
+      function.walk(
+          [&](Operation *op) { good &= succeeded(verifyOp(op, *target)); });
+    });
+    if (!good)
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

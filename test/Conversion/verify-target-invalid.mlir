@@ -1,0 +1,98 @@
+// What a chip lacks is an error at the op; all are said at once.
+
+// RUN: kvbuf-opt %s --split-input-file --kvbuf-verify-target --verify-diagnostics
+
+gpu.module @instructions attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%r: !llvm.ptr<8>, %g: !llvm.ptr<1>, %lds: !llvm.ptr<3>, %c: vector<16xf32>, %a: vector<8xbf16>, %i: i32) attributes {
+      kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c16 = llvm.mlir.constant(16 : i32) : i32
+    // expected-error@+1 {{'rocdl.raw.ptr.buffer.load.lds' op copies 16 bytes a lane into LDS; gfx942 can copy 1, 2 or 4}}
+    rocdl.raw.ptr.buffer.load.lds %r, %lds, %c16, %i, %c0, %c0, %c0
+    // expected-error@+1 {{'rocdl.global.load.lds' op copies 12 bytes a lane into LDS; gfx942 can copy 1, 2 or 4}}
+    rocdl.global.load.lds %g, %lds, 12, 0, 0
+    // expected-error@+1 {{'rocdl.load.to.lds' op copies 16 bytes a lane into LDS; gfx942 can copy 1, 2 or 4}}
+    rocdl.load.to.lds %g, %lds, 16, 0, 0 : <1>
+    // expected-error@+1 {{'rocdl.ds.read.tr16.b64' op is no instruction of gfx942: transposed LDS reads came with gfx950}}
+    %t = rocdl.ds.read.tr16.b64 %lds : !llvm.ptr<3> -> vector<4xbf16>
+    // expected-error@+1 {{'rocdl.permlane32.swap' op is no instruction of gfx942: swaps between halves of a wave came with gfx950}}
+    %s = rocdl.permlane32.swap %i, %i, false, false : (i32, i32) -> !llvm.struct<(i32, i32)>
+    // expected-error@+1 {{'rocdl.mfma.f32.32x32x16.bf16' op is no instruction of gfx942: the chip has no matrix instruction of this shape and type; for bf16 and f16 it has 32x32x8 and 16x16x16}}
+    %d = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %c, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    // expected-error@+1 {{'rocdl.s.wait.dscnt' op is no instruction of gfx942: gfx12 has a counter for each kind of access}}
+    rocdl.s.wait.dscnt 0
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @offsets attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%r: !llvm.ptr<8>, %lds: !llvm.ptr<3>, %c: vector<4xf32>, %a: vector<2xf32>, %b: vector<2xi16>, %i: i32) attributes {
+      kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c8 = llvm.mlir.constant(8 : i32) : i32
+    %c16 = llvm.mlir.constant(16 : i32) : i32
+    %c4096 = llvm.mlir.constant(4096 : i32) : i32
+    // expected-error@+1 {{op copies 8 bytes a lane into LDS; gfx950 can copy 1, 2, 4, 12 or 16}}
+    rocdl.raw.ptr.buffer.load.lds %r, %lds, %c8, %i, %c0, %c0, %c0
+    // expected-error@+1 {{op has offset 4096; the instruction has room for 0 to 4095}}
+    rocdl.raw.ptr.buffer.load.lds %r, %lds, %c16, %i, %c0, %c4096, %c0
+    // expected-error@+1 {{op needs a width and an offset that are constants}}
+    rocdl.raw.ptr.buffer.load.lds %r, %lds, %i, %i, %c0, %c0, %c0
+    // expected-error@+1 {{op is no instruction of gfx950: the chip has no matrix instruction of this shape and type; for bf16 and f16 it has 32x32x16 and 16x16x32}}
+    %d = rocdl.mfma.f32.16x16x8.xf32 %a, %a, %c, %c0, %c0, %c0 : (vector<2xf32>, vector<2xf32>, vector<4xf32>, i32, i32, i32) -> vector<4xf32>
+    // expected-error@+1 {{op is no instruction of gfx950: the chip has no matrix instruction}}
+    %e = rocdl.mfma.f32.16x16x8bf16 %b, %b, %c, %c0, %c0, %c0 : (vector<2xi16>, vector<2xi16>, vector<4xf32>, i32, i32, i32) -> vector<4xf32>
+    llvm.return
+  }
+}
+
+// -----
+
+// Static and dynamic shared memory together; only what the kernel refers to.
+gpu.module @shared attributes {kvbuffer.target = "gfx942"} {
+  llvm.mlir.global internal @used() {addr_space = 3 : i32} : !llvm.array<40000 x i8>
+  llvm.mlir.global internal @unused() {addr_space = 3 : i32} : !llvm.array<40000 x i8>
+  // expected-error@+1 {{'llvm.func' op needs 65600 bytes of shared memory (40000 fixed, 25600 at launch); gfx942 has 65536}}
+  llvm.func @kernel() attributes {
+      kvbuffer.phase = #kvbuffer.phase<target>,
+      kvbuffer.kernel = {block = [64 : i32, 1 : i32, 1 : i32], dynamic_shared_bytes = 25600 : i32}} {
+    %0 = llvm.mlir.addressof @used : !llvm.ptr<3>
+    %1 = llvm.mlir.addressof @used : !llvm.ptr<3>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @threads attributes {kvbuffer.target = "gfx950"} {
+  // expected-error@+1 {{'llvm.func' op has blocks of 1088 threads; gfx950 has at most 1024}}
+  llvm.func @kernel() attributes {
+      kvbuffer.phase = #kvbuffer.phase<target>,
+      kvbuffer.kernel = {block = [64 : i32, 17 : i32, 1 : i32]}} {
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @vendor attributes {kvbuffer.target = "sm_80"} {
+  llvm.func @kernel() attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    // expected-error@+1 {{'rocdl.s.barrier' op is of another vendor's dialect than sm_80}}
+    rocdl.s.barrier
+    llvm.return
+  }
+}
+
+// -----
+
+// expected-error@+1 {{'gpu.module' op is for an unknown chip 'gfx90a', expected one of gfx942, gfx950,}}
+gpu.module @chip attributes {kvbuffer.target = "gfx90a"} {
+}
+
+// -----
+
+// expected-error@+1 {{'gpu.module' op names no chip to verify for: expected 'kvbuffer.target'}}
+gpu.module @none {
+}
