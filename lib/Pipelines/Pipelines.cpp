@@ -65,6 +65,14 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm,
   module.addPass(createReconcileUnrealizedCastsPass());
   module.addPass(createCanonicalizerPass());
   module.addPass(createCSEPass());
+  // In the order of instructions these have the last word.
+  OpPassManager &kernel = module.nest<LLVM::LLVMFuncOp>();
+  if (options.guardSinking)
+    kernel.addPass(createGuardSinking());
+  if (options.scheduleGroups)
+    kernel.addPass(createScheduleGroups());
+  if (options.setPriority)
+    kernel.addPass(createSetPriority());
 }
 
 void kvbuf::buildLoweringPipeline(OpPassManager &pm,

@@ -32,6 +32,8 @@ std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
   if (chip == "gfx950") {
     // CDNA 4 white paper: twice the rate of transcendental functions.
     model.transcendental = 8;
+    model.matrixMacs = 512;
+    model.convertsPairs = true;
     return model;
   }
   return std::nullopt;

@@ -45,6 +45,21 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Give tiles that need no mask a loop without it "
                      "(kvbuf-split-masked-loops)"),
       llvm::cl::init(true)};
+  Option<bool> guardSinking{
+      *this, "guard-sinking",
+      llvm::cl::desc("Keep vector instructions beside their MFMAs, on AMD "
+                     "(kvbuf-guard-sinking)"),
+      llvm::cl::init(true)};
+  Option<bool> scheduleGroups{
+      *this, "schedule-groups",
+      llvm::cl::desc("Interleave MFMAs with other instructions, on AMD "
+                     "(kvbuf-schedule-groups)"),
+      llvm::cl::init(true)};
+  Option<bool> setPriority{
+      *this, "set-priority",
+      llvm::cl::desc("Raise the priority of waves with MFMAs, on AMD "
+                     "(kvbuf-set-priority)"),
+      llvm::cl::init(true)};
 };
 
 /// problem -> tile: choose a schedule, build the tile program.

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Figures of a chip that only a report of its code asks for: how many waves a
-/// SIMD holds, and in how many cycles it issues what. Passes do not use them.
+/// Figures of a chip for the report of its code and for the scheduling of it:
+/// how many waves a SIMD holds, and in how many cycles it issues what.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,9 @@ struct WaveLimits {
   int64_t ldsBytes = 0, ldsGranule = 512;
 };
 
-/// Cycles that instructions of one wave take to issue, for the estimate of
-/// `modelLoop`.
+/// Cycles that instructions of one wave take to issue, for the report's
+/// estimate
+/// (`modelStages`) and for `kvbuf-schedule-groups`.
 struct IssueModel {
   /// A vector instruction: 64 lanes on a SIMD of 16.
   unsigned vector = 4;
@@ -47,6 +48,12 @@ struct IssueModel {
   /// Of an MFMA's cycles, those in which nothing else of the SIMD's vector unit
   /// issues.
   unsigned matrixIssue = 8;
+  /// Multiplications of 16-bit operands in one cycle of the matrix unit. An
+  /// MFMA of m x n x k takes m*n*k / this many (CDNA 3 and CDNA 4 ISA, "passes"
+  /// of 4 cycles).
+  unsigned matrixMacs = 256;
+  /// Whether one instruction converts a pair of fp32 to bf16 or f16.
+  bool convertsPairs = false;
 };
 
 /// Null for chips without a model.

@@ -1,0 +1,208 @@
+//===- AMDStages.cpp - Stages of AMD kernels at the target stage ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AMDStages.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+bool kvbuf::isMfma(Operation *op) {
+  return op->getName().getStringRef().starts_with("rocdl.mfma.");
+}
+
+unsigned kvbuf::mfmaCycles(Operation *op, const IssueModel &model) {
+  // "rocdl.mfma.f32.32x32x8bf16.1k": result type, then MxNxK.
+  StringRef name = op->getName().getStringRef();
+  if (!name.consume_front("rocdl.mfma."))
+    return 0;
+  name = name.split('.').second;
+  unsigned m, n, k;
+  if (name.consumeInteger(10, m) || !name.consume_front("x") ||
+      name.consumeInteger(10, n) || !name.consume_front("x") ||
+      name.consumeInteger(10, k))
+    return 0;
+  return m * n * k / model.matrixMacs;
+}
+
+static bool isFence(Operation *op) {
+  auto fence = dyn_cast<ROCDL::SchedBarrier>(op);
+  return fence && fence.getMask() == 0;
+}
+
+bool kvbuf::isInLoop(Block *block) {
+  SmallVector<Block *> pending(block->getSuccessors());
+  llvm::SmallPtrSet<Block *, 16> seen;
+  while (!pending.empty()) {
+    Block *next = pending.pop_back_val();
+    if (next == block)
+      return true;
+    if (seen.insert(next).second)
+      llvm::append_range(pending, next->getSuccessors());
+  }
+  return false;
+}
+
+SmallVector<StagePiece> kvbuf::findStagePieces(LLVM::LLVMFuncOp kernel) {
+  SmallVector<StagePiece> pieces;
+  for (Block &block : kernel.getBody()) {
+    StagePiece piece;
+    auto finish = [&](bool beforeBarrier) {
+      while (!piece.ops.empty() && isFence(piece.ops.back()))
+        piece.ops.pop_back();
+      piece.beforeBarrier = beforeBarrier;
+      if (!piece.ops.empty())
+        pieces.push_back(std::move(piece));
+      piece = StagePiece();
+      piece.behindBarrier = beforeBarrier;
+    };
+    for (Operation &op : block) {
+      if (isa<ROCDL::SBarrierOp>(op)) {
+        finish(true);
+        continue;
+      }
+      if (piece.ops.empty() && isFence(&op))
+        continue;
+      piece.ops.push_back(&op);
+      piece.mfmas += isMfma(&op);
+    }
+    finish(false);
+  }
+  return pieces;
+}
+
+std::optional<IssueModel> kvbuf::issueModelOf(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto chip = op->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
+      return lookupIssueModel(chip.getValue());
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Divergence
+//===----------------------------------------------------------------------===//
+
+/// Whether all lanes get the same of an op, whatever its operands are.
+static bool isAlwaysUniform(Operation *op) {
+  return isa<ROCDL::ReadfirstlaneOp, ROCDL::BallotOp, ROCDL::BlockIdXOp,
+             ROCDL::BlockIdYOp, ROCDL::BlockIdZOp>(op);
+}
+
+/// Whether lanes may differ in the results of an op by its nature.
+static bool isDivergenceSource(Operation *op) {
+  return isa<ROCDL::ThreadIdXOp, ROCDL::ThreadIdYOp, ROCDL::ThreadIdZOp,
+             ROCDL::MbcntLoOp, ROCDL::MbcntHiOp, ROCDL::DsBpermuteOp>(op) ||
+         isMfma(op) ||
+         op->getName().getStringRef().starts_with("rocdl.permlane") ||
+         op->getName().getStringRef().starts_with("rocdl.ds.read");
+}
+
+void VectorCostModel::findDivergence(LLVM::LLVMFuncOp kernel) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    auto mark = [&](Value value) { changed |= divergent.insert(value).second; };
+    kernel.walk([&](Operation *op) {
+      bool spreads = !isAlwaysUniform(op) &&
+                     (isDivergenceSource(op) ||
+                      llvm::any_of(op->getOperands(), [&](Value operand) {
+                        return isDivergent(operand);
+                      }));
+      if (spreads)
+        for (Value result : op->getResults())
+          mark(result);
+      // What a branch hands over; whether lanes take different branches does
+      // not matter for how a value is computed.
+      auto branch = dyn_cast<BranchOpInterface>(op);
+      if (!branch)
+        return;
+      for (unsigned i = 0; i < op->getNumSuccessors(); ++i) {
+        SuccessorOperands operands = branch.getSuccessorOperands(i);
+        for (unsigned arg = 0; arg < operands.size(); ++arg)
+          if (operands[arg] && isDivergent(operands[arg]))
+            mark(op->getSuccessor(i)->getArgument(arg));
+      }
+    });
+  }
+}
+
+VectorCostModel::VectorCostModel(LLVM::LLVMFuncOp kernel,
+                                 const IssueModel &model)
+    : model(model) {
+  findDivergence(kernel);
+}
+
+//===----------------------------------------------------------------------===//
+// Cost
+//===----------------------------------------------------------------------===//
+
+/// Lanes' values that a type holds.
+static int64_t elementsOf(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getNumElements() : 1;
+}
+
+bool VectorCostModel::isFusedMaximum(Operation *op) const {
+  // A chain of maxima of n values becomes about n/2 of three operands: from its
+  // end on, every second maximum is taken in by the one behind it.
+  bool fused = false;
+  for (Operation *last = op; isa<LLVM::MaxNumOp>(last) && last->hasOneUse();) {
+    Operation *user = *last->user_begin();
+    if (!isa<LLVM::MaxNumOp>(user) || user->getBlock() != op->getBlock())
+      break;
+    fused = !fused;
+    last = user;
+  }
+  return fused;
+}
+
+VectorCost VectorCostModel::cost(Operation *op) const {
+  if (op->getNumResults() != 1)
+    return {};
+  Type type = op->getResult(0).getType();
+  double elements = elementsOf(type);
+  bool isVector = isa<VectorType>(type);
+  return llvm::TypeSwitch<Operation *, VectorCost>(op)
+      .Case<ROCDL::ROCDLExp2, ROCDL::ROCDLLog, ROCDL::ROCDLRcp,
+            ROCDL::ROCDLSqrt, LLVM::Exp2Op, LLVM::Log2Op>(
+          [&](auto) { return VectorCost{0, elements}; })
+      .Case<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FMAOp>([&](auto) {
+        // Vectors of fp32 become packed instructions.
+        return VectorCost{isVector ? elements / 2 : 1, 0};
+      })
+      .Case<LLVM::MaxNumOp>([&](auto) {
+        return VectorCost{!isVector && isFusedMaximum(op) ? 0 : elements, 0};
+      })
+      .Case<LLVM::FPTruncOp>([&](auto) {
+        // Without a conversion of pairs, rounding to nearest even by hand.
+        constexpr double roundByHand = 4;
+        return VectorCost{elements * (model.convertsPairs ? 0.5 : roundByHand),
+                          0};
+      })
+      .Case<LLVM::MinNumOp, LLVM::FCmpOp, LLVM::FPExtOp, LLVM::CallIntrinsicOp>(
+          [&](auto) { return VectorCost{elements, 0}; })
+      .Case<LLVM::AddOp, LLVM::SubOp, LLVM::MulOp, LLVM::AndOp, LLVM::OrOp,
+            LLVM::XOrOp, LLVM::ShlOp, LLVM::LShrOp, LLVM::AShrOp, LLVM::ICmpOp,
+            LLVM::SelectOp>([&](auto) {
+        return VectorCost{isDivergent(op->getResult(0)) ? elements : 0, 0};
+      })
+      // An address with an offset that is no constant.
+      .Case<LLVM::GEPOp>([&](LLVM::GEPOp gep) {
+        bool adds =
+            !gep.getDynamicIndices().empty() && isDivergent(op->getResult(0));
+        return VectorCost{adds ? 1.0 : 0.0, 0};
+      })
+      .Default([](Operation *) { return VectorCost(); });
+}

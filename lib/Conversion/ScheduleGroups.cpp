@@ -1,0 +1,296 @@
+//===- ScheduleGroups.cpp - Interleave MFMAs with other instructions ------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM's scheduler does not know that an MFMA leaves issue slots to other
+// vector instructions: it places them where registers and latencies suggest,
+// often all in a row. `sched.group.barrier` lets a kernel prescribe the order
+// of classes of instructions in a piece of code: one MFMA, two exponentials,
+// two other vector instructions, one MFMA, ...
+//
+// The pass derives the prescription by playing the schedule through: it walks
+// the MFMAs of a piece in order and gives each the vector ops that are ready,
+// as many as an even share of what is left. What is ready follows from the
+// data flow, so that a group never asks for instructions that wait for a later
+// MFMA; a group that cannot be met would void the rest of the pattern.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AMDStages.h"
+#include "kvbuffer/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+namespace kvbuf {
+#define GEN_PASS_DEF_SCHEDULEGROUPS
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-schedule-groups"
+
+/// Classes of instructions, as `sched.group.barrier` numbers them (LLVM's
+/// AMDGPUUsage, "llvm.amdgcn.sched.group.barrier"). Transcendental ones are not
+/// among the VALU's.
+enum GroupMask : int32_t { kVector = 0x2, kMatrix = 0x8, kTrans = 0x400 };
+
+namespace {
+
+/// One entry of the pattern: `count` instructions of a class.
+struct Group {
+  GroupMask mask;
+  int32_t count;
+};
+
+/// Plays the schedule of one piece.
+class GroupPlanner {
+public:
+  GroupPlanner(const StagePiece &piece, const VectorCostModel &costs,
+               const IssueModel &model);
+
+  /// The pattern, in order; empty if there is nothing to interleave.
+  SmallVector<Group> plan();
+  /// Cycles of vector ops that stand beside an MFMA, and that do not.
+  double hiddenCycles = 0, exposedCycles = 0;
+
+private:
+  struct Node {
+    Operation *op = nullptr;
+    VectorCost cost;
+    unsigned mfmaCycles = 0;
+    /// Ops of this piece whose results it needs.
+    SmallVector<unsigned> needs;
+    bool issued = false;
+    /// The number of the MFMA from which on the result is there.
+    unsigned readyAt = 0;
+  };
+
+  bool isReady(const Node &node, unsigned slot) const;
+  void issue(Node &node, unsigned slot);
+  /// Issues what `node` needs, at any price.
+  void issueNeeds(const Node &node, unsigned slot);
+  /// Appends `count` instructions to the pattern, carrying fractions along.
+  void ask(GroupMask mask, double count);
+  void flushSlot();
+
+  const IssueModel &model;
+  SmallVector<Node> nodes;
+  SmallVector<Group> groups;
+  /// What the current slot asks for, in the order of first mention.
+  SmallVector<std::pair<GroupMask, double>, 2> slotWants;
+  double plainCarry = 0, transCarry = 0;
+};
+
+} // namespace
+
+GroupPlanner::GroupPlanner(const StagePiece &piece,
+                           const VectorCostModel &costs,
+                           const IssueModel &model)
+    : model(model) {
+  llvm::DenseMap<Operation *, unsigned> index;
+  for (Operation *op : piece.ops) {
+    Node node;
+    node.op = op;
+    node.cost = costs.cost(op);
+    node.mfmaCycles = mfmaCycles(op, model);
+    for (Value operand : op->getOperands())
+      if (auto it = index.find(operand.getDefiningOp()); it != index.end())
+        node.needs.push_back(it->second);
+    index[op] = nodes.size();
+    nodes.push_back(std::move(node));
+  }
+}
+
+bool GroupPlanner::isReady(const Node &node, unsigned slot) const {
+  return llvm::all_of(node.needs, [&](unsigned need) {
+    return nodes[need].issued && nodes[need].readyAt <= slot;
+  });
+}
+
+void GroupPlanner::ask(GroupMask mask, double count) {
+  if (count == 0)
+    return;
+  for (auto &[known, wanted] : slotWants)
+    if (known == mask) {
+      wanted += count;
+      return;
+    }
+  slotWants.push_back({mask, count});
+}
+
+void GroupPlanner::flushSlot() {
+  for (auto [mask, wanted] : slotWants) {
+    double &carry = mask == kTrans ? transCarry : plainCarry;
+    carry += wanted;
+    // Rounded up: asking for one too many later is harmless, an instruction
+    // that no group asks for may go anywhere.
+    auto count = static_cast<int32_t>(std::ceil(carry));
+    carry -= count;
+    if (count > 0)
+      groups.push_back({mask, count});
+  }
+  slotWants.clear();
+}
+
+void GroupPlanner::issue(Node &node, unsigned slot) {
+  node.issued = true;
+  node.readyAt = slot;
+  ask(kTrans, node.cost.transcendental);
+  ask(kVector, node.cost.plain);
+}
+
+void GroupPlanner::issueNeeds(const Node &node, unsigned slot) {
+  for (unsigned need : node.needs) {
+    Node &needed = nodes[need];
+    if (needed.issued)
+      continue;
+    issueNeeds(needed, slot);
+    issue(needed, slot);
+    exposedCycles += needed.cost.cycles(model);
+  }
+}
+
+SmallVector<Group> GroupPlanner::plan() {
+  double left = 0;
+  unsigned mfmasLeft = 0;
+  for (const Node &node : nodes) {
+    left += node.cost.cycles(model);
+    mfmasLeft += node.mfmaCycles != 0;
+  }
+  if (!mfmasLeft || left == 0)
+    return {};
+
+  unsigned slot = 0;
+  for (Node &mfma : nodes) {
+    if (!mfma.mfmaCycles)
+      continue;
+    double before = exposedCycles;
+    issueNeeds(mfma, slot);
+    left -= exposedCycles - before;
+    flushSlot();
+    mfma.issued = true;
+    // The result is there a little after the matrix unit is free again: behind
+    // the next MFMA.
+    mfma.readyAt = slot + 2;
+    groups.push_back({kMatrix, 1});
+
+    // An even share, in whole instructions, of at most what fits: where there
+    // is more than the MFMAs can hide, the scheduler places the rest as
+    // registers suggest.
+    double window = mfma.mfmaCycles - model.matrixIssue;
+    double share = std::ceil(left / mfmasLeft / model.vector) * model.vector;
+    double room = std::min(std::max(share, window - model.vector), window);
+    for (Node &node : nodes) {
+      if (node.issued || node.mfmaCycles || !isReady(node, slot))
+        continue;
+      double cycles = node.cost.cycles(model);
+      if (cycles > room)
+        continue;
+      issue(node, slot);
+      room -= cycles;
+      left -= cycles;
+      hiddenCycles += cycles;
+    }
+    flushSlot();
+    --mfmasLeft;
+    ++slot;
+  }
+  exposedCycles += left;
+  if (hiddenCycles == 0)
+    groups.clear();
+  return groups;
+}
+
+/// Makes a scheduling fence stand at `point`, unless there is one.
+static void fenceAt(OpBuilder &b, Operation *neighbour, bool behind) {
+  Operation *next =
+      behind ? neighbour->getNextNode() : neighbour->getPrevNode();
+  if (auto fence = dyn_cast_or_null<ROCDL::SchedBarrier>(next);
+      fence && fence.getMask() == 0)
+    return;
+  if (behind)
+    b.setInsertionPointAfter(neighbour);
+  else
+    b.setInsertionPoint(neighbour);
+  ROCDL::SchedBarrier::create(b, neighbour->getLoc(), TypeRange(), 0u);
+}
+
+namespace {
+struct ScheduleGroupsPass
+    : kvbuf::impl::ScheduleGroupsBase<ScheduleGroupsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    LLVM::LLVMFuncOp kernel = getOperation();
+    std::optional<IssueModel> model = issueModelOf(kernel);
+    if (!model || kernel.isExternal())
+      return;
+    VectorCostModel costs(kernel, *model);
+    OpBuilder b(kernel);
+    bool any = false;
+    for (const StagePiece &piece : findStagePieces(kernel))
+      any |= schedule(piece, costs, *model, b);
+    if (!any)
+      return;
+    // Stages that meet without a fence would be one region to the scheduler.
+    SmallVector<Operation *> barriers;
+    kernel.walk([&](ROCDL::SBarrierOp op) {
+      if (isInLoop(op->getBlock()))
+        barriers.push_back(op);
+    });
+    for (Operation *barrier : barriers) {
+      fenceAt(b, barrier, /*behind=*/false);
+      fenceAt(b, barrier, /*behind=*/true);
+    }
+  }
+
+  bool schedule(const StagePiece &piece, const VectorCostModel &costs,
+                const IssueModel &model, OpBuilder &b) {
+    // Outside of loops there is little to gain, and registers to lose: values
+    // that many iterations use are made there.
+    if (!piece.mfmas || !isInLoop(piece.ops.front()->getBlock()))
+      return false;
+    if (llvm::any_of(piece.ops,
+                     llvm::IsaPred<ROCDL::SchedGroupBarrier, ROCDL::IglpOpt>))
+      return false;
+    GroupPlanner planner(piece, costs, model);
+    SmallVector<Group> groups = planner.plan();
+    Operation *first = piece.ops.front(), *last = piece.ops.back();
+    if (groups.empty()) {
+      remark::missed(first->getLoc(),
+                     remark::RemarkOpts::name("groups").category(DEBUG_TYPE))
+          << llvm::formatv("{0} MFMAs with nothing to run beside them",
+                           piece.mfmas)
+                 .str();
+      return false;
+    }
+    // All groups stand at the end of the piece: only what is in front of them
+    // is theirs to order.
+    if (last->hasTrait<OpTrait::IsTerminator>())
+      b.setInsertionPoint(last);
+    else
+      b.setInsertionPointAfter(last);
+    for (Group group : groups)
+      ROCDL::SchedGroupBarrier::create(b, last->getLoc(), TypeRange(),
+                                       static_cast<uint32_t>(group.mask),
+                                       static_cast<uint32_t>(group.count), 0u);
+    remark::passed(first->getLoc(),
+                   remark::RemarkOpts::name("groups").category(DEBUG_TYPE))
+        << llvm::formatv(
+               "{0} MFMAs; {1:f0} cycles of vector instructions beside "
+               "them, {2:f0} exposed",
+               piece.mfmas, planner.hiddenCycles, planner.exposedCycles)
+               .str();
+    return true;
+  }
+};
+} // namespace

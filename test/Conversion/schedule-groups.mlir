@@ -1,0 +1,182 @@
+// Patterns that follow from counts and data flow.
+
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(llvm.func(kvbuf-schedule-groups)))" | FileCheck %s
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(llvm.func(kvbuf-schedule-groups)))" --remark-format=emitRemark --remarks-filter=kvbuf-schedule-groups 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+
+// Four MFMAs of 32 cycles, 24 of which leave room; four exponentials of 8 cycles
+// that are ready at once, then twelve sums of 4 cycles that use them: 80 cycles,
+// an even share of 20. One exponential more would not fit beside the first two
+// of a slot, and no sum is ready before its exponential, so: 2 exponentials and
+// 1 sum, the same, and then 5 sums each.
+//
+// CHECK-LABEL: gpu.module @even
+// CHECK: rocdl.s.barrier
+// CHECK-NEXT: rocdl.sched.barrier 0
+// CHECK-COUNT-4: rocdl.mfma
+// CHECK-COUNT-12: llvm.fadd
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 5, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 5, 0
+// CHECK-NEXT: rocdl.sched.barrier 0
+// CHECK-NEXT: rocdl.s.barrier
+// CHECK-NEXT: rocdl.sched.barrier 0
+// REMARK: remark: {{.*}}4 MFMAs; 80 cycles of vector instructions beside them, 0 exposed
+gpu.module @even attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>, %p: f32, %q: f32, %r: f32, %s: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^body(%c0, %p, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    rocdl.s.barrier
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m1 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %m0, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m2 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %m1, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m3 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %m2, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %e0 = rocdl.exp2 %x f32 -> f32
+    %e1 = rocdl.exp2 %q f32 -> f32
+    %e2 = rocdl.exp2 %r f32 -> f32
+    %e3 = rocdl.exp2 %s f32 -> f32
+    %s0 = llvm.fadd %e0, %e1 : f32
+    %s1 = llvm.fadd %s0, %e2 : f32
+    %s2 = llvm.fadd %s1, %e3 : f32
+    %s3 = llvm.fadd %s2, %e0 : f32
+    %s4 = llvm.fadd %s3, %e0 : f32
+    %s5 = llvm.fadd %s4, %e0 : f32
+    %s6 = llvm.fadd %s5, %e0 : f32
+    %s7 = llvm.fadd %s6, %e0 : f32
+    %s8 = llvm.fadd %s7, %e0 : f32
+    %s9 = llvm.fadd %s8, %e0 : f32
+    %s10 = llvm.fadd %s9, %e0 : f32
+    %s11 = llvm.fadd %s10, %e0 : f32
+    rocdl.s.barrier
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s11, %m3 : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
+
+// -----
+
+// What uses an MFMA's result is not asked for beside it nor beside the next one:
+// the unit is done with it only then. An MFMA that needs vector work has it in
+// front of it, where nothing hides it. The second piece, behind a branch, has its
+// groups in front of the terminator.
+//
+// CHECK-LABEL: gpu.module @waits
+// CHECK: ^bb1
+// CHECK: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: llvm.cond_br
+// REMARK: remark: {{.*}}3 MFMAs; 4 cycles of vector instructions beside them, 4 exposed
+gpu.module @waits attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>, %p: vector<8xbf16>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %f0 = llvm.mlir.constant(0.0 : f32) : f32
+    llvm.br ^body(%c0, %f0, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    %y = llvm.fadd %x, %x : f32
+    %start = llvm.insertelement %y, %acc[%c0 : i32] : vector<16xf32>
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %start, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m1 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m2 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %m1, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %z = llvm.extractelement %m0[%c0 : i32] : vector<16xf32>
+    %s = llvm.fmul %z, %z : f32
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s, %m2 : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
+
+// -----
+
+// A chain of maxima becomes half as many of three operands; scalar work of the
+// loop counts as none. On gfx942 an exponential takes 16 cycles of the 24. Outside
+// of loops nothing changes.
+//
+// CHECK-LABEL: gpu.module @maxima
+// CHECK-NOT: sched
+// CHECK: ^bb1
+// CHECK: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 1, 0
+// CHECK-NEXT: llvm.cond_br
+gpu.module @maxima attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %c: vector<16xf32>, %p: f32, %q: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %out = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %c, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %outside = rocdl.exp2 %p f32 -> f32
+    llvm.br ^body(%c0, %p, %out : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    %m0 = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %acc, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m1 = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %m0, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %e = rocdl.exp2 %x f32 -> f32
+    %x0 = llvm.intr.maxnum(%e, %p) : (f32, f32) -> f32
+    %x1 = llvm.intr.maxnum(%x0, %q) : (f32, f32) -> f32
+    %x2 = llvm.intr.maxnum(%x1, %outside) : (f32, f32) -> f32
+    %x3 = llvm.intr.maxnum(%x2, %x) : (f32, f32) -> f32
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %x3, %m1 : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
+
+// -----
+
+// Nothing to interleave, a pattern by hand, and a chip without MFMAs.
+//
+// CHECK-LABEL: gpu.module @nothing
+// CHECK-NOT: rocdl.sched
+// CHECK-LABEL: gpu.module @kept
+// CHECK-COUNT-1: rocdl.sched.group.barrier
+// CHECK-NOT: rocdl.sched
+// CHECK-LABEL: gpu.module @other
+// CHECK-NOT: sched
+// REMARK: remark: {{.*}}1 MFMAs with nothing to run beside them
+gpu.module @nothing attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    llvm.br ^body(%c : vector<16xf32>)
+  ^body(%acc: vector<16xf32>):
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    llvm.br ^body(%m0 : vector<16xf32>)
+  }
+}
+gpu.module @kept attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>, %p: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    llvm.br ^body(%c, %p : vector<16xf32>, f32)
+  ^body(%acc: vector<16xf32>, %x: f32):
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %e = rocdl.exp2 %x f32 -> f32
+    rocdl.sched.group.barrier 8, 1, 0
+    llvm.br ^body(%m0, %e : vector<16xf32>, f32)
+  }
+}
+gpu.module @other attributes {kvbuffer.target = "sm_80"} {
+  llvm.func @kernel() attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    llvm.br ^body
+  ^body:
+    nvvm.barrier0
+    llvm.br ^body
+  }
+}
