@@ -62,6 +62,13 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+LogicalResult LaunchSizeOp::verify() {
+  if (!llvm::is_contained({"batch", "seq_q"}, getName()))
+    return emitOpError() << "expected batch or seq_q, got '" << getName()
+                         << "'";
+  return success();
+}
+
 LogicalResult MmaStartOp::verify() {
   KVBufferAttr b = getB().getType().getParams();
   PendingType result = getResult().getType();

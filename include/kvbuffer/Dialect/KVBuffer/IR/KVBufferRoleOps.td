@@ -184,6 +184,25 @@ def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
   let assemblyFormat = "$box `[` $number `]` attr-dict";
 }
 
+def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
+  let summary = "A size of the launch";
+  let description = [{
+    One of the sizes that the manifest's expressions are made of: `batch`
+    sequences, `seq_q` query rows of the longest one. A kernel whose blocks do not
+    stand for one tile each cannot tell them from its grid.
+
+    Example:
+
+    ```mlir
+    %batch = kvbuffer.launch_size "batch"
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Index:$size);
+  let assemblyFormat = "$name attr-dict";
+  let hasVerifier = 1;
+}
+
 def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Takes the next number of a counter that all blocks share";
