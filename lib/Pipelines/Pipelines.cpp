@@ -37,6 +37,17 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   OpPassManager &kernel = kernels(pm);
   if (options.overlap)
     kernel.addPass(createOverlapSoftmax());
+  if (options.overlapProducts)
+    kernel.addPass(createOverlapProducts());
+  if (options.roles) {
+    // A loop over tiles rests on rings: their slots know when they are free.
+    if (options.persistent)
+      kernel.addPass(createPersistentTiles());
+    kernel.addPass(createAssignRoles());
+    if (options.asyncProducts)
+      kernel.addPass(createAsyncProducts());
+  }
+  // These find no load and no product in a kernel with roles.
   if (options.prefetch)
     kernel.addPass(createPrefetchLoads());
   kernel.addPass(createCanonicalizerPass());

@@ -45,6 +45,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   // Transposed scores would have to be an operand b, whose lanes walk along the
   // rows that the accumulator's registers hold.
   target.swapsOperands = false;
+  // PTX ISA, "wgmma": of sm_90a, not of sm_90.
+  if (chip == "sm_90a")
+    target.warpsPerMatrixGroup = 4;
   return target;
 }
 

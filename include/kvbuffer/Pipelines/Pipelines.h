@@ -36,6 +36,29 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Overlap products and softmax where the schedule says so "
                      "(kvbuf-overlap-softmax)"),
       llvm::cl::init(true)};
+  Option<bool> overlapProducts{
+      *this, "overlap-products",
+      llvm::cl::desc(
+          "Overlap the product of P and V where the schedule says so "
+          "(kvbuf-overlap-products)"),
+      llvm::cl::init(true)};
+  Option<bool> persistent{
+      *this, "persistent",
+      llvm::cl::desc(
+          "Order tiles and loop over them where the schedule says so "
+          "(kvbuf-persistent-tiles)"),
+      llvm::cl::init(true)};
+  Option<bool> roles{
+      *this, "roles",
+      llvm::cl::desc("Split kernels between warps that move and warps that "
+                     "multiply where the schedule says so (kvbuf-assign-roles "
+                     "and what builds on it)"),
+      llvm::cl::init(true)};
+  Option<bool> asyncProducts{
+      *this, "async-products",
+      llvm::cl::desc("Start products of such kernels on operands in shared "
+                     "memory (kvbuf-async-products)"),
+      llvm::cl::init(true)};
   Option<bool> prefetch{
       *this, "prefetch",
       llvm::cl::desc("Issue loads ahead of their use (kvbuf-prefetch-loads)"),

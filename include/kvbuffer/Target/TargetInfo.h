@@ -111,6 +111,14 @@ struct TargetInfo {
   /// Whether kernels can compute the transposed products (`swap_a_b`).
   bool swapsOperands = true;
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
+  /// Warps that multiply together, asynchronously and with operands read from
+  /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
+  /// Schedules with `producers` need them.
+  unsigned warpsPerMatrixGroup = 0;
+  /// Rows of such a product, and the most columns.
+  unsigned matrixGroupRows = 64, matrixGroupCols = 256;
+  /// Registers that lanes take of the block's share are multiples of this.
+  unsigned registerStep = 8;
 
   /// The matrix instruction of a shape, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;

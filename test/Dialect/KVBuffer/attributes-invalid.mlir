@@ -47,7 +47,7 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // -----
 
-// expected-error @below {{expected an operand: q, k or v}}
+// expected-error @below {{expected an operand: q, k, v or o}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<w, bf16, double_buffered>}
 
 // -----

@@ -284,7 +284,7 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   Type elementType;
   if (parser.parseLess() ||
       failed(keyword([](StringRef s) { return symbolizeOperand(s); }, operand,
-                     "an operand: q, k or v")) ||
+                     "an operand: q, k, v or o")) ||
       parser.parseComma() || parser.parseType(elementType) ||
       parser.parseComma() ||
       failed(
@@ -367,9 +367,12 @@ LogicalResult KVBufferAttr::verify(
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (!swizzle.empty() && swizzle.size() != 3)
     return emitError() << "swizzle must be [bits, base, shift]";
-  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BN", BN},
-                             {"BK", BK},
-                             {"warp_size", warpSize}})
+  // A slot's rows are those of a tile: see ScheduleAttr::verify.
+  if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
+    return emitError() << "BN must be a power of two or a multiple of 16, got "
+                       << BN;
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"BK", BK}, {"warp_size", warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
   if (WN <= 0 || BN % WN)

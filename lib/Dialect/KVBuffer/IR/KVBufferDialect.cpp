@@ -133,8 +133,9 @@ LogicalResult KVBufferDialect::verifyOperationAttribute(Operation *op,
       !isa<DictionaryAttr>(attr.getValue()))
     return op->emitOpError() << "attribute '" << attr.getName().getValue()
                              << "' must be a dictionary";
-  if (attr.getName() == kTensorsAttr && !isa<ArrayAttr>(attr.getValue()))
-    return op->emitOpError()
-           << "attribute '" << kTensorsAttr << "' must be an array";
+  if ((attr.getName() == kTensorsAttr || attr.getName() == kGridAttr) &&
+      !isa<ArrayAttr>(attr.getValue()))
+    return op->emitOpError() << "attribute '" << attr.getName().getValue()
+                             << "' must be an array";
   return success();
 }

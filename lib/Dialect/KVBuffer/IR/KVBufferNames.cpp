@@ -72,5 +72,6 @@ void MmaStartOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getTransposeB() ? "s_pending" : "acc_pending");
 }
 void MmaWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getAcc(), "acc");
+  auto start = getPending().getDefiningOp<MmaStartOp>();
+  setName(getAcc(), start && start.getTransposeB() ? "s" : "acc");
 }

@@ -441,8 +441,9 @@ struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.getMasked() || !isa_and_nonnull<MmaOp, SoftcapOp, FragmentScaleOp>(
-                               op.getScores().getDefiningOp()))
+    if (!op.getMasked() ||
+        !isa_and_nonnull<MmaOp, MmaWaitOp, SoftcapOp, FragmentScaleOp>(
+            op.getScores().getDefiningOp()))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
     return success();

@@ -76,11 +76,12 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
   int64_t headSize = op.getHeadSize();
-  int64_t heads = which == Operand::Q ? op.getHeads() : op.getKVHeads();
+  bool rowsOfWarps = which == Operand::Q || which == Operand::O;
+  int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
   auto params = KVBufferAttr::get(
       b.getContext(), which, element, Policy::DoubleBuffered,
       schedule.getMmaShape(), swizzleParams, rows,
-      /*WN=*/which == Operand::Q ? schedule.getWM() : rows, schedule.getBK(),
+      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads, /*full_kv=*/true,
       /*cache_depth=*/headSize, /*head_dim_offset=*/0,
       /*reg_chunk_depth=*/headSize, /*smem_depth=*/depth, stages,
@@ -262,7 +263,10 @@ void TileProgram::computeTile() {
   Value out = FragmentConvertOp::create(
       b, fragment(BM, depth, element, Role::Acc), finish.getResult());
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);
-  FragmentStoreOp::create(b, out, otile, /*via=*/Value());
+  Value obuf;
+  if (schedule.getStageOutput())
+    obuf = alloc(Operand::O, BM, 1);
+  FragmentStoreOp::create(b, out, otile, obuf);
   if (op.getLse()) {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())

@@ -7,11 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPSOFTMAX
@@ -25,21 +24,6 @@ using namespace kvbuf;
 
 namespace {
 
-/// The ops of `body` that `value` needs; false if it needs a value that the
-/// loop carries.
-bool collectSlice(Value value, scf::ForOp loop,
-                  llvm::SmallSetVector<Operation *, 32> &slice) {
-  if (auto arg = dyn_cast<BlockArgument>(value))
-    return arg.getOwner() != loop.getBody() || arg == loop.getInductionVar();
-  Operation *op = value.getDefiningOp();
-  if (op->getBlock() != loop.getBody() || slice.contains(op))
-    return true;
-  slice.insert(op);
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return collectSlice(operand, loop, slice);
-  });
-}
-
 struct OverlapSoftmaxPass
     : kvbuf::impl::OverlapSoftmaxBase<OverlapSoftmaxPass> {
   using Base::Base;
@@ -52,7 +36,7 @@ struct OverlapSoftmaxPass
     if (auto branch = scores.getDefiningOp<scf::IfOp>())
       if (auto yield = branch.elseYield())
         scores = yield.getOperand(cast<OpResult>(scores).getResultNumber());
-    llvm::SmallSetVector<Operation *, 32> slice;
+    OpSlice slice;
     if (!collectSlice(scores, loop, slice)) {
       remark::missed(loop.getLoc(),
                      remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
@@ -86,9 +70,7 @@ struct OverlapSoftmaxPass
     auto cloneScores = [&](OpBuilder &builder, Value iv) {
       IRMapping mapping;
       mapping.map(loop.getInductionVar(), iv);
-      for (Operation &op : *body)
-        if (slice.contains(&op))
-          builder.clone(op, mapping);
+      cloneSlice(builder, loop, slice, mapping);
       return mapping.lookup(scores);
     };
     /// Clones the rest of an iteration, given its scores and carried values;
@@ -99,22 +81,10 @@ struct OverlapSoftmaxPass
       mapping.map(loop.getInductionVar(), iv);
       mapping.map(scores, given);
       mapping.map(loop.getRegionIterArgs(), carried);
-      llvm::SmallPtrSet<Operation *, 32> done;
       // Index arithmetic of the scores may serve the rest too.
-      std::function<void(Operation *)> clone = [&](Operation *op) {
-        if (!done.insert(op).second)
-          return;
-        op->walk([&](Operation *inner) {
-          for (Value operand : inner->getOperands())
-            if (Operation *def = operand.getDefiningOp())
-              if (def->getBlock() == body && !mapping.contains(operand))
-                clone(def);
-        });
-        builder.clone(*op, mapping);
-      };
       for (Operation &op : body->without_terminator())
         if (!slice.contains(&op))
-          clone(&op);
+          cloneWithOperands(builder, loop, &op, mapping);
       SmallVector<Value> yields;
       for (Value value : body->getTerminator()->getOperands())
         yields.push_back(mapping.lookupOrDefault(value));

@@ -55,6 +55,9 @@ def KVBuffer_Dialect : Dialect {
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";
+    /// On a `gpu.func` whose blocks loop over tiles: how many blocks to launch;
+    /// an array of three expressions of the manifest.
+    static constexpr ::llvm::StringLiteral kGridAttr = "kvbuffer.grid";
     /// On a kernel from the thread stage on: `block`, `grid`,
     /// `dynamic_shared_bytes` and `args` of the manifest; a dictionary.
     static constexpr ::llvm::StringLiteral kKernelAttr = "kvbuffer.kernel";

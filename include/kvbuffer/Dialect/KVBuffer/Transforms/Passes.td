@@ -71,6 +71,70 @@ def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def OverlapProducts
+    : Pass<"kvbuf-overlap-products", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Multiply P and V of a tile beside the next tile's softmax";
+  let description = [{
+    Rotates the loop over tiles, where the schedule asks for `overlap_products`:
+    iteration i computes the scores of tile i, the product of P and V of tile
+    i - 1, the softmax of tile i, and rescales the accumulator. The two products
+    depend on nothing of the iteration, so that an asynchronous matrix unit runs
+    the second of them beside the softmax. The first scores and their softmax
+    stand in front of the loop and the last product behind it, both only if there
+    is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries P, of
+    half the size.)
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def PersistentTiles
+    : Pass<"kvbuf-persistent-tiles", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Loop over tiles of queries, in an order that shares caches";
+  let description = [{
+    Tiles of queries have numbers, in an order in which heads come in groups of
+    up to 4 and, where a mask hides keys on the right, the longest tiles of a
+    group come first: tiles that run together read the same K and V from L2, and
+    the short ones fill the gaps at the end. By the schedule's `tiles`, a block
+    computes the tile of its own number (`grid`), every n-th of n blocks
+    (`static`), or takes numbers from a counter (`dynamic`,
+    `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
+    to launch.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Split a kernel between warps that move and warps that multiply";
+  let description = [{
+    Where the schedule has `producers`, the kernel's body becomes a
+    `kvbuffer.warp_roles`. Producers keep the control flow and the loads, which
+    become `kvbuffer.ring_load`s in the same order; consumers keep everything
+    else, with a `kvbuffer.ring_wait` where a load was staged and a
+    `kvbuffer.ring_release` behind the last read. Each buffer gets a ring. Both
+    number the fillings by the same rule: in closed form within loops that fill
+    the same number of slots in every iteration, by values that the loop carries
+    otherwise. Scalar arithmetic that both need is done by both; look-ups of
+    pages stay with the producers. What only producers may do
+    (`kvbuffer.next_tile`) reaches the consumers through a mailbox.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Start products on staged operands, wait as late as possible";
+  let description = [{
+    In the consumers of a kernel with roles, a `kvbuffer.mma` becomes a
+    `kvbuffer.mma_start` that reads K, V and, without `q_in_regs`, Q from LDS,
+    and a `kvbuffer.mma_wait` in front of the first use of its result, in the
+    same iteration. The release of a slot moves behind the wait of the product
+    that reads it. With `ping_pong`, groups of warps take turns in loops that
+    start two products: from the first one's start to the second one's.
+  }];
+}
+
 def SplitMaskedLoops
     : Pass<"kvbuf-split-masked-loops", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split loops where a branch on the iteration changes sides";

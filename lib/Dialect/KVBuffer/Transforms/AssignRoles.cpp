@@ -1,0 +1,534 @@
+//===- AssignRoles.cpp - Split a kernel between movers and multipliers ----===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_ASSIGNROLES
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-assign-roles"
+
+namespace {
+
+/// What joins the roles: a buffer's ring, or the mailbox of a number that only
+/// producers may take.
+struct Channel {
+  /// AllocOp or NextTileOp.
+  Operation *source = nullptr;
+  /// The ring or the mailbox.
+  Value value;
+};
+
+/// Writes one role's version of a tile program. Both roles number the fillings
+/// of each channel by the same rules, so that they agree.
+class RoleWriter {
+public:
+  RoleWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
+             bool isProducer)
+      : b(b), channels(channels), isProducer(isProducer) {
+    for (auto [i, channel] : llvm::enumerate(channels))
+      numbers[channel.source] = i;
+    count.assign(channels.size(), constant(0));
+  }
+
+  /// Writes an op with all that is in it.
+  LogicalResult writeOp(Operation *op);
+  /// Consumers: releases every slot behind its last read.
+  void release();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  Value add(Value lhs, Value rhs) {
+    return b.createOrFold<arith::AddIOp>(lhs, rhs);
+  }
+  Value sub(Value lhs, Value rhs) {
+    return b.createOrFold<arith::SubIOp>(lhs, rhs);
+  }
+  /// The number of the channel that an op fills, or nothing.
+  std::optional<unsigned> channelOf(Operation *op);
+  /// Fillings of each channel directly in a block.
+  SmallVector<int64_t> countIn(Block &block);
+  /// Whether ops inside of `op` fill a channel.
+  bool fills(Operation *op, unsigned channel);
+  /// Whether an op fills two channels the same number of times on every path.
+  bool fillsAlike(Operation *op, unsigned a, unsigned b);
+  /// The channels that `op` fills, one for each set of channels that have the
+  /// same count in front of it and behind it.
+  SmallVector<unsigned> representatives(Operation *op);
+  /// Gives the counts `values` to the representatives and to those that they
+  /// stand for, whose counts were those of `before`.
+  void assign(Operation *op, ArrayRef<unsigned> chosen, ValueRange values,
+              ArrayRef<Value> before);
+  SmallVector<Value> countsOf(ArrayRef<unsigned> chosen) {
+    return llvm::map_to_vector(chosen, [&](unsigned c) { return count[c]; });
+  }
+
+  /// Whether this role has values of a type.
+  bool has(Type type) {
+    return !isa<StagedType, TokenType>(type) &&
+           !(isProducer && isa<FragmentType>(type));
+  }
+  SmallVector<unsigned> kept(TypeRange types) {
+    SmallVector<unsigned> result;
+    for (auto [i, type] : llvm::enumerate(types))
+      if (has(type))
+        result.push_back(i);
+    return result;
+  }
+  template <typename Range>
+  SmallVector<Value> mapped(Range values, ArrayRef<unsigned> which) {
+    return llvm::map_to_vector(
+        which, [&](unsigned i) { return map.lookupOrDefault(values[i]); });
+  }
+
+  /// Writes the ops of `body` but for its terminator.
+  LogicalResult write(Block &body);
+  LogicalResult writeFor(scf::ForOp op);
+  LogicalResult writeIf(scf::IfOp op);
+  LogicalResult writeWhile(scf::WhileOp op);
+  void placeRelease(Block &block, Value staged, Value ring, Value fill);
+
+  ImplicitLocOpBuilder &b;
+  ArrayRef<Channel> channels;
+  bool isProducer;
+  IRMapping map;
+  llvm::DenseMap<Operation *, unsigned> numbers;
+  /// Fillings of each channel so far.
+  SmallVector<Value> count;
+  /// The filling that a token of the tile program stands for.
+  llvm::DenseMap<Value, std::pair<unsigned, Value>> tokens;
+  SmallVector<RingWaitOp> waits;
+};
+
+std::optional<unsigned> RoleWriter::channelOf(Operation *op) {
+  Operation *source = op;
+  if (auto load = dyn_cast<DramLoadOp>(op))
+    source = load.getBuffer().getDefiningOp();
+  auto it = numbers.find(source);
+  if (it == numbers.end() || isa<AllocOp>(op))
+    return std::nullopt;
+  return it->second;
+}
+
+SmallVector<int64_t> RoleWriter::countIn(Block &block) {
+  SmallVector<int64_t> result(channels.size());
+  for (Operation &op : block)
+    if (auto channel = channelOf(&op))
+      ++result[*channel];
+  return result;
+}
+
+bool RoleWriter::fills(Operation *op, unsigned channel) {
+  return op
+      ->walk([&](Operation *inner) {
+        return channelOf(inner) == channel ? WalkResult::interrupt()
+                                           : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool RoleWriter::fillsAlike(Operation *op, unsigned a, unsigned b) {
+  for (Region &region : op->getRegions())
+    for (Block &block : region) {
+      SmallVector<int64_t> direct = countIn(block);
+      if (direct[a] != direct[b])
+        return false;
+      for (Operation &inner : block)
+        if (inner.getNumRegions() && !fillsAlike(&inner, a, b))
+          return false;
+    }
+  return true;
+}
+
+SmallVector<unsigned> RoleWriter::representatives(Operation *op) {
+  SmallVector<unsigned> chosen;
+  for (unsigned c = 0; c < channels.size(); ++c)
+    if (fills(op, c) && llvm::none_of(chosen, [&](unsigned r) {
+          return count[r] == count[c] && fillsAlike(op, r, c);
+        }))
+      chosen.push_back(c);
+  return chosen;
+}
+
+void RoleWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
+                        ValueRange values, ArrayRef<Value> before) {
+  for (unsigned c = 0; c < channels.size(); ++c) {
+    count[c] = before[c];
+    for (auto [r, value] : llvm::zip_equal(chosen, values))
+      if (c == r ||
+          (before[r] == before[c] && fills(op, c) && fillsAlike(op, r, c))) {
+        count[c] = value;
+        break;
+      }
+  }
+}
+
+LogicalResult RoleWriter::write(Block &body) {
+  for (Operation &op : body.without_terminator())
+    if (failed(writeOp(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult RoleWriter::writeOp(Operation *op) {
+  b.setLoc(op->getLoc());
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return writeFor(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return writeIf(branch);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return writeWhile(loop);
+  if (op->getNumRegions())
+    return op->emitOpError()
+           << "is not supported in a kernel that is split into roles: expected "
+              "scf.for, scf.if or scf.while";
+  if (isa<AllocOp>(op))
+    return success();
+
+  if (auto load = dyn_cast<DramLoadOp>(op)) {
+    std::optional<unsigned> c = channelOf(op);
+    if (!c)
+      return op->emitOpError() << "expected a buffer made by kvbuffer.alloc";
+    if (load.getPred())
+      return op->emitOpError()
+             << "has a predicate; expected loads in front of their use, as "
+                "kvbuf-lower-attention leaves them";
+    if (isProducer)
+      RingLoadOp::create(b, map.lookup(load.getTile()), channels[*c].value,
+                         count[*c], load.getWhole());
+    else
+      tokens[load.getToken()] = {*c, count[*c]};
+    count[*c] = add(count[*c], constant(1));
+    return success();
+  }
+  if (auto stage = dyn_cast<LdsStageOp>(op)) {
+    if (isProducer)
+      return success();
+    for (auto [token, staged] :
+         llvm::zip_equal(stage.getTokens(), stage.getStaged())) {
+      auto it = tokens.find(token);
+      if (it == tokens.end())
+        return op->emitOpError()
+               << "awaits a load that the program does not issue in front of "
+                  "it in the same iteration";
+      auto [c, fill] = it->second;
+      auto wait = RingWaitOp::create(b, channels[c].value, fill);
+      waits.push_back(wait);
+      map.map(staged, wait.getStaged());
+    }
+    return success();
+  }
+  if (auto next = dyn_cast<NextTileOp>(op)) {
+    unsigned c = *channelOf(op);
+    Value box = channels[c].value;
+    if (isProducer) {
+      Value tile = b.clone(*op, map)->getResult(0);
+      MailboxPostOp::create(b, tile, box, count[c]);
+    } else {
+      map.map(next.getTile(),
+              MailboxTakeOp::create(b, b.getIndexType(), box, count[c]));
+    }
+    count[c] = add(count[c], constant(1));
+    return success();
+  }
+  if (isProducer && (llvm::any_of(op->getOperandTypes(),
+                                  [&](Type type) { return !has(type); }) ||
+                     llvm::any_of(op->getResultTypes(),
+                                  [&](Type type) { return !has(type); })))
+    return success();
+  b.clone(*op, map);
+  return success();
+}
+
+LogicalResult RoleWriter::writeFor(scf::ForOp op) {
+  SmallVector<unsigned> keep = kept(op.getResultTypes());
+  SmallVector<Value> before = count;
+  SmallVector<unsigned> chosen = representatives(op);
+  // Where each iteration fills the same number of slots, counts follow from
+  // the induction variable; else the loop carries them.
+  bool nested = llvm::any_of(*op.getBody(), [&](Operation &inner) {
+    return inner.getNumRegions() &&
+           llvm::any_of(chosen, [&](unsigned c) { return fills(&inner, c); });
+  });
+  bool closedForm = !nested && getConstantIntValue(op.getStep()) == 1;
+  SmallVector<int64_t> each = countIn(*op.getBody());
+  Value lb = map.lookupOrDefault(op.getLowerBound()),
+        ub = map.lookupOrDefault(op.getUpperBound());
+  auto times = [&](Value n, int64_t k) {
+    return k == 1 ? n : b.createOrFold<arith::MulIOp>(n, constant(k));
+  };
+
+  SmallVector<Value> inits = mapped(op.getInitArgs(), keep);
+  SmallVector<Value> offsets(channels.size());
+  if (!closedForm)
+    llvm::append_range(inits, countsOf(chosen));
+  else
+    for (unsigned c = 0; c < channels.size(); ++c)
+      if (each[c])
+        offsets[c] = sub(count[c], times(lb, each[c]));
+  auto loop =
+      scf::ForOp::create(b, lb, ub, map.lookupOrDefault(op.getStep()), inits);
+  loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = loop.getBody();
+    if (!body->empty())
+      body->getTerminator()->erase();
+    b.setInsertionPointToEnd(body);
+    map.map(op.getInductionVar(), loop.getInductionVar());
+    for (auto [i, k] : llvm::enumerate(keep))
+      map.map(op.getRegionIterArg(k), loop.getRegionIterArg(i));
+    if (!closedForm)
+      assign(op, chosen, loop.getRegionIterArgs().drop_front(keep.size()),
+             before);
+    else
+      for (unsigned c = 0; c < channels.size(); ++c)
+        if (each[c])
+          count[c] = add(offsets[c], times(loop.getInductionVar(), each[c]));
+    if (failed(write(*op.getBody())))
+      return failure();
+    SmallVector<Value> yields = mapped(op.getYieldedValues(), keep);
+    if (!closedForm)
+      llvm::append_range(yields, countsOf(chosen));
+    b.setLoc(op.getLoc());
+    scf::YieldOp::create(b, yields);
+  }
+  for (auto [i, k] : llvm::enumerate(keep))
+    map.map(op.getResult(k), loop.getResult(i));
+  if (!closedForm) {
+    assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
+    return success();
+  }
+  Value trips;
+  for (unsigned c = 0; c < channels.size(); ++c) {
+    count[c] = before[c];
+    if (!each[c])
+      continue;
+    if (!trips)
+      trips = b.createOrFold<arith::MaxSIOp>(sub(ub, lb), constant(0));
+    count[c] = add(count[c], times(trips, each[c]));
+  }
+  return success();
+}
+
+LogicalResult RoleWriter::writeIf(scf::IfOp op) {
+  SmallVector<unsigned> keep = kept(op.getResultTypes());
+  SmallVector<Value> before = count;
+  SmallVector<unsigned> chosen = representatives(op);
+  SmallVector<Type> types = llvm::map_to_vector(
+      keep, [&](unsigned k) { return op.getResult(k).getType(); });
+  types.append(chosen.size(), b.getIndexType());
+  bool hasElse = !types.empty() || !op.getElseRegion().empty();
+  auto branch = scf::IfOp::create(
+      b, types, map.lookupOrDefault(op.getCondition()), hasElse);
+  auto writeSide = [&](Region &from, Block *to) -> LogicalResult {
+    OpBuilder::InsertionGuard guard(b);
+    if (!to->empty())
+      to->getTerminator()->erase();
+    b.setInsertionPointToEnd(to);
+    count = before;
+    SmallVector<Value> yields;
+    if (!from.empty()) {
+      if (failed(write(from.front())))
+        return failure();
+      yields = mapped(from.front().getTerminator()->getOperands(), keep);
+    }
+    llvm::append_range(yields, countsOf(chosen));
+    b.setLoc(op.getLoc());
+    scf::YieldOp::create(b, yields);
+    return success();
+  };
+  if (failed(writeSide(op.getThenRegion(), branch.thenBlock())) ||
+      (hasElse && failed(writeSide(op.getElseRegion(), branch.elseBlock()))))
+    return failure();
+  for (auto [i, k] : llvm::enumerate(keep))
+    map.map(op.getResult(k), branch.getResult(i));
+  assign(op, chosen, branch.getResults().drop_front(keep.size()), before);
+  return success();
+}
+
+LogicalResult RoleWriter::writeWhile(scf::WhileOp op) {
+  SmallVector<unsigned> keepInits = kept(op.getOperandTypes());
+  SmallVector<unsigned> keep = kept(op.getResultTypes());
+  SmallVector<Value> before = count;
+  SmallVector<unsigned> chosen = representatives(op);
+  SmallVector<Value> inits = mapped(op.getInits(), keepInits);
+  llvm::append_range(inits, countsOf(chosen));
+  SmallVector<Type> types = llvm::map_to_vector(
+      keep, [&](unsigned k) { return op.getResult(k).getType(); });
+  types.append(chosen.size(), b.getIndexType());
+
+  auto loop = scf::WhileOp::create(b, types, inits);
+  auto enter = [&](Region &region, Block &from, TypeRange argTypes,
+                   ArrayRef<unsigned> which) {
+    SmallVector<Location> locs(argTypes.size(), op.getLoc());
+    Block *block = b.createBlock(&region, {}, argTypes, locs);
+    for (auto [i, k] : llvm::enumerate(which))
+      map.map(from.getArgument(k), block->getArgument(i));
+    assign(op, chosen, block->getArguments().drop_front(which.size()), before);
+  };
+  {
+    OpBuilder::InsertionGuard guard(b);
+    enter(loop.getBefore(), *op.getBeforeBody(), ValueRange(inits).getTypes(),
+          keepInits);
+    if (failed(write(*op.getBeforeBody())))
+      return failure();
+    scf::ConditionOp condition = op.getConditionOp();
+    SmallVector<Value> args = mapped(condition.getArgs(), keep);
+    llvm::append_range(args, countsOf(chosen));
+    b.setLoc(op.getLoc());
+    scf::ConditionOp::create(b, map.lookupOrDefault(condition.getCondition()),
+                             args);
+
+    enter(loop.getAfter(), *op.getAfterBody(), types, keep);
+    if (failed(write(*op.getAfterBody())))
+      return failure();
+    SmallVector<Value> yields =
+        mapped(op.getYieldOp().getOperands(), keepInits);
+    llvm::append_range(yields, countsOf(chosen));
+    b.setLoc(op.getLoc());
+    scf::YieldOp::create(b, yields);
+  }
+  for (auto [i, k] : llvm::enumerate(keep))
+    map.map(op.getResult(k), loop.getResult(i));
+  assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
+  return success();
+}
+
+/// Releases a slot behind its last read in a block; inside of a branch whose
+/// two sides are all that reads it last, on each side.
+void RoleWriter::placeRelease(Block &block, Value staged, Value ring,
+                              Value fill) {
+  Operation *last = nullptr;
+  for (Operation *user : staged.getUsers())
+    if (Operation *ancestor = block.findAncestorOpInBlock(*user))
+      if (!last || last->isBeforeInBlock(ancestor))
+        last = ancestor;
+  OpBuilder::InsertionGuard guard(b);
+  if (auto branch = dyn_cast_or_null<scf::IfOp>(last);
+      branch && !branch.getElseRegion().empty()) {
+    placeRelease(*branch.thenBlock(), staged, ring, fill);
+    placeRelease(*branch.elseBlock(), staged, ring, fill);
+    return;
+  }
+  if (last)
+    b.setInsertionPointAfter(last);
+  else if (staged.getParentBlock() == &block)
+    b.setInsertionPointAfterValue(staged);
+  else
+    b.setInsertionPointToStart(&block);
+  b.setLoc(staged.getLoc());
+  RingReleaseOp::create(b, ring, fill);
+}
+
+void RoleWriter::release() {
+  for (RingWaitOp wait : waits)
+    placeRelease(*wait->getBlock(), wait.getStaged(), wait.getRing(),
+                 wait.getFill());
+}
+
+struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    gpu::GPUFuncOp kernel = getOperation();
+    auto schedule =
+        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    if (!schedule || !schedule.getProducers())
+      return;
+    auto module = kernel->getParentOfType<ModuleOp>();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    std::optional<TargetInfo> target =
+        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    if (!target || !target->warpsPerMatrixGroup) {
+      kernel.emitError() << "has producers; expected '"
+                         << KVBufferDialect::kTargetAttr
+                         << "' to be a chip whose warps multiply in groups, as "
+                            "kvbuf-choose-schedule checks";
+      return signalPassFailure();
+    }
+    int64_t releases = schedule.getWarps() / target->warpsPerMatrixGroup;
+
+    // Buffers and channels live as long as the block.
+    Block &body = kernel.getBody().front();
+    ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
+    SmallVector<Channel> channels;
+    SmallVector<Operation *> buffers;
+    kernel.walk([&](Operation *op) {
+      if (isa<AllocOp>(op))
+        buffers.push_back(op);
+      if (isa<NextTileOp>(op))
+        channels.push_back({op, Value()});
+    });
+    b.setInsertionPointToStart(&body);
+    for (Operation *op : buffers) {
+      op->moveBefore(&body, b.getInsertionPoint());
+      b.setInsertionPointAfter(op);
+      if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
+        channels.push_back({op, Value()});
+    }
+    for (Channel &channel : channels) {
+      b.setLoc(channel.source->getLoc());
+      // Two numbers in the box: the producers look one tile ahead.
+      if (auto alloc = dyn_cast<AllocOp>(channel.source))
+        channel.value = RingOp::create(b, alloc.getBuffer(), releases);
+      else
+        channel.value = MailboxOp::create(b, MailboxType::get(b.getContext()),
+                                          /*slots=*/2, releases);
+    }
+    b.setLoc(kernel.getLoc());
+    auto roles = WarpRolesOp::create(
+        b, schedule.getProducers(), schedule.getProducerRegisters(),
+        schedule.getWarps(), schedule.getConsumerRegisters());
+    for (bool isProducer : {true, false}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.createBlock(isProducer ? &roles.getProducers() : &roles.getConsumers());
+      RoleWriter writer(b, channels, isProducer);
+      // What stands in front of the roles, buffers and channels, stays.
+      for (Operation *op = roles->getNextNode(), *end = body.getTerminator();
+           op != end; op = op->getNextNode())
+        if (failed(writer.writeOp(op)))
+          return signalPassFailure();
+      if (!isProducer)
+        writer.release();
+    }
+    while (roles->getNextNode() != body.getTerminator())
+      body.getTerminator()->getPrevNode()->erase();
+    IRRewriter rewriter(&getContext());
+    (void)runRegionDCE(rewriter, roles->getRegions());
+
+    SmallVector<int32_t> size{
+        int32_t((schedule.getWarps() + schedule.getProducers()) *
+                target->waveSize),
+        1, 1};
+    kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(size));
+    remark::passed(kernel.getLoc(),
+                   remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
+        << std::to_string(schedule.getProducers()) << " warps move tiles, "
+        << std::to_string(schedule.getWarps()) << " multiply in "
+        << std::to_string(releases) << " group(s)";
+  }
+};
+} // namespace

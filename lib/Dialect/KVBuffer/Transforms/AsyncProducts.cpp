@@ -1,0 +1,165 @@
+//===- AsyncProducts.cpp - Products in flight, awaited late -----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_ASYNCPRODUCTS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-async-products"
+
+namespace {
+
+/// The slot that a fragment is the whole of, or null.
+Value wholeSlot(Value fragment) {
+  auto load = fragment.getDefiningOp<FragmentLoadOp>();
+  if (!load || load.getRow() || load.getCol())
+    return nullptr;
+  KVBufferAttr params = load.getStaged().getType().getParams();
+  FragmentType type = load.getFragment().getType();
+  if (type.getRows() != params.getBN() ||
+      type.getCols() != params.getSmemCols() ||
+      !load.getStaged().getDefiningOp<RingWaitOp>())
+    return nullptr;
+  return load.getStaged();
+}
+
+bool isZero(Value acc) {
+  auto fill = acc.getDefiningOp<FragmentFillOp>();
+  return fill && fill.getValue().isZero();
+}
+
+struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
+  using Base::Base;
+
+  /// Starts a product in place of `op`.
+  static FailureOr<MmaStartOp> start(MmaOp op, bool qInRegs) {
+    OpBuilder builder(op);
+    Value b = wholeSlot(op.getB());
+    if (!b)
+      return op.emitOpError()
+             << "expected operand b to be the whole of a ring's slot, which "
+                "the matrix unit reads by itself";
+    Value a = op.getA();
+    if (!qInRegs)
+      if (Value slot = wholeSlot(a))
+        a = slot;
+    FragmentType type = op.getResult().getType();
+    return MmaStartOp::create(
+        builder, op.getLoc(),
+        PendingType::get(op.getContext(), type.getRows(), type.getCols(),
+                         type.getElementType()),
+        a, b, isZero(op.getAcc()) ? Value() : op.getAcc(), op.getTransposeB());
+  }
+
+  /// Awaits a product in front of the first use of `result`, in the block that
+  /// starts it, so that no product is in flight from one iteration to the next.
+  static MmaWaitOp await(MmaStartOp start, Value result) {
+    Block *block = start->getBlock();
+    llvm::SmallPtrSet<Operation *, 4> users;
+    for (Operation *user : result.getUsers())
+      if (Operation *ancestor = block->findAncestorOpInBlock(*user))
+        users.insert(ancestor);
+    int64_t younger = 0;
+    Operation *point = start->getNextNode();
+    for (; point != block->getTerminator(); point = point->getNextNode()) {
+      if (users.contains(point))
+        break;
+      if (isa<MmaStartOp>(point)) {
+        ++younger;
+        continue;
+      }
+      // Products of a loop or a branch cannot be counted.
+      if (point->walk([](MmaStartOp) { return WalkResult::interrupt(); })
+              .wasInterrupted())
+        break;
+    }
+    OpBuilder b(point);
+    return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
+  }
+
+  /// Moves the release of a slot that a product reads behind its wait.
+  static void releaseBehind(Value staged, MmaWaitOp wait) {
+    auto filled = staged.getDefiningOp<RingWaitOp>();
+    if (!filled)
+      return;
+    for (Operation *user : filled.getRing().getUsers())
+      if (auto release = dyn_cast<RingReleaseOp>(user))
+        if (release.getFill() == filled.getFill() &&
+            release->getBlock() == wait->getBlock() &&
+            release->isBeforeInBlock(wait))
+          release->moveAfter(wait);
+  }
+
+  /// Groups take turns from the first start of a loop's body to the second.
+  static bool takeTurns(scf::ForOp loop) {
+    SmallVector<MmaStartOp> starts(loop.getBody()->getOps<MmaStartOp>());
+    if (starts.size() < 2)
+      return false;
+    OpBuilder b(starts[0]);
+    TurnWaitOp::create(b, starts[0].getLoc());
+    b.setInsertionPointAfter(starts[1]);
+    TurnPassOp::create(b, starts[1].getLoc());
+    return true;
+  }
+
+  void runOnOperation() override {
+    gpu::GPUFuncOp kernel = getOperation();
+    auto schedule =
+        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    SmallVector<WarpRolesOp> found;
+    kernel.walk([&](WarpRolesOp op) { found.push_back(op); });
+    if (!schedule)
+      return;
+    for (WarpRolesOp roles : found) {
+      SmallVector<std::pair<MmaOp, MmaStartOp>> products;
+      WalkResult result = roles.getConsumers().walk([&](MmaOp op) {
+        FailureOr<MmaStartOp> started = start(op, schedule.getQInRegs());
+        if (failed(started))
+          return WalkResult::interrupt();
+        products.push_back({op, *started});
+        return WalkResult::advance();
+      });
+      if (result.wasInterrupted())
+        return signalPassFailure();
+      for (auto [op, started] : products) {
+        MmaWaitOp wait = await(started, op.getResult());
+        op.getResult().replaceAllUsesWith(wait.getAcc());
+        op.erase();
+        for (Value operand : {started.getA(), Value(started.getB())})
+          releaseBehind(operand, wait);
+      }
+      SmallVector<FragmentLoadOp> loads;
+      roles.getConsumers().walk(
+          [&](FragmentLoadOp op) { loads.push_back(op); });
+      for (FragmentLoadOp op : loads)
+        if (op->use_empty())
+          op.erase();
+      if (!schedule.getPingPong())
+        continue;
+      bool any = false;
+      roles.getConsumers().walk(
+          [&](scf::ForOp loop) { any |= takeTurns(loop); });
+      if (!any)
+        remark::missed(
+            roles.getLoc(),
+            remark::RemarkOpts::name("ping-pong").category(DEBUG_TYPE))
+            << "no turns: no loop starts two products in an iteration";
+    }
+    kernel->setAttr(KVBufferDialect::kPhaseAttr,
+                    PhaseAttr::get(&getContext(), Phase::Scheduled));
+  }
+};
+} // namespace

@@ -1,0 +1,46 @@
+//===- LoopParts.h - Parts of a loop over tiles, and copies of them *- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What passes that rotate loops share: which ops of a body a value needs, and
+/// copies of those ops for another iteration.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace kvbuf {
+
+/// Ops of a loop's body.
+using OpSlice = llvm::SmallSetVector<mlir::Operation *, 32>;
+
+/// Collects the ops of `loop`'s body that `value` needs; false if it needs a
+/// value that the loop carries, so that another iteration cannot compute it
+/// alone.
+bool collectSlice(mlir::Value value, mlir::scf::ForOp loop, OpSlice &slice);
+
+/// Clones the ops of `slice` in the body's order. `mapping` gives the values of
+/// the copy's iteration (its induction variable) and receives the results.
+void cloneSlice(mlir::OpBuilder &b, mlir::scf::ForOp loop, const OpSlice &slice,
+                mlir::IRMapping &mapping);
+
+/// Clones `op` of `loop`'s body after those ops of the body that it needs and
+/// that `mapping` does not have yet.
+mlir::Operation *cloneWithOperands(mlir::OpBuilder &b, mlir::scf::ForOp loop,
+                                   mlir::Operation *op,
+                                   mlir::IRMapping &mapping);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H
