@@ -16,7 +16,10 @@
 /// allow, and each promise that a program has to keep is checked: loads awaited
 /// before their data is read, slots overwritten only behind a barrier, page
 /// look-ups only for tiles with keys, no access outside of a tensor, no element
-/// of an output written by two stores.
+/// of an output written by two stores. Where warps have roles: fillings in
+/// order, each awaited and released once, never read behind its release nor
+/// released while a product in flight reads it, no wait without end, products
+/// awaited once and not left in flight by their waits.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -35,15 +38,15 @@ namespace kvbuf::emu {
 /// What happened in a run, summed over blocks.
 struct TileReport {
   uint64_t blocks = 0;
-  /// `kvbuffer.dram_load`s that were not predicated off, and the bytes of valid
-  /// rows that they read.
+  /// `kvbuffer.dram_load`s that were not predicated off and
+  /// `kvbuffer.ring_load`s, and the bytes of valid rows that they read.
   uint64_t loads = 0;
   uint64_t bytesLoaded = 0;
   /// Entries of page tables (and tables of slots) that were read.
   uint64_t lookups = 0;
   /// `kvbuffer.lds_stage`s: waits, each with a barrier.
   uint64_t barriers = 0;
-  /// Multiply-adds of `kvbuffer.mma`.
+  /// Multiply-adds of `kvbuffer.mma` and `kvbuffer.mma_start`.
   uint64_t multiplyAdds = 0;
   /// Elements written to DRAM.
   uint64_t stored = 0;
@@ -71,6 +74,9 @@ public:
   mlir::LogicalResult bind(llvm::StringRef name, void *data,
                            llvm::ArrayRef<int64_t> shape,
                            llvm::ArrayRef<int64_t> strides, TileAccess access);
+
+  /// Binds a size that `kvbuffer.launch_size` asks for.
+  void bindSize(llvm::StringRef name, int64_t value);
 
   /// Runs `grid` blocks, x fastest. Stops at the first broken promise, with a
   /// diagnostic at the op and a note at the other op that takes part.

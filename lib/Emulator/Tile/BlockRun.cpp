@@ -19,8 +19,8 @@ using namespace kvbuf::emu::tile;
 
 BlockRun::BlockRun(gpu::GPUFuncOp kernel, ArrayRef<RuntimeValue> arguments,
                    std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-                   TileReport &report)
-    : kernel(kernel), block(block), grid(grid), report(report) {
+                   const llvm::StringMap<int64_t> &sizes, TileReport &report)
+    : kernel(kernel), block(block), grid(grid), report(report), sizes(sizes) {
   for (auto [argument, value] :
        llvm::zip_equal(kernel.getArguments(), arguments))
     set(argument, value);
@@ -91,6 +91,32 @@ LogicalResult BlockRun::runFor(scf::ForOp op) {
   return success();
 }
 
+LogicalResult BlockRun::runWhile(scf::WhileOp op) {
+  auto pass = [&](ValueRange from, ValueRange to) {
+    SmallVector<RuntimeValue> moved =
+        llvm::map_to_vector(from, [&](Value v) { return values[v]; });
+    for (auto [value, runtime] : llvm::zip_equal(to, moved))
+      set(value, runtime);
+  };
+  pass(op.getInits(), op.getBeforeArguments());
+  for (int64_t i = 0;; ++i) {
+    iterations.push_back(i);
+    if (failed(runBlock(*op.getBeforeBody())))
+      return failure();
+    scf::ConditionOp condition = op.getConditionOp();
+    if (!integer(condition.getCondition())) {
+      pass(condition.getArgs(), op.getResults());
+      iterations.pop_back();
+      return success();
+    }
+    pass(condition.getArgs(), op.getAfterArguments());
+    if (failed(runBlock(*op.getAfterBody())))
+      return failure();
+    pass(op.getYieldOp().getOperands(), op.getBeforeArguments());
+    iterations.pop_back();
+  }
+}
+
 LogicalResult BlockRun::runIf(scf::IfOp op) {
   Region &side =
       integer(op.getCondition()) ? op.getThenRegion() : op.getElseRegion();
@@ -131,7 +157,7 @@ LogicalResult BlockRun::runDefault(Operation *op) {
 }
 
 LogicalResult BlockRun::runOp(Operation *op) {
-  if (!isa<scf::YieldOp, scf::ForOp>(op))
+  if (!isa<scf::YieldOp, scf::ConditionOp, scf::ForOp, scf::WhileOp>(op))
     for (Value operand : op->getOperands())
       if (std::holds_alternative<std::monostate>(values[operand])) {
         InFlightDiagnostic diag = error(op) << "uses an undefined value";
@@ -139,8 +165,10 @@ LogicalResult BlockRun::runOp(Operation *op) {
         return diag;
       }
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<scf::YieldOp, gpu::ReturnOp>([](auto) { return success(); })
+      .Case<scf::YieldOp, scf::ConditionOp, gpu::ReturnOp>(
+          [](auto) { return success(); })
       .Case([&](scf::ForOp op) { return runFor(op); })
+      .Case([&](scf::WhileOp op) { return runWhile(op); })
       .Case([&](scf::IfOp op) { return runIf(op); })
       .Case([&](ub::PoisonOp op) {
         set(op.getResult(), RuntimeValue());
@@ -160,8 +188,11 @@ LogicalResult BlockRun::runOp(Operation *op) {
       })
       .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
-            LdsStageOp, FragmentLoadOp, MmaOp, OnlineSoftmaxOp,
-            SoftmaxFinishOp>([&](auto op) { return runOp(op); })
+            LdsStageOp, FragmentLoadOp, MmaOp, OnlineSoftmaxOp, SoftmaxFinishOp,
+            WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
+            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
+            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
+          [&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })
@@ -315,39 +346,46 @@ LogicalResult BlockRun::runOp(RowStoreOp op) {
 // LDS
 //===----------------------------------------------------------------------===//
 
-LogicalResult BlockRun::runOp(DramLoadOp op) {
+FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, bool whole) {
   auto fail = [&] { return error(op); };
-  const Tile &made = *get<std::shared_ptr<const Tile>>(op.getTile());
+  const Tile &made = *get<std::shared_ptr<const Tile>>(value);
   Tile tile = made;
-  bool on = enabled(op.getPred());
-  if (on) {
-    if (!tile.tensor) {
-      InFlightDiagnostic diag = error(op)
-                                << "loads a tile that was predicated off";
-      diag.attachNote(made.op->getLoc()) << "the tile is made here";
-      return diag;
-    }
-    if (failed(tile.tensor->checkReadable(fail)) ||
-        (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+  if (!tile.tensor) {
+    InFlightDiagnostic diag = error(op)
+                              << "loads a tile that was predicated off";
+    diag.attachNote(made.op->getLoc()) << "the tile is made here";
+    return failure();
+  }
+  if (failed(tile.tensor->checkReadable(fail)) ||
+      (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+    return failure();
+  auto invalid = llvm::find(tile.rows, Tile::kInvalid);
+  if (whole && invalid != tile.rows.end()) {
+    InFlightDiagnostic diag = error(op)
+                              << "is 'whole', but row "
+                              << std::distance(tile.rows.begin(), invalid)
+                              << " of its tile is not valid";
+    diag.attachNote(made.op->getLoc()) << "the tile is made here";
+    return failure();
+  }
+  ++report.loads;
+  report.bytesLoaded +=
+      tile.type.getCols() * tile.tensor->elementBytes() *
+      llvm::count_if(tile.rows, [](int64_t r) { return r != Tile::kInvalid; });
+  return tile;
+}
+
+LogicalResult BlockRun::runOp(DramLoadOp op) {
+  std::optional<Tile> tile;
+  if (enabled(op.getPred())) {
+    FailureOr<Tile> resolved = resolve(op, op.getTile(), op.getWhole());
+    if (failed(resolved))
       return failure();
-    auto invalid = llvm::find(tile.rows, Tile::kInvalid);
-    if (op.getWhole() && invalid != tile.rows.end()) {
-      InFlightDiagnostic diag = error(op)
-                                << "is 'whole', but row "
-                                << std::distance(tile.rows.begin(), invalid)
-                                << " of its tile is not valid";
-      diag.attachNote(made.op->getLoc()) << "the tile is made here";
-      return diag;
-    }
-    ++report.loads;
-    report.bytesLoaded += tile.type.getCols() * tile.tensor->elementBytes() *
-                          llvm::count_if(tile.rows, [](int64_t r) {
-                            return r != Tile::kInvalid;
-                          });
+    tile = std::move(*resolved);
   }
   FailureOr<unsigned> load =
       lds.load(op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
-               on ? &tile : nullptr, fail);
+               tile ? &*tile : nullptr, [&] { return error(op); });
   if (failed(load))
     return failure();
   set(op.getToken(), LoadRef{*load});
@@ -366,8 +404,11 @@ LogicalResult BlockRun::runOp(LdsStageOp op) {
 }
 
 LogicalResult BlockRun::runOp(FragmentLoadOp op) {
-  FailureOr<const Matrix *> slot = lds.read(
-      op, get<LoadRef>(op.getStaged()).number, [&] { return error(op); });
+  auto fail = [&] { return error(op); };
+  auto *filling = std::get_if<FillRef>(&values[op.getStaged()]);
+  FailureOr<const Matrix *> slot =
+      filling ? rings.read(filling->channel, filling->fill, fail)
+              : lds.read(op, get<LoadRef>(op.getStaged()).number, fail);
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();

@@ -11,33 +11,44 @@
 
 #include "Lds.h"
 #include "Math.h"
+#include "Rings.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 #include <variant>
 
 namespace kvbuf::emu::tile {
 
 using MatrixRef = std::shared_ptr<const Matrix>;
-/// An LDS buffer by its number, and a load that a token or staged value stands
-/// for.
+/// An LDS buffer by its number; a load that a token or staged value stands for,
+/// or a product that is awaited; a ring or mailbox; and a filling of one.
 struct BufferRef {
   unsigned number;
 };
 struct LoadRef {
   unsigned number;
 };
+struct ChannelRef {
+  unsigned number;
+};
+struct FillRef {
+  unsigned channel;
+  int64_t fill;
+  bool operator==(const FillRef &) const = default;
+};
 
 /// What an SSA value is at run time. Scalars are attributes, so that the
 /// folders of their ops compute with them; nothing: an undefined value.
 using RuntimeValue =
     std::variant<std::monostate, mlir::Attribute, Tensor *, const Cache *,
-                 std::shared_ptr<const Tile>, BufferRef, LoadRef, MatrixRef>;
+                 std::shared_ptr<const Tile>, BufferRef, LoadRef, ChannelRef,
+                 FillRef, MatrixRef>;
 
 /// Executes a kernel for one block.
 class BlockRun {
 public:
   BlockRun(mlir::gpu::GPUFuncOp kernel, llvm::ArrayRef<RuntimeValue> arguments,
            std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-           TileReport &report);
+           const llvm::StringMap<int64_t> &sizes, TileReport &report);
 
   /// Fails with a diagnostic at the first broken promise.
   mlir::LogicalResult run();
@@ -50,6 +61,7 @@ private:
   mlir::LogicalResult runOp(mlir::Operation *op);
   mlir::LogicalResult runFor(mlir::scf::ForOp op);
   mlir::LogicalResult runIf(mlir::scf::IfOp op);
+  mlir::LogicalResult runWhile(mlir::scf::WhileOp op);
   mlir::LogicalResult runDefault(mlir::Operation *op);
 
   // DRAM (BlockRun.cpp).
@@ -69,6 +81,25 @@ private:
   mlir::LogicalResult runOp(MmaOp op);
   mlir::LogicalResult runOp(OnlineSoftmaxOp op);
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
+  // Roles (Roles.cpp).
+  mlir::LogicalResult runOp(WarpRolesOp op);
+  mlir::LogicalResult runOp(RingOp op);
+  mlir::LogicalResult runOp(RingLoadOp op);
+  mlir::LogicalResult runOp(RingWaitOp op);
+  mlir::LogicalResult runOp(RingReleaseOp op);
+  mlir::LogicalResult runOp(MailboxOp op);
+  mlir::LogicalResult runOp(MailboxPostOp op);
+  mlir::LogicalResult runOp(MailboxTakeOp op);
+  mlir::LogicalResult runOp(NextTileOp op);
+  mlir::LogicalResult runOp(LaunchSizeOp op);
+  mlir::LogicalResult runOp(MmaStartOp op);
+  mlir::LogicalResult runOp(MmaWaitOp op);
+  mlir::LogicalResult runOp(TurnWaitOp op);
+  mlir::LogicalResult runOp(TurnPassOp op);
+  /// The tile that a load is to move, its rows looked up and checked; counts
+  /// the load.
+  mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
+                                bool whole);
   /// Ops from fragments to one fragment.
   mlir::LogicalResult runFragmentOp(mlir::Operation *op);
 
@@ -88,6 +119,16 @@ private:
   /// Whether an op with this predicate runs.
   bool enabled(mlir::Value pred) { return !pred || integer(pred) != 0; }
 
+  /// An operand of a product in flight.
+  using Operand = std::variant<MatrixRef, FillRef>;
+  struct Product {
+    MmaStartOp op;
+    Operand a, b;
+    /// What it starts from; its result once it has finished.
+    MatrixRef acc;
+    MmaWaitOp wait;
+  };
+
   mlir::gpu::GPUFuncOp kernel;
   std::array<int64_t, 3> block, grid;
   TileReport &report;
@@ -95,6 +136,16 @@ private:
   /// Iterations of the loops around the current op.
   llvm::SmallVector<int64_t> iterations;
   Lds lds;
+  Rings rings;
+  const llvm::StringMap<int64_t> &sizes;
+  /// Products in the order of their starts; those in front of `finished` are
+  /// done.
+  std::vector<Product> products;
+  size_t finished = 0;
+  /// The wait for the turn that the consumers have, or null.
+  TurnWaitOp turn;
+  /// Calls of next_tile; -1 once one of them has found no more.
+  int64_t tilesTaken = 0;
 };
 
 } // namespace kvbuf::emu::tile

@@ -30,6 +30,7 @@ struct TileInterpreter::Impl {
   llvm::StringMap<std::unique_ptr<Parameter>> parameters;
   std::vector<std::unique_ptr<Cache>> caches;
   SmallVector<RuntimeValue> arguments;
+  llvm::StringMap<int64_t> sizes;
 
   Tensor *add(const Twine &name, Type elementType, ArrayRef<int64_t> shape,
               ArrayRef<int64_t> strides = {}) {
@@ -187,6 +188,10 @@ LogicalResult TileInterpreter::bind(StringRef name, void *data,
   return success();
 }
 
+void TileInterpreter::bindSize(StringRef name, int64_t value) {
+  impl->sizes[name] = value;
+}
+
 FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid) {
   for (auto &entry : impl->parameters) {
     if (!entry.second->bound) {
@@ -200,9 +205,9 @@ FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid) {
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        if (failed(
-                BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid, report)
-                    .run()))
+        if (failed(BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid,
+                            impl->sizes, report)
+                       .run()))
           return failure();
         ++report.blocks;
       }

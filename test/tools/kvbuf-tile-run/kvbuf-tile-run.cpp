@@ -54,6 +54,9 @@ static cl::opt<int64_t> poisonPage(
     "bad-page", cl::init(-1),
     cl::desc(
         "put an id out of range at this position of the first page table row"));
+static cl::opt<int64_t>
+    blocks("blocks", cl::init(3),
+           cl::desc("blocks of a kernel that loops over tiles of queries"));
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
                       cl::desc("compare diagnostics with expected-* comments"));
@@ -245,8 +248,13 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
       throw Reported();
   int64_t tiles =
       llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
-  FailureOr<emu::TileReport> report =
-      (*interpreter)->run({tiles, problem.heads, workload.batch()});
+  std::array<int64_t, 3> grid{tiles, problem.heads, workload.batch()};
+  if (kernel->hasAttr(KVBufferDialect::kGridAttr))
+    grid = {std::min<int64_t>(blocks, tiles * problem.heads * workload.batch()),
+            1, 1};
+  (*interpreter)->bindSize("seq_q", workload.sizes().at("seq_q"));
+  (*interpreter)->bindSize("batch", workload.batch());
+  FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
   if (failed(report))
     return false;
 

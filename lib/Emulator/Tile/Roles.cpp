@@ -1,0 +1,196 @@
+//===- Roles.cpp - Warp roles and products in flight ------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of BlockRun that executes KVBufferRoleOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockRun.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu;
+using namespace kvbuf::emu::tile;
+
+LogicalResult BlockRun::runOp(WarpRolesOp op) {
+  for (Region *role : {&op.getProducers(), &op.getConsumers()})
+    if (failed(runBlock(role->front())))
+      return failure();
+  for (Product &product : llvm::drop_begin(products, finished))
+    return error(product.op) << "is in flight when the consumers end";
+  if (turn)
+    return error(turn) << "takes a turn that is never passed on";
+  return rings.finish([&](Operation *at) { return error(at); });
+}
+
+LogicalResult BlockRun::runOp(RingOp op) {
+  int64_t slots = op.getRing().getType().getParams().getStages();
+  set(op.getRing(), ChannelRef{rings.add(op, slots)});
+  return success();
+}
+
+LogicalResult BlockRun::runOp(RingLoadOp op) {
+  auto fail = [&] { return error(op); };
+  FailureOr<Tile> tile = resolve(op, op.getTile(), op.getWhole());
+  if (failed(tile))
+    return failure();
+  KVBufferAttr params = op.getRing().getType().getParams();
+  Matrix data(params.getBN(), params.getSmemCols());
+  loadTile(*tile, data);
+  return rings.fill(op, get<ChannelRef>(op.getRing()).number,
+                    integer(op.getFill()), std::move(data), 0, fail);
+}
+
+LogicalResult BlockRun::runOp(RingWaitOp op) {
+  unsigned ring = get<ChannelRef>(op.getRing()).number;
+  int64_t fill = integer(op.getFill());
+  if (failed(rings.wait(ring, fill, [&] { return error(op); })))
+    return failure();
+  set(op.getStaged(), FillRef{ring, fill});
+  return success();
+}
+
+LogicalResult BlockRun::runOp(RingReleaseOp op) {
+  FillRef slot{get<ChannelRef>(op.getRing()).number, integer(op.getFill())};
+  for (Product &product : llvm::drop_begin(products, finished))
+    for (const Operand &operand : {product.a, product.b})
+      if (auto *read = std::get_if<FillRef>(&operand); read && *read == slot) {
+        InFlightDiagnostic diag =
+            error(op) << "releases " << rings.name(slot.channel, slot.fill)
+                      << " while a product in flight reads it";
+        diag.attachNote(product.op.getLoc()) << "the product starts here";
+        return diag;
+      }
+  return rings.release(op, slot.channel, slot.fill, [&] { return error(op); });
+}
+
+LogicalResult BlockRun::runOp(MailboxOp op) {
+  set(op.getBox(), ChannelRef{rings.add(op, op.getSlots())});
+  return success();
+}
+
+LogicalResult BlockRun::runOp(MailboxPostOp op) {
+  return rings.fill(op, get<ChannelRef>(op.getBox()).number,
+                    integer(op.getNumber()), Matrix(), integer(op.getValue()),
+                    [&] { return error(op); });
+}
+
+LogicalResult BlockRun::runOp(MailboxTakeOp op) {
+  auto fail = [&] { return error(op); };
+  unsigned box = get<ChannelRef>(op.getBox()).number;
+  int64_t number = integer(op.getNumber());
+  if (failed(rings.wait(box, number, fail)) ||
+      failed(rings.release(op, box, number, fail)))
+    return failure();
+  set(op.getValue(), rings.number(box, number));
+  return success();
+}
+
+/// As if all blocks called in turn: each order of the calls is a legal one.
+LogicalResult BlockRun::runOp(NextTileOp op) {
+  if (tilesTaken < 0)
+    return error(op) << "takes another tile after the last one";
+  int64_t blocks = grid[0] * grid[1] * grid[2];
+  int64_t me = (block[2] * grid[1] + block[1]) * grid[0] + block[0];
+  int64_t tile = tilesTaken++ * blocks + me;
+  if (tile >= integer(op.getTotal()))
+    tilesTaken = -1;
+  set(op.getTile(), tile);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(LaunchSizeOp op) {
+  auto it = sizes.find(op.getName());
+  if (it == sizes.end())
+    return error(op) << "asks for the size '" << op.getName()
+                     << "', which is not bound";
+  set(op.getSize(), it->second);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(MmaStartOp op) {
+  Product &product = products.emplace_back();
+  product.op = op;
+  auto operand = [&](Value value) -> Operand {
+    if (isa<StagedType>(value.getType()))
+      return get<FillRef>(value);
+    return get<MatrixRef>(value);
+  };
+  product.a = operand(op.getA());
+  product.b = operand(op.getB());
+  if (op.getAcc())
+    product.acc = get<MatrixRef>(op.getAcc());
+  else
+    product.acc = std::make_shared<const Matrix>(
+        op.getResult().getType().getRows(), op.getResult().getType().getCols());
+  set(op.getResult(), LoadRef{unsigned(products.size() - 1)});
+  return success();
+}
+
+/// Products end at the last moment that the waits allow, in order.
+LogicalResult BlockRun::runOp(MmaWaitOp op) {
+  auto fail = [&] { return error(op); };
+  unsigned number = get<LoadRef>(op.getPending()).number;
+  Product &awaited = products[number];
+  if (awaited.wait) {
+    InFlightDiagnostic diag = fail() << "awaits a product that is awaited "
+                                        "already";
+    diag.attachNote(awaited.op.getLoc()) << "the product starts here";
+    return diag;
+  }
+  awaited.wait = op;
+  size_t younger = std::min<size_t>(op.getYounger(), products.size());
+  if (products.size() - younger <= number) {
+    InFlightDiagnostic diag =
+        fail() << "leaves the product that it awaits in flight: younger = "
+               << op.getYounger() << ", but only "
+               << products.size() - 1 - number << " were started behind it";
+    diag.attachNote(awaited.op.getLoc()) << "the product starts here";
+    return diag;
+  }
+  for (; finished < products.size() - younger; ++finished) {
+    Product &product = products[finished];
+    const Matrix *operands[2];
+    for (auto [target, operand] :
+         llvm::zip_equal(operands, std::array{product.a, product.b})) {
+      if (auto *slot = std::get_if<FillRef>(&operand)) {
+        FailureOr<const Matrix *> data =
+            rings.read(slot->channel, slot->fill, fail);
+        if (failed(data))
+          return failure();
+        target = *data;
+      } else {
+        target = std::get<MatrixRef>(operand).get();
+      }
+    }
+    report.multiplyAdds +=
+        operands[0]->rows * operands[0]->cols * product.acc->cols;
+    product.acc = std::make_shared<const Matrix>(multiply(
+        *operands[0], *operands[1], *product.acc, product.op.getTransposeB()));
+  }
+  set(op.getAcc(), awaited.acc);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(TurnWaitOp op) {
+  if (turn) {
+    InFlightDiagnostic diag = error(op)
+                              << "waits for a turn that it has already";
+    diag.attachNote(turn.getLoc()) << "the turn began here";
+    return diag;
+  }
+  turn = op;
+  return success();
+}
+
+LogicalResult BlockRun::runOp(TurnPassOp op) {
+  if (!turn)
+    return error(op) << "passes on a turn that it does not have";
+  turn = nullptr;
+  return success();
+}
