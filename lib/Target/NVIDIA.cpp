@@ -68,6 +68,8 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   choice.BK = request.headSize % 64 == 0   ? 64
               : request.headSize % 32 == 0 ? 32
                                            : 16;
+  if (request.roles && chooseRoles(target, request, choice))
+    return choice;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
   choice.BM = 128;
   choice.BN = 64;

@@ -20,6 +20,11 @@ std::optional<TargetInfo> lookupAMD(llvm::StringRef chip);
 /// A vendor's default schedule.
 ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
                               const ScheduleRequest &request);
+/// Fills in a schedule with warp roles, where the chip and the problem allow
+/// one; else returns false and, where only the problem is in the way, says why
+/// in `choice.note`. Expects `choice.mma` and `choice.BK`.
+bool chooseRoles(const TargetInfo &target, const ScheduleRequest &request,
+                 ScheduleChoice &choice);
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 

@@ -47,6 +47,10 @@ struct ScheduleRequest {
   /// Whether a mask or the tail hides keys that other rows see (causal or
   /// window).
   bool masked = false;
+  /// Query rows of a sequence; -1 where the types leave them open.
+  int64_t queries = -1;
+  /// Whether warps may have roles (`producers`).
+  bool roles = true;
 };
 
 /// The choices that a schedule fixes; see `ScheduleAttr`.
@@ -68,6 +72,9 @@ struct ScheduleChoice {
   /// Path of the dialect: direct or registers.
   std::string kPath = "direct", vPath = "direct";
   int64_t xcds = 1;
+  /// Why the problem keeps the chip's general schedule, where it has a faster
+  /// kind; else empty.
+  std::string note;
 };
 
 /// An input that the hardware or the loader prepares for a kernel that asks for

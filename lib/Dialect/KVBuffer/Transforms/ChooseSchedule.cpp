@@ -99,6 +99,153 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
   return success();
 }
 
+/// Registers of a lane for addresses, maxima, sums and what is on its way
+/// through an exponential, beside accumulators and operands. Measured on an
+/// H200 with 240 registers a lane: schedules with 208 for accumulators and
+/// operands compile without spills, with 216 they do not.
+static constexpr int64_t kWorkingRegisters = 28;
+/// Shared memory for barriers and mailboxes, with the alignment of slots.
+static constexpr int64_t kBarrierBytes = 1024;
+
+namespace {
+/// What a schedule with roles takes of a chip.
+struct RoleNeeds {
+  /// Shared memory of a block, bytes.
+  int64_t sharedBytes;
+  /// Registers of a consumer's lane, at least.
+  int64_t consumerRegisters;
+  /// Registers of all lanes.
+  int64_t blockRegisters;
+};
+} // namespace
+
+static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
+                           int64_t stages, const TargetInfo &target) {
+  int64_t depth = llvm::alignTo(op.getHeadSize(), s.getBK());
+  int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
+  RoleNeeds needs;
+  needs.sharedBytes =
+      bytes * depth *
+          (s.getBM() * (s.getStageOutput() ? 2 : 1) + 2 * stages * BN) +
+      kBarrierBytes;
+  // O and S in fp32, P and, where it stays in registers, Q.
+  int64_t lanes = target.waveSize;
+  int64_t elements = 4 * (depth + BN) + bytes * BN;
+  if (s.getQInRegs())
+    elements += bytes * depth;
+  needs.consumerRegisters =
+      s.getWM() * elements / (4 * lanes) + kWorkingRegisters;
+  int64_t share = llvm::alignDown(
+      target.registersPerBlock / ((s.getWarps() + s.getProducers()) * lanes),
+      target.registerStep);
+  auto registers = [&](int64_t asked) { return asked ? asked : share; };
+  needs.blockRegisters =
+      lanes * (s.getWarps() * registers(s.getConsumerRegisters()) +
+               s.getProducers() * registers(s.getProducerRegisters()));
+  return needs;
+}
+
+/// Checks a schedule whose warps have roles; names the limit that it breaks and
+/// what would fit.
+static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
+                                const TargetInfo &target) {
+  int64_t group = target.warpsPerMatrixGroup;
+  if (!group)
+    return op.emitOpError()
+           << "producers = " << s.getProducers() << " does not fit "
+           << target.chip
+           << ", which has no products on operands in shared memory; expected "
+              "producers = 0";
+  for (auto [name, warps] :
+       {std::pair<StringRef, int64_t>{"warps", s.getWarps()},
+        {"producers", s.getProducers()}})
+    if (warps % group)
+      return op.emitOpError()
+             << name << " = " << warps << " is no whole number of groups of "
+             << group << "; " << name << " = " << llvm::alignTo(warps, group)
+             << " would fit";
+  int64_t rows = s.getWarps() / group * target.matrixGroupRows;
+  if (s.getBM() != rows)
+    return op.emitOpError()
+           << "BM = " << s.getBM() << " is not " << target.matrixGroupRows
+           << " rows for each of " << s.getWarps() / group << " groups of "
+           << group << " warps; BM = " << rows << " would fit";
+  if (s.getBN() > target.matrixGroupCols)
+    return op.emitOpError()
+           << "BN = " << s.getBN() << " is more than the "
+           << target.matrixGroupCols
+           << " columns of a product; BN = " << target.matrixGroupCols
+           << " would fit";
+  if (op.getHeadSize() % s.getMmaK() ||
+      op.getHeadSize() > target.matrixGroupCols)
+    return op.emitOpError()
+           << "producers need a head size of at most " << target.matrixGroupCols
+           << " and a multiple of " << s.getMmaK() << ", got "
+           << op.getHeadSize() << "; expected producers = 0";
+  if (s.getBK() % s.getMmaK() || s.getBK() > 64)
+    return op.emitOpError() << "BK = " << s.getBK()
+                            << " does not fit the copies of producers; "
+                               "expected 16, 32 or 64";
+  for (auto [name, used, instead] :
+       {std::tuple<StringRef, bool, StringRef>{"overlap", s.getOverlap(),
+                                               "; overlap_products does"},
+        {"sums_in_lds", s.getSumsInLds(), ""},
+        {"swap_a_b", s.getSwapAB(), ""}})
+    if (used)
+      return op.emitOpError()
+             << name << " does not go with producers" << instead;
+  int64_t threads = (s.getWarps() + s.getProducers()) * target.waveSize;
+  if (threads > target.maxThreads)
+    return op.emitOpError()
+           << "a schedule of " << threads << " threads does not fit "
+           << target.chip << ", which has at most " << target.maxThreads
+           << " in a block; warps = "
+           << llvm::alignDown(
+                  target.maxThreads / target.waveSize - s.getProducers(), group)
+           << " would fit";
+
+  RoleNeeds needs = roleNeeds(op, s, s.getBN(), s.getStages(), target);
+  if (needs.blockRegisters > target.registersPerBlock) {
+    int64_t left = target.registersPerBlock - s.getProducers() *
+                                                  s.getProducerRegisters() *
+                                                  target.waveSize;
+    int64_t most = llvm::alignDown(std::max<int64_t>(0, left) /
+                                       (s.getWarps() * target.waveSize),
+                                   target.registerStep);
+    InFlightDiagnostic diag = op.emitOpError()
+                              << "the roles take " << needs.blockRegisters
+                              << " registers, " << target.chip << " has "
+                              << target.registersPerBlock << " for a block";
+    if (most >= needs.consumerRegisters)
+      diag << "; consumer_registers = " << most << " would fit";
+    return diag;
+  }
+  int64_t registers = s.getConsumerRegisters()
+                          ? s.getConsumerRegisters()
+                          : llvm::alignDown(target.registersPerBlock / threads,
+                                            target.registerStep);
+  auto fits = [&](const RoleNeeds &n) {
+    return n.consumerRegisters <= registers && n.sharedBytes <= target.ldsBytes;
+  };
+  if (fits(needs))
+    return success();
+  InFlightDiagnostic diag = op.emitOpError();
+  if (needs.sharedBytes > target.ldsBytes)
+    diag << "the schedule needs " << needs.sharedBytes
+         << " bytes of shared memory, " << target.chip << " has "
+         << target.ldsBytes << " for a block";
+  else
+    diag << "a consumer's lane needs at least " << needs.consumerRegisters
+         << " registers, the schedule gives it " << registers;
+  for (int64_t BN = llvm::alignDown(s.getBN() - 1, 16); BN > 0; BN -= 16)
+    if (fits(roleNeeds(op, s, BN, s.getStages(), target)))
+      return diag << "; BN = " << BN << " would fit";
+  for (int64_t stages = s.getStages() - 1; stages > 0; --stages)
+    if (fits(roleNeeds(op, s, s.getBN(), stages, target)))
+      return diag << "; stages = " << stages << " would fit";
+  return diag << "; no BN would fit";
+}
+
 /// Checks that a schedule can be built on a chip; says at the op what does not
 /// fit and what the limit is.
 static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
@@ -121,6 +268,16 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                             << ": transposed scores of its matrix instructions "
                                "lie across other lanes than operands; expected "
                                "swap_a_b = false";
+  if (schedule.getProducers())
+    return checkRoles(op, schedule, target);
+  for (auto [name, used] :
+       {std::pair<StringRef, bool>{"tiles = static or dynamic",
+                                   schedule.getTiles() != TileOrder::Grid},
+        {"ping_pong", schedule.getPingPong()},
+        {"stage_output", schedule.getStageOutput()}})
+    if (used)
+      return op.emitOpError() << name << " needs warps with roles; expected "
+                              << "producers > 0";
   int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
@@ -200,7 +357,20 @@ struct ChooseSchedulePass
         request.pageSize = op.getK().getType().getPageSize();
         MaskAttr mask = op.getMaskValue();
         request.masked = mask.boundsLeft() || mask.boundsRight();
+        auto q = cast<MemRefType>(op.getQ().getType());
+        if (!op.isRagged() && !q.isDynamicDim(1))
+          request.queries = q.getDimSize(1);
+        // Who asks for no producers means the schedule that has none.
+        ScheduleChoice asked;
+        if (failed(applyOverrides(schedule, asked, op.getLoc())))
+          return WalkResult::interrupt();
+        bool mentioned = StringRef(schedule).contains("producers=");
+        request.roles = !mentioned || asked.producers > 0;
         ScheduleChoice choice = target->chooseSchedule(request);
+        if (!choice.note.empty())
+          remark::missed(op.getLoc(),
+                         remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
+              << "no warp roles: " << choice.note;
         if (failed(applyOverrides(schedule, choice, op.getLoc())))
           return WalkResult::interrupt();
         attr = ScheduleAttr::getChecked(

@@ -1,0 +1,80 @@
+//===- NVIDIARoles.cpp - Schedules with warp roles --------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The table of schedules for chips whose warps multiply in groups (sm_90a).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Vendors.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace kvbuf;
+
+namespace {
+/// One line of the table: serves head sizes up to `headSize` and at most
+/// `queries` query rows, where the types fix their number.
+struct Entry {
+  int64_t headSize, queries;
+  int64_t BM, BN, stages, warps;
+  int64_t producerRegisters, consumerRegisters;
+  bool qInRegs, stageOutput;
+  const char *tiles;
+};
+} // namespace
+
+static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+/// The first line that serves a problem is taken. Measured on an H200, bf16:
+/// tiles from a counter were as good as or better than fixed ones with and
+/// without masks; Q in registers won 1 to 4 % where registers allow it; turns
+/// of the groups won nothing. Up to 64 columns three groups hide each other's
+/// softmax better than two (1.14 against 1.01 of cuDNN). At 256 two slots of
+/// more than 80 keys do not fit beside Q, nor does a buffer for O.
+static constexpr Entry kTable[] = {
+    {128, 64, 64, 128, 2, 4, 24, 240, true, true, "dynamic"},
+    {256, 64, 64, 96, 2, 4, 24, 240, false, false, "dynamic"},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, "dynamic"},
+    {128, kAny, 128, 128, 2, 8, 24, 240, true, true, "dynamic"},
+    {192, kAny, 128, 112, 2, 8, 24, 240, false, false, "dynamic"},
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, "dynamic"},
+};
+
+bool detail::chooseRoles(const TargetInfo &target,
+                         const ScheduleRequest &request,
+                         ScheduleChoice &choice) {
+  if (!target.warpsPerMatrixGroup)
+    return false;
+  if (request.headSize % choice.mma[2]) {
+    choice.note = "head size " + std::to_string(request.headSize) +
+                  " is not a multiple of " + std::to_string(choice.mma[2]);
+    return false;
+  }
+  for (const Entry &entry : kTable) {
+    if (request.headSize > entry.headSize ||
+        (entry.queries != kAny &&
+         (request.queries < 0 || request.queries > entry.queries)))
+      continue;
+    choice.BM = entry.BM;
+    choice.BN = entry.BN;
+    choice.stages = entry.stages;
+    choice.warps = entry.warps;
+    choice.producers = target.warpsPerMatrixGroup;
+    choice.producerRegisters = entry.producerRegisters;
+    choice.consumerRegisters = entry.consumerRegisters;
+    choice.overlapProducts = true;
+    choice.qInRegs = entry.qInRegs;
+    choice.stageOutput = entry.stageOutput;
+    choice.tiles = entry.tiles;
+    return true;
+  }
+  choice.note = "head size " + std::to_string(request.headSize) +
+                " is more than " +
+                std::to_string(std::end(kTable)[-1].headSize) +
+                ", whose accumulators fill a lane's registers";
+  return false;
+}
