@@ -24,6 +24,32 @@ LogicalResult WarpRolesOp::verify() {
              << "expected 24 to 256 registers in steps of 8, or 0, "
                 "got "
              << registers;
+  // Each role has ops that the other may not run; rings join them.
+  for (auto [region, name, isProducer] :
+       {std::tuple<Region *, StringRef, bool>{&getProducers(), "producers",
+                                              true},
+        {&getConsumers(), "consumers", false}}) {
+    WalkResult result = region->walk([&](Operation *op) {
+      bool ofConsumers =
+          isa<RingWaitOp, RingReleaseOp, MailboxTakeOp, MmaOp, MmaStartOp,
+              MmaWaitOp, FragmentLoadOp, FragmentStoreOp, RowStoreOp,
+              TurnWaitOp, TurnPassOp>(op);
+      bool ofProducers = isa<RingLoadOp, MailboxPostOp, NextTileOp>(op);
+      bool ofNone =
+          isa<WarpRolesOp, AllocOp, RingOp, MailboxOp, DramLoadOp, LdsStageOp>(
+              op);
+      if (!ofNone && !(isProducer ? ofConsumers : ofProducers))
+        return WalkResult::advance();
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "is not allowed in " << name
+                                << (ofNone ? ": it takes all the warps"
+                                           : ": it belongs to the other role");
+      diag.attachNote(getLoc()) << "the roles are here";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
   return success();
 }
 
