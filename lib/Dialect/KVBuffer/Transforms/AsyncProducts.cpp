@@ -158,8 +158,6 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
             remark::RemarkOpts::name("ping-pong").category(DEBUG_TYPE))
             << "no turns: no loop starts two products in an iteration";
     }
-    kernel->setAttr(KVBufferDialect::kPhaseAttr,
-                    PhaseAttr::get(&getContext(), Phase::Scheduled));
   }
 };
 } // namespace

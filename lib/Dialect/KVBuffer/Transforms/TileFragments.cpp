@@ -28,8 +28,9 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
                                     type.getElementType(), type.getRole());
   auto load = source.getDefiningOp<FragmentLoadOp>();
   // Only in the load's own block: a fragment loaded outside of a loop stays in
-  // registers on purpose.
-  if (load && load->getBlock() == b.getInsertionBlock())
+  // registers on purpose. A ring's slot may be released behind the load.
+  if (load && load->getBlock() == b.getInsertionBlock() &&
+      !load.getStaged().getDefiningOp<RingWaitOp>())
     return FragmentLoadOp::create(b, loc, partType, load.getStaged(),
                                   load.getRow() + row, load.getCol() + col);
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
