@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
+#include "WgmmaToInlineAsm.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Pass/PassManager.h"
@@ -119,6 +120,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   // on a copy: the target stage stays readable.
   OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
   if (target.vendor == Vendor::NVIDIA) {
+    lowerWgmmaToInlineAsm(*copy);
     PassManager pm(module.getContext(), gpu::GPUModuleOp::getOperationName());
     pm.addPass(createConvertNVVMToLLVMPass());
     if (failed(pm.run(*copy)))

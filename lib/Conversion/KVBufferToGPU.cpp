@@ -58,7 +58,15 @@ struct ConvertKVBufferToGPUPass
                              << target->chip << " cannot do";
         return signalPassFailure();
       }
-      std::unique_ptr<Machine> machine = createMachine(*target);
+      if (schedule.getProducers() && !target->warpsPerMatrixGroup) {
+        kernel.emitOpError()
+            << "is scheduled with producer warps, but the matrix unit of "
+            << target->chip
+            << " does not read operands from LDS by itself; expected "
+               "producers = 0";
+        return signalPassFailure();
+      }
+      std::unique_ptr<Machine> machine = createMachine(*target, schedule);
       if (!machine) {
         kernel.emitOpError()
             << "has no per-lane form for " << target->chip

@@ -154,6 +154,29 @@ struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
   }
 };
 
+/// Tensor maps lie in the parameters themselves, which no thread writes: the
+/// copy engine reads them there. CUtensorMap is 128 bytes, aligned to 64.
+static void passTensorMapsByValue(LLVM::LLVMFuncOp func) {
+  auto launch =
+      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto args = launch ? launch.getAs<ArrayAttr>("args") : ArrayAttr();
+  if (!args)
+    return;
+  Builder b(func.getContext());
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    auto kind = cast<DictionaryAttr>(arg).getAs<StringAttr>("kind");
+    if (!kind || kind.getValue() != "tensor_map")
+      continue;
+    func.setArgAttr(
+        i, LLVM::LLVMDialect::getByValAttrName(),
+        TypeAttr::get(LLVM::LLVMArrayType::get(b.getI8Type(), 128)));
+    func.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                    b.getI64IntegerAttr(64));
+    func.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                    b.getUnitAttr());
+  }
+}
+
 struct ConvertKVBufferToNVVMPass
     : kvbuf::impl::ConvertKVBufferToNVVMBase<ConvertKVBufferToNVVMPass> {
   using Base::Base;
@@ -197,9 +220,12 @@ struct ConvertKVBufferToNVVMPass
     configureGpuToNVVMConversionLegality(target);
     target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
     target.addLegalDialect<NVVM::NVVMDialect>();
+    // These stay until the translation: LLVM 22 has no op for all their forms.
+    target.addLegalOp<WgmmaOp, WgmmaWaitOp>();
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
 
+    bool hasRoles = false;
     module.walk([&](LLVM::LLVMFuncOp func) {
       if (!func->hasAttr(KVBufferDialect::kPhaseAttr))
         return;
@@ -210,9 +236,29 @@ struct ConvertKVBufferToNVVMPass
           {ArrayAttr::get(context,
                           {StringAttr::get(context, "denormal-fp-math-f32"),
                            StringAttr::get(context, "preserve-sign")})}));
+      passTensorMapsByValue(func);
+      auto schedule =
+          func->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+      hasRoles |= schedule && schedule.getProducers();
+      // Registers that roles pass to each other are counted from an equal share
+      // of one block's; without this the assembler ignores the change.
+      if (schedule && schedule.getProducers())
+        func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      Builder(context).getI32IntegerAttr(1));
       func->setAttr(KVBufferDialect::kPhaseAttr,
                     PhaseAttr::get(context, Phase::Target));
     });
+    // Swizzles of the copy engine and the matrix unit look at address bits: a
+    // tile begins where those of its first row are 0.
+    if (hasRoles)
+      module.walk([](LLVM::GlobalOp global) {
+        if (global.getAddrSpace() != unsigned(NVVM::NVVMMemorySpace::Shared))
+          return;
+        global.setAlignment(1024);
+        // Of dynamic size: one of size 0 would take a byte, and all that a
+        // block may have is asked for.
+        global.setLinkage(LLVM::Linkage::External);
+      });
   }
 };
 } // namespace

@@ -184,21 +184,81 @@ LogicalResult LaneLowering::expandArguments() {
     }
   }
 
+  // Behind the tensors: what copy engines and shared counters need.
+  unsigned ordinary = parameterTypes.size();
+  bool counts = false;
+  kernel.walk([&](Operation *op) {
+    counts |= isa<NextTileOp>(op);
+    std::optional<TensorMapRequest> request = machine.tensorMapFor(*this, op);
+    if (request &&
+        !llvm::is_contained(llvm::make_first_range(tensorMaps), *request))
+      tensorMaps.push_back({*request, Value()});
+  });
+  for (auto &[request, value] : tensorMaps) {
+    parameterTypes.push_back(machine.tensorMapType(context));
+    parameters.push_back(describeTensorMap(request));
+  }
+  if (counts) {
+    parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
+    parameters.push_back(dict({{str("kind"), str("counter")}}));
+  }
+
   lowered = gpu::GPUFuncOp::create(b, kernel.getName(),
                                    b.getFunctionType(parameterTypes, {}));
   for (NamedAttribute attr : kernel->getAttrs())
     if (attr.getName() != "function_type" && attr.getName() != "arg_attrs" &&
         attr.getName() != KVBufferDialect::kPhaseAttr)
       lowered->setAttr(attr.getName(), attr.getValue());
-  if (auto size = kernel.getKnownBlockSizeAttr())
-    lowered.setKnownBlockSizeAttr(size);
+  if (kernel.getKnownBlockSizeAttr())
+    lowered.setKnownBlockSizeAttr(
+        b.getDenseI32ArrayAttr({int32_t(blockThreads()), 1, 1}));
   b.setInsertionPointToStart(&lowered.getBody().front());
-  for (auto [slot, value] : llvm::zip_equal(slots, lowered.getArguments())) {
+  for (auto [i, map] : llvm::enumerate(tensorMaps))
+    map.second = lowered.getArgument(ordinary + i);
+  if (counts)
+    counter = lowered.getArguments().back();
+  for (auto [slot, value] :
+       llvm::zip_equal(slots, lowered.getArguments().take_front(ordinary))) {
     // Sizes come as i32 and are indices in the program.
     Value v = value.getType().isInteger(32) ? toIndex(value) : Value(value);
     slot.assign(tensors[kernel.getArgument(slot.argument)], v);
   }
   return success();
+}
+
+DictionaryAttr
+LaneLowering::describeTensorMap(const TensorMapRequest &request) {
+  auto argument = cast<BlockArgument>(request.tensor);
+  auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                  "kvbuffer.name");
+  // Innermost first: columns, rows, heads and, where there is one, the batch or
+  // block; in the tensor they are [batch,] rows, heads, columns.
+  SmallVector<int64_t> dims{2, 0, 1}, box{request.boxCols, request.boxRows, 1};
+  auto cache = dyn_cast<CacheType>(argument.getType());
+  bool outer = cache ? cache.getKind() != CacheKind::Ragged
+                     : cast<MemRefType>(argument.getType()).getRank() > 3;
+  if (outer) {
+    dims = {3, 1, 2, 0};
+    box.push_back(1);
+  }
+  Type element = cache ? cache.getElementType()
+                       : cast<MemRefType>(argument.getType()).getElementType();
+  // The swizzle spans a row of the box.
+  int64_t bytes = request.boxCols * element.getIntOrFloatBitWidth() / 8;
+  NamedAttrList list;
+  list.append("kind", b.getStringAttr("tensor_map"));
+  list.append("tensor", name);
+  list.append("dims", b.getI64ArrayAttr(dims));
+  list.append("box", b.getI64ArrayAttr(box));
+  list.append("swizzle", b.getI64IntegerAttr(bytes >= 32 ? bytes : 0));
+  return list.getDictionary(b.getContext());
+}
+
+Value LaneLowering::tensorMap(const TensorMapRequest &request) const {
+  for (const auto &[known, value] : tensorMaps)
+    if (known == request)
+      return value;
+  return nullptr;
 }
 
 void LaneLowering::finishKernel() {
@@ -214,10 +274,9 @@ void LaneLowering::finishKernel() {
   Attribute tiles = b.getDictionaryAttr(b.getNamedAttr(
       "ceildiv",
       b.getArrayAttr({size("seq_q"), b.getI64IntegerAttr(schedule.getBM())})));
-  int64_t threads = schedule.getWarps() * target.waveSize;
   NamedAttrList list;
   list.append("args", b.getArrayAttr(parameters));
-  list.append("block", b.getI64ArrayAttr({threads, 1, 1}));
+  list.append("block", b.getI64ArrayAttr({blockThreads(), 1, 1}));
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
   list.append("entry", str(kernel.getName()));
   if (heads)

@@ -38,8 +38,12 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   return tile;
 }
 
-std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target) {
-  return target.vendor == Vendor::NVIDIA ? createNVIDIAMachine() : nullptr;
+std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
+                                              ScheduleAttr schedule) {
+  if (target.vendor != Vendor::NVIDIA)
+    return nullptr;
+  return schedule.getProducers() ? createHopperMachine()
+                                 : createNVIDIAMachine();
 }
 
 LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
@@ -129,6 +133,12 @@ void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
         int64_t width = acc ? atom.registers() : layouts.wordElements();
         types.append(atoms(fragment) * atom.registers() / width,
                      VectorType::get({width}, fragment.getElementType()));
+      })
+      .Case([&](PendingType pending) {
+        laneTypes(FragmentType::get(b.getContext(), pending.getRows(),
+                                    pending.getCols(), pending.getElementType(),
+                                    Role::Acc),
+                  types);
       })
       .Case([&](TokenType) {
         types.push_back(b.getI32Type());
@@ -281,8 +291,62 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
   return success();
 }
 
+LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
+  // Lane values of a list of the loop's values, and back.
+  auto typesOf = [&](TypeRange from, SmallVectorImpl<Type> &types,
+                     SmallVectorImpl<unsigned> &counts) {
+    for (Type type : from) {
+      unsigned before = types.size();
+      laneTypes(type, types);
+      counts.push_back(types.size() - before);
+    }
+  };
+  auto regroup = [&](ValueRange values, ArrayRef<unsigned> counts,
+                     ValueRange to) {
+    unsigned next = 0;
+    for (auto [value, count] : llvm::zip_equal(to, counts)) {
+      auto part = values.slice(next, count);
+      set(value, Values(part.begin(), part.end()));
+      next += count;
+    }
+  };
+  auto flatten = [&](ValueRange values) {
+    Values flat;
+    for (Value value : values)
+      llvm::append_range(flat, rowValues(value));
+    return flat;
+  };
+  SmallVector<Type> beforeTypes, afterTypes;
+  SmallVector<unsigned> beforeCounts, afterCounts;
+  typesOf(op.getInits().getTypes(), beforeTypes, beforeCounts);
+  typesOf(op.getResultTypes(), afterTypes, afterCounts);
+  auto loop = scf::WhileOp::create(b, afterTypes, flatten(op.getInits()));
+  OpBuilder::InsertionGuard guard(b);
+  Location loc = op.getLoc();
+  Block *before = b.createBlock(&loop.getBefore(), {}, beforeTypes,
+                                SmallVector<Location>(beforeTypes.size(), loc));
+  regroup(before->getArguments(), beforeCounts, op.getBeforeArguments());
+  if (failed(lowerBlock(*op.getBeforeBody())))
+    return failure();
+  scf::ConditionOp condition = op.getConditionOp();
+  scf::ConditionOp::create(b, single(condition.getCondition()),
+                           flatten(condition.getArgs()));
+  Block *after = b.createBlock(&loop.getAfter(), {}, afterTypes,
+                               SmallVector<Location>(afterTypes.size(), loc));
+  regroup(after->getArguments(), afterCounts, op.getAfterArguments());
+  if (failed(lowerBlock(*op.getAfterBody())))
+    return failure();
+  scf::YieldOp::create(b, flatten(op.getYieldOp().getOperands()));
+  regroup(loop.getResults(), afterCounts, op.getResults());
+  return success();
+}
+
 LogicalResult LaneLowering::lowerBlock(Block &block) {
-  for (Operation &op : block.without_terminator()) {
+  Operation *end =
+      block.mightHaveTerminator() ? block.getTerminator() : nullptr;
+  for (Operation &op : block) {
+    if (&op == end)
+      break;
     b.setLoc(op.getLoc());
     if (failed(lowerOp(&op)))
       return failure();
@@ -294,12 +358,27 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](scf::ForOp op) { return lowerFor(op); })
       .Case([&](scf::IfOp op) { return lowerIf(op); })
-      .Case<FragmentLoadOp, FragmentConvertOp, OnlineSoftmaxOp, memref::LoadOp,
-            memref::DimOp>([&](auto op) { return lower(op); })
+      .Case([&](scf::WhileOp op) { return lowerWhile(op); })
+      .Case<FragmentLoadOp, FragmentConvertOp, FragmentStoreOp, OnlineSoftmaxOp,
+            memref::LoadOp, memref::DimOp>([&](auto op) { return lower(op); })
+      .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
+            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
+            MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
+        if (!machine.hasRoles())
+          return op.emitOpError()
+                 << "has no per-lane form for a schedule without producers on "
+                 << target.chip;
+        if constexpr (std::is_void_v<decltype(lower(op))>) {
+          lower(op);
+          return success();
+        } else {
+          return lower(op);
+        }
+      })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
-            DramLoadOp, LdsStageOp, FragmentStoreOp, RowStoreOp, FragmentFillOp,
-            FragmentSliceOp, MmaOp, SoftcapOp, FragmentScaleOp, MaskOp,
-            RescaleOp, SoftmaxFinishOp>([&](auto op) {
+            DramLoadOp, LdsStageOp, RowStoreOp, FragmentFillOp, FragmentSliceOp,
+            MmaOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp,
+            SoftmaxFinishOp>([&](auto op) {
         lower(op);
         return success();
       })
@@ -331,6 +410,11 @@ LogicalResult LaneLowering::run() {
   thread = toI32(x);
   lane = arith::AndIOp::create(b, thread, i32(target.waveSize - 1));
   warp = arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize)));
+  roleWarps = blockThreads() / target.waveSize;
+  if (machine.hasRoles()) {
+    warp = uniform(warp);
+    machine.emitRolesPrologue(*this);
+  }
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();
   b.setLoc(kernel.getLoc());

@@ -19,6 +19,8 @@
 /// | buffer, staged | the byte offset in shared memory, i32 |
 /// | token | the same, and the machine's own token |
 /// | cache, tensor argument | see `TensorArg` |
+/// | ring, mailbox | see `RingValues` |
+/// | pending | as fragment acc |
 ///
 //===----------------------------------------------------------------------===//
 
@@ -67,6 +69,38 @@ struct TileValues {
   static TileValues unpack(TileType type, mlir::ValueRange values);
 };
 
+/// Where a tile lies in its tensor, for engines that copy boxes of tensors.
+struct TileCoordinates {
+  /// The kernel's argument.
+  mlir::Value tensor;
+  /// Row, head and, where the tensor has one, batch or block; i32.
+  Values position;
+  /// Whether rows in front of (behind) the tile's valid ones may exist in the
+  /// tensor, so that reading them is not the same as reading zeros.
+  bool rowsBefore = false, rowsBehind = false;
+};
+
+/// Slots in LDS and the barriers of each: *full*, then *empty*, 8 bytes each.
+struct RingValues {
+  /// Byte offsets of slot 0 and of slot 0's full barrier; i32.
+  mlir::Value slots, barriers;
+  int64_t stages;
+};
+
+/// A barrier in LDS: its byte offset and the arrivals that complete it.
+struct LdsBarrier {
+  int64_t offset, arrivals;
+};
+
+/// How a copy engine reaches a tensor: one kernel parameter each.
+struct TensorMapRequest {
+  /// The kernel's argument.
+  mlir::Value tensor;
+  /// Rows and columns of a box.
+  int64_t boxRows, boxCols;
+  bool operator==(const TensorMapRequest &) const = default;
+};
+
 class LaneLowering;
 
 /// How one vendor's machine moves data: what below the tile stage differs in
@@ -87,12 +121,76 @@ public:
                                                FragmentLoadOp op,
                                                mlir::Value slot,
                                                Values &words) = 0;
+
+  // Warp roles. Machines without them leave these out: `hasRoles` is asked
+  // first. Offsets are bytes in LDS, i32.
+
+  virtual bool hasRoles() const { return false; }
+  /// The tensor map that an op of the kernel needs, if any.
+  virtual std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
+                                                       mlir::Operation *op) {
+    return std::nullopt;
+  }
+  /// The type of a tensor map's parameter.
+  virtual mlir::Type tensorMapType(mlir::MLIRContext *context) {
+    return nullptr;
+  }
+  /// Computes what the whole kernel shares, at its start.
+  virtual void emitRolesPrologue(LaneLowering &lower) {}
+  /// One thread's initialization of all barriers, and what makes it visible to
+  /// copy engines. The block meets afterwards.
+  virtual void emitBarrierInit(LaneLowering &lower,
+                               llvm::ArrayRef<LdsBarrier> barriers) {}
+  /// Waits for the phase of this parity to complete.
+  virtual void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
+                               mlir::Value parity) {}
+  /// Arrives where `predicate` holds.
+  virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
+                                 mlir::Value predicate) {}
+  /// Changes the registers of a lane from `before` to `count`.
+  virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
+                                int64_t before) {}
+  /// Meets `threads` threads at the block's barrier `id`; or only arrives.
+  virtual void emitNamedBarrier(LaneLowering &lower, mlir::Value id,
+                                int64_t threads, bool wait) {}
+  /// Waits for `empty` to complete the phase of parity `emptyParity`, then
+  /// fills the slot; `full` completes when the data is there.
+  virtual mlir::LogicalResult
+  emitRingLoad(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
+               const TileCoordinates &at, mlir::Value slot, mlir::Value full,
+               mlir::Value empty, mlir::Value emptyParity) {
+    return mlir::failure();
+  }
+  /// Starts a product; `a` are words or the slot's offset.
+  virtual mlir::LogicalResult emitMmaStart(LaneLowering &lower, MmaStartOp op,
+                                           llvm::ArrayRef<mlir::Value> a,
+                                           mlir::Value b,
+                                           llvm::ArrayRef<mlir::Value> acc,
+                                           Values &results) {
+    return mlir::failure();
+  }
+  /// Waits until at most `younger` products are in flight.
+  virtual void emitMmaWait(LaneLowering &lower, Values &values,
+                           int64_t younger) {}
+  /// Stores the fragment of `values` through LDS at byte `buffer`.
+  virtual mlir::LogicalResult emitStoreVia(LaneLowering &lower,
+                                           FragmentStoreOp op,
+                                           const TileCoordinates &at,
+                                           llvm::ArrayRef<mlir::Value> values,
+                                           mlir::Value buffer) {
+    return mlir::failure();
+  }
+  /// What consumers do last.
+  virtual void emitConsumersEnd(LaneLowering &lower) {}
 };
 
 /// NVIDIA, sm_80 and later: cp.async, ldmatrix.
 std::unique_ptr<Machine> createNVIDIAMachine();
-/// The machine of a target; null if its vendor has none.
-std::unique_ptr<Machine> createMachine(const TargetInfo &target);
+/// NVIDIA, sm_90a, for kernels with warp roles: TMA, mbarriers, wgmma.
+std::unique_ptr<Machine> createHopperMachine();
+/// The machine of a target for a schedule; null if its vendor has none.
+std::unique_ptr<Machine> createMachine(const TargetInfo &target,
+                                       ScheduleAttr schedule);
 
 /// Lowers one kernel.
 class LaneLowering {
@@ -109,8 +207,11 @@ public:
   const TargetInfo &target;
   ScheduleAttr schedule;
   FragmentLayouts layouts;
-  /// Thread in the block, lane in the warp, warp in the block; i32.
+  /// Thread in the block, lane in the warp, warp in the block; i32. Among
+  /// producers, thread and warp count from the first producer.
   mlir::Value thread, lane, warp;
+  /// Warps of the role whose code is being lowered; the block's outside.
+  int64_t roleWarps = 0;
 
   mlir::Value index(int64_t value);
   mlir::Value i32(int64_t value);
@@ -129,17 +230,50 @@ public:
   int64_t slotAlignment(KVBufferAttr params) const;
   /// A lane's element count of a fragment type.
   int64_t atoms(FragmentType type) const;
+  /// The shared memory block as an address, i32; for machines with roles.
+  mlir::Value ldsAddress;
+  /// Warps that multiply together, and their groups among the consumers.
+  int64_t groupThreads() const {
+    return int64_t(target.warpsPerMatrixGroup) * target.waveSize;
+  }
+  int64_t groups() const {
+    return schedule.getWarps() / target.warpsPerMatrixGroup;
+  }
+  /// The lane's group, and whether it is the group's first; consumers only.
+  mlir::Value group, firstOfGroup;
+  /// Whether this is the one thread that acts for all the producers.
+  mlir::Value firstOfProducers;
+  /// Whether that thread's is the only producers' code, as no load takes more.
+  bool singleProducer = false;
+  /// Numbers of the block's named barriers, as many as `count` in a row.
+  int64_t namedBarriers(int64_t count = 1);
+  /// The kernel parameter of a tensor map.
+  mlir::Value tensorMap(const TensorMapRequest &request) const;
+  /// What a tile's coordinates say of its edges; the rest is empty.
+  TileCoordinates tileEdges(mlir::Value tile) const;
+  /// A number that all lanes of a warp have, as the first lane's: the compiler
+  /// then knows that they agree.
+  mlir::Value uniform(mlir::Value i32);
+  /// Whether a load needs threads to copy: tiles over small pages, and tiles
+  /// that an engine's box would read rows of that must read as zero.
+  bool needsCopies(RingLoadOp op) const;
+  /// Sets the insertion point in front of the consumers' code, for what all of
+  /// it shares.
+  void setInsertionPointToConsumersStart();
 
 private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
   mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
+  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
   void laneTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
 
   // Kernel parameters (LaneArguments.cpp).
   mlir::LogicalResult expandArguments();
   void finishKernel();
+  /// A tensor map's entry among the manifest's arguments.
+  mlir::DictionaryAttr describeTensorMap(const TensorMapRequest &request);
 
   // Movement (LaneMovement.cpp).
   mlir::Value lookup(mlir::Value table, mlir::Value entry);
@@ -151,10 +285,38 @@ private:
   void lower(DramLoadOp op);
   void lower(LdsStageOp op);
   mlir::LogicalResult lower(FragmentLoadOp op);
-  void lower(FragmentStoreOp op);
+  mlir::LogicalResult lower(FragmentStoreOp op);
+  void emitStore(FragmentStoreOp op, const TileValues &tile);
   void lower(RowStoreOp op);
   mlir::LogicalResult lower(mlir::memref::LoadOp op);
   mlir::LogicalResult lower(mlir::memref::DimOp op);
+
+  // Warp roles (LaneRoles.cpp).
+  mlir::LogicalResult lower(WarpRolesOp op);
+  mlir::LogicalResult lower(RingOp op);
+  mlir::LogicalResult lower(RingLoadOp op);
+  void lower(RingWaitOp op);
+  void lower(RingReleaseOp op);
+  mlir::LogicalResult lower(MailboxOp op);
+  void lower(MailboxPostOp op);
+  void lower(MailboxTakeOp op);
+  void lower(NextTileOp op);
+  mlir::LogicalResult lower(MmaStartOp op);
+  void lower(MmaWaitOp op);
+  void lower(TurnWaitOp op);
+  void lower(TurnPassOp op);
+  /// Reserves LDS for the barriers of `stages` slots; `releases` arrivals
+  /// empty one. Returns the byte offset.
+  int64_t allocBarriers(int64_t stages, int64_t releases);
+  /// The slot of a filling and the parity of the slot's phases; i32.
+  struct Filling {
+    mlir::Value slot, parity;
+  };
+  Filling filling(mlir::Value fill, int64_t stages);
+  /// The byte offset of a slot's full or empty barrier.
+  mlir::Value fullBarrier(const RingValues &ring, const Filling &at);
+  mlir::Value emptyBarrier(const RingValues &ring, const Filling &at);
+  RingValues ringValues(mlir::Value ring, int64_t stages);
 
   // Mathematics (LaneMath.cpp).
   void lower(FragmentFillOp op);
@@ -214,6 +376,31 @@ private:
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;
   int64_t ldsBytes = 0;
+  /// Where each tile lies in its tensor.
+  llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
+  /// Tensor maps among the parameters.
+  llvm::SmallVector<std::pair<TensorMapRequest, mlir::Value>> tensorMaps;
+  /// The counter among the parameters, if the kernel takes tiles from one.
+  mlir::Value counter;
+  /// All barriers in LDS, and the rest of the block that they are cut from.
+  llvm::SmallVector<LdsBarrier> ldsBarriers;
+  int64_t barrierNext = 0, barrierEnd = 0;
+  /// The next free named barrier; 0 is the block's.
+  int64_t nextNamedBarrier = 1;
+  /// First of the groups' barriers for turns; 0 before there are any.
+  int64_t turnBarriers = 0;
+  /// The block's threads, and whether one producer thread does all the work.
+  int64_t blockThreads() const {
+    return (schedule.getWarps() + schedule.getProducers()) * target.waveSize;
+  }
+  /// The first op of the consumers' code.
+  mlir::Operation *consumersStart = nullptr;
+  /// Rings whose slots single warps read at their own time: each warp releases.
+  llvm::DenseSet<mlir::Value> readByWarps;
+  llvm::DenseMap<mlir::Value, int64_t> mailboxSlots;
+  /// Where the producers share a tile's number, and their barrier for it.
+  std::optional<int64_t> numberWord;
+  int64_t producerBarrier = 0;
 };
 
 } // namespace kvbuf

@@ -9,6 +9,7 @@
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -60,6 +61,22 @@ void LaneLowering::lower(CacheNumKeysOp op) {
   set(op.getKeys(), {keys});
 }
 
+TileCoordinates LaneLowering::tileEdges(Value tile) const {
+  TileCoordinates edges;
+  if (auto op = tile.getDefiningOp<DramTileOp>()) {
+    // With a batch dimension the tensor ends where the valid rows do.
+    edges.rowsBehind = op.getIndices().size() < 3;
+  } else if (auto op = tile.getDefiningOp<CacheTileOp>()) {
+    // A range whose mask has no left side starts at key 0.
+    auto range = op.getFrom().getDefiningOp<KeyRangeOp>();
+    edges.rowsBefore = !matchPattern(op.getFrom(), m_Zero()) &&
+                       !(range && range.getLo() == op.getFrom() &&
+                         !range.getMask().boundsLeft());
+    edges.rowsBehind = op.getCache().getType().getKind() != CacheKind::Dense;
+  }
+  return edges;
+}
+
 void LaneLowering::lower(CacheTileOp op) {
   CacheType type = op.getCache().getType();
   const TensorArg &cache = tensors[op.getCache()];
@@ -91,8 +108,15 @@ void LaneLowering::lower(CacheTileOp op) {
   };
 
   ArrayRef<Value> s = cache.strides;
+  TileCoordinates at = tileEdges(op.getTile());
+  at.tensor = op.getCache();
+  auto place = [&](std::initializer_list<Value> position) {
+    for (Value index : position)
+      at.position.push_back(toI32(index));
+  };
   switch (type.getKind()) {
   case CacheKind::Dense:
+    place({start, head, batch});
     tile.rowStride = s[1];
     tile.base = add(b, add(b, mul(b, batch, s[0]), mul(b, head, s[2])),
                     mul(b, start, s[1]));
@@ -100,12 +124,14 @@ void LaneLowering::lower(CacheTileOp op) {
   case CacheKind::Ragged: {
     tile.rowStride = s[0];
     Value row = add(b, lookup(cache.offsets, batch), start);
+    place({row, head});
     tile.base = add(b, mul(b, head, s[1]), mul(b, row, s[0]));
     break;
   }
   case CacheKind::Continuous: {
     tile.rowStride = s[1];
     Value block = guardedLookup(cache.table, batch);
+    place({start, head, block});
     tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
                     mul(b, start, s[1]));
     break;
@@ -126,12 +152,14 @@ void LaneLowering::lower(CacheTileOp op) {
     Value number = arith::ShRUIOp::create(b, start, index(llvm::Log2_64(page)));
     Value offset = arith::AndIOp::create(b, start, index(page - 1));
     Value block = guardedLookup(cache.table, add(b, tableBase, number));
+    place({offset, head, block});
     tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
                     mul(b, offset, s[1]));
     break;
   }
   }
   set(op.getTile(), tile.pack());
+  coordinates[op.getTile()] = at;
 }
 
 void LaneLowering::lower(DramTileOp op) {
@@ -149,6 +177,14 @@ void LaneLowering::lower(DramTileOp op) {
   tile.hi = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getTile().getType().getRows())));
   set(op.getTile(), tile.pack());
+  // [batch,] rows, heads, columns to rows, heads [, batch].
+  TileCoordinates at = tileEdges(op.getTile());
+  at.tensor = op.getTensor();
+  for (unsigned i : {rank - 3, rank - 2})
+    at.position.push_back(toI32(single(op.getIndices()[i])));
+  if (rank > 3)
+    at.position.push_back(toI32(single(op.getIndices()[0])));
+  coordinates[op.getTile()] = at;
 }
 
 void LaneLowering::lower(KeyRangeOp op) {
@@ -248,10 +284,35 @@ int64_t LaneLowering::rowOffset(int64_t atomRow, unsigned part) const {
   return atomRow * layouts.atom(Role::Acc).rows + layouts.rowParts()[part];
 }
 
-void LaneLowering::lower(FragmentStoreOp op) {
-  FragmentType type = op.getFragment().getType();
+LogicalResult LaneLowering::lower(FragmentStoreOp op) {
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+  if (!op.getVia() || !machine.hasRoles()) {
+    emitStore(op, tile);
+    return success();
+  }
+  auto at = coordinates.find(op.getTile());
+  if (at == coordinates.end())
+    return op.emitOpError() << "expected a tile that kvbuffer.dram_tile makes";
+  if (!at->second.rowsBehind)
+    return machine.emitStoreVia(*this, op, at->second, get(op.getFragment()),
+                                single(op.getVia()));
+  // An engine's box would write rows that are not the tile's.
+  Value whole = compare(b, arith::CmpIPredicate::sge, tile.hi,
+                        i32(op.getTile().getType().getRows()));
+  auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifWhole.thenBlock());
+  if (failed(machine.emitStoreVia(*this, op, at->second, get(op.getFragment()),
+                                  single(op.getVia()))))
+    return failure();
+  b.setInsertionPointToStart(ifWhole.elseBlock());
+  emitStore(op, tile);
+  return success();
+}
+
+void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
+  FragmentType type = op.getFragment().getType();
   const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
   const Values &vectors = get(op.getFragment());
   int64_t atomCols = type.getCols() / atom.cols;

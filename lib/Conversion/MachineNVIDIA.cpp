@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "MachineNVIDIA.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,38 +14,20 @@
 using namespace mlir;
 using namespace kvbuf;
 
-namespace {
-
 /// 16 bytes: the widest cp.async, and a row of an ldmatrix matrix.
-constexpr int64_t kVectorBytes = 16;
-
-class NVIDIAMachine : public Machine {
-public:
-  Type tokenType(MLIRContext *context) override {
-    return nvgpu::DeviceAsyncTokenType::get(context);
-  }
-  Value emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
-                 Value slot) override;
-  void emitStage(LaneLowering &lower, ValueRange tokens,
-                 int64_t younger) override;
-  LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
-                                 Value slot, Values &words) override;
-
-private:
-  void emitCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
-                  Value slot, bool checkRows);
-};
-
-} // namespace
+static constexpr int64_t kVectorBytes = 16;
 
 std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
   return std::make_unique<NVIDIAMachine>();
 }
 
-/// The images under a tile's layout of an element coordinate's bits, in
-/// elements; `log2Step` is the coordinate's distance of one.
-static SmallVector<int64_t> imagesOf(const SharedTile &tile, StringRef dim,
-                                     unsigned log2Step, unsigned bits) {
+Type NVIDIAMachine::tokenType(MLIRContext *context) {
+  return nvgpu::DeviceAsyncTokenType::get(context);
+}
+
+SmallVector<int64_t> NVIDIAMachine::imagesOf(const SharedTile &tile,
+                                             StringRef dim, unsigned log2Step,
+                                             unsigned bits) {
   SmallVector<int64_t> images;
   LinearLayout block = tile.block();
   for (unsigned bit = 0; bit < bits; ++bit)
@@ -54,19 +36,38 @@ static SmallVector<int64_t> imagesOf(const SharedTile &tile, StringRef dim,
   return images;
 }
 
-void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
+Value NVIDIAMachine::emitAddress(LaneLowering &lower,
+                                 const LinearAddress &address, Value first,
+                                 KVBufferAttr params, int64_t row,
+                                 int64_t col) {
+  SharedTile layout = lower.sharedTile(params);
+  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
+  int64_t offset = layout.byteOffset(row, col) / layout.elementBytes;
+  if (llvm::isPowerOf2_64(layout.rows))
+    return address.emit(lower.b, first, align, offset);
+  // Where a block begins is no XOR of bits then; inside of it all is.
+  int64_t block =
+      col / layout.blockCols * layout.blockBytes() / layout.elementBytes;
+  Value inBlock = address.emit(lower.b, first, align, offset - block);
+  return arith::AddIOp::create(lower.b, inBlock, lower.index(block));
+}
+
+void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
                                const TileValues &tile, Value slot,
                                bool checkRows) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getBuffer().getType().getParams();
-  TileType tileType = op.getTile().getType();
+  KVBufferAttr params = copy.params;
+  TileType tileType = copy.type;
   Type element = params.getElementType();
   SharedTile layout = lower.sharedTile(params);
   int64_t width = kVectorBytes / layout.elementBytes;
   int64_t perRow = layout.blockCols / width;
-  int64_t threads = params.getNumThreads();
-  // Consecutive threads walk the vectors of a block's row, then the next row.
-  int64_t rowsPerStep = std::min(threads / perRow, layout.rows);
+  int64_t threads = copy.threads;
+  // Consecutive threads walk the vectors of a block's row, then the next row;
+  // so many rows a step as are a power of two that divides all of them.
+  int64_t rowsPerStep =
+      std::min(int64_t(llvm::bit_floor(uint64_t(threads / perRow))),
+               layout.rows & -layout.rows);
   unsigned colBits = llvm::Log2_64(perRow),
            rowBits = llvm::Log2_64(rowsPerStep);
 
@@ -77,7 +78,6 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
       {col, imagesOf(layout, "col", llvm::Log2_64(width), colBits)});
   address.terms.push_back({row, imagesOf(layout, "row", 0, rowBits)});
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
-  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
   Value shared = lower.shared(element), source = lower.flat(tile.data);
   Value laneCols =
       lower.toIndex(arith::MulIOp::create(b, col, lower.i32(width)));
@@ -156,9 +156,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
                       width));
         ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
       }
-      Value to =
-          address.emit(b, first, align,
-                       layout.byteOffset(step, start) / layout.elementBytes);
+      Value to = emitAddress(lower, address, first, params, step, start);
       Value from = arith::AddIOp::create(b, line, lower.index(start));
       Value count;
       if (ok) {
@@ -179,6 +177,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
 Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                               const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads())};
   {
     OpBuilder::InsertionGuard guard(b);
     if (op.getPred()) {
@@ -187,7 +187,7 @@ Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
       b.setInsertionPointToStart(issued.thenBlock());
     }
     if (op.getWhole()) {
-      emitCopies(lower, op, tile, slot, /*checkRows=*/false);
+      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
     } else {
       // Most tiles are whole; they copy without looking at rows.
       Value whole = arith::AndIOp::create(
@@ -198,9 +198,9 @@ Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                                 lower.i32(op.getTile().getType().getRows())));
       auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
       b.setInsertionPointToStart(ifWhole.thenBlock());
-      emitCopies(lower, op, tile, slot, /*checkRows=*/false);
+      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
       b.setInsertionPointToStart(ifWhole.elseBlock());
-      emitCopies(lower, op, tile, slot, /*checkRows=*/true);
+      emitCopies(lower, copy, tile, slot, /*checkRows=*/true);
     }
   }
   // The group exists whether or not it has copies: waits count groups.
@@ -292,7 +292,6 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
 
   Value shared = lower.shared(params.getElementType());
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
-  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
   for (size_t i = 0; i < all.size();) {
     int64_t count = all.size() - i >= 4 ? 4 : all.size() - i >= 2 ? 2 : 1;
     // Lane l gives the address of row l % 8 of matrix l / 8.
@@ -318,10 +317,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
           {lower.warp,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
     }
-    Value where = address.emit(
-        b, first, align,
-        layout.byteOffset(op.getRow() + zero.row, op.getCol() + zero.col) /
-            layout.elementBytes);
+    Value where = emitAddress(lower, address, first, params,
+                              op.getRow() + zero.row, op.getCol() + zero.col);
     auto loaded = VectorType::get({count, 2}, params.getElementType());
     Value matrix = nvgpu::LdMatrixOp::create(
         b, loaded, shared, ValueRange{where}, transposed, count);

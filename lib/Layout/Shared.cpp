@@ -25,8 +25,8 @@ static int64_t offsetInBlock(const SharedTile &tile, int64_t row, int64_t col) {
 }
 
 LinearLayout SharedTile::block() const {
-  assert(llvm::isPowerOf2_64(rows) && llvm::isPowerOf2_64(blockCols) &&
-         llvm::isPowerOf2_32(elementBytes) && "a block is 2^a x 2^b");
+  assert(llvm::isPowerOf2_64(blockCols) && llvm::isPowerOf2_32(elementBytes) &&
+         "a row is 2^a x 2^b");
   // A shift of 0 would clear bits instead of moving vectors.
   assert((swizzle.bits == 0 || swizzle.shift > 0) && "not a permutation");
   llvm::SmallVector<LinearLayout::Coord> rowBases, colBases;
@@ -34,8 +34,9 @@ LinearLayout SharedTile::block() const {
     rowBases.push_back({offsetInBlock(*this, row, 0)});
   for (int64_t col = 1; col < blockCols; col *= 2)
     colBases.push_back({offsetInBlock(*this, 0, col)});
-  return LinearLayout({"row", "col"}, {rowBases, colBases},
-                      {LinearLayout::Dim{"byte", llvm::Log2_64(blockBytes())}});
+  return LinearLayout(
+      {"row", "col"}, {rowBases, colBases},
+      {LinearLayout::Dim{"byte", llvm::Log2_64_Ceil(blockBytes())}});
 }
 
 int64_t SharedTile::byteOffset(int64_t row, int64_t col) const {

@@ -35,7 +35,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
   target.triple = "nvptx64-nvidia-cuda";
-  target.features = "+ptx80";
+  // Copies of tensor boxes into the own block's shared memory alone need
+  // PTX 8.6; the rest is in 8.0.
+  target.features = chip == "sm_90a" ? "+ptx87" : "+ptx80";
   target.dataLayout =
       "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
   target.functionAttributes = {

@@ -34,7 +34,7 @@ struct Swizzle {
 
 /// A tile of `rows` x (`repeats` * `blockCols`) elements in LDS.
 struct SharedTile {
-  /// Rows of a block (BN), a power of two.
+  /// Rows of a block (BN).
   int64_t rows = 0;
   /// Columns of a block (BK), a power of two.
   int64_t blockCols = 0;
@@ -48,7 +48,9 @@ struct SharedTile {
   int64_t cols() const { return repeats * blockCols; }
   int64_t blockBytes() const { return rows * blockCols * elementBytes; }
   int64_t bytes() const { return repeats * blockBytes(); }
-  /// The layout of one block: ("row", "col") to ("byte").
+  /// The layout of one block: ("row", "col") to ("byte"). A swizzle looks at
+  /// bits of the row and leaves them, so that a block whose rows are no power
+  /// of two is the front part of one whose rows are.
   LinearLayout block() const;
   /// The byte offset of an element in the tile; what `block()` says of its
   /// block, after the whole blocks before it.

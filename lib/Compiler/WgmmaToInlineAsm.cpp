@@ -1,0 +1,167 @@
+//===- WgmmaToInlineAsm.cpp - wgmma on the way out of MLIR ----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A group of products is one statement of assembly: the fence of the
+/// accumulator registers, the instructions, the commit. The accumulators are
+/// tied operands, so that LLVM sees one register hold each through all of it
+/// and never copies one that is in flight. PTX ISA: "wgmma.mma_async",
+/// "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group".
+///
+//===----------------------------------------------------------------------===//
+
+#include "WgmmaToInlineAsm.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The elements of vectors, one after the other.
+static SmallVector<Value> scalars(ImplicitLocOpBuilder &b, ValueRange vectors) {
+  SmallVector<Value> result;
+  for (Value vector : vectors) {
+    auto type = cast<VectorType>(vector.getType());
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      result.push_back(LLVM::ExtractElementOp::create(
+          b, vector,
+          LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(i))));
+  }
+  return result;
+}
+
+/// Vectors of the types of `like` from elements.
+static SmallVector<Value> vectors(ImplicitLocOpBuilder &b,
+                                  ArrayRef<Value> elements, TypeRange like) {
+  SmallVector<Value> result;
+  size_t next = 0;
+  for (Type type : like) {
+    Value vector = LLVM::PoisonOp::create(b, type);
+    for (int64_t i = 0; i < cast<VectorType>(type).getNumElements(); ++i)
+      vector = LLVM::InsertElementOp::create(
+          b, vector, elements[next++],
+          LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(i)));
+    result.push_back(vector);
+  }
+  return result;
+}
+
+/// A statement that yields `count` f32; operands come in the order of their
+/// constraints.
+static SmallVector<Value> assembly(ImplicitLocOpBuilder &b, StringRef text,
+                                   ArrayRef<std::string> constraints,
+                                   ValueRange operands, size_t count) {
+  Type f32 = b.getF32Type();
+  Type type = count == 1 ? f32
+                         : Type(LLVM::LLVMStructType::getLiteral(
+                               b.getContext(), SmallVector<Type>(count, f32)));
+  auto op = LLVM::InlineAsmOp::create(
+      b, type, operands, text, llvm::join(constraints, ","),
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  SmallVector<Value> result;
+  for (size_t i = 0; i < count; ++i)
+    result.push_back(count == 1 ? op.getResult(0)
+                                : Value(LLVM::ExtractValueOp::create(
+                                      b, op.getResult(0), i)));
+  return result;
+}
+
+/// "{$first, $first+1, ...}"
+static std::string registers(size_t first, size_t count) {
+  std::string text = "{";
+  for (size_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+static void lowerProduct(WgmmaOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  size_t count = op.getN() / 2;
+  bool zero = op.getC().empty(), descriptors = bool(op.getADesc());
+  std::string type = op.getElement().isBF16() ? "bf16" : "f16";
+
+  // Operands: results, then a, then b, then the accumulators.
+  SmallVector<std::string> constraints;
+  SmallVector<Value> operands;
+  // What writes its results before it has read all of a must not share
+  // registers with it.
+  for (size_t i = 0; i < count; ++i)
+    constraints.push_back(zero && !descriptors ? "=&f" : "=f");
+  size_t a = count;
+  if (descriptors) {
+    constraints.push_back("l");
+    operands.push_back(op.getADesc());
+  }
+  for (Value word : op.getA()) {
+    constraints.push_back("r");
+    operands.push_back(LLVM::BitcastOp::create(b, b.getI32Type(), word));
+  }
+  size_t bDesc = a + operands.size();
+  constraints.push_back("l");
+  operands.push_back(op.getBDesc());
+  SmallVector<Value> accumulators = scalars(b, op.getC());
+  for (size_t i = 0; i < accumulators.size(); ++i)
+    constraints.push_back(std::to_string(i));
+  llvm::append_range(operands, accumulators);
+
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "{\n.reg .pred zero;\n.reg .pred add;\n.reg .b64 a;\n.reg .b64 b;\n"
+     << "setp.ne.b32 zero, 0, 0;\nsetp.ne.b32 add, 1, 0;\n"
+     << "wgmma.fence.sync.aligned;\n";
+  for (auto [step, bStep] : llvm::enumerate(op.getBSteps())) {
+    if (descriptors)
+      os << "add.s64 a, $" << a << ", " << op.getASteps()[step] << ";\n";
+    os << "add.s64 b, $" << bDesc << ", " << bStep << ";\n"
+       << "wgmma.mma_async.sync.aligned.m64n" << op.getN() << "k16.f32." << type
+       << "." << type << " " << registers(0, count) << ", ";
+    if (descriptors)
+      os << "a";
+    else
+      os << registers(a + 4 * step, 4);
+    // Behind b: whether D is added to, the signs of a and b, and which operands
+    // in LDS are transposed; in registers a never is.
+    os << ", b, " << (zero && step == 0 ? "zero" : "add") << ", 1, 1, "
+       << (descriptors ? "0, " : "") << (op.getTransposeB() ? 1 : 0) << ";\n";
+  }
+  os << "wgmma.commit_group.sync.aligned;\n}";
+  op->replaceAllUsesWith(
+      vectors(b, assembly(b, text, constraints, operands, count),
+              op.getResults().getTypes()));
+  op.erase();
+}
+
+static void lowerWait(WgmmaWaitOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  SmallVector<Value> values = scalars(b, op.getValues());
+  SmallVector<std::string> constraints(values.size(), "=f");
+  for (size_t i = 0; i < values.size(); ++i)
+    constraints.push_back(std::to_string(i));
+  // Slots are released behind the wait.
+  constraints.push_back("~{memory}");
+  std::string text = "wgmma.wait_group.sync.aligned " +
+                     std::to_string(int64_t(op.getPending())) + ";";
+  op->replaceAllUsesWith(
+      vectors(b, assembly(b, text, constraints, values, values.size()),
+              op.getResults().getTypes()));
+  op.erase();
+}
+
+void kvbuf::lowerWgmmaToInlineAsm(Operation *root) {
+  root->walk([](Operation *op) {
+    if (auto product = dyn_cast<WgmmaOp>(op))
+      lowerProduct(product);
+    else if (auto wait = dyn_cast<WgmmaWaitOp>(op))
+      lowerWait(wait);
+  });
+}

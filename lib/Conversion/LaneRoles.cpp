@@ -1,0 +1,425 @@
+//===- LaneRoles.cpp - Warp roles, rings and products in flight -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What every machine with warp roles shares: which warps do what, where slots
+/// and barriers lie in LDS, which phase of a barrier a filling is. How a
+/// barrier is waited for, a tile copied and a product started is the machine's.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Bytes of a barrier, and of what barriers are cut from: one allocation serves
+/// all the rings of a kernel.
+static constexpr int64_t kBarrierBytes = 8, kBarrierBlock = kBufferAlignment;
+/// Named barriers of a block; number 0 is the whole block's.
+static constexpr int64_t kNamedBarriers = 16;
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+int64_t LaneLowering::namedBarriers(int64_t count) {
+  int64_t first = nextNamedBarrier;
+  nextNamedBarrier += count;
+  return first;
+}
+
+void LaneLowering::setInsertionPointToConsumersStart() {
+  b.setInsertionPoint(consumersStart);
+}
+
+Value LaneLowering::uniform(Value value) {
+  return gpu::ShuffleOp::create(b, value, i32(0), i32(target.waveSize),
+                                gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
+LogicalResult LaneLowering::lower(WarpRolesOp op) {
+  if (roleWarps != blockThreads() / target.waveSize)
+    return op.emitOpError() << "stands inside of a role already";
+  if (int64_t(op.getConsumerWarps()) != schedule.getWarps() ||
+      int64_t(op.getProducerWarps()) != schedule.getProducers())
+    return op.emitOpError()
+           << "has " << op.getConsumerWarps() << " consumer and "
+           << op.getProducerWarps()
+           << " producer warps, expected the schedule's " << schedule.getWarps()
+           << " and " << schedule.getProducers();
+  if (schedule.getWarps() % target.warpsPerMatrixGroup)
+    return op.emitOpError() << "has " << schedule.getWarps()
+                            << " consumer warps, expected a multiple of "
+                            << target.warpsPerMatrixGroup
+                            << ", which multiply together on " << target.chip;
+
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Value first =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
+    auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(init.thenBlock());
+    machine.emitBarrierInit(*this, ldsBarriers);
+  }
+  gpu::BarrierOp::create(b);
+
+  // The registers of a lane when the kernel starts: an equal share of all, in
+  // the steps that they are handed out in.
+  int64_t share =
+      llvm::alignDown<int64_t>(target.registersPerBlock / blockThreads(), 8);
+  auto setRegisters = [&](int64_t count) {
+    if (count && count != share)
+      machine.emitSetRegisters(*this, count, share);
+  };
+  singleProducer = true;
+  op.getProducers().walk(
+      [&](RingLoadOp load) { singleProducer &= !needsCopies(load); });
+
+  Value consumes = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, warp,
+                                         i32(schedule.getWarps()));
+  auto roles = scf::IfOp::create(b, consumes, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  int64_t outside = roleWarps;
+
+  // Consumers.
+  b.setInsertionPointToStart(roles.thenBlock());
+  roleWarps = schedule.getWarps();
+  setRegisters(op.getConsumerRegisters());
+  consumersStart = roles.thenBlock()->getTerminator();
+  group = arith::ShRUIOp::create(b, warp,
+                                 i32(llvm::Log2_64(target.warpsPerMatrixGroup)));
+  firstOfGroup = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::eq,
+      arith::AndIOp::create(b, thread, i32(groupThreads() - 1)), i32(0));
+  // What is shared goes in front of the first op that follows; that op must
+  // exist, and stay.
+  consumersStart = i32(0).getDefiningOp();
+  bool turns = false;
+  op.getConsumers().walk(
+      [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
+  if (turns && groups() > 1) {
+    // The first turn: the last group passes it as if it had finished one.
+    turnBarriers = namedBarriers(groups());
+    OpBuilder::InsertionGuard inner(b);
+    Value last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, group,
+                                       i32(groups() - 1));
+    auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(pass.thenBlock());
+    machine.emitNamedBarrier(*this, i32(turnBarriers), 2 * groupThreads(),
+                             /*wait=*/false);
+  }
+  if (failed(lowerBlock(op.getConsumers().front())))
+    return failure();
+  b.setLoc(op.getLoc());
+  machine.emitConsumersEnd(*this);
+  consumersStart = nullptr;
+
+  // Producers count their threads from 0.
+  b.setInsertionPointToStart(roles.elseBlock());
+  roleWarps = schedule.getProducers();
+  Value outerThread = thread, outerWarp = warp;
+  setRegisters(op.getProducerRegisters());
+  thread = arith::SubIOp::create(b, thread,
+                                 i32(schedule.getWarps() * target.waveSize));
+  warp = arith::SubIOp::create(b, warp, i32(schedule.getWarps()));
+  firstOfProducers =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
+  if (singleProducer) {
+    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(one.thenBlock());
+  }
+  if (failed(lowerBlock(op.getProducers().front())))
+    return failure();
+  thread = outerThread;
+  warp = outerWarp;
+  roleWarps = outside;
+  if (nextNamedBarrier > kNamedBarriers)
+    return op.emitOpError()
+           << "needs " << nextNamedBarrier << " named barriers, a block has "
+           << kNamedBarriers;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases) {
+  int64_t bytes = 2 * stages * kBarrierBytes;
+  if (barrierNext + bytes > barrierEnd) {
+    barrierNext = ldsBytes;
+    ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
+    barrierEnd = ldsBytes;
+  }
+  int64_t offset = barrierNext;
+  barrierNext += bytes;
+  for (int64_t i = 0; i < stages; ++i)
+    ldsBarriers.push_back({offset + i * kBarrierBytes, 1});
+  for (int64_t i = 0; i < stages; ++i)
+    ldsBarriers.push_back({offset + (stages + i) * kBarrierBytes, releases});
+  return offset;
+}
+
+LaneLowering::Filling LaneLowering::filling(Value fill, int64_t stages) {
+  Value number = toI32(single(fill));
+  if (stages == 1)
+    return {i32(0), arith::AndIOp::create(b, number, i32(1))};
+  Value slot = arith::RemUIOp::create(b, number, i32(stages));
+  Value round = arith::DivUIOp::create(b, number, i32(stages));
+  return {slot, arith::AndIOp::create(b, round, i32(1))};
+}
+
+Value LaneLowering::fullBarrier(const RingValues &ring, const Filling &at) {
+  return arith::AddIOp::create(
+      b, ring.barriers, arith::MulIOp::create(b, at.slot, i32(kBarrierBytes)));
+}
+
+Value LaneLowering::emptyBarrier(const RingValues &ring, const Filling &at) {
+  return arith::AddIOp::create(b, fullBarrier(ring, at),
+                               i32(ring.stages * kBarrierBytes));
+}
+
+RingValues LaneLowering::ringValues(Value ring, int64_t stages) {
+  const Values &values = get(ring);
+  return {values[0], values[1], stages};
+}
+
+/// Whether a role's code may not hold this op: its barriers must be ready
+/// before the roles part.
+static LogicalResult expectOutsideRoles(Operation *op) {
+  if (op->getParentOfType<WarpRolesOp>())
+    return op->emitOpError()
+           << "stands inside of a role; its barriers must be ready before the "
+              "roles part: expected it in front of kvbuffer.warp_roles";
+  return success();
+}
+
+LogicalResult LaneLowering::lower(RingOp op) {
+  if (failed(expectOutsideRoles(op)))
+    return failure();
+  // Products read a slot as a group and are waited for as one; loads into
+  // registers are each warp's own.
+  bool byWarps = false;
+  for (Operation *user : op.getRing().getUsers())
+    if (auto wait = dyn_cast<RingWaitOp>(user))
+      byWarps |= llvm::any_of(wait.getStaged().getUsers(), [](Operation *read) {
+        return isa<FragmentLoadOp>(read);
+      });
+  if (byWarps)
+    readByWarps.insert(op.getRing());
+  int64_t releases = int64_t(op.getReleases()) *
+                     (byWarps ? int64_t(target.warpsPerMatrixGroup) : 1);
+  int64_t stages = op.getRing().getType().getParams().getStages();
+  set(op.getRing(),
+      {single(op.getBuffer()), i32(allocBarriers(stages, releases))});
+  return success();
+}
+
+bool LaneLowering::needsCopies(RingLoadOp op) const {
+  if (op.getTile().getType().getPageSize())
+    return true;
+  if (op.getWhole())
+    return false;
+  TileCoordinates edges = tileEdges(op.getTile());
+  return edges.rowsBefore || edges.rowsBehind;
+}
+
+LogicalResult LaneLowering::lower(RingLoadOp op) {
+  auto at = coordinates.find(op.getTile());
+  if (at == coordinates.end())
+    return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
+                               "kvbuffer.dram_tile makes";
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RingValues ring = ringValues(op.getRing(), params.getStages());
+  Filling to = filling(op.getFill(), params.getStages());
+  Value slot = arith::AddIOp::create(
+      b, ring.slots,
+      arith::MulIOp::create(b, to.slot, i32(params.getStageBytes())));
+  // The phase before the filling's own: slots start empty, as if phase -1 had
+  // completed.
+  Value emptyParity = arith::XOrIOp::create(b, to.parity, i32(1));
+  TileValues tile =
+      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+  return machine.emitRingLoad(*this, op, tile, at->second, slot,
+                              fullBarrier(ring, to), emptyBarrier(ring, to),
+                              emptyParity);
+}
+
+void LaneLowering::lower(RingWaitOp op) {
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RingValues ring = ringValues(op.getRing(), params.getStages());
+  Filling at = filling(op.getFill(), params.getStages());
+  machine.emitBarrierWait(*this, fullBarrier(ring, at), at.parity);
+  set(op.getStaged(),
+      {arith::AddIOp::create(
+          b, ring.slots,
+          arith::MulIOp::create(b, at.slot, i32(params.getStageBytes())))});
+}
+
+void LaneLowering::lower(RingReleaseOp op) {
+  RingValues ring =
+      ringValues(op.getRing(), op.getRing().getType().getParams().getStages());
+  Filling at = filling(op.getFill(), ring.stages);
+  Value arrives = firstOfGroup;
+  if (readByWarps.contains(op.getRing()))
+    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
+  machine.emitBarrierArrive(*this, emptyBarrier(ring, at), arrives);
+}
+
+//===----------------------------------------------------------------------===//
+// Mailboxes and counters
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lower(MailboxOp op) {
+  if (failed(expectOutsideRoles(op)))
+    return failure();
+  // Every thread reads, so every thread releases.
+  int64_t slots = op.getSlots();
+  int64_t barriers =
+      allocBarriers(slots, int64_t(op.getReleases()) * groupThreads());
+  // The numbers lie in LDS of their own.
+  int64_t words = ldsBytes;
+  int64_t bytes = llvm::alignTo(4 * slots, kBarrierBytes);
+  if (barrierNext + bytes <= barrierEnd) {
+    words = barrierNext;
+    barrierNext += bytes;
+  } else {
+    ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
+  }
+  set(op.getBox(), {i32(words), i32(barriers), i32(slots)});
+  mailboxSlots[op.getBox()] = slots;
+  return success();
+}
+
+/// The index of a mailbox's number among the 32-bit words of LDS.
+static Value wordOf(LaneLowering &lower, const RingValues &box, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value byte = arith::AddIOp::create(
+      b, box.slots, arith::MulIOp::create(b, slot, lower.i32(4)));
+  return lower.toIndex(arith::ShRUIOp::create(b, byte, lower.i32(2)));
+}
+
+void LaneLowering::lower(MailboxPostOp op) {
+  RingValues box = ringValues(op.getBox(), mailboxSlots[op.getBox()]);
+  Value value = toI32(single(op.getValue()));
+  OpBuilder::InsertionGuard guard(b);
+  if (!singleProducer) {
+    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(one.thenBlock());
+  }
+  Filling at = filling(op.getNumber(), box.stages);
+  machine.emitBarrierWait(*this, emptyBarrier(box, at),
+                          arith::XOrIOp::create(b, at.parity, i32(1)));
+  memref::StoreOp::create(b, value, shared(b.getI32Type()),
+                          ValueRange{wordOf(*this, box, at.slot)});
+  machine.emitBarrierArrive(*this, fullBarrier(box, at), Value());
+}
+
+void LaneLowering::lower(MailboxTakeOp op) {
+  RingValues box = ringValues(op.getBox(), mailboxSlots[op.getBox()]);
+  Filling at = filling(op.getNumber(), box.stages);
+  machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
+  Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
+                                      ValueRange{wordOf(*this, box, at.slot)});
+  machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
+  // All lanes have read the same number; one lane's copy of it says so.
+  word = uniform(word);
+  set(op.getValue(), {toIndex(word)});
+}
+
+void LaneLowering::lower(NextTileOp op) {
+  Value total = toI32(single(op.getTotal()));
+  auto take = [&]() -> Value {
+    Value number =
+        memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi, i32(1),
+                                    flat(counter), ValueRange{index(0)});
+    // Every block takes one number past the end: the last of them is known.
+    Value blocks;
+    for (gpu::Dimension d :
+         {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z}) {
+      Value size = toI32(gpu::GridDimOp::create(b, d));
+      blocks = blocks ? arith::MulIOp::create(b, blocks, size) : size;
+    }
+    Value last = arith::SubIOp::create(
+        b, arith::AddIOp::create(b, total, blocks), i32(1));
+    auto reset = scf::IfOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, last),
+        /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(reset.thenBlock());
+    memref::StoreOp::create(b, i32(0), flat(counter), ValueRange{index(0)});
+    return number;
+  };
+  if (singleProducer) {
+    set(op.getTile(), {toIndex(take())});
+    return;
+  }
+  // One thread takes, the other producers read what it took.
+  if (!numberWord) {
+    numberWord = ldsBytes;
+    ldsBytes += kBarrierBlock;
+    producerBarrier = namedBarriers();
+  }
+  int64_t threads = schedule.getProducers() * target.waveSize;
+  Value words = shared(b.getI32Type());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(one.thenBlock());
+    memref::StoreOp::create(b, take(), words,
+                            ValueRange{index(*numberWord / 4)});
+  }
+  machine.emitNamedBarrier(*this, i32(producerBarrier), threads, /*wait=*/true);
+  Value number =
+      memref::LoadOp::create(b, words, ValueRange{index(*numberWord / 4)});
+  machine.emitNamedBarrier(*this, i32(producerBarrier), threads, /*wait=*/true);
+  set(op.getTile(), {toIndex(number)});
+}
+
+//===----------------------------------------------------------------------===//
+// Products in flight
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lower(MmaStartOp op) {
+  Values acc, results;
+  if (op.getAcc())
+    acc = get(op.getAcc());
+  if (failed(machine.emitMmaStart(*this, op, get(op.getA()), single(op.getB()),
+                                  acc, results)))
+    return failure();
+  set(op.getResult(), results);
+  return success();
+}
+
+void LaneLowering::lower(MmaWaitOp op) {
+  Values values = get(op.getPending());
+  machine.emitMmaWait(*this, values, op.getYounger());
+  set(op.getAcc(), values);
+}
+
+void LaneLowering::lower(TurnWaitOp) {
+  if (groups() < 2)
+    return;
+  Value id = arith::AddIOp::create(b, group, i32(turnBarriers));
+  machine.emitNamedBarrier(*this, id, 2 * groupThreads(), /*wait=*/true);
+}
+
+void LaneLowering::lower(TurnPassOp) {
+  if (groups() < 2)
+    return;
+  Value next = arith::AddIOp::create(b, group, i32(1));
+  Value wraps =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next, i32(groups()));
+  next = arith::SelectOp::create(b, wraps, i32(0), next);
+  Value id = arith::AddIOp::create(b, next, i32(turnBarriers));
+  machine.emitNamedBarrier(*this, id, 2 * groupThreads(), /*wait=*/false);
+}

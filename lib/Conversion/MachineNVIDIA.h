@@ -1,0 +1,60 @@
+//===- MachineNVIDIA.h - Movement on NVIDIA, sm_80 and later ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The machine that later NVIDIA machines derive from: copies of 16 bytes a
+/// lane, and fragments by ldmatrix.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
+#define KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
+
+#include "LaneLowering.h"
+
+namespace kvbuf {
+
+/// sm_80 and later.
+class NVIDIAMachine : public Machine {
+public:
+  mlir::Type tokenType(mlir::MLIRContext *context) override;
+  mlir::Value emitLoad(LaneLowering &lower, DramLoadOp op,
+                       const TileValues &tile, mlir::Value slot) override;
+  void emitStage(LaneLowering &lower, mlir::ValueRange tokens,
+                 int64_t younger) override;
+  mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
+                                       mlir::Value slot,
+                                       Values &words) override;
+
+protected:
+  /// A tile to copy into LDS at byte `slot`, by `threads` threads of which
+  /// `lower.thread` is one.
+  struct Copy {
+    TileType type;
+    KVBufferAttr params;
+    int64_t threads;
+  };
+  /// Starts a tile's copies. `checkRows`: not every row is valid.
+  void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
+                  mlir::Value slot, bool checkRows);
+  /// The index, in elements, of (row, col) of a tile in LDS whose slot starts
+  /// at element `first`, moved by the terms of `address`.
+  static mlir::Value emitAddress(LaneLowering &lower,
+                                 const LinearAddress &address,
+                                 mlir::Value first, KVBufferAttr params,
+                                 int64_t row, int64_t col);
+  /// The images under a tile's layout of an element coordinate's bits, in
+  /// elements; `log2Step` is the coordinate's distance of one.
+  static llvm::SmallVector<int64_t> imagesOf(const SharedTile &tile,
+                                             llvm::StringRef dim,
+                                             unsigned log2Step, unsigned bits);
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
