@@ -187,8 +187,14 @@ LogicalResult LaneLowering::expandArguments() {
   // Behind the tensors: what copy engines and shared counters need.
   unsigned ordinary = parameterTypes.size();
   bool counts = false;
+  SmallVector<StringRef> launchNames;
   kernel.walk([&](Operation *op) {
     counts |= isa<NextTileOp>(op);
+    // Sizes that the types fix are no parameters.
+    if (auto size = dyn_cast<LaunchSizeOp>(op))
+      if (!fixedSizes.contains(size.getName()) &&
+          !llvm::is_contained(launchNames, size.getName()))
+        launchNames.push_back(size.getName());
     std::optional<TensorMapRequest> request = machine.tensorMapFor(*this, op);
     if (request &&
         !llvm::is_contained(llvm::make_first_range(tensorMaps), *request))
@@ -197,6 +203,11 @@ LogicalResult LaneLowering::expandArguments() {
   for (auto &[request, value] : tensorMaps) {
     parameterTypes.push_back(machine.tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
+  }
+  for (StringRef name : launchNames) {
+    parameterTypes.push_back(b.getI32Type());
+    parameters.push_back(
+        dict({{str("kind"), str("size")}, {str("name"), str(name)}}));
   }
   if (counts) {
     parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
@@ -215,6 +226,9 @@ LogicalResult LaneLowering::expandArguments() {
   b.setInsertionPointToStart(&lowered.getBody().front());
   for (auto [i, map] : llvm::enumerate(tensorMaps))
     map.second = lowered.getArgument(ordinary + i);
+  for (auto [i, name] : llvm::enumerate(launchNames))
+    launchSizes[name] =
+        toIndex(lowered.getArgument(ordinary + tensorMaps.size() + i));
   if (counts)
     counter = lowered.getArguments().back();
   for (auto [slot, value] :
@@ -279,8 +293,11 @@ void LaneLowering::finishKernel() {
   list.append("block", b.getI64ArrayAttr({blockThreads(), 1, 1}));
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
   list.append("entry", str(kernel.getName()));
-  if (heads)
+  if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
+    list.append("grid", grid);
+  else if (heads)
     list.append("grid", b.getArrayAttr({tiles, heads, size("batch")}));
+  lowered->removeAttr(KVBufferDialect::kGridAttr);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));

@@ -362,8 +362,9 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case<FragmentLoadOp, FragmentConvertOp, FragmentStoreOp, OnlineSoftmaxOp,
             memref::LoadOp, memref::DimOp>([&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
-            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
-            MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
+            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
+            MmaStartOp, MmaWaitOp, TurnWaitOp,
+            TurnPassOp>([&](auto op) -> LogicalResult {
         if (!machine.hasRoles())
           return op.emitOpError()
                  << "has no per-lane form for a schedule without producers on "

@@ -301,6 +301,7 @@ private:
   void lower(MailboxPostOp op);
   void lower(MailboxTakeOp op);
   void lower(NextTileOp op);
+  void lower(LaunchSizeOp op);
   mlir::LogicalResult lower(MmaStartOp op);
   void lower(MmaWaitOp op);
   void lower(TurnWaitOp op);
@@ -380,6 +381,8 @@ private:
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
   /// Tensor maps among the parameters.
   llvm::SmallVector<std::pair<TensorMapRequest, mlir::Value>> tensorMaps;
+  /// Sizes of the launch among the parameters.
+  llvm::StringMap<mlir::Value> launchSizes;
   /// The counter among the parameters, if the kernel takes tiles from one.
   mlir::Value counter;
   /// All barriers in LDS, and the rest of the block that they are cut from.

@@ -385,6 +385,12 @@ void LaneLowering::lower(NextTileOp op) {
   set(op.getTile(), {toIndex(number)});
 }
 
+void LaneLowering::lower(LaunchSizeOp op) {
+  auto fixed = fixedSizes.find(op.getName());
+  set(op.getSize(), {fixed == fixedSizes.end() ? launchSizes[op.getName()]
+                                               : index(fixed->second)});
+}
+
 //===----------------------------------------------------------------------===//
 // Products in flight
 //===----------------------------------------------------------------------===//
