@@ -10,6 +10,7 @@
 
 #include "kvbuffer/Emulator/Emulator.h"
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -64,9 +65,9 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
     return nullptr;
   }
   mlir::DialectRegistry registry;
-  registry
-      .insert<mlir::DLTIDialect, mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
-              mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect>();
+  registry.insert<kvbuf::KVBufferDialect, mlir::DLTIDialect,
+                  mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
+                  mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   // Modules carry attributes of the stages above, which matter no more here.
   context.allowUnregisteredDialects();
