@@ -46,6 +46,10 @@ std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                  : createNVIDIAMachine();
 }
 
+Value Machine::emitRatio(LaneLowering &lower, Value x, Value y) {
+  return arith::DivFOp::create(lower.b, x, y);
+}
+
 LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            ScheduleAttr schedule, Machine &machine)
     : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
@@ -149,6 +153,13 @@ void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
       .Default([&](Type other) { types.push_back(other); });
 }
 
+void LaneLowering::narrowTypes(Type type, SmallVectorImpl<Type> &types) {
+  if (machine.hasRoles() && type.isIndex())
+    types.push_back(b.getI32Type());
+  else
+    laneTypes(type, types);
+}
+
 //===----------------------------------------------------------------------===//
 // Control flow
 //===----------------------------------------------------------------------===//
@@ -222,35 +233,57 @@ LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
     llvm::append_range(inits, values);
     counts.push_back(values.size());
   }
-  auto loop = scf::ForOp::create(b, single(op.getLowerBound()),
-                                 single(op.getUpperBound()),
-                                 single(op.getStep()), inits);
-  set(op.getInductionVar(), {loop.getInductionVar()});
+  bool narrow = machine.hasRoles();
+  auto bound = [&](Value value) {
+    return narrow ? toI32(single(value)) : single(value);
+  };
+  auto loop = scf::ForOp::create(b, bound(op.getLowerBound()),
+                                 bound(op.getUpperBound()), bound(op.getStep()),
+                                 narrowed(inits));
   auto regroup = [&](ValueRange from, auto &&to) {
     unsigned next = 0;
     for (auto [i, count] : llvm::enumerate(counts)) {
-      auto part = from.slice(next, count);
-      to(i, Values(part.begin(), part.end()));
+      to(i, from.slice(next, count));
       next += count;
     }
   };
-  regroup(loop.getRegionIterArgs(),
-          [&](unsigned i, Values v) { set(op.getRegionIterArg(i), v); });
-  OpBuilder::InsertionGuard guard(b);
-  if (!loop.getBody()->empty())
-    loop.getBody()->getTerminator()->erase();
-  b.setInsertionPointToEnd(loop.getBody());
-  if (failed(lowerBlock(*op.getBody())))
-    return failure();
-  Values yields;
-  for (auto [value, count] :
-       llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), counts))
-    if (count)
-      llvm::append_range(yields, get(value));
-  scf::YieldOp::create(b, yields);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    if (!loop.getBody()->empty())
+      loop.getBody()->getTerminator()->erase();
+    b.setInsertionPointToEnd(loop.getBody());
+    Value induction = loop.getInductionVar();
+    set(op.getInductionVar(), {narrow ? toIndex(induction) : induction});
+    regroup(loop.getRegionIterArgs(), [&](unsigned i, ValueRange v) {
+      setWidened(op.getRegionIterArg(i), v);
+    });
+    if (failed(lowerBlock(*op.getBody())))
+      return failure();
+    Values yields;
+    for (auto [value, count] :
+         llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), counts))
+      if (count)
+        llvm::append_range(yields, get(value));
+    scf::YieldOp::create(b, narrowed(yields));
+  }
   regroup(loop.getResults(),
-          [&](unsigned i, Values v) { set(op.getResult(i), v); });
+          [&](unsigned i, ValueRange v) { setWidened(op.getResult(i), v); });
   return success();
+}
+
+Values LaneLowering::narrowed(Values values) {
+  if (machine.hasRoles())
+    for (Value &value : values)
+      if (value.getType().isIndex())
+        value = toI32(value);
+  return values;
+}
+
+void LaneLowering::setWidened(Value value, ValueRange lanes) {
+  Values values(lanes.begin(), lanes.end());
+  if (machine.hasRoles() && value.getType().isIndex())
+    values = {toIndex(values.front())};
+  set(value, values);
 }
 
 LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
@@ -258,7 +291,7 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
   SmallVector<unsigned> counts;
   for (Type type : op.getResultTypes()) {
     unsigned before = types.size();
-    laneTypes(type, types);
+    narrowTypes(type, types);
     counts.push_back(types.size() - before);
   }
   bool hasElse = !op.getElseRegion().empty();
@@ -275,7 +308,7 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
     Values yields;
     for (Value value : from->getTerminator()->getOperands())
       llvm::append_range(yields, rowValues(value));
-    scf::YieldOp::create(b, yields);
+    scf::YieldOp::create(b, narrowed(yields));
     return success();
   };
   if (failed(lowerSide(op.thenBlock(), ifOp.thenBlock())))
@@ -284,8 +317,7 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
     return failure();
   unsigned next = 0;
   for (auto [result, count] : llvm::zip_equal(op.getResults(), counts)) {
-    auto part = ifOp.getResults().slice(next, count);
-    set(result, Values(part.begin(), part.end()));
+    setWidened(result, ifOp.getResults().slice(next, count));
     next += count;
   }
   return success();
@@ -297,7 +329,7 @@ LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
                      SmallVectorImpl<unsigned> &counts) {
     for (Type type : from) {
       unsigned before = types.size();
-      laneTypes(type, types);
+      narrowTypes(type, types);
       counts.push_back(types.size() - before);
     }
   };
@@ -305,8 +337,7 @@ LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
                      ValueRange to) {
     unsigned next = 0;
     for (auto [value, count] : llvm::zip_equal(to, counts)) {
-      auto part = values.slice(next, count);
-      set(value, Values(part.begin(), part.end()));
+      setWidened(value, values.slice(next, count));
       next += count;
     }
   };
@@ -314,29 +345,32 @@ LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
     Values flat;
     for (Value value : values)
       llvm::append_range(flat, rowValues(value));
-    return flat;
+    return narrowed(flat);
   };
   SmallVector<Type> beforeTypes, afterTypes;
   SmallVector<unsigned> beforeCounts, afterCounts;
   typesOf(op.getInits().getTypes(), beforeTypes, beforeCounts);
   typesOf(op.getResultTypes(), afterTypes, afterCounts);
   auto loop = scf::WhileOp::create(b, afterTypes, flatten(op.getInits()));
-  OpBuilder::InsertionGuard guard(b);
-  Location loc = op.getLoc();
-  Block *before = b.createBlock(&loop.getBefore(), {}, beforeTypes,
-                                SmallVector<Location>(beforeTypes.size(), loc));
-  regroup(before->getArguments(), beforeCounts, op.getBeforeArguments());
-  if (failed(lowerBlock(*op.getBeforeBody())))
-    return failure();
-  scf::ConditionOp condition = op.getConditionOp();
-  scf::ConditionOp::create(b, single(condition.getCondition()),
-                           flatten(condition.getArgs()));
-  Block *after = b.createBlock(&loop.getAfter(), {}, afterTypes,
-                               SmallVector<Location>(afterTypes.size(), loc));
-  regroup(after->getArguments(), afterCounts, op.getAfterArguments());
-  if (failed(lowerBlock(*op.getAfterBody())))
-    return failure();
-  scf::YieldOp::create(b, flatten(op.getYieldOp().getOperands()));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Location loc = op.getLoc();
+    Block *before =
+        b.createBlock(&loop.getBefore(), {}, beforeTypes,
+                      SmallVector<Location>(beforeTypes.size(), loc));
+    regroup(before->getArguments(), beforeCounts, op.getBeforeArguments());
+    if (failed(lowerBlock(*op.getBeforeBody())))
+      return failure();
+    scf::ConditionOp condition = op.getConditionOp();
+    scf::ConditionOp::create(b, single(condition.getCondition()),
+                             flatten(condition.getArgs()));
+    Block *after = b.createBlock(&loop.getAfter(), {}, afterTypes,
+                                 SmallVector<Location>(afterTypes.size(), loc));
+    regroup(after->getArguments(), afterCounts, op.getAfterArguments());
+    if (failed(lowerBlock(*op.getAfterBody())))
+      return failure();
+    scf::YieldOp::create(b, flatten(op.getYieldOp().getOperands()));
+  }
   regroup(loop.getResults(), afterCounts, op.getResults());
   return success();
 }
@@ -352,6 +386,34 @@ LogicalResult LaneLowering::lowerBlock(Block &block) {
       return failure();
   }
   return success();
+}
+
+/// Whether an op is arithmetic on indices whose results fit 32 bits if its
+/// operands do.
+static bool isIndexArithmetic(Operation *op) {
+  auto isIndex = [](Type type) { return type.isIndex(); };
+  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivUIOp,
+             arith::RemUIOp, arith::CeilDivUIOp, arith::MinSIOp, arith::MaxSIOp,
+             arith::MinUIOp, arith::MaxUIOp, arith::CmpIOp, arith::SelectOp,
+             arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::ShLIOp,
+             arith::ShRUIOp>(op) &&
+         (llvm::any_of(op->getResultTypes(), isIndex) ||
+          llvm::any_of(op->getOperandTypes(), isIndex));
+}
+
+void LaneLowering::lowerNarrow(Operation *op) {
+  Values operands;
+  for (Value operand : op->getOperands()) {
+    Value value = single(operand);
+    operands.push_back(value.getType().isIndex() ? toI32(value) : value);
+  }
+  SmallVector<Type> types;
+  for (Type type : op->getResultTypes())
+    types.push_back(type.isIndex() ? Type(b.getI32Type()) : type);
+  Operation *copy = b.create(op->getLoc(), op->getName().getIdentifier(),
+                             operands, types, op->getAttrs());
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
+    set(from, {from.getType().isIndex() ? toIndex(to) : to});
 }
 
 LogicalResult LaneLowering::lowerOp(Operation *op) {
@@ -386,6 +448,12 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
           return op->emitOpError() << "has no per-lane form";
+        // Rows, keys and numbers of tiles: sizes are passed in 32 bits. In 64
+        // they would take registers that roles do not have.
+        if (machine.hasRoles() && isIndexArithmetic(op)) {
+          lowerNarrow(op);
+          return success();
+        }
         // Scalar code is the same for every lane.
         IRMapping mapping;
         for (Value operand : op->getOperands()) {
@@ -413,6 +481,9 @@ LogicalResult LaneLowering::run() {
   warp = arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize)));
   roleWarps = blockThreads() / target.waveSize;
   if (machine.hasRoles()) {
+    kernel.walk([&](SoftmaxFinishOp op) {
+      accumulatorCols = op.getAcc().getType().getCols();
+    });
     warp = uniform(warp);
     machine.emitRolesPrologue(*this);
   }

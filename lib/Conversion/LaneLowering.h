@@ -122,6 +122,10 @@ public:
                                                mlir::Value slot,
                                                Values &words) = 0;
 
+  /// x / y.
+  virtual mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
+                                mlir::Value y);
+
   // Warp roles. Machines without them leave these out: `hasRoles` is asked
   // first. Offsets are bytes in LDS, i32.
 
@@ -267,6 +271,14 @@ private:
   mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
   mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
+  /// Arithmetic on indices, done in 32 bits.
+  void lowerNarrow(mlir::Operation *op);
+  /// In kernels with roles, indices pass through loops and branches as i32: the
+  /// types of a value's lanes there, values on their way in, and those that
+  /// come out.
+  void narrowTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
+  Values narrowed(Values values);
+  void setWidened(mlir::Value value, mlir::ValueRange lanes);
   void laneTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
 
   // Kernel parameters (LaneArguments.cpp).
@@ -338,6 +350,8 @@ private:
           fn);
   mlir::Value element(mlir::Value vector, int64_t i);
   mlir::Value reduceLanes(mlir::Value value, bool isMax);
+  /// Chains in which a row's elements are added up or compared.
+  unsigned foldChains(FragmentType scores) const;
   mlir::Value exp2(mlir::Value value);
   /// Accumulator elements as words of operand a; errors if lanes would have to
   /// exchange data.
@@ -377,6 +391,8 @@ private:
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;
   int64_t ldsBytes = 0;
+  /// Columns of O's accumulator.
+  int64_t accumulatorCols = 0;
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
   /// Tensor maps among the parameters.

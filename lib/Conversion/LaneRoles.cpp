@@ -95,8 +95,8 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   roleWarps = schedule.getWarps();
   setRegisters(op.getConsumerRegisters());
   consumersStart = roles.thenBlock()->getTerminator();
-  group = arith::ShRUIOp::create(b, warp,
-                                 i32(llvm::Log2_64(target.warpsPerMatrixGroup)));
+  group = arith::ShRUIOp::create(
+      b, warp, i32(llvm::Log2_64(target.warpsPerMatrixGroup)));
   firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
       arith::AndIOp::create(b, thread, i32(groupThreads() - 1)), i32(0));

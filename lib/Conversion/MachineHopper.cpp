@@ -40,6 +40,7 @@ namespace {
 class HopperMachine : public NVIDIAMachine {
 public:
   bool hasRoles() const override { return true; }
+  Value emitRatio(LaneLowering &lower, Value x, Value y) override;
   std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
                                                Operation *op) override;
   Type tensorMapType(MLIRContext *context) override {
@@ -93,6 +94,14 @@ private:
 
 std::unique_ptr<Machine> kvbuf::createHopperMachine() {
   return std::make_unique<HopperMachine>();
+}
+
+/// The exact quotient is a call, whose registers consumers do not have; the
+/// approximate reciprocal is right to 1 ulp (PTX ISA, "rcp").
+Value HopperMachine::emitRatio(LaneLowering &lower, Value x, Value y) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value inverse = NVVM::RcpApproxFtzF32Op::create(b, b.getF32Type(), y);
+  return arith::MulFOp::create(b, x, inverse);
 }
 
 /// A pointer into shared memory.
@@ -265,18 +274,26 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
 
-  auto boxes = [&] {
+  // One thread waits for slots, whoever fills them: the others may be many
+  // fillings behind, where a parity no longer tells which phase it means.
+  auto byFirst = [&](function_ref<void()> emit) {
     OpBuilder::InsertionGuard guard(b);
     if (!lower.singleProducer)
       b.setInsertionPointToStart(
           scf::IfOp::create(b, lower.firstOfProducers, /*withElseRegion=*/false)
               .thenBlock());
     emitBarrierWait(lower, empty, emptyParity);
-    emitBoxes(lower, op, at, slot, full);
+    emit();
   };
+  auto boxes = [&] { byFirst([&] { emitBoxes(lower, op, at, slot, full); }); };
   auto copies = [&] {
     int64_t threads = lower.schedule.getProducers() * lower.target.waveSize;
-    emitBarrierWait(lower, empty, emptyParity);
+    auto meetProducers = [&] {
+      emitNamedBarrier(lower, lower.i32(once(lower, copyBarrier, 1)), threads,
+                       /*wait=*/true);
+    };
+    byFirst([] {});
+    meetProducers();
     emitCopies(lower, {type, params, threads}, tile, slot,
                /*checkRows=*/!op.getWhole());
     NVVM::CpAsyncCommitGroupOp::create(b);
@@ -287,8 +304,7 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
         b, NVVM::ProxyKind::async_shared,
         NVVM::SharedSpaceAttr::get(b.getContext(),
                                    NVVM::SharedSpace::shared_cta));
-    emitNamedBarrier(lower, lower.i32(once(lower, copyBarrier, 1)), threads,
-                     /*wait=*/true);
+    meetProducers();
     emitBarrierArrive(lower, full, lower.firstOfProducers);
   };
 
