@@ -104,8 +104,8 @@ def output(run):
     return run()
 
 
-def warm_up(run, seconds=WARMUP_SECONDS):
-    end = time.monotonic() + seconds
+def warm_up(run):
+    end = time.monotonic() + WARMUP_SECONDS
     while time.monotonic() < end:
         for _ in range(5):
             run()
