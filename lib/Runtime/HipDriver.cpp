@@ -14,6 +14,9 @@ using namespace kvbuf::rt;
 
 namespace {
 
+/// hipDeviceAttribute_t, as HIP 5 and later number it.
+constexpr int kMultiprocessorCount = 63;
+
 class HipBackend : public GpuBackend {
 public:
   explicit HipBackend(unsigned ordinal)
@@ -37,6 +40,9 @@ public:
     check(deviceGet(&device, this->ordinal), "opening the GPU");
     check(deviceGetName(name, sizeof(name) - 1, device), "opening the GPU");
     deviceName = name;
+    int units = 0;
+    if (deviceGetAttribute(&units, kMultiprocessorCount, device) == 0)
+      multiprocessors = static_cast<unsigned>(units);
   }
 
   const char *kind() const override { return "hip"; }
@@ -78,6 +84,7 @@ private:
     lib.get(getDeviceCount, "hipGetDeviceCount");
     lib.get(deviceGet, "hipDeviceGet");
     lib.get(deviceGetName, "hipDeviceGetName");
+    lib.get(deviceGetAttribute, "hipDeviceGetAttribute");
     lib.get(getDevice, "hipGetDevice");
     lib.get(setDevice, "hipSetDevice");
     lib.get(getErrorName, "hipGetErrorName");
@@ -107,6 +114,7 @@ private:
   int (*getDeviceCount)(int *) = nullptr;
   int (*deviceGet)(int *, int) = nullptr;
   int (*deviceGetName)(char *, int, int) = nullptr;
+  int (*deviceGetAttribute)(int *, int, int) = nullptr;
   int (*getDevice)(int *) = nullptr;
   int (*setDevice)(int) = nullptr;
   const char *(*getErrorName)(int) = nullptr;
