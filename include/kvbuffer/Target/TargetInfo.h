@@ -67,6 +67,8 @@ struct ScheduleChoice {
   bool pingPong = false;
   /// TileOrder of the dialect: grid, static or dynamic.
   std::string tiles = "grid";
+  bool joinTiles = false;
+  int64_t qStages = 1;
   bool stageOutput = false;
   bool lazyRescale = false;
   /// Path of the dialect: direct or registers.

@@ -254,6 +254,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
             1, 1};
   (*interpreter)->bindSize("seq_q", workload.sizes().at("seq_q"));
   (*interpreter)->bindSize("batch", workload.batch());
+  if (auto keys = workload.sizes().find("seq_k");
+      keys != workload.sizes().end())
+    (*interpreter)->bindSize("seq_k", keys->second);
   FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
   if (failed(report))
     return false;

@@ -145,7 +145,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> mma;
   bool swap = false, qRegs = false, overlap = false, splitMasks = true,
        sumsInLds = false, overlapProducts = false, pingPong = false,
-       stageOutput = false, lazyRescale = false;
+       joinTiles = false, stageOutput = false, lazyRescale = false;
+  int64_t qStages = 1;
   int64_t producers = 0, producerRegisters = 0, consumerRegisters = 0, xcds = 1;
   TileOrder tiles = TileOrder::Grid;
   Path kPath = Path::Direct, vPath = Path::Direct;
@@ -169,6 +170,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       {.name = "tiles",
        .setKeyword = setEnum(tiles, symbolizeTileOrder),
        .keywords = "grid, static or dynamic"},
+      {.name = "join_tiles", .flag = &joinTiles},
+      {.name = "q_stages", .integer = &qStages},
       {.name = "stage_output", .flag = &stageOutput},
       {.name = "lazy_rescale", .flag = &lazyRescale},
       {.name = "k_path",
@@ -184,8 +187,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       parser.getContext(), BM, BN, BK, stages, warps, mma, swap, qRegs, overlap,
       splitMasks, sumsInLds, producers, producerRegisters, consumerRegisters,
-      overlapProducts, pingPong, tiles, stageOutput, lazyRescale, kPath, vPath,
-      xcds);
+      overlapProducts, pingPong, tiles, joinTiles, qStages, stageOutput,
+      lazyRescale, kPath, vPath, xcds);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -214,6 +217,10 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", ping_pong = true";
   if (getTiles() != TileOrder::Grid)
     printer << ", tiles = " << stringifyTileOrder(getTiles());
+  if (getJoinTiles())
+    printer << ", join_tiles = true";
+  if (getQStages() != 1)
+    printer << ", q_stages = " << getQStages();
   if (getStageOutput())
     printer << ", stage_output = true";
   if (getLazyRescale())
@@ -233,7 +240,7 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
                      ArrayRef<int64_t> mma, bool, bool, bool, bool, bool,
                      int64_t producers, int64_t producerRegisters,
                      int64_t consumerRegisters, bool, bool, TileOrder, bool,
-                     bool, Path, Path, int64_t xcds) {
+                     int64_t qStages, bool, bool, Path, Path, int64_t xcds) {
   if (BK <= 0 || !llvm::isPowerOf2_64(BK))
     return emitError() << "BK must be a power of two, got " << BK;
   // Tiles are copied by whole strides of all the warps, which powers of two
@@ -252,6 +259,8 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
         {"consumer_registers", consumerRegisters}})
     if (value < 0)
       return emitError() << name << " must not be negative, got " << value;
+  if (qStages < 1)
+    return emitError() << "q_stages must be at least 1, got " << qStages;
   if (xcds < 1)
     return emitError() << "xcds must be at least 1, got " << xcds;
   if (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; }))

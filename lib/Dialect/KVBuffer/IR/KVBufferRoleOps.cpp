@@ -89,8 +89,8 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult LaunchSizeOp::verify() {
-  if (!llvm::is_contained({"batch", "seq_q"}, getName()))
-    return emitOpError() << "expected batch or seq_q, got '" << getName()
+  if (!llvm::is_contained({"batch", "seq_q", "seq_k"}, getName()))
+    return emitOpError() << "expected batch, seq_q or seq_k, got '" << getName()
                          << "'";
   return success();
 }

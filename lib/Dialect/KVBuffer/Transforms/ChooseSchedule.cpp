@@ -55,6 +55,7 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                      .Case("sums_in_lds", &choice.sumsInLds)
                      .Case("overlap_products", &choice.overlapProducts)
                      .Case("ping_pong", &choice.pingPong)
+                     .Case("join_tiles", &choice.joinTiles)
                      .Case("stage_output", &choice.stageOutput)
                      .Case("lazy_rescale", &choice.lazyRescale)
                      .Default(nullptr);
@@ -85,13 +86,15 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
                           .Case("producers", &choice.producers)
                           .Case("producer_registers", &choice.producerRegisters)
                           .Case("consumer_registers", &choice.consumerRegisters)
+                          .Case("q_stages", &choice.qStages)
                           .Case("xcds", &choice.xcds)
                           .Default(nullptr);
     if (!number)
       return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, "
                  "overlap, split_masks, sums_in_lds, producers, "
                  "producer_registers, consumer_registers, overlap_products, "
-                 "ping_pong, tiles, stage_output, lazy_rescale, k_path, v_path "
+                 "ping_pong, tiles, join_tiles, q_stages, stage_output, "
+                 "lazy_rescale, k_path, v_path "
                  "or xcds");
     if (value.getAsInteger(10, *number))
       return bad("a number");
@@ -126,7 +129,8 @@ static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
   RoleNeeds needs;
   needs.sharedBytes =
       bytes * depth *
-          (s.getBM() * (s.getStageOutput() ? 2 : 1) + 2 * stages * BN) +
+          (s.getBM() * (s.getQStages() + (s.getStageOutput() ? 1 : 0)) +
+           2 * stages * BN) +
       kBarrierBytes;
   // O and S in fp32, P and, where it stays in registers, Q.
   int64_t lanes = target.waveSize;
@@ -274,6 +278,8 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
        {std::pair<StringRef, bool>{"tiles = static or dynamic",
                                    schedule.getTiles() != TileOrder::Grid},
         {"ping_pong", schedule.getPingPong()},
+        {"join_tiles", schedule.getJoinTiles()},
+        {"q_stages", schedule.getQStages() > 1},
         {"stage_output", schedule.getStageOutput()}})
     if (used)
       return op.emitOpError() << name << " needs warps with roles; expected "
@@ -380,9 +386,10 @@ struct ChooseSchedulePass
             choice.overlap, choice.splitMasks, choice.sumsInLds,
             choice.producers, choice.producerRegisters,
             choice.consumerRegisters, choice.overlapProducts, choice.pingPong,
-            *symbolizeTileOrder(choice.tiles), choice.stageOutput,
-            choice.lazyRescale, *symbolizePath(choice.kPath),
-            *symbolizePath(choice.vPath), choice.xcds);
+            *symbolizeTileOrder(choice.tiles), choice.joinTiles, choice.qStages,
+            choice.stageOutput, choice.lazyRescale,
+            *symbolizePath(choice.kPath), *symbolizePath(choice.vPath),
+            choice.xcds);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

@@ -163,7 +163,7 @@ void TileProgram::computeTile() {
   auto tileType =
       TileType::get(b.getContext(), BM, op.getHeadSize(), element, 0);
 
-  Value qbuf = alloc(Operand::Q, BM, 1);
+  Value qbuf = alloc(Operand::Q, BM, schedule.getQStages());
   Value kbuf = alloc(Operand::K, BN, schedule.getStages());
   Value vbuf = alloc(Operand::V, BN, schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);

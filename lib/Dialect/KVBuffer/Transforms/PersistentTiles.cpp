@@ -22,40 +22,92 @@ using namespace kvbuf;
 
 namespace {
 
+/// Bytes of K and V that a group of heads may take: they stay in L2 while the
+/// group's tiles read them. 16 MiB is a third to a half of the L2 of the chips
+/// that have roles; measured on an H200.
+constexpr int64_t kGroupBytes = 16 << 20;
+/// Tiles of the last group, about four for each multiprocessor: only a long
+/// sequence of ever shorter tiles leaves all of them busy to the end (longest
+/// processing time first). Groups of 2 to 4 heads to the end lost 5 to 7 % at
+/// 4096 keys on an H200.
+constexpr int64_t kLastTiles = 512;
+
+/// What the order of tiles is computed from.
+struct TileGrid {
+  /// Tiles of each head and heads of all sequences.
+  Value rowTiles, heads;
+  /// Heads of a sequence.
+  int64_t headsOfSequence;
+  /// Heads of a full group, and of all full groups; null where each head is a
+  /// group.
+  Value group, grouped;
+};
+
 /// Where a tile of queries is: what the block's ids say in a kernel of one tile
 /// a block.
 struct TileIndex {
   Value x, head, batch;
 };
 
-/// The order of tiles. Of `rowTiles` tiles of each of `heads` heads, number t
-/// has
-///
-///   group = t / (rowTiles * G)      x    = t % (rowTiles * G) / G
-///                                   head = group * G + t % G
-///
-/// with heads counted through all sequences: the groups one after the other,
-/// their tiles by x, the heads of a group side by side. Heads that share K and
-/// V are neighbours. A kernel whose tiles shrink with x starts with the longest
-/// of each group.
-TileIndex orderTiles(ImplicitLocOpBuilder &b, Value t, Value rowTiles,
-                     int64_t heads, int64_t group, bool withBatch) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  Value g = constant(group);
-  Value size = b.createOrFold<arith::MulIOp>(rowTiles, g);
-  Value number = arith::DivUIOp::create(b, t, size);
-  Value inside = arith::RemUIOp::create(b, t, size);
+Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantIndexOp::create(b, value);
+}
+
+/// Sizes the groups: as many heads as `kGroupBytes` hold, `headBytes(keys)`
+/// each, in multiples of those that share K and V; what is left in the end, and
+/// no less than `kLastTiles`, is the last group.
+void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
+                int64_t keyBytes, int64_t sharing) {
+  auto c = [&](int64_t value) { return constantOf(b, value); };
+  Value one = c(1);
+  Value bytes = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::MaxSIOp>(keys, one), c(keyBytes));
+  Value fit = b.createOrFold<arith::DivUIOp>(c(kGroupBytes), bytes);
+  grid.group = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
+  Value last = b.createOrFold<arith::DivUIOp>(
+      c(kLastTiles), b.createOrFold<arith::MaxSIOp>(grid.rowTiles, one));
+  Value before = b.createOrFold<arith::MaxSIOp>(
+      b.createOrFold<arith::SubIOp>(grid.heads,
+                                    b.createOrFold<arith::MaxSIOp>(last, one)),
+      c(0));
+  grid.grouped = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::DivUIOp>(before, grid.group), grid.group);
+}
+
+/// The tile of number t. Groups of heads follow each other; in a group of G
+/// heads from head h on, number i is tile i / G of head h + i % G. So the tiles
+/// that run together read few heads' K and V, and a kernel whose tiles shrink
+/// with x starts with the longest of each group. Without groups, head by head.
+TileIndex orderTiles(ImplicitLocOpBuilder &b, Value t, const TileGrid &grid) {
   TileIndex index;
-  index.x = b.createOrFold<arith::DivUIOp>(inside, g);
-  index.head =
-      b.createOrFold<arith::AddIOp>(b.createOrFold<arith::MulIOp>(number, g),
-                                    b.createOrFold<arith::RemUIOp>(inside, g));
-  if (withBatch) {
-    index.batch = b.createOrFold<arith::DivUIOp>(index.head, constant(heads));
-    index.head = b.createOrFold<arith::RemUIOp>(index.head, constant(heads));
+  Value head;
+  if (!grid.group) {
+    head = b.createOrFold<arith::DivUIOp>(t, grid.rowTiles);
+    index.x = b.createOrFold<arith::RemUIOp>(t, grid.rowTiles);
+  } else {
+    Value groupedTiles = arith::MulIOp::create(b, grid.grouped, grid.rowTiles);
+    Value inGroups =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, t, groupedTiles);
+    Value size = arith::SelectOp::create(
+        b, inGroups, grid.group,
+        arith::SubIOp::create(b, grid.heads, grid.grouped));
+    Value first =
+        arith::SelectOp::create(b, inGroups, constantOf(b, 0), groupedTiles);
+    Value number = arith::SubIOp::create(b, t, first);
+    Value tiles = arith::MulIOp::create(b, size, grid.rowTiles);
+    Value group = arith::DivUIOp::create(b, number, tiles);
+    Value inside = arith::RemUIOp::create(b, number, tiles);
+    Value firstHead = arith::SelectOp::create(
+        b, inGroups, arith::MulIOp::create(b, group, size).getResult(),
+        grid.grouped);
+    index.x = arith::DivUIOp::create(b, inside, size);
+    head = arith::AddIOp::create(
+        b, firstHead, arith::RemUIOp::create(b, inside, size).getResult());
   }
+  Value n = constantOf(b, grid.headsOfSequence);
+  index.batch = b.createOrFold<arith::DivUIOp>(head, n);
+  index.head = b.createOrFold<arith::RemUIOp>(head, n);
   return index;
 }
 
@@ -63,90 +115,121 @@ struct PersistentTilesPass
     : kvbuf::impl::PersistentTilesBase<PersistentTilesPass> {
   using Base::Base;
 
-  /// Heads side by side in the order: the largest of 4, 3, 2 and 1 that divides
-  /// the heads, where tiles differ in length; 1 where they do not, so that a
-  /// head's K and V are read by as many blocks as can be. (Groups of 2 to 4
-  /// were equally good on an H200, one head or all heads at a time worse.)
-  static int64_t groupSize(int64_t heads, bool unequal) {
-    for (int64_t size = unequal ? 4 : 1;; --size)
-      if (heads % size == 0)
-        return size;
+  /// Problem and schedule of the kernel.
+  ScheduleAttr schedule;
+  int64_t heads, kvHeads, keyBytes;
+  /// Whether tiles differ in length: a mask hides keys on the right.
+  bool unequal;
+  bool denseCache;
+
+  /// Reads them from the kernel's attributes.
+  LogicalResult readProblem() {
+    gpu::GPUFuncOp kernel = getOperation();
+    auto problem =
+        kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+    auto number = [&](StringRef name) {
+      auto attr = problem ? problem.getAs<IntegerAttr>(name) : IntegerAttr();
+      return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
+    };
+    auto h = number("heads"), kv = number("kv_heads"),
+         size = number("head_size"), right = number("window_right");
+    auto causal = problem ? problem.getAs<BoolAttr>("causal") : BoolAttr();
+    auto cache = problem ? problem.getAs<StringAttr>("cache") : StringAttr();
+    if (!h || !kv || !size || !right || !causal || !cache)
+      return kernel.emitError()
+             << "expected '" << KVBufferDialect::kProblemAttr
+             << "' with heads, kv_heads, head_size, window_right, causal and "
+                "cache";
+    heads = *h;
+    kvHeads = *kv;
+    // K and V, 16 bits an element.
+    keyBytes = 2 * 2 * *size;
+    unequal = causal.getValue() || *right >= 0;
+    denseCache = cache.getValue() == "dense";
+    return success();
   }
 
-  /// Replaces the ids of blocks in `region` by the index of a tile.
-  static void replaceIds(Region &region, const TileIndex &index,
+  /// Replaces ids of blocks in `ops` by the index of a tile.
+  static void replaceIds(ArrayRef<Operation *> ids, const TileIndex &index,
                          Value rowTiles) {
-    region.walk([&](Operation *op) {
-      Value value;
+    for (Operation *op : ids) {
+      Value value = rowTiles;
       if (auto id = dyn_cast<gpu::BlockIdOp>(op))
         value = id.getDimension() == gpu::Dimension::x   ? index.x
                 : id.getDimension() == gpu::Dimension::y ? index.head
                                                          : index.batch;
-      else if (auto dim = dyn_cast<gpu::GridDimOp>(op))
-        value = dim.getDimension() == gpu::Dimension::x ? rowTiles : Value();
-      if (!value)
-        return;
       op->replaceAllUsesWith(ValueRange{value});
-      op->erase();
-    });
-  }
-
-  /// One tile a block, in the order above within each sequence.
-  void orderGrid(int64_t heads, int64_t group) {
-    if (group == 1)
-      return;
-    Block &body = getOperation().getBody().front();
-    ImplicitLocOpBuilder b(getOperation().getLoc(), getOperation());
-    b.setInsertionPointToStart(&body);
-    Value rowTiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
-    Value x = gpu::BlockIdOp::create(b, gpu::Dimension::x),
-          y = gpu::BlockIdOp::create(b, gpu::Dimension::y),
-          z = gpu::BlockIdOp::create(b, gpu::Dimension::z);
-    Value linear = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, y, rowTiles).getResult(), x);
-    TileIndex index = orderTiles(b, linear, rowTiles, heads, group,
-                                 /*withBatch=*/false);
-    // The program's own ids; these stay.
-    llvm::SmallPtrSet<Operation *, 4> mine{rowTiles.getDefiningOp(),
-                                           x.getDefiningOp(), y.getDefiningOp(),
-                                           z.getDefiningOp()};
-    SmallVector<Operation *> ids;
-    getOperation().walk([&](Operation *op) {
-      if (isa<gpu::BlockIdOp, gpu::GridDimOp>(op) && !mine.contains(op))
-        ids.push_back(op);
-    });
-    for (Operation *op : ids) {
-      if (auto id = dyn_cast<gpu::BlockIdOp>(op))
-        op->replaceAllUsesWith(
-            ValueRange{id.getDimension() == gpu::Dimension::x   ? index.x
-                       : id.getDimension() == gpu::Dimension::y ? index.head
-                                                                : z});
-      else if (cast<gpu::GridDimOp>(op).getDimension() == gpu::Dimension::x)
-        op->replaceAllUsesWith(ValueRange{rowTiles});
-      else
-        continue;
       op->erase();
     }
   }
 
+  /// The program's uses of where its block is.
+  SmallVector<Operation *> findIds() {
+    SmallVector<Operation *> ids;
+    getOperation().walk([&](Operation *op) {
+      auto dim = dyn_cast<gpu::GridDimOp>(op);
+      if (isa<gpu::BlockIdOp>(op) ||
+          (dim && dim.getDimension() == gpu::Dimension::x))
+        ids.push_back(op);
+    });
+    return ids;
+  }
+
+  /// Keys of a sequence, about: for dense caches the most there are, for others
+  /// as many as queries.
+  Value estimateKeys(ImplicitLocOpBuilder &b, Value rowTiles) {
+    if (denseCache)
+      return LaunchSizeOp::create(b, b.getStringAttr("seq_k"));
+    return arith::MulIOp::create(b, rowTiles, constantOf(b, schedule.getBM()));
+  }
+
+  /// One tile a block.
+  void orderGrid() {
+    if (!unequal)
+      return;
+    SmallVector<Operation *> ids = findIds();
+    ImplicitLocOpBuilder b(getOperation().getLoc(), getOperation());
+    b.setInsertionPointToStart(&getOperation().getBody().front());
+    auto id = [&](gpu::Dimension d) -> Value {
+      return gpu::BlockIdOp::create(b, d);
+    };
+    TileGrid grid;
+    grid.headsOfSequence = heads;
+    grid.rowTiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    Value batches = gpu::GridDimOp::create(b, gpu::Dimension::z);
+    grid.heads = arith::MulIOp::create(b, batches, constantOf(b, heads));
+    groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
+               heads / kvHeads);
+    Value row = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(b, id(gpu::Dimension::z), constantOf(b, heads))
+            .getResult(),
+        id(gpu::Dimension::y));
+    Value linear = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, row, grid.rowTiles).getResult(),
+        id(gpu::Dimension::x));
+    replaceIds(ids, orderTiles(b, linear, grid), grid.rowTiles);
+  }
+
   /// How many blocks to launch: one for each multiprocessor, which a block of
   /// producers and consumers fills, and no more than there are tiles.
-  ArrayAttr launchGrid(Builder &b, Attribute seqQ, Attribute batch,
-                       int64_t heads, int64_t BM) {
+  ArrayAttr launchGrid(Builder &b, Attribute seqQ, Attribute batch) {
     auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
       return b.getDictionaryAttr(
           b.getNamedAttr(name, b.getArrayAttr(operands)));
     };
     Attribute one = b.getI64IntegerAttr(1);
-    Attribute rowTiles = expr("ceildiv", {seqQ, b.getI64IntegerAttr(BM)});
+    Attribute rowTiles =
+        expr("ceildiv", {seqQ, b.getI64IntegerAttr(schedule.getBM())});
     Attribute tiles =
         expr("product", {rowTiles, b.getI64IntegerAttr(heads), batch});
     Attribute resident = expr("product", {b.getStringAttr("sms"), one});
     return b.getArrayAttr({expr("min", {resident, tiles}), one, one});
   }
 
-  void loopOverTiles(ScheduleAttr schedule, int64_t heads, int64_t group) {
+  void loopOverTiles() {
     gpu::GPUFuncOp kernel = getOperation();
+    SmallVector<Operation *> ids = findIds();
     Block &body = kernel.getBody().front();
     ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
 
@@ -156,42 +239,41 @@ struct PersistentTilesPass
     end->moveBefore(&body, body.end());
     b.setInsertionPoint(end);
 
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(b, value);
-    };
     // Sizes that the types fix are numbers.
-    Type q = kernel.getArgument(0).getType();
+    MemRefType q;
     for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
       if (auto name = kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name"))
         if (name.getValue() == "q")
-          q = kernel.getArgument(i).getType();
-    auto memref = dyn_cast<MemRefType>(q);
+          q = dyn_cast<MemRefType>(kernel.getArgument(i).getType());
     auto sizeOf = [&](StringRef name, unsigned dim) -> Attribute {
-      if (memref && memref.getRank() == 4 && !memref.isDynamicDim(dim))
-        return b.getI64IntegerAttr(memref.getDimSize(dim));
+      if (q && q.getRank() == 4 && !q.isDynamicDim(dim))
+        return b.getI64IntegerAttr(q.getDimSize(dim));
       return b.getStringAttr(name);
     };
     auto materialize = [&](Attribute size) -> Value {
       if (auto number = dyn_cast<IntegerAttr>(size))
-        return constant(number.getInt());
+        return constantOf(b, number.getInt());
       return LaunchSizeOp::create(b, cast<StringAttr>(size));
     };
     Attribute seqQ = sizeOf("seq_q", 1), batch = sizeOf("batch", 0);
-    Value rowTiles = b.createOrFold<arith::CeilDivUIOp>(
-        materialize(seqQ), constant(schedule.getBM()));
-    Value total = b.createOrFold<arith::MulIOp>(
-        rowTiles,
-        b.createOrFold<arith::MulIOp>(materialize(batch), constant(heads)));
-    kernel->setAttr(KVBufferDialect::kGridAttr,
-                    launchGrid(b, seqQ, batch, heads, schedule.getBM()));
+    kernel->setAttr(KVBufferDialect::kGridAttr, launchGrid(b, seqQ, batch));
+    TileGrid grid;
+    grid.headsOfSequence = heads;
+    grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
+        materialize(seqQ), constantOf(b, schedule.getBM()));
+    grid.heads =
+        b.createOrFold<arith::MulIOp>(materialize(batch), constantOf(b, heads));
+    if (unequal)
+      groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
+                 heads / kvHeads);
+    Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
     auto fill = [&](Block *target, Value tile) {
       b.setInsertionPointToStart(target);
-      TileIndex index = orderTiles(b, tile, rowTiles, heads, group,
-                                   /*withBatch=*/true);
+      TileIndex index = orderTiles(b, tile, grid);
       target->getOperations().splice(b.getInsertionPoint(),
                                      program->getOperations());
-      replaceIds(*target->getParent(), index, rowTiles);
+      replaceIds(ids, index, grid.rowTiles);
     };
     if (schedule.getTiles() == TileOrder::Static) {
       Value first = gpu::BlockIdOp::create(b, gpu::Dimension::x);
@@ -221,33 +303,20 @@ struct PersistentTilesPass
                    remark::RemarkOpts::name("tiles").category(DEBUG_TYPE))
         << "blocks take tiles "
         << (schedule.getTiles() == TileOrder::Static ? "in turn"
-                                                     : "from a counter")
-        << ", heads in groups of " << std::to_string(group);
+                                                     : "from a counter");
   }
 
   void runOnOperation() override {
-    gpu::GPUFuncOp kernel = getOperation();
-    auto schedule =
-        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
     // Kernels without producers keep the order in which they were measured.
     if (!schedule || !schedule.getProducers())
       return;
-    auto problem =
-        kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-    auto heads = problem ? problem.getAs<IntegerAttr>("heads") : IntegerAttr();
-    if (!heads) {
-      kernel.emitError() << "expected '" << KVBufferDialect::kProblemAttr
-                         << "' with the number of 'heads'";
+    if (failed(readProblem()))
       return signalPassFailure();
-    }
-    auto causal = problem.getAs<BoolAttr>("causal");
-    auto right = problem.getAs<IntegerAttr>("window_right");
-    bool unequal =
-        (causal && causal.getValue()) || (right && right.getInt() >= 0);
-    int64_t group = groupSize(heads.getInt(), unequal);
     if (schedule.getTiles() == TileOrder::Grid)
-      return orderGrid(heads.getInt(), group);
-    loopOverTiles(schedule, heads.getInt(), group);
+      return orderGrid();
+    loopOverTiles();
   }
 };
 } // namespace

@@ -149,7 +149,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     of P and V of the last tile beside the scores of this one; `ping_pong` lets
     groups of warps take turns at the matrix unit; `tiles` says how blocks come
     by tiles of queries: one each (`grid`), every n-th (`static`) or from a
-    counter (`dynamic`); `stage_output` sends O through LDS; `lazy_rescale`
+    counter (`dynamic`); `join_tiles` starts a tile of queries beside the last
+    product of the one before; `q_stages` LDS slots for Q; `stage_output` sends O through LDS; `lazy_rescale`
     rescales O only where a maximum has grown by more than 8 (in base 2), which
     makes a row's bits depend on its neighbours; `k_path` and `v_path` say
     whether K and V go from DRAM to LDS directly or through registers; `xcds`
@@ -178,6 +179,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"bool", "false">:$overlap_products,
     DefaultValuedParameter<"bool", "false">:$ping_pong,
     DefaultValuedParameter<"TileOrder", "TileOrder::Grid">:$tiles,
+    DefaultValuedParameter<"bool", "false">:$join_tiles,
+    DefaultValuedParameter<"int64_t", "1">:$q_stages,
     DefaultValuedParameter<"bool", "false">:$stage_output,
     DefaultValuedParameter<"bool", "false">:$lazy_rescale,
     DefaultValuedParameter<"Path", "Path::Direct">:$k_path,

@@ -188,7 +188,8 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let summary = "A size of the launch";
   let description = [{
     One of the sizes that the manifest's expressions are made of: `batch`
-    sequences, `seq_q` query rows of the longest one. A kernel whose blocks do not
+    sequences, `seq_q` query rows of the longest one, `seq_k` keys of a dense
+    cache. A kernel whose blocks do not
     stand for one tile each cannot tell them from its grid.
 
     Example:

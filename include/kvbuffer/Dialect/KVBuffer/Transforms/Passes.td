@@ -92,10 +92,11 @@ def PersistentTiles
     : Pass<"kvbuf-persistent-tiles", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Loop over tiles of queries, in an order that shares caches";
   let description = [{
-    Tiles of queries have numbers, in an order in which heads come in groups of
-    up to 4 and, where a mask hides keys on the right, the longest tiles of a
-    group come first: tiles that run together read the same K and V from L2, and
-    the short ones fill the gaps at the end. By the schedule's `tiles`, a block
+    Tiles of queries have numbers. Where a mask hides keys on the right, so that
+    tiles differ in length, heads come in groups whose K and V stay in L2, and
+    the longest tiles of a group come first; the last group is larger, so that
+    short tiles fill the gaps at the end. Else heads follow each other. The sizes
+    of the groups follow from the launch's. By the schedule's `tiles`, a block
     computes the tile of its own number (`grid`), every n-th of n blocks
     (`static`), or takes numbers from a counter (`dynamic`,
     `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
