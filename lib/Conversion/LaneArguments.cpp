@@ -75,7 +75,9 @@ LogicalResult LaneLowering::expandArguments() {
   };
   auto pointer = [&](unsigned argument, Type element, const Twine &tensor,
                      std::function<void(TensorArg &, Value)> assign) {
-    parameter(argument, MemRefType::get({}, element),
+    parameter(argument,
+              MemRefType::get({}, element, MemRefLayoutAttrInterface(),
+                              machine.dramSpace(context)),
               dict({{str("kind"), str("pointer")},
                     {str("tensor"), str(tensor.str())}}),
               std::move(assign));

@@ -18,7 +18,8 @@ using namespace kvbuf;
 static LinearLayout transposed(const LinearLayout &layout) {
   return layout.renameOut("row", "tmp")
       .renameOut("col", "row")
-      .renameOut("tmp", "col");
+      .renameOut("tmp", "col")
+      .restrictOut({"row", "col"});
 }
 
 FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
@@ -26,7 +27,8 @@ FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
     : schedule(schedule) {
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
   MmaLayouts layouts = target.layouts(mma);
-  words = mma.wordElements;
+  groupSize = mma.group;
+  words = mma.wordElements * groupSize;
   if (schedule.getSwapAB()) {
     a = {transposed(layouts.b), layouts.n, layouts.k};
     b = {transposed(layouts.a), layouts.k, layouts.m};
@@ -35,6 +37,12 @@ FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
     a = {layouts.a, layouts.m, layouts.k};
     b = {layouts.b, layouts.k, layouts.n};
     acc = {layouts.c, layouts.m, layouts.n};
+  }
+  contractedA = a;
+  contractedB = b;
+  if (auto order = contractionOrder(a.layout, acc.layout)) {
+    contractedA.layout = reordered(a.layout, "col", *order);
+    contractedB.layout = reordered(b.layout, "row", *order);
   }
   for (int64_t reg = 0; reg < acc.registers(); ++reg) {
     int64_t row = acc.layout.apply({{"register", reg}}, "row");

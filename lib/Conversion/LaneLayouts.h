@@ -47,9 +47,17 @@ public:
     return role == Role::A ? a : role == Role::B ? b : acc;
   }
 
+  /// The operands of the second product, P (`a`) and V (`b`), contracted in the
+  /// order in which the accumulators of the first hold their columns; the
+  /// natural order where no other spares P an exchange between lanes.
+  const Atom &contracted(Role role) const {
+    return role == Role::A ? contractedA : contractedB;
+  }
   /// Elements in one word of an operand: the unit in which a lane's values of
-  /// roles a and b are kept.
+  /// roles a and b are kept; the words of a group of instructions are one.
   int64_t wordElements() const { return words; }
+  /// Instructions that one atom's words feed, along the contraction.
+  unsigned group() const { return groupSize; }
   /// Rows that one warp holds of a fragment with rows over the warps.
   int64_t warpRows() const { return schedule.getWM(); }
 
@@ -63,8 +71,9 @@ public:
 
 private:
   ScheduleAttr schedule;
-  Atom a, b, acc;
+  Atom a, b, acc, contractedA, contractedB;
   int64_t words;
+  unsigned groupSize;
   llvm::SmallVector<int64_t> rowOffsets;
   llvm::SmallVector<unsigned> reduceBits;
 };

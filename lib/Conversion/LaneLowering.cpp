@@ -40,14 +40,25 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
 
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                               ScheduleAttr schedule) {
-  if (target.vendor != Vendor::NVIDIA)
-    return nullptr;
+  if (target.vendor == Vendor::AMD)
+    return createAMDMachine();
   return schedule.getProducers() ? createHopperMachine()
                                  : createNVIDIAMachine();
 }
 
 Value Machine::emitRatio(LaneLowering &lower, Value x, Value y) {
   return arith::DivFOp::create(lower.b, x, y);
+}
+
+LogicalResult Machine::emitTileFragment(LaneLowering &, TileFragmentOp op,
+                                        const TileValues &, Values &) {
+  return op.emitOpError() << "has no per-lane form on this target: its "
+                             "fragments come from LDS";
+}
+
+Value Machine::roundOperand(LaneLowering &lower, Value value, VectorType type,
+                            bool) {
+  return arith::TruncFOp::create(lower.b, type, value);
 }
 
 LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
@@ -77,7 +88,9 @@ Value LaneLowering::toIndex(Value value) {
 
 Value LaneLowering::flat(Value data) {
   Type element = cast<MemRefType>(data.getType()).getElementType();
-  auto type = MemRefType::get({ShapedType::kDynamic}, element);
+  auto type = MemRefType::get(
+      {ShapedType::kDynamic}, element, MemRefLayoutAttrInterface(),
+      cast<MemRefType>(data.getType()).getMemorySpace());
   // The length is of no consequence: nothing asks for it.
   return memref::ReinterpretCastOp::create(
       b, type, data, b.getIndexAttr(0),
@@ -144,9 +157,9 @@ void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
                                     Role::Acc),
                   types);
       })
-      .Case([&](TokenType) {
+      .Case([&](TokenType token) {
         types.push_back(b.getI32Type());
-        types.push_back(machine.tokenType(b.getContext()));
+        machine.tokenTypes(*this, token.getParams(), types);
       })
       .Case<BufferType, StagedType>(
           [&](Type) { types.push_back(b.getI32Type()); })
@@ -421,8 +434,9 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::ForOp op) { return lowerFor(op); })
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
-      .Case<FragmentLoadOp, FragmentConvertOp, FragmentStoreOp, OnlineSoftmaxOp,
-            memref::LoadOp, memref::DimOp>([&](auto op) { return lower(op); })
+      .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
+            OnlineSoftmaxOp, memref::LoadOp, memref::DimOp>(
+          [&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
             MmaStartOp, MmaWaitOp, TurnWaitOp,
@@ -478,7 +492,9 @@ LogicalResult LaneLowering::run() {
   Value x = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   thread = toI32(x);
   lane = arith::AndIOp::create(b, thread, i32(target.waveSize - 1));
-  warp = arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize)));
+  warp = machine.uniform(
+      *this,
+      arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize))));
   roleWarps = blockThreads() / target.waveSize;
   if (machine.hasRoles()) {
     kernel.walk([&](SoftmaxFinishOp op) {
@@ -487,9 +503,11 @@ LogicalResult LaneLowering::run() {
     warp = uniform(warp);
     machine.emitRolesPrologue(*this);
   }
+  machine.prepare(*this, kernel);
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();
   b.setLoc(kernel.getLoc());
+  machine.emitEnd(*this);
   gpu::ReturnOp::create(b);
   finishKernel();
   return success();

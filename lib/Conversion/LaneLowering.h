@@ -108,19 +108,40 @@ class LaneLowering;
 class Machine {
 public:
   virtual ~Machine() = default;
-  /// The type of a load's own token, a lane value beside the slot's offset.
-  virtual mlir::Type tokenType(mlir::MLIRContext *context) = 0;
+  /// Looks at the whole kernel before its first op is lowered.
+  virtual void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) {}
+  /// The memory space of tensors in DRAM; null for the default one.
+  virtual mlir::Attribute dramSpace(mlir::MLIRContext *context) { return {}; }
+  /// A value that is the same in all lanes of a wave, known to be so.
+  virtual mlir::Value uniform(LaneLowering &lower, mlir::Value value) {
+    return value;
+  }
+  /// The types of a load's own token, lane values beside the slot's offset.
+  virtual void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+                          llvm::SmallVectorImpl<mlir::Type> &types) = 0;
   /// Starts copying a tile into LDS at byte `slot`; returns the token.
-  virtual mlir::Value emitLoad(LaneLowering &lower, DramLoadOp op,
-                               const TileValues &tile, mlir::Value slot) = 0;
-  /// Waits for loads but the `younger` youngest and meets the block.
-  virtual void emitStage(LaneLowering &lower, mlir::ValueRange tokens,
-                         int64_t younger) = 0;
+  virtual Values emitLoad(LaneLowering &lower, DramLoadOp op,
+                          const TileValues &tile, mlir::Value slot) = 0;
+  /// Waits for the loads of an op's tokens and meets the block. `tokens` are
+  /// the lane values of its operands, the slot's offset first.
+  virtual void emitStage(LaneLowering &lower, LdsStageOp op,
+                         llvm::ArrayRef<Values> tokens) = 0;
   /// Loads a fragment from LDS at byte `slot`.
   virtual mlir::LogicalResult emitFragmentLoad(LaneLowering &lower,
                                                FragmentLoadOp op,
                                                mlir::Value slot,
                                                Values &words) = 0;
+  /// Loads a fragment from DRAM.
+  virtual mlir::LogicalResult emitTileFragment(LaneLowering &lower,
+                                               TileFragmentOp op,
+                                               const TileValues &tile,
+                                               Values &words);
+  /// Rounds a vector of f32 to an operand's elements; `isProbability`: each is
+  /// finite and not negative.
+  virtual mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
+                                   mlir::VectorType type, bool isProbability);
+  /// Called behind the kernel's last op.
+  virtual void emitEnd(LaneLowering &lower) {}
 
   /// x / y.
   virtual mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
@@ -192,6 +213,8 @@ public:
 std::unique_ptr<Machine> createNVIDIAMachine();
 /// NVIDIA, sm_90a, for kernels with warp roles: TMA, mbarriers, wgmma.
 std::unique_ptr<Machine> createHopperMachine();
+/// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
+std::unique_ptr<Machine> createAMDMachine();
 /// The machine of a target for a schedule; null if its vendor has none.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target,
                                        ScheduleAttr schedule);
@@ -299,6 +322,7 @@ private:
   mlir::LogicalResult lower(FragmentLoadOp op);
   mlir::LogicalResult lower(FragmentStoreOp op);
   void emitStore(FragmentStoreOp op, const TileValues &tile);
+  mlir::LogicalResult lower(TileFragmentOp op);
   void lower(RowStoreOp op);
   mlir::LogicalResult lower(mlir::memref::LoadOp op);
   mlir::LogicalResult lower(mlir::memref::DimOp op);

@@ -138,6 +138,16 @@ void LaneLowering::lower(MmaOp op) {
   Values acc = get(op.getAcc());
   ArrayRef<Value> a = get(op.getA()), bs = get(op.getB());
   ArrayRef<int64_t> shape = schedule.getMmaShape();
+  // The part of an atom's words that feeds instruction `g` of its group.
+  auto part = [&](ArrayRef<Value> words, unsigned g) {
+    if (layouts.group() == 1)
+      return Values(words.begin(), words.end());
+    int64_t width = layouts.wordElements() / layouts.group();
+    auto elements = llvm::to_vector(llvm::seq(g * width, (g + 1) * width));
+    return Values(llvm::map_range(words, [&](Value word) -> Value {
+      return vector::ShuffleOp::create(b, word, word, elements);
+    }));
+  };
   for (int64_t k = 0; k < ks; ++k)
     for (int64_t n = 0; n < ns; ++n)
       for (int64_t m = 0; m < ms; ++m) {
@@ -146,14 +156,16 @@ void LaneLowering::lower(MmaOp op) {
         if (schedule.getSwapAB())
           std::swap(left, right);
         Value &c = acc[m * ns + n];
-        c = LaneMmaOp::create(b, c.getType(), c, left, right, shape);
+        for (unsigned g = 0; g < layouts.group(); ++g)
+          c = LaneMmaOp::create(b, c.getType(), c, part(left, g),
+                                part(right, g), shape);
       }
   set(op.getResult(), acc);
 }
 
 LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
                                       ArrayRef<Value> acc, Values &words) {
-  const auto &a = layouts.atom(Role::A), &c = layouts.atom(Role::Acc);
+  const auto &a = layouts.contracted(Role::A), &c = layouts.atom(Role::Acc);
   // Each register of the operand must be a register of the same lane.
   bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");
   for (unsigned bit = 0; sameLanes && bit < a.layout.inLog2("lane"); ++bit)
@@ -185,10 +197,11 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
       auto wide = VectorType::get({width}, b.getF32Type());
       auto narrow = VectorType::get({width}, type.getElementType());
       for (int64_t w = 0; w < a.registers(); w += width)
-        words.push_back(arith::TruncFOp::create(
-            b, narrow,
+        words.push_back(machine.roundOperand(
+            *this,
             vector::FromElementsOp::create(
-                b, wide, ArrayRef<Value>(elements).slice(w, width))));
+                b, wide, ArrayRef<Value>(elements).slice(w, width)),
+            narrow, /*isProbability=*/isa<OnlineSoftmaxOp>(op)));
     }
   if (!sameLanes)
     return op->emitOpError() << "the accumulators of this matrix instruction "

@@ -235,15 +235,16 @@ void LaneLowering::lower(DramLoadOp op) {
                               i32(params.getStageBytes())));
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), get(op.getTile()));
-  Value token = machine.emitLoad(*this, op, tile, slot);
-  set(op.getToken(), {slot, token});
+  Values token = machine.emitLoad(*this, op, tile, slot);
+  token.insert(token.begin(), slot);
+  set(op.getToken(), token);
 }
 
 void LaneLowering::lower(LdsStageOp op) {
-  Values tokens;
+  SmallVector<Values> tokens;
   for (Value token : op.getTokens())
-    tokens.push_back(get(token)[1]);
-  machine.emitStage(*this, tokens, op.getYounger().value_or(0));
+    tokens.push_back(get(token));
+  machine.emitStage(*this, op, tokens);
   for (auto [token, staged] : llvm::zip_equal(op.getTokens(), op.getStaged()))
     set(staged, {get(token)[0]});
 }
@@ -252,6 +253,17 @@ LogicalResult LaneLowering::lower(FragmentLoadOp op) {
   Values words;
   if (failed(
           machine.emitFragmentLoad(*this, op, single(op.getStaged()), words)))
+    return failure();
+  set(op.getFragment(), words);
+  return success();
+}
+
+LogicalResult LaneLowering::lower(TileFragmentOp op) {
+  Values words;
+  if (failed(machine.emitTileFragment(
+          *this, op,
+          TileValues::unpack(op.getTile().getType(), get(op.getTile())),
+          words)))
     return failure();
   set(op.getFragment(), words);
   return success();

@@ -21,8 +21,9 @@ std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
   return std::make_unique<NVIDIAMachine>();
 }
 
-Type NVIDIAMachine::tokenType(MLIRContext *context) {
-  return nvgpu::DeviceAsyncTokenType::get(context);
+void NVIDIAMachine::tokenTypes(LaneLowering &lower, KVBufferAttr,
+                               SmallVectorImpl<Type> &types) {
+  types.push_back(nvgpu::DeviceAsyncTokenType::get(lower.b.getContext()));
 }
 
 SmallVector<int64_t> NVIDIAMachine::imagesOf(const SharedTile &tile,
@@ -174,8 +175,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   }
 }
 
-Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
-                              const TileValues &tile, Value slot) {
+Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
+                               const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads())};
@@ -205,19 +206,20 @@ Value NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   }
   // The group exists whether or not it has copies: waits count groups.
   auto group = nvgpu::DeviceAsyncCreateGroupOp::create(
-      b, tokenType(b.getContext()), ValueRange{});
+      b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange{});
   // Printed bare, it would take the next line's result for an operand of its
   // own when it is read back; an attribute ends it.
   group->setAttr("kvbuffer.group", b.getUnitAttr());
-  return group;
+  return {group};
 }
 
-void NVIDIAMachine::emitStage(LaneLowering &lower, ValueRange tokens,
-                              int64_t younger) {
+void NVIDIAMachine::emitStage(LaneLowering &lower, LdsStageOp op,
+                              ArrayRef<Values> tokens) {
   ImplicitLocOpBuilder &b = lower.b;
   if (!tokens.empty())
-    nvgpu::DeviceAsyncWaitOp::create(b, tokens.back(),
-                                     b.getI32IntegerAttr(younger));
+    nvgpu::DeviceAsyncWaitOp::create(
+        b, tokens.back().back(),
+        b.getI32IntegerAttr(op.getYounger().value_or(0)));
   gpu::BarrierOp::create(b);
 }
 

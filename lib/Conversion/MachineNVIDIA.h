@@ -22,11 +22,12 @@ namespace kvbuf {
 /// sm_80 and later.
 class NVIDIAMachine : public Machine {
 public:
-  mlir::Type tokenType(mlir::MLIRContext *context) override;
-  mlir::Value emitLoad(LaneLowering &lower, DramLoadOp op,
-                       const TileValues &tile, mlir::Value slot) override;
-  void emitStage(LaneLowering &lower, mlir::ValueRange tokens,
-                 int64_t younger) override;
+  void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+                  llvm::SmallVectorImpl<mlir::Type> &types) override;
+  Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                  mlir::Value slot) override;
+  void emitStage(LaneLowering &lower, LdsStageOp op,
+                 llvm::ArrayRef<Values> tokens) override;
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;

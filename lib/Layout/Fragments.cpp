@@ -75,6 +75,81 @@ std::optional<MmaLayouts> kvbuf::mfma16Bit(int64_t m, int64_t n, int64_t k) {
   return layouts;
 }
 
+std::optional<LinearLayout>
+kvbuf::contractionOrder(const LinearLayout &operand,
+                        const LinearLayout &accumulator) {
+  unsigned bits = operand.outLog2("col");
+  // Position of an operand's column bit -> column that stands there.
+  llvm::SmallVector<int64_t> order(bits, 0);
+  int64_t taken = 0;
+  auto place = [&](int64_t position, int64_t column) {
+    if (!llvm::isPowerOf2_64(position) || !llvm::isPowerOf2_64(column) ||
+        column >= int64_t(1) << bits || (taken & column) ||
+        order[llvm::Log2_64(position)])
+      return false;
+    order[llvm::Log2_64(position)] = column;
+    taken |= column;
+    return true;
+  };
+  if (operand.inLog2("lane") != accumulator.inLog2("lane"))
+    return std::nullopt;
+  for (unsigned bit = 0; bit < operand.inLog2("lane"); ++bit) {
+    if (operand.basis("lane", bit, "row") !=
+        accumulator.basis("lane", bit, "row"))
+      return std::nullopt;
+    int64_t position = operand.basis("lane", bit, "col"),
+            column = accumulator.basis("lane", bit, "col");
+    if ((position || column) && !place(position, column))
+      return std::nullopt;
+  }
+  // What a lane holds itself may come in any order: ascending.
+  int64_t next = 1;
+  for (unsigned bit = 0; bit < operand.inLog2("register"); ++bit) {
+    int64_t position = operand.basis("register", bit, "col");
+    if (!position)
+      continue;
+    while (taken & next)
+      next *= 2;
+    if (!place(position, next))
+      return std::nullopt;
+  }
+  llvm::SmallVector<LinearLayout::Coord> images;
+  for (int64_t column : order)
+    images.push_back({column});
+  return LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}});
+}
+
+LinearLayout kvbuf::reordered(const LinearLayout &operand, llvm::StringRef out,
+                              const LinearLayout &order) {
+  llvm::StringRef other = out == "row" ? "col" : "row";
+  LinearLayout keep =
+      LinearLayout::identity(other, other, operand.outLog2(other));
+  LinearLayout turn = order.renameIn("col", "tmp")
+                          .renameOut("col", "tmp")
+                          .renameIn("tmp", out)
+                          .renameOut("tmp", out);
+  return operand.compose(keep * turn).restrictOut({"row", "col"});
+}
+
+std::optional<LinearLayout>
+kvbuf::transposedRead16(const LinearLayout &fragment) {
+  auto is = [&](llvm::StringRef in, unsigned bit, int64_t row, int64_t col) {
+    return fragment.basis(in, bit, "row") == row &&
+           fragment.basis(in, bit, "col") == col;
+  };
+  if (fragment.inLog2("register") != 2 || fragment.inLog2("lane") < 4 ||
+      !is("register", 0, 1, 0) || !is("register", 1, 2, 0))
+    return std::nullopt;
+  for (unsigned bit = 0; bit < 4; ++bit)
+    if (!is("lane", bit, 0, int64_t(1) << bit))
+      return std::nullopt;
+  llvm::SmallVector<LinearLayout::Coord> lanes{{0, 4}, {0, 8}, {1, 0}, {2, 0}};
+  for (unsigned bit = 4; bit < fragment.inLog2("lane"); ++bit)
+    lanes.push_back({fragment.basis("lane", bit, "row"),
+                     fragment.basis("lane", bit, "col")});
+  return LinearLayout({"lane"}, {lanes}, fragment.outDims());
+}
+
 LinearLayout kvbuf::ldmatrixFragment(unsigned log2Count, bool transposed) {
   assert(log2Count <= 2 && "ldmatrix loads 1, 2 or 4 matrices");
   LinearLayout matrix =

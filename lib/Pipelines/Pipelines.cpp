@@ -59,10 +59,22 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   kernel.addPass(createCSEPass());
 }
 
-void kvbuf::buildThreadPipeline(OpPassManager &pm, const LoweringOptions &) {
+/// Whether the options' chip is one of AMD's; a chip that is not known is
+/// reported by the first pass that asks for it.
+static bool isAMD(const LoweringOptions &options) {
+  std::optional<TargetInfo> target = lookupTarget(options.chip);
+  return target && target->vendor == Vendor::AMD;
+}
+
+void kvbuf::buildThreadPipeline(OpPassManager &pm,
+                                const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(createConvertKVBufferToGPU());
   module.addPass(createCanonicalizerPass());
+  // Scalar code of a tile that no loop changes: LLVM's code generation hoists
+  // single instructions only.
+  if (isAMD(options))
+    module.addPass(createLoopInvariantCodeMotionPass());
   module.addPass(createCSEPass());
 }
 
@@ -72,7 +84,10 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm,
   module.addPass(memref::createExpandStridedMetadataPass());
   module.addPass(createLowerAffinePass());
   module.addPass(createSCFToControlFlowPass());
-  module.addPass(createConvertKVBufferToNVVM());
+  if (isAMD(options))
+    module.addPass(createConvertKVBufferToROCDL());
+  else
+    module.addPass(createConvertKVBufferToNVVM());
   module.addPass(createReconcileUnrealizedCastsPass());
   module.addPass(createCanonicalizerPass());
   module.addPass(createCSEPass());
@@ -121,4 +136,7 @@ void kvbuf::registerPipelines() {
   static Registration nvvm("kvbuf-lower-to-nvvm",
                            "Problem to llvm + nvvm, for NVIDIA chips",
                            buildLoweringPipeline);
+  static Registration rocdl("kvbuf-lower-to-rocdl",
+                            "Problem to llvm + rocdl, for AMD chips",
+                            buildLoweringPipeline);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vendors.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace kvbuf;
 
@@ -56,25 +57,61 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
       {"amdgpu-ieee", "false"},
       {"denormal-fp-math-f32", "preserve-sign,preserve-sign"}};
   target.kernelInputs = kKernelInputs;
+  // A 16-byte read holds the operands of two of CDNA3's instructions.
   if (cdna4)
-    target.matrixInstructions = {{32, 32, 16, 8}, {16, 16, 32, 8}};
+    target.matrixInstructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   else
-    target.matrixInstructions = {{32, 32, 8, 4}, {16, 16, 16, 4}};
+    target.matrixInstructions = {{32, 32, 8, 4, 2}, {16, 16, 16, 4, 2}};
+  target.copiesByWave = true;
+  target.waitsByOperand = true;
+  target.fragmentsFromDram = true;
+  target.readsTransposed = cdna4;
+  target.roundsToBf16 = cdna4;
+  // The grid's size is a hidden kernel argument.
+  target.readsGridSize = false;
   return target;
 }
 
-/// Block tiles of the seeds' prefill kernel: BM 128, BN 64, BK 32, four waves
-/// of 32 rows.
+/// Transposed reads (ds_read_b64_tr_b16) of a wave cover 8 rows x 64 bytes or
+/// 16 rows x 32 bytes: rows of 64 bytes in their plain order put the former
+/// into all banks. A 16-row operand of rows of 64 bytes is read as 1 KiB in a
+/// row, whatever the order: (3, 0, 3) is what suits the groups of lanes that
+/// CDNA4 is reported to serve together (seed KVBuffer; kv_buffer 1.6).
+Swizzle detail::swizzleAMD(const TargetInfo &target,
+                           const MatrixInstruction &mma, int64_t rowBytes,
+                           bool transposed) {
+  if (!transposed)
+    return {};
+  if (target.banks == 64 && mma.m == 16 && rowBytes == 64)
+    return {3, 0, 3};
+  return conflictFreeSwizzle(rowBytes, target.banks);
+}
+
+/// Waves of 32 queries (16 where the accumulators of 32 would leave no
+/// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
+/// where two slots of K and V would not fit. LDS rows of 64 bytes as in the
+/// seeds: what V's transposed reads want.
 ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                                    const ScheduleRequest &request) {
   ScheduleChoice choice;
-  const MatrixInstruction &mma = target.matrixInstructions.front();
+  choice.BK = 32;
+  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  const MatrixInstruction &mma =
+      target.matrixInstructions[depth > 192 ? 1 : 0];
   choice.mma[0] = mma.m;
   choice.mma[1] = mma.n;
   choice.mma[2] = mma.k;
   choice.swapAB = true;
-  choice.BM = 128;
+  choice.qInRegs = true;
   choice.BN = 64;
-  choice.BK = request.headSize % 32 == 0 ? 32 : 16;
+  auto lds = [&] { return 2 * 2 * choice.stages * choice.BN * depth; };
+  while (lds() > target.ldsBytes && choice.BN > 32)
+    choice.BN /= 2;
+  int64_t copies = choice.BN * depth * 2 /
+                   (int64_t(target.waveSize) * target.asyncCopyBytes.back());
+  choice.warps = copies % 8 == 0 ? 8 : 4;
+  choice.BM = choice.warps * mma.n;
+  if (!target.readsTransposed)
+    choice.vPath = "registers";
   return choice;
 }

@@ -30,7 +30,24 @@ std::optional<std::string> TargetInfo::whyNot(llvm::StringRef op) const {
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
   if (vendor == Vendor::NVIDIA)
     return mmaSyncM16N8K16();
-  return *mfma16Bit(mma.m, mma.n, mma.k);
+  return *mfma16Bit(mma.m, mma.n, mma.k * mma.group);
+}
+
+Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
+                            bool transposed) const {
+  return vendor == Vendor::NVIDIA
+             ? conflictFreeSwizzle(rowBytes, banks)
+             : detail::swizzleAMD(*this, mma, rowBytes, transposed);
+}
+
+bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
+                                 int64_t pageSize) const {
+  if (!copiesByWave)
+    return true;
+  // One instruction fills whole rows of one block, from one page.
+  int64_t bytes = waveSize * asyncCopyBytes.back();
+  return rows * rowBytes % bytes == 0 && bytes >= rowBytes &&
+         (!pageSize || pageSize * rowBytes >= bytes);
 }
 
 ScheduleChoice

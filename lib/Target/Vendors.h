@@ -17,6 +17,10 @@ namespace kvbuf::detail {
 std::optional<TargetInfo> lookupNVIDIA(llvm::StringRef chip);
 std::optional<TargetInfo> lookupAMD(llvm::StringRef chip);
 
+/// TargetInfo::swizzle on AMD's chips.
+Swizzle swizzleAMD(const TargetInfo &target, const MatrixInstruction &mma,
+                   int64_t rowBytes, bool transposed);
+
 /// A vendor's default schedule.
 ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
                               const ScheduleRequest &request);

@@ -23,7 +23,8 @@ def ConvertKVBufferToGPU
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::amdgpu::AMDGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::nvgpu::NVGPUDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];
@@ -40,6 +41,21 @@ def ConvertKVBufferToNVVM
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def ConvertKVBufferToROCDL
+    : Pass<"convert-kvbuffer-to-rocdl", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower per-lane code to llvm and rocdl";
+  let description = [{
+    Thread to target on AMD: upstream's conversions of gpu, amdgpu, vector,
+    memref, arith and math in one step, with patterns of ours for
+    `kvbuffer.lane_mma` (MFMA), for ranges of DRAM and the copies out of them
+    (buffer descriptors, loads into LDS), for base-2 exponentials and logarithms,
+    and for LDS, which becomes a global of the module. Copies and reads of LDS
+    get alias scopes, so that the backend adds no waits of its own.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::ROCDL::ROCDLDialect"];
 }
 
 def VerifyTarget : Pass<"kvbuf-verify-target", "::mlir::gpu::GPUModuleOp"> {

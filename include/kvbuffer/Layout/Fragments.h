@@ -38,6 +38,29 @@ MmaLayouts mmaSyncM16N8K16();
 /// Returns nothing for another shape.
 std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
 
+/// The order in which a second product must contract the columns of a first
+/// one's accumulators, so that these become its operand lane by lane, without
+/// an exchange. Both layouts map ("register", "lane") to ("row", "col") in
+/// coordinates of that operand. The result permutes the bits of the operand's
+/// column ("col" to "col"): composed with it, the operand's lanes hold the
+/// columns that the accumulator's lanes hold. The other operand must be
+/// contracted in the same order. Nothing if no permutation does that.
+std::optional<LinearLayout> contractionOrder(const LinearLayout &operand,
+                                             const LinearLayout &accumulator);
+
+/// The operand whose dimension `out` ("row" or "col") is taken in an order that
+/// `contractionOrder` gave.
+LinearLayout reordered(const LinearLayout &operand, llvm::StringRef out,
+                       const LinearLayout &order);
+
+/// The element ("lane" to ("row", "col")) whose 8 bytes each lane must name to a
+/// transposed LDS read of 16-bit elements (`ds_read_b64_tr_b16`), so that the
+/// wave receives `fragment`, ("register", "lane") to ("row", "col") with four
+/// registers. In each group of 16 lanes, lane l names columns 4 (l mod 4) and on
+/// of row l / 4 and receives rows 0 to 3 of column l (CDNA4 ISA, "LDS transpose
+/// load"). Nothing if the fragment is not of that form.
+std::optional<LinearLayout> transposedRead16(const LinearLayout &fragment);
+
 /// What one `ldmatrix.xN` (b16) puts where: ("register", "lane") to ("row",
 /// "col") of 2^log2Count 8x8 matrices stacked along rows; `transposed` is the
 /// `.trans` form (PTX ISA, "ldmatrix").

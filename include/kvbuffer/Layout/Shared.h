@@ -57,6 +57,24 @@ struct SharedTile {
   int64_t byteOffset(int64_t row, int64_t col) const;
 };
 
+/// A tile of `keys` x `depth` 16-bit elements (a power of two x any number) that
+/// was transposed on its way into LDS: one LDS row of `keys` elements for each
+/// column of the tile. Inside of an LDS row, elements stand in the order in
+/// which the second product contracts them, so that the eight of a lane's word
+/// (an instruction group's) are 16 bytes in a row; 16-byte vectors are XORed
+/// with the row's number, twice, so that neither the reads of 8 consecutive LDS
+/// rows nor the writes of every fourth or eighth fall into the same banks.
+struct TransposedTile {
+  int64_t keys = 0, depth = 0;
+  /// Position of each key bit in the LDS row: from `contractedOrder`.
+  llvm::SmallVector<unsigned> keyBits;
+  unsigned banks = 32;
+
+  int64_t bytes() const { return keys * depth * 2; }
+  /// ("row" of keys, "col") to "byte"; columns up to the next power of two.
+  LinearLayout layout() const;
+};
+
 /// The swizzle that makes reads of banks/4 consecutive rows x 16 bytes from a
 /// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16
 /// rows) and writes of whole 16-byte vectors free of bank conflicts on `banks`

@@ -36,6 +36,9 @@ struct MatrixInstruction {
   /// Operand elements that one register of the instruction holds in a lane; a
   /// lane's part of an operand is a list of vectors of this many elements.
   unsigned wordElements = 2;
+  /// Instructions, along the contraction, whose operands one 16-byte read of
+  /// LDS gives: they are laid out as one instruction of `group` times k.
+  unsigned group = 1;
 };
 
 /// What a schedule is chosen by.
@@ -119,6 +122,22 @@ struct TargetInfo {
   bool loopStrengthReduction = true;
   /// Whether kernels can compute the transposed products (`swap_a_b`).
   bool swapsOperands = true;
+  /// Whether an asynchronous copy is one instruction of a wave, with one base
+  /// address, that fills LDS in the order of the lanes and counts in the wave's
+  /// loads in flight even where it copies nothing.
+  bool copiesByWave = false;
+  /// Whether a product may wait for its own operand only, so that copies for
+  /// later products stay in flight.
+  bool waitsByOperand = false;
+  /// Whether fragments that stay in registers come from DRAM without LDS.
+  bool fragmentsFromDram = false;
+  /// Whether LDS can be read transposed; V is transposed on its way into LDS
+  /// where it cannot.
+  bool readsTransposed = true;
+  /// Whether an instruction rounds to bf16.
+  bool roundsToBf16 = true;
+  /// Whether kernels can read the size of the grid from a register.
+  bool readsGridSize = true;
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
@@ -131,11 +150,22 @@ struct TargetInfo {
 
   /// The matrix instruction of a shape, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
-  /// Why the chip cannot execute an op of its vendor's dialect ("rocdl.wmma..."),
-  /// for a message; nothing if it can, or if it is not known that it cannot.
+  /// Why the chip cannot execute an op of its vendor's dialect
+  /// ("rocdl.wmma..."), for a message; nothing if it can, or if it is not known
+  /// that it cannot.
   std::optional<std::string> whyNot(llvm::StringRef op) const;
-  /// The operand layouts of one of this chip's matrix instructions.
+  /// The operand layouts of one of this chip's matrix instructions; of a whole
+  /// group of them.
   MmaLayouts layouts(const MatrixInstruction &mma) const;
+  /// The swizzle of a tile with rows of `rowBytes` bytes in LDS, for an
+  /// instruction; `transposed` if it is read along its rows' contraction (Q,
+  /// K).
+  Swizzle swizzle(const MatrixInstruction &mma, int64_t rowBytes,
+                  bool transposed) const;
+  /// Whether tiles of `rows` rows, as LDS blocks with rows of `rowBytes` bytes,
+  /// can be copied into LDS without registers; `pageSize`: rows that lie
+  /// together in DRAM if they are fewer than the tile's, else 0.
+  bool canCopyDirectly(int64_t rows, int64_t rowBytes, int64_t pageSize) const;
   /// The default schedule for a problem. The page size bounds BN only through
   /// the choice between whole-tile and per-page look-ups.
   ScheduleChoice chooseSchedule(const ScheduleRequest &request) const;

@@ -188,10 +188,10 @@ LogicalResult BlockRun::runOp(Operation *op) {
       })
       .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
-            LdsStageOp, FragmentLoadOp, MmaOp, OnlineSoftmaxOp, SoftmaxFinishOp,
-            WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
-            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
-            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
+            LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, OnlineSoftmaxOp,
+            SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp, RingWaitOp,
+            RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
+            LaunchSizeOp, MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
           [&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
@@ -414,6 +414,19 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   FragmentType type = op.getFragment().getType();
   set(op.getFragment(),
       slice(**slot, op.getRow(), op.getCol(), type.getRows(), type.getCols()));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(TileFragmentOp op) {
+  auto fail = [&] { return error(op); };
+  Tile tile = *get<std::shared_ptr<const Tile>>(op.getTile());
+  if (failed(tile.tensor->checkReadable(fail)) ||
+      (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+    return failure();
+  FragmentType type = op.getFragment().getType();
+  Matrix result(type.getRows(), type.getCols());
+  loadTile(tile, result);
+  set(op.getFragment(), std::move(result));
   return success();
 }
 

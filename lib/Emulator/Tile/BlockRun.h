@@ -77,6 +77,7 @@ private:
   mlir::LogicalResult runOp(DramLoadOp op);
   mlir::LogicalResult runOp(LdsStageOp op);
   mlir::LogicalResult runOp(FragmentLoadOp op);
+  mlir::LogicalResult runOp(TileFragmentOp op);
   // Fragments.
   mlir::LogicalResult runOp(MmaOp op);
   mlir::LogicalResult runOp(OnlineSoftmaxOp op);

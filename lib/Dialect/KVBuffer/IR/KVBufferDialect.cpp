@@ -44,11 +44,18 @@ void KVBufferDialect::initialize() {
       >();
 }
 
+/// Whether an op of this dialect acts on the values of one lane.
+static bool isLaneOp(Operation *op) {
+  return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, DramRangeOp, RangeLoadOp,
+             RangeCopyOp, WaveBarrierOp>(op);
+}
+
 /// Whether an op belongs to the lane level: it must not appear where values are
 /// tiles.
 static bool isLaneLevel(Operation *op) {
   if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
-          gpu::BarrierOp, LaneMmaOp, WgmmaOp, WgmmaWaitOp>(op))
+          gpu::BarrierOp, gpu::SubgroupBroadcastOp>(op) ||
+      isLaneOp(op))
     return true;
   return isa_and_nonnull<vector::VectorDialect, LLVM::LLVMDialect>(
       op->getDialect());
@@ -57,7 +64,7 @@ static bool isLaneLevel(Operation *op) {
 /// Whether an op of this dialect acts on blocks, tiles or fragments.
 static bool isBlockLevel(Operation *op) {
   return isa_and_nonnull<KVBufferDialect>(op->getDialect()) &&
-         !isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp>(op);
+         !isLaneOp(op);
 }
 
 /// Whether an op is of a dialect that the target stage consists of.

@@ -38,6 +38,12 @@ void LdsStageOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 void FragmentLoadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), name(getStaged().getType().getParams(), "f"));
 }
+void TileFragmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFragment(), "qf");
+}
+void DramRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getRange(), "range");
+}
 void FragmentFillOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), getValue().isZero() ? "zero" : "fill");
 }

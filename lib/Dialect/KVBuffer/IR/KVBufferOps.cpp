@@ -279,6 +279,19 @@ LogicalResult FragmentLoadOp::verify() {
   return success();
 }
 
+LogicalResult TileFragmentOp::verify() {
+  FragmentType fragment = getFragment().getType();
+  TileType tile = getTile().getType();
+  if (fragment.getRole() != Role::A || fragment.getRows() != tile.getRows() ||
+      fragment.getCols() < tile.getCols() ||
+      fragment.getElementType() != tile.getElementType())
+    return emitOpError() << "expected a fragment of role a with "
+                         << tile.getRows() << " rows, at least "
+                         << tile.getCols() << " columns and elements "
+                         << tile.getElementType() << ", got " << fragment;
+  return success();
+}
+
 LogicalResult FragmentStoreOp::verify() {
   FragmentType fragment = getFragment().getType();
   TileType tile = getTile().getType();

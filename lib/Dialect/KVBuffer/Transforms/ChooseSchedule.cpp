@@ -299,9 +299,9 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   if (failed(divides(rowUnit, schedule.getWM(),
                      "the rows of a warp, BM / warps")) ||
       failed(divides(colUnit, schedule.getBN(), "BN")) ||
-      failed(divides(mma->k, schedule.getBN(), "BN")) ||
+      failed(divides(mma->k * mma->group, schedule.getBN(), "BN")) ||
       failed(divides(colUnit, depth, "the padded head size")) ||
-      failed(divides(mma->k, schedule.getBK(), "BK")))
+      failed(divides(mma->k * mma->group, schedule.getBK(), "BK")))
     return failure();
   int64_t threads = schedule.getWarps() * target.waveSize;
   if (threads > target.maxThreads)
@@ -310,9 +310,10 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
            << target.chip << ", which has at most " << target.maxThreads
            << " in a block";
   int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t lds =
-      elementBytes * depth *
-      (schedule.getBM() + 2 * schedule.getStages() * schedule.getBN());
+  bool qInLds = !(schedule.getQInRegs() && target.fragmentsFromDram);
+  int64_t lds = elementBytes * depth *
+                ((qInLds ? schedule.getBM() : 0) +
+                 2 * schedule.getStages() * schedule.getBN());
   // A slot of row sums for each thread: at most one f32 for each row of a warp.
   if (schedule.getSumsInLds())
     lds += 4 * schedule.getWarps() * target.waveSize *
@@ -321,6 +322,18 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "
            << target.chip << " has " << target.ldsBytes << " for a block";
+  for (auto [name, path] :
+       {std::pair<StringRef, Path>{"k_path", schedule.getKPath()},
+        {"v_path", schedule.getVPath()}})
+    if (path == Path::Registers && !target.copiesByWave)
+      return op.emitOpError()
+             << name << " = registers does not fit " << target.chip
+             << ", which has copies into LDS for every tile; expected direct";
+  if (schedule.getVPath() == Path::Direct && !target.readsTransposed)
+    return op.emitOpError()
+           << "v_path = direct does not fit " << target.chip
+           << ", which cannot read LDS transposed: V is transposed on its way "
+              "through registers; expected v_path = registers";
   // Accumulators and P are the registers that no compiler can save; two tiles
   // of scores where they overlap.
   int64_t tilesOfScores = schedule.getOverlap() ? 2 : 1;

@@ -50,6 +50,11 @@ private:
   }
   /// The buffer of an operand with `rows` rows a slot.
   Value alloc(Operand operand, int64_t rows, int64_t stages);
+  /// The page size if it is smaller than a tile, else 0.
+  int64_t getSmallPage() {
+    int64_t page = op.getK().getType().getPageSize();
+    return page < schedule.getBN() ? page : 0;
+  }
   /// The tile of a cache at key `start`.
   Value cacheTile(Value cache, Value start);
   Value operand(Value value) { return args.lookup(value); }
@@ -70,8 +75,16 @@ private:
 };
 
 Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
-  Swizzle swizzle = conflictFreeSwizzle(
-      schedule.getBK() * element.getIntOrFloatBitWidth() / 8, target.banks);
+  int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  Swizzle swizzle =
+      target.swizzle(mma, rowBytes, /*transposed=*/which != Operand::V);
+  Path path = which == Operand::K   ? schedule.getKPath()
+              : which == Operand::V ? schedule.getVPath()
+                                    : Path::Direct;
+  int64_t smallPage = which == Operand::Q ? 0 : getSmallPage();
+  bool direct = path == Path::Direct &&
+                target.canCopyDirectly(rows, rowBytes, smallPage);
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
@@ -79,7 +92,8 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
   auto params = KVBufferAttr::get(
-      b.getContext(), which, element, Policy::DoubleBuffered,
+      b.getContext(), which, element,
+      direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
       schedule.getMmaShape(), swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads, /*full_kv=*/true,
@@ -91,10 +105,8 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
 
 Value TileProgram::cacheTile(Value cache, Value start) {
   auto type = cast<CacheType>(cache.getType());
-  int64_t small =
-      type.getPageSize() < schedule.getBN() ? type.getPageSize() : 0;
   auto tile = TileType::get(b.getContext(), schedule.getBN(),
-                            type.getHeadSize(), element, small);
+                            type.getHeadSize(), element, getSmallPage());
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }
@@ -105,8 +117,9 @@ void TileProgram::build() {
   Value tileIndex = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   head = gpu::BlockIdOp::create(b, gpu::Dimension::y);
   batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
-  if (mask.boundsRight()) {
-    // Later rows see more keys: the longest tiles start first.
+  // Later rows see more keys: the longest tiles start first.
+  bool fromEnd = mask.boundsRight();
+  if (fromEnd && target.readsGridSize) {
     Value tiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
     Value last = arith::SubIOp::create(b, tiles, constant(1));
     tileIndex = arith::SubIOp::create(b, last, tileIndex);
@@ -124,6 +137,14 @@ void TileProgram::build() {
   }
   Value active =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
+  if (fromEnd && !target.readsGridSize) {
+    // Blocks past the sequence's own tiles are not active.
+    Value tiles =
+        arith::CeilDivUIOp::create(b, queries, constant(schedule.getBM()));
+    Value last = arith::SubIOp::create(b, tiles, constant(1));
+    tileIndex = arith::SubIOp::create(b, last, tileIndex);
+    row = arith::MulIOp::create(b, tileIndex, constant(schedule.getBM()));
+  }
   auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
@@ -163,13 +184,17 @@ void TileProgram::computeTile() {
   auto tileType =
       TileType::get(b.getContext(), BM, op.getHeadSize(), element, 0);
 
-  Value qbuf = alloc(Operand::Q, BM, schedule.getQStages());
+  bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
+  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
   Value kbuf = alloc(Operand::K, BN, schedule.getStages());
   Value vbuf = alloc(Operand::V, BN, schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
-  Value qtoken = DramLoadOp::create(b, qtile, qbuf, zero, Value(), UnitAttr());
-  Value qs =
-      LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+  Value qs;
+  if (!qFromDram) {
+    Value qtoken =
+        DramLoadOp::create(b, qtile, qbuf, zero, Value(), UnitAttr());
+    qs = LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+  }
 
   FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
@@ -178,7 +203,9 @@ void TileProgram::computeTile() {
   FragmentType qType = fragment(BM, depth, element, Role::A);
   FragmentType kvType = fragment(BN, depth, element, Role::B);
   Value qf;
-  if (schedule.getQInRegs())
+  if (qFromDram)
+    qf = TileFragmentOp::create(b, qType, qtile);
+  else if (schedule.getQInRegs())
     qf = FragmentLoadOp::create(b, qType, qs, 0, 0);
 
   SmallVector<Value> init{

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -87,6 +88,27 @@ namespace {
 struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   using Base::Base;
 
+  /// Whether a product waits for its own operand only (TargetInfo).
+  bool waitsByOperand = false;
+
+  /// Replaces all waits of a loop by one in front of the first.
+  static LdsStageOp merge(IRRewriter &rewriter, ArrayRef<LdsStageOp> stages) {
+    SmallVector<Value> tokens;
+    for (LdsStageOp stage : stages)
+      llvm::append_range(tokens, LdsStageOp(stage).getTokens());
+    LdsStageOp first = stages.front();
+    rewriter.setInsertionPoint(first);
+    auto merged =
+        LdsStageOp::create(rewriter, first.getLoc(), tokens, IntegerAttr());
+    size_t next = 0;
+    for (LdsStageOp stage : stages) {
+      size_t count = stage->getNumResults();
+      rewriter.replaceOp(stage, merged.getStaged().slice(next, count));
+      next += count;
+    }
+    return merged;
+  }
+
   LogicalResult pipeline(scf::ForOp loop) {
     Block *body = loop.getBody();
     SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
@@ -129,21 +151,13 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
             return !ahead.contains(user) && !clones.contains(user);
           });
     }
-    // Loads first, then one wait for all of them.
+    // Loads first, then one wait for all of them; or one for each product, so
+    // that the loads of the others need not have come.
     for (Operation *op : inOrder)
       rewriter.moveOpBefore(op, stages.front());
-    SmallVector<Value> tokens;
-    for (LdsStageOp stage : stages)
-      llvm::append_range(tokens, stage.getTokens());
-    rewriter.setInsertionPoint(stages.front());
-    auto merged = LdsStageOp::create(rewriter, stages.front().getLoc(), tokens,
-                                     IntegerAttr());
-    size_t next = 0;
-    for (LdsStageOp stage : stages) {
-      rewriter.replaceOp(stage,
-                         merged.getStaged().slice(next, stage.getNumResults()));
-      next += stage.getNumResults();
-    }
+    Operation *firstStage = stages.front();
+    if (!waitsByOperand)
+      firstStage = merge(rewriter, stages);
 
     unsigned distance = slots - 1;
     scf::PipeliningOption options;
@@ -155,12 +169,14 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
             std::vector<std::pair<Operation *, unsigned>> &schedule) {
           // The wait and its barrier; the first product; the loads into the
           // slots that the barrier has freed, whose addresses are so computed
-          // while the matrix unit is busy; the rest.
+          // while the matrix unit is busy; the rest. Where waits are counted,
+          // the loads come first: the earlier they are issued, the longer they
+          // may take.
           Operation *product = nullptr;
           for (Operation &op : body->without_terminator())
-            if (isa<MmaOp>(op) && !product)
+            if (isa<MmaOp>(op) && !product && !waitsByOperand)
               product = &op;
-          schedule.push_back({merged, distance});
+          schedule.push_back({firstStage, distance});
           bool issued = false;
           auto issue = [&] {
             for (Operation *op : inOrder)
@@ -170,7 +186,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           if (!product)
             issue();
           for (Operation &op : body->without_terminator()) {
-            if (&op == merged || ahead.contains(&op))
+            if (&op == firstStage || ahead.contains(&op))
               continue;
             schedule.push_back({&op, distance});
             if (&op == product)
@@ -211,6 +227,12 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   }
 
   void runOnOperation() override {
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    waitsByOperand = target && target->waitsByOperand;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_TILEFRAGMENTS
@@ -47,7 +49,15 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
           << "has no '" << KVBufferDialect::kScheduleAttr << "'";
       return signalPassFailure();
     }
+    // Instructions that share a read of LDS are one step.
     int64_t step = schedule.getMmaK();
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    if (auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt)
+      if (auto *mma = target->findMatrix(schedule.getMmaShape()))
+        step *= mma->group;
     SmallVector<MmaOp> products;
     getOperation().walk([&](MmaOp op) { products.push_back(op); });
     for (MmaOp op : products) {

@@ -298,6 +298,27 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
   let hasVerifier = 1;
 }
 
+def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResults,
+    MemoryEffects<[MemRead]>]> {
+  let summary = "Loads a fragment straight from a tile in DRAM";
+  let description = [{
+    For an operand that is read once and stays in registers: Q as `a`, where the
+    target's lanes hold pieces of rows. Rows that are not valid, and columns past
+    the tile's, are zero.
+
+    Example:
+
+    ```mlir
+    %qf = kvbuffer.tile_fragment %qtile
+      : !kvbuffer.tile<256x80xbf16> -> !kvbuffer.fragment<256x96xbf16, a>
+    ```
+  }];
+  let arguments = (ins KVBuffer_TileType:$tile);
+  let results = (outs KVBuffer_FragmentType:$fragment);
+  let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($fragment)";
+  let hasVerifier = 1;
+}
+
 def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a fragment into a tile in DRAM";
@@ -602,6 +623,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
   let hasVerifier = 1;
 }
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -141,6 +141,19 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
   let genVerifyDecl = 1;
 }
 
+def KVBuffer_RangeType : KVBuffer_Type<"Range", "range"> {
+  let summary = "A range of DRAM whose end bounds what lanes read";
+  let description = [{
+    Thread stage only: what `kvbuffer.dram_range` yields.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.range
+    ```
+  }];
+}
+
 def KVBuffer_RingType : KVBuffer_Type<"Ring", "ring"> {
   let summary = "A buffer's slots between producers and consumers";
   let description = [{

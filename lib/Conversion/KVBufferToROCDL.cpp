@@ -1,0 +1,465 @@
+//===- KVBufferToROCDL.cpp - Lower per-lane code to llvm and rocdl *- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/GPUToROCDL/GPUToROCDLPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include <numbers>
+
+namespace kvbuf {
+#define GEN_PASS_DEF_CONVERTKVBUFFERTOROCDL
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Address spaces of LLVM's AMDGPU backend.
+static constexpr unsigned kLds = 3, kBuffer = 8;
+/// The symbol of a module's LDS.
+static constexpr StringLiteral kLdsName = "kvbuf_lds";
+
+namespace {
+
+Value constant(OpBuilder &b, Location loc, Type type, int64_t value) {
+  return LLVM::ConstantOp::create(b, loc, type,
+                                  b.getIntegerAttr(type, value));
+}
+Value i32(OpBuilder &b, Location loc, int64_t value) {
+  return constant(b, loc, b.getI32Type(), value);
+}
+
+/// `kvbuffer.lane_mma` to an MFMA.
+struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneMmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getA().size() != 1 || op.getB().size() != 1)
+      return rewriter.notifyMatchFailure(op, "operands of more than a word");
+    Location loc = op.getLoc();
+    Value a = adaptor.getA().front().front(),
+          b = adaptor.getB().front().front(), c = adaptor.getC().front();
+    auto word = cast<VectorType>(a.getType());
+    bool bf16 = word.getElementType().isBF16();
+    if (!bf16 && !word.getElementType().isF16())
+      return rewriter.notifyMatchFailure(op, "no MFMA for these elements");
+    Value zero = i32(rewriter, loc, 0);
+    auto replace = [&](auto create, bool asIntegers) {
+      if (asIntegers) {
+        // CDNA3's instructions take bf16 as integers.
+        auto bits = VectorType::get(word.getShape(), rewriter.getI16Type());
+        a = LLVM::BitcastOp::create(rewriter, loc, bits, a);
+        b = LLVM::BitcastOp::create(rewriter, loc, bits, b);
+      }
+      rewriter.replaceOp(
+          op, create(SmallVector<Value>{a, b, c, zero, zero, zero}));
+      return success();
+    };
+    auto make = [&]<typename Op>() {
+      return [&](ValueRange operands) -> Value {
+        return Op::create(rewriter, loc, TypeRange{c.getType()}, operands)
+            ->getResult(0);
+      };
+    };
+    ArrayRef<int64_t> shape = op.getShape();
+    if (shape == ArrayRef<int64_t>{32, 32, 16})
+      return bf16 ? replace(make.operator()<ROCDL::mfma_f32_32x32x16_bf16>(),
+                            false)
+                  : replace(make.operator()<ROCDL::mfma_f32_32x32x16_f16>(),
+                            false);
+    if (shape == ArrayRef<int64_t>{16, 16, 32})
+      return bf16 ? replace(make.operator()<ROCDL::mfma_f32_16x16x32_bf16>(),
+                            false)
+                  : replace(make.operator()<ROCDL::mfma_f32_16x16x32_f16>(),
+                            false);
+    if (shape == ArrayRef<int64_t>{32, 32, 8})
+      return bf16
+                 ? replace(make.operator()<ROCDL::mfma_f32_32x32x8bf16_1k>(),
+                           true)
+                 : replace(make.operator()<ROCDL::mfma_f32_32x32x8f16>(),
+                           false);
+    if (shape == ArrayRef<int64_t>{16, 16, 16})
+      return bf16
+                 ? replace(make.operator()<ROCDL::mfma_f32_16x16x16bf16_1k>(),
+                           true)
+                 : replace(make.operator()<ROCDL::mfma_f32_16x16x16f16>(),
+                           false);
+    return rewriter.notifyMatchFailure(op, "no MFMA of this shape");
+  }
+};
+
+/// `kvbuffer.dram_range` to a raw buffer descriptor.
+struct LowerDramRange : ConvertOpToLLVMPattern<DramRangeOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(DramRangeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto type = cast<MemRefType>(op.getData().getType());
+    MemRefDescriptor data(adaptor.getData());
+    Value base = LLVM::GEPOp::create(
+        rewriter, loc, data.alignedPtr(rewriter, loc).getType(),
+        getTypeConverter()->convertType(type.getElementType()),
+        data.alignedPtr(rewriter, loc), ValueRange{adaptor.getOffset()});
+    Value bytes = LLVM::ZExtOp::create(rewriter, loc, rewriter.getI64Type(),
+                                       adaptor.getBytes());
+    // Raw, 32-bit elements, out of range reads as zero: 7 << 12 | 4 << 15 in
+    // the descriptor's last word (CDNA3 ISA, "Buffer Resource Descriptor").
+    rewriter.replaceOpWithNewOp<ROCDL::MakeBufferRsrcOp>(
+        op, LLVM::LLVMPointerType::get(getContext(), kBuffer), base,
+        constant(rewriter, loc, rewriter.getI16Type(), 0), bytes,
+        i32(rewriter, loc, 0x27000));
+    return success();
+  }
+};
+
+/// `kvbuffer.range_load` to a buffer load of words.
+struct LowerRangeLoad : ConvertOpToLLVMPattern<RangeLoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(RangeLoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto type = cast<VectorType>(op.getResult().getType());
+    int64_t bits =
+        type.getNumElements() * type.getElementType().getIntOrFloatBitWidth();
+    if (bits != 32 && bits != 64 && bits != 128)
+      return rewriter.notifyMatchFailure(op, "no buffer load of this width");
+    Type words = rewriter.getI32Type();
+    if (bits > 32)
+      words = VectorType::get({bits / 32}, rewriter.getI32Type());
+    Value zero = i32(rewriter, loc, 0);
+    Value loaded = ROCDL::RawPtrBufferLoadOp::create(
+        rewriter, loc, TypeRange{words},
+        ValueRange{adaptor.getRange(), adaptor.getOffset(), zero, zero});
+    rewriter.replaceOpWithNewOp<LLVM::BitcastOp>(op, type, loaded);
+    return success();
+  }
+};
+
+/// `kvbuffer.range_copy` to a buffer load into LDS. The instruction adds its
+/// immediate offset to the LDS address too: it is taken out of the pointer.
+struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(RangeCopyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    MemRefDescriptor lds(adaptor.getLds());
+    Value base = lds.alignedPtr(rewriter, loc);
+    int64_t skip = op.getSkip();
+    if (skip < 0 || skip > 4095)
+      return rewriter.notifyMatchFailure(op, "no immediate of 12 bits");
+    Value at = adaptor.getAt();
+    if (skip)
+      at = LLVM::SubOp::create(
+          rewriter, loc, at,
+          constant(rewriter, loc, at.getType(), skip));
+    Value to = LLVM::GEPOp::create(rewriter, loc, base.getType(),
+                                   rewriter.getI8Type(), base, ValueRange{at});
+    ROCDL::RawPtrBufferLoadLdsOp::create(
+        rewriter, loc, TypeRange{},
+        ValueRange{adaptor.getRange(), to, i32(rewriter, loc, op.getBytes()),
+                   adaptor.getOffset(), i32(rewriter, loc, 0),
+                   i32(rewriter, loc, skip), i32(rewriter, loc, 0)});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// `kvbuffer.wave_barrier` to a bare barrier: LLVM's own would drain every
+/// copy in flight.
+struct LowerWaveBarrier : ConvertOpToLLVMPattern<WaveBarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(WaveBarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<ROCDL::SBarrierOp>(op);
+    return success();
+  }
+};
+
+/// Dynamic LDS to the module's global, which `ensureLds` made: its size is then
+/// part of the code object.
+struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::DynamicSharedMemoryOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value base = LLVM::AddressOfOp::create(
+        rewriter, loc, LLVM::LLVMPointerType::get(getContext(), kLds),
+        kLdsName);
+    Type index = getIndexType();
+    auto lds = MemRefDescriptor::poison(
+        rewriter, loc, getTypeConverter()->convertType(op.getType()));
+    lds.setAllocatedPtr(rewriter, loc, base);
+    lds.setAlignedPtr(rewriter, loc, base);
+    lds.setOffset(rewriter, loc, constant(rewriter, loc, index, 0));
+    lds.setSize(rewriter, loc, 0, constant(rewriter, loc, index, 0));
+    lds.setStride(rewriter, loc, 0, constant(rewriter, loc, index, 1));
+    rewriter.replaceOp(op, Value(lds));
+    return success();
+  }
+};
+
+/// A math op of one f32 to the chip's own instruction. Upstream calls a library
+/// that is not there, and LLVM's own operations guard against subnormal
+/// numbers.
+template <typename Op> struct LowerMath : ConvertOpToLLVMPattern<Op> {
+  LowerMath(const LLVMTypeConverter &converter, PatternBenefit benefit)
+      : ConvertOpToLLVMPattern<Op>(converter, benefit) {}
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "not a single f32");
+    rewriter.replaceOp(op, lower(rewriter, op.getLoc(), adaptor.getOperand()));
+    return success();
+  }
+
+private:
+  static Value number(OpBuilder &b, Location loc, double value) {
+    return LLVM::ConstantOp::create(b, loc, b.getF32Type(),
+                                    b.getF32FloatAttr(value));
+  }
+  static Value lower(OpBuilder &b, Location loc, Value x) {
+    Type f32 = b.getF32Type();
+    if constexpr (std::is_same_v<Op, math::Exp2Op>) {
+      return ROCDL::ROCDLExp2::create(b, loc, f32, x);
+    } else if constexpr (std::is_same_v<Op, math::Log2Op>) {
+      return ROCDL::ROCDLLog::create(b, loc, f32, x);
+    } else {
+      // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere.
+      Value e = ROCDL::ROCDLExp2::create(
+          b, loc, f32,
+          LLVM::FMulOp::create(b, loc, x,
+                               number(b, loc, 2 * std::numbers::log2e)));
+      Value sum = LLVM::FAddOp::create(b, loc, e, number(b, loc, 1));
+      Value inverse = ROCDL::ROCDLRcp::create(b, loc, f32, sum);
+      return LLVM::FMAOp::create(b, loc, inverse, number(b, loc, -2),
+                                 number(b, loc, 1));
+    }
+  }
+};
+
+/// The larger number: one instruction.
+struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::MaxNumFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, adaptor.getLhs(),
+                                                adaptor.getRhs());
+    return success();
+  }
+};
+
+struct ConvertKVBufferToROCDLPass
+    : kvbuf::impl::ConvertKVBufferToROCDLBase<ConvertKVBufferToROCDLPass> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  /// Makes the global that stands for LDS, as large as the largest kernel asks,
+  /// and takes that size out of what the launch has to bring.
+  void ensureLds(gpu::GPUModuleOp module);
+  void finishKernel(LLVM::LLVMFuncOp func, const TargetInfo &target);
+};
+
+} // namespace
+
+void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
+  MLIRContext *context = &getContext();
+  int64_t size = 0;
+  module.walk([&](Operation *op) {
+    auto kernel =
+        op->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+    if (!kernel)
+      return;
+    NamedAttrList list(kernel);
+    if (auto bytes = kernel.getAs<IntegerAttr>("dynamic_shared_bytes"))
+      size = std::max(size, bytes.getInt());
+    list.set("dynamic_shared_bytes", Builder(context).getI64IntegerAttr(0));
+    op->setAttr(KVBufferDialect::kKernelAttr, list.getDictionary(context));
+  });
+  if (!size)
+    return;
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  Location loc = module.getLoc();
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), size);
+  auto global = LLVM::GlobalOp::create(
+      b, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, kLdsName,
+      Attribute(), /*alignment=*/1024, kLds);
+  b.createBlock(&global.getInitializerRegion());
+  LLVM::ReturnOp::create(b, loc, LLVM::UndefOp::create(b, loc, type));
+}
+
+/// Says which memory operations cannot be each other's concern: without it the
+/// backend waits for every copy in flight before each read of LDS. Loads from
+/// DRAM read what no kernel writes.
+static void tagMemory(LLVM::LLVMFuncOp func) {
+  MLIRContext *context = func.getContext();
+  Builder b(context);
+  auto domain = LLVM::AliasScopeDomainAttr::get(context,
+                                                b.getStringAttr("AsyncOps"));
+  auto scope = [&](StringRef name) {
+    return LLVM::AliasScopeAttr::get(domain, b.getStringAttr(name));
+  };
+  ArrayAttr copies = b.getArrayAttr({scope("AsyncCopies")});
+  ArrayAttr local = b.getArrayAttr({scope("LocalLoads")});
+  auto isLds = [](Value pointer) {
+    return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
+           kLds;
+  };
+  func.walk([&](Operation *op) {
+    if (auto copy = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op)) {
+      copy.setAliasScopesAttr(copies);
+      return;
+    }
+    if (auto load = dyn_cast<LLVM::LoadOp>(op); load && !isLds(load.getAddr()))
+      load.setInvariant(true);
+    auto access = dyn_cast<LLVM::AliasAnalysisOpInterface>(op);
+    bool lds = isa<ROCDL::ds_read_tr16_b64>(op);
+    if (auto load = dyn_cast<LLVM::LoadOp>(op))
+      lds = isLds(load.getAddr());
+    if (auto store = dyn_cast<LLVM::StoreOp>(op))
+      lds = isLds(store.getAddr());
+    if (access && lds) {
+      access.setAliasScopes(local);
+      access.setNoAliasScopes(copies);
+    }
+  });
+}
+
+void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
+                                              const TargetInfo &target) {
+  MLIRContext *context = &getContext();
+  Builder b(context);
+  tagMemory(func);
+  auto pair = [&](StringRef name, StringRef value) -> Attribute {
+    return b.getStrArrayAttr({name, value});
+  };
+  SmallVector<Attribute> attributes{
+      // Accumulators in AGPRs would be copied around every softmax.
+      pair("amdgpu-agpr-alloc", "0"),
+      pair("amdgpu-ieee", "false"),
+      pair("denormal-fp-math-f32", "preserve-sign,preserve-sign"),
+      b.getStringAttr("nounwind")};
+  // Hidden arguments and registers that these kernels do not ask for.
+  for (StringRef name :
+       {"workitem-id-y", "workitem-id-z", "implicitarg-ptr", "dispatch-ptr",
+        "queue-ptr", "dispatch-id", "heap-ptr", "hostcall-ptr",
+        "multigrid-sync-arg", "lds-kernel-id", "default-queue",
+        "completion-action", "flat-scratch-init"})
+    attributes.push_back(b.getStringAttr("amdgpu-no-" + name));
+  func.setPassthroughAttr(b.getArrayAttr(attributes));
+  // Two waves a SIMD share its registers, so that one computes while the other
+  // waits: 256 for each lane, which is all that an instruction can name.
+  func->setAttr("rocdl.waves_per_eu", b.getI32IntegerAttr(2));
+  func->setAttr(KVBufferDialect::kPhaseAttr,
+                PhaseAttr::get(context, Phase::Target));
+}
+
+void ConvertKVBufferToROCDLPass::runOnOperation() {
+  MLIRContext *context = &getContext();
+  gpu::GPUModuleOp module = getOperation();
+  auto parent = module->getParentOfType<ModuleOp>();
+  auto chip =
+      parent ? parent->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+             : StringAttr();
+  std::optional<TargetInfo> info =
+      chip ? lookupTarget(chip.getValue()) : std::nullopt;
+  if (!info || info->vendor != Vendor::AMD) {
+    module.emitOpError() << "needs a '" << KVBufferDialect::kTargetAttr
+                         << "' on the module that names an AMD chip";
+    return signalPassFailure();
+  }
+  FailureOr<amdgpu::Chipset> chipset = amdgpu::Chipset::parse(info->chip);
+  if (failed(chipset)) {
+    module.emitOpError() << "is for " << info->chip
+                         << ", which is not a name that LLVM knows";
+    return signalPassFailure();
+  }
+  ensureLds(module);
+  {
+    // Ops that have no conversion of their own.
+    RewritePatternSet patterns(context);
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    vector::populateVectorFromElementsUnrollPatterns(patterns);
+    vector::populateVectorShapeCastLoweringPatterns(patterns);
+    if (failed(applyPatternsGreedily(module, std::move(patterns))))
+      return signalPassFailure();
+  }
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  amdgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+  converter.addConversion([](RangeType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
+  });
+
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateAMDGPUToROCDLConversionPatterns(converter, patterns, *chipset);
+  populateGpuToROCDLConversionPatterns(converter, patterns,
+                                       gpu::amd::Runtime::Unknown, *chipset);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
+               LowerWaveBarrier>(converter);
+  // Ahead of upstream's patterns for the same ops.
+  patterns.add<LowerDynamicLds, LowerMaxNum, LowerMath<math::Exp2Op>,
+               LowerMath<math::Log2Op>, LowerMath<math::TanhOp>>(
+      converter, PatternBenefit(10));
+
+  LLVMConversionTarget target(*context);
+  configureGpuToROCDLConversionLegality(target);
+  target.addIllegalDialect<amdgpu::AMDGPUDialect, KVBufferDialect>();
+  target.addLegalDialect<ROCDL::ROCDLDialect>();
+  if (failed(applyPartialConversion(module, target, std::move(patterns))))
+    return signalPassFailure();
+  module.walk([&](LLVM::LLVMFuncOp func) {
+    if (func->hasAttr(KVBufferDialect::kPhaseAttr))
+      finishKernel(func, *info);
+  });
+}

@@ -1,0 +1,312 @@
+//===- MachineAMD.cpp - Movement on AMD's CDNA ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MachineAMD.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The most loads in flight that a wait can name: vmcnt has 6 bits.
+static constexpr int64_t kMaxInFlight = 63;
+
+std::unique_ptr<Machine> kvbuf::createAMDMachine() {
+  return std::make_unique<AMDMachine>();
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
+  // Counts of loads become counts of instructions: a younger load is at least
+  // the smallest of the kernel's. Loads through registers count as none, for
+  // the backend may issue them later; so do copies that not every wave issues.
+  instructionsPerLoad = kMaxInFlight;
+  kernel.walk([&](DramLoadOp op) {
+    KVBufferAttr params = op.getBuffer().getType().getParams();
+    int64_t count = 0;
+    if (params.getPolicy() != Policy::RegisterStaged) {
+      CopyPlan plan(lower.target, params);
+      if (plan.even)
+        count = plan.steps * plan.unitInstructions;
+    }
+    instructionsPerLoad = std::min(instructionsPerLoad, count);
+  });
+}
+
+void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
+                           ArrayRef<Values> tokens) {
+  ImplicitLocOpBuilder &b = lower.b;
+  bool direct = false;
+  for (auto [operand, values] : llvm::zip_equal(op.getTokens(), tokens)) {
+    KVBufferAttr params = cast<TokenType>(operand.getType()).getParams();
+    if (params.getPolicy() == Policy::RegisterStaged)
+      emitStagedStores(lower, params, values.front(),
+                       ArrayRef<Value>(values).drop_front());
+    else
+      direct = true;
+  }
+  // Reads of LDS must have their data before others may overwrite the slot, and
+  // writes must have happened before others may read it.
+  int64_t inFlight = std::min<int64_t>(
+      kMaxInFlight, op.getYounger().value_or(0) * instructionsPerLoad);
+  amdgpu::MemoryCounterWaitOp::create(
+      b, direct ? b.getI32IntegerAttr(inFlight) : IntegerAttr(), IntegerAttr(),
+      b.getI32IntegerAttr(0), IntegerAttr(), IntegerAttr());
+  WaveBarrierOp::create(b);
+}
+
+void AMDMachine::emitEnd(LaneLowering &lower) {
+  // LDS must not be given away while copies may still write it.
+  ImplicitLocOpBuilder &b = lower.b;
+  amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
+                                      IntegerAttr(), IntegerAttr(),
+                                      IntegerAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Attribute AMDMachine::dramSpace(MLIRContext *context) {
+  return gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Global);
+}
+
+Value AMDMachine::uniform(LaneLowering &lower, Value value) {
+  return gpu::SubgroupBroadcastOp::create(
+      lower.b, value.getType(), value, Value(),
+      gpu::BroadcastType::first_active_lane);
+}
+
+Value AMDMachine::roundOperand(LaneLowering &lower, Value value,
+                               VectorType type, bool isProbability) {
+  if (!isProbability || !type.getElementType().isBF16() ||
+      lower.target.roundsToBf16)
+    return Machine::roundOperand(lower, value, type, isProbability);
+  // Half a unit more and the upper halves: right for numbers that are finite
+  // and not negative but for exact ties, which go up.
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t n = type.getNumElements();
+  auto words = VectorType::get({n}, b.getI32Type());
+  Value half = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(0x8000)));
+  Value sum = arith::AddIOp::create(
+      b, arith::BitcastOp::create(b, words, value), half);
+  Value halves = vector::BitCastOp::create(
+      b, VectorType::get({2 * n}, b.getI16Type()), sum);
+  SmallVector<int64_t> upper;
+  for (int64_t i = 0; i < n; ++i)
+    upper.push_back(2 * i + 1);
+  Value packed = vector::ShuffleOp::create(b, halves, halves, upper);
+  return arith::BitcastOp::create(b, type, packed);
+}
+
+Value AMDMachine::ldsBytes(LaneLowering &lower) {
+  return lower.shared(lower.b.getI8Type());
+}
+
+TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
+                                          KVBufferAttr params) {
+  TransposedTile tile;
+  tile.keys = params.getBN();
+  tile.depth = params.getSmemCols();
+  tile.banks = lower.target.banks;
+  // A lane's keys first, then those of the lanes beside it.
+  const LinearLayout &layout = lower.layouts.contracted(Role::B).layout;
+  tile.keyBits.assign(layout.outLog2("row"), 0);
+  unsigned next = 0;
+  for (StringRef in : {"register", "lane"})
+    for (unsigned bit = 0; bit < layout.inLog2(in); ++bit)
+      if (int64_t key = layout.basis(in, bit, "row"))
+        tile.keyBits[llvm::Log2_64(key)] = next++;
+  return tile;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
+                                           FragmentLoadOp op, Value slot,
+                                           Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  Type element = type.getElementType();
+  bool isA = type.getRole() == Role::A, isV = !params.isTranspose();
+  bool turned = isV && !lower.target.readsTransposed;
+  const FragmentLayouts::Atom &atom =
+      isV ? lower.layouts.contracted(Role::B)
+          : lower.layouts.atom(type.getRole());
+
+  // Where an element of the fragment, at (row, col) in its own coordinates,
+  // lies in the slot: K's rows are the columns of operand b.
+  SharedTile tile = lower.sharedTile(params);
+  std::optional<LinearLayout> transposed;
+  if (turned)
+    transposed = transposedTile(lower, params).layout();
+  int64_t row0 = op.getRow(), col0 = op.getCol();
+  auto byteOf = [&](int64_t row, int64_t col) {
+    if (!isA && !isV)
+      std::swap(row, col);
+    row += row0;
+    col += col0;
+    return turned ? transposed->apply({{"row", row}, {"col", col}}, "byte")
+                  : tile.byteOffset(row, col);
+  };
+  // The image of a coordinate's bit; layouts of LDS are linear in an atom.
+  auto image = [&](int64_t row, int64_t col) {
+    int64_t r = row0, c = col0;
+    row0 = col0 = 0;
+    int64_t byte = byteOf(row, col);
+    row0 = r;
+    col0 = c;
+    return byte;
+  };
+  auto imageOf = [&](StringRef in, unsigned bit) {
+    return image(atom.layout.basis(in, bit, "row"),
+                 atom.layout.basis(in, bit, "col"));
+  };
+
+  unsigned registerBits = atom.layout.inLog2("register");
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  std::optional<LinearLayout> reads;
+  if (isV && !turned)
+    reads = transposedRead16(LinearLayout(
+        {"register", "lane"},
+        {{atom.layout.basis("register", 0), atom.layout.basis("register", 1)},
+         [&] {
+           SmallVector<LinearLayout::Coord> lanes;
+           for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+             lanes.push_back(atom.layout.basis("lane", bit));
+           return lanes;
+         }()},
+        atom.layout.outDims()));
+  bool fits = isV && !turned ? reads.has_value() : true;
+  for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
+    fits = imageOf("register", bit) == elementBytes << bit;
+  if (!fits || lower.layouts.wordElements() != atom.registers())
+    return op.emitOpError()
+           << "no read of LDS loads this operand's layout on "
+           << lower.target.chip;
+
+  LinearAddress address;
+  SmallVector<int64_t> lanes;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+    lanes.push_back(reads ? image(reads->basis("lane", bit, "row"),
+                                  reads->basis("lane", bit, "col"))
+                          : imageOf("lane", bit));
+  address.terms.push_back({lower.lane, lanes});
+  if (isA) {
+    SmallVector<int64_t> warps;
+    unsigned bits = llvm::Log2_64_Ceil(lower.schedule.getWarps());
+    for (unsigned bit = 0; bit < bits; ++bit)
+      warps.push_back(image(lower.layouts.warpRows() << bit, 0));
+    address.terms.push_back({lower.warp, warps});
+  }
+
+  Value lds = ldsBytes(lower);
+  int64_t align = lower.slotAlignment(params);
+  auto word = VectorType::get({atom.registers()}, element);
+  // Words are listed [m][k] for a and [k][n] for b.
+  int64_t rows = isA ? lower.layouts.warpRows() : type.getRows();
+  int64_t cols = type.getCols();
+  if (!isA && !isV)
+    std::swap(rows, cols);
+  for (int64_t r = 0; r < rows; r += atom.rows)
+    for (int64_t c = 0; c < cols; c += atom.cols) {
+      if (!reads) {
+        Value at = address.emit(b, slot, align, byteOf(r, c));
+        Value bytes = vector::LoadOp::create(
+            b, VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
+            lds, ValueRange{at}, /*nontemporal=*/false, llvm::Align(16));
+        words.push_back(vector::BitCastOp::create(b, word, bytes));
+        continue;
+      }
+      // Four registers a read; the upper register bits choose other rows.
+      Value elements = lower.shared(element);
+      SmallVector<Value> parts;
+      for (int64_t part = 0; part < atom.registers(); part += 4) {
+        auto offset = atom.layout.apply({{"register", part}});
+        Value at = address.emit(b, slot, align,
+                                byteOf(r + offset[0], c + offset[1]));
+        Value index = arith::DivUIOp::create(b, at, lower.index(elementBytes));
+        parts.push_back(amdgpu::TransposeLoadOp::create(
+            b, VectorType::get({4}, element), elements, ValueRange{index}));
+      }
+      Value joined = parts.front();
+      for (size_t i = 1; i < parts.size(); ++i) {
+        SmallVector<int64_t> order =
+            llvm::to_vector(llvm::seq<int64_t>(0, 4 * (i + 1)));
+        joined = vector::ShuffleOp::create(b, joined, parts[i], order);
+      }
+      words.push_back(joined);
+    }
+  return success();
+}
+
+LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
+                                           TileFragmentOp op,
+                                           const TileValues &tile,
+                                           Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  FragmentType type = op.getFragment().getType();
+  Type element = type.getElementType();
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t columns = op.getTile().getType().getCols();
+  const FragmentLayouts::Atom &atom = lower.layouts.atom(Role::A);
+  for (unsigned bit = 0; bit < atom.layout.inLog2("register"); ++bit)
+    if (atom.layout.basis("register", bit, "col") != 1 << bit)
+      return op.emitOpError() << "a lane's words are no pieces of rows on "
+                              << lower.target.chip;
+  Value stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
+                                       lower.i32(bytes));
+  // The valid rows are [0, hi): the range ends behind the last of them.
+  Value zero = lower.i32(0);
+  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi,
+                                     zero);
+  Value last = arith::MulIOp::create(
+      b, arith::SubIOp::create(b, tile.hi, lower.i32(1)), stride);
+  Value length = arith::SelectOp::create(
+      b, some,
+      arith::AddIOp::create(b, last, lower.i32(columns * bytes)), zero);
+  Value range = DramRangeOp::create(b, tile.data, tile.base, length);
+
+  SmallVector<int64_t> rowBits, colBits;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit) {
+    rowBits.push_back(atom.layout.basis("lane", bit, "row"));
+    colBits.push_back(atom.layout.basis("lane", bit, "col") * bytes);
+  }
+  Value row = arith::AddIOp::create(
+      b, emitLinear(b, lower.lane, rowBits),
+      arith::MulIOp::create(b, lower.warp,
+                            lower.i32(lower.layouts.warpRows())));
+  Value col = emitLinear(b, lower.lane, colBits);
+  int64_t width = atom.registers();
+  for (int64_t r = 0; r < lower.layouts.warpRows(); r += atom.rows) {
+    Value line = arith::MulIOp::create(
+        b, arith::AddIOp::create(b, row, lower.i32(r)), stride);
+    line = arith::AddIOp::create(b, line, col);
+    for (int64_t c = 0; c < type.getCols(); c += atom.cols) {
+      Value at = arith::AddIOp::create(b, line, lower.i32(c * bytes));
+      if (c + atom.cols > columns) {
+        // Columns past the tile's: out of the range.
+        Value inside = arith::CmpIOp::create(
+            b, arith::CmpIPredicate::slt, col,
+            lower.i32(std::max<int64_t>(0, columns - c) * bytes));
+        at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
+      }
+      words.push_back(RangeLoadOp::create(
+          b, VectorType::get({width}, element), range, at));
+    }
+  }
+  return success();
+}

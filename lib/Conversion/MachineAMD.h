@@ -1,0 +1,103 @@
+//===- MachineAMD.h - Movement on AMD's CDNA --------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// How tiles come into LDS and fragments out of it on CDNA3 and CDNA4.
+///
+/// A tile is a range of DRAM (a buffer descriptor): its length cuts the rows
+/// that are not there, so that they read as zero. Lanes address it by 32-bit
+/// byte offsets; the range's own base has 64 bits. Two ways lead into LDS:
+///
+/// * *direct*: an instruction of a wave copies `width` bytes a lane to
+///   consecutive bytes of LDS, so the swizzle is applied to the source. A wave
+///   takes *units* of 32 rows x BK columns (seed page KVBuffer), fewer rows
+///   where that deals them evenly; each is two instructions.
+/// * *register staged*: lanes load vectors, which the token carries to the
+///   `lds_stage` that writes them. V goes this way where LDS cannot be read
+///   transposed, and rows of pages that an instruction would straddle.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_MACHINEAMD_H
+#define KVBUFFER_LIB_CONVERSION_MACHINEAMD_H
+
+#include "LaneLowering.h"
+
+namespace kvbuf {
+
+/// How a direct copy of a tile is dealt to the waves.
+struct CopyPlan {
+  /// Bytes a lane and instruction; bytes and rows of one instruction.
+  int64_t width, bytes, rows;
+  /// Rows and instructions of a unit; row groups of a block; LDS blocks.
+  int64_t unitRows, unitInstructions, rowGroups, blocks;
+  /// Waves, and units that a wave takes at most. Wave w takes unit s * waves +
+  /// w at step s; unit u is row group u mod rowGroups of block u / rowGroups.
+  int64_t waves, steps;
+  /// Whether every wave has a unit at every step.
+  bool even;
+
+  CopyPlan(const TargetInfo &target, KVBufferAttr params);
+};
+
+/// How a register-staged tile is dealt to the threads: thread t takes piece
+/// s * threads + t at step s. A piece is a 16-byte vector of the slot, or, if
+/// `transposed`, four keys x `depths` columns.
+struct StagingPlan {
+  bool transposed;
+  int64_t depths = 0;
+  int64_t threads, pieces, steps;
+  /// Vectors that a lane holds for one piece.
+  int64_t vectors() const { return transposed ? 4 : 1; }
+
+  StagingPlan(const TargetInfo &target, KVBufferAttr params);
+};
+
+class AMDMachine : public Machine {
+public:
+  void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) override;
+  mlir::Attribute dramSpace(mlir::MLIRContext *context) override;
+  mlir::Value uniform(LaneLowering &lower, mlir::Value value) override;
+  void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+                  llvm::SmallVectorImpl<mlir::Type> &types) override;
+  Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                  mlir::Value slot) override;
+  void emitStage(LaneLowering &lower, LdsStageOp op,
+                 llvm::ArrayRef<Values> tokens) override;
+  mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
+                                       mlir::Value slot,
+                                       Values &words) override;
+  mlir::LogicalResult emitTileFragment(LaneLowering &lower, TileFragmentOp op,
+                                       const TileValues &tile,
+                                       Values &words) override;
+  mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
+                           mlir::VectorType type, bool isProbability) override;
+  void emitEnd(LaneLowering &lower) override;
+
+private:
+  /// Bytes of LDS from byte 0 on.
+  mlir::Value ldsBytes(LaneLowering &lower);
+  /// The layout of V where it is transposed on its way into LDS.
+  TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
+
+  // Copies (MachineAMDCopies.cpp).
+  void emitCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                  mlir::Value slot);
+  Values emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+                         const TileValues &tile);
+  void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
+                        mlir::Value slot, llvm::ArrayRef<mlir::Value> vectors);
+
+  /// Loads in flight that any younger load of this kernel is at least, in
+  /// instructions of a wave.
+  int64_t instructionsPerLoad = 0;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_MACHINEAMD_H

@@ -1,0 +1,549 @@
+//===- MachineAMDCopies.cpp - Tiles into LDS on AMD's CDNA ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MachineAMD.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Bytes of the vectors that swizzles move and that lanes load.
+static constexpr int64_t kVectorBytes = 16;
+/// An offset past the end of every range (they are shorter than 2^31 bytes).
+static constexpr int64_t kOutside = INT32_MIN;
+
+CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params) {
+  int64_t rowBytes =
+      params.getBK() * params.getElementType().getIntOrFloatBitWidth() / 8;
+  width = target.asyncCopyBytes.back();
+  bytes = target.waveSize * width;
+  rows = bytes / rowBytes;
+  waves = params.getNumThreads() / target.waveSize;
+  blocks = params.getSmemCols() / params.getBK();
+  unitRows = std::min(params.getWarpTileRows(), params.getBN());
+  auto units = [&] { return params.getBN() / unitRows * blocks; };
+  while (unitRows > rows && (units() % waves || unitRows > 2 * rows))
+    unitRows /= 2;
+  unitInstructions = unitRows / rows;
+  rowGroups = params.getBN() / unitRows;
+  steps = llvm::divideCeil(units(), waves);
+  even = units() % waves == 0;
+}
+
+StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params) {
+  transposed = !params.isTranspose() && !target.readsTransposed;
+  threads = params.getNumThreads();
+  int64_t elements = params.getSmemStageSize();
+  int64_t perVector = params.getSimdWidth();
+  if (transposed) {
+    // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
+    depths = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
+    pieces = elements / (4 * depths);
+  } else {
+    pieces = elements / perVector;
+  }
+  steps = llvm::divideCeil(pieces, threads);
+}
+
+namespace {
+
+/// The bits of `value` from bit `from` on, `count` of them, at bit 0.
+Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (from)
+    value = arith::ShRUIOp::create(b, value, lower.i32(from));
+  return arith::AndIOp::create(b, value, lower.i32(size - 1));
+}
+
+/// A tile's rows as ranges of DRAM.
+class RowSource {
+public:
+  RowSource(LaneLowering &lower, DramLoadOp op, const TileValues &tile)
+      : lower(lower), b(lower.b), op(op), tile(tile),
+        elementBytes(
+            op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
+            8),
+        columns(op.getTile().getType().getCols()) {
+    stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
+                                   lower.i32(elementBytes));
+    hi = tile.hi;
+    if (op.getWhole())
+      hi = lower.i32(op.getTile().getType().getRows());
+    if (mayBeginLater())
+      lo = tile.lo;
+    if (op.getPred())
+      pred = lower.lookupScalar(op.getPred());
+  }
+
+  /// Bytes from one row to the next.
+  Value stride;
+  /// Whether each row has to be looked up in a table of pages.
+  bool paged() const { return static_cast<bool>(tile.table); }
+
+  /// The range of the rows [first, first + rows), all of one page if paged;
+  /// those that are not valid are outside. `first` is the same in all lanes.
+  /// Lane offsets count from row `first` and need `shift` added.
+  Value range(Value first, int64_t rows, Value &shift) {
+    Value zero = lower.i32(0);
+    Value from = lo ? sub(lo, first) : Value();
+    if (from)
+      from = arith::MaxSIOp::create(b, from, zero);
+    Value upto = arith::MinSIOp::create(b, sub(hi, first), lower.i32(rows));
+    Value count = from ? sub(upto, from) : upto;
+    Value some =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, count, zero);
+    if (pred)
+      some = arith::AndIOp::create(b, some, pred);
+    Value length = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(b, sub(count, lower.i32(1)), stride),
+        lower.i32(columns * elementBytes));
+    length = arith::SelectOp::create(b, some, length, zero);
+    Value base = tile.base;
+    Value row = lower.toIndex(first);
+    if (paged()) {
+      auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
+                                       /*addThenBlock=*/true,
+                                       /*addElseBlock=*/true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(guarded.thenBlock());
+        scf::YieldOp::create(b, lineOf(row));
+        b.setInsertionPointToStart(guarded.elseBlock());
+        scf::YieldOp::create(b, lower.index(0));
+      }
+      base = guarded.getResult(0);
+    } else {
+      base = arith::AddIOp::create(
+          b, base, arith::MulIOp::create(b, row, tile.rowStride));
+    }
+    shift = Value();
+    if (from) {
+      // Row `from` becomes the range's first; offsets in front of it wrap
+      // around to the end of the address space.
+      base = arith::AddIOp::create(
+          b, base,
+          arith::MulIOp::create(b, lower.toIndex(from), tile.rowStride));
+      shift = sub(zero, arith::MulIOp::create(b, from, stride));
+    }
+    return DramRangeOp::create(b, tile.data, base, length);
+  }
+
+  /// Element offset of row `row` (an index) of the tile, by its page.
+  Value lineOf(Value row) {
+    int64_t page = op.getTile().getType().getPageSize();
+    Value key = arith::AddIOp::create(b, tile.firstKey, row);
+    Value number =
+        arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
+    Value entry = arith::AddIOp::create(b, tile.tableBase, number);
+    Value word = memref::LoadOp::create(b, lower.flat(tile.table),
+                                        ValueRange{entry});
+    Value block = arith::IndexCastUIOp::create(b, b.getIndexType(), word);
+    Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
+    Value line = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, block, tile.pageStride),
+        arith::MulIOp::create(b, inPage, tile.rowStride));
+    return arith::AddIOp::create(b, line, tile.base);
+  }
+
+  /// Whether a lane's row is valid.
+  Value valid(Value row) {
+    Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, hi);
+    if (lo)
+      ok = arith::AndIOp::create(
+          b, ok, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, lo));
+    if (pred)
+      ok = arith::AndIOp::create(b, ok, pred);
+    return ok;
+  }
+
+  /// `offset`, or a place outside of every range where column `col` (in bytes,
+  /// plus `constant`) is past the tile's. `bound`: a column that `col` +
+  /// `constant` stays below.
+  Value insideColumns(Value offset, Value col, int64_t constant,
+                      int64_t bound) {
+    int64_t limit = columns * elementBytes;
+    if (bound <= limit)
+      return offset;
+    Value inside =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
+                              lower.i32(std::max<int64_t>(0, limit - constant)));
+    return arith::SelectOp::create(b, inside, offset, lower.i32(kOutside));
+  }
+
+private:
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
+
+  /// Whether rows in front of the first valid one may exist.
+  bool mayBeginLater() {
+    if (op.getWhole())
+      return false;
+    auto made = op.getTile().getDefiningOp<CacheTileOp>();
+    if (!made)
+      return !op.getTile().getDefiningOp<DramTileOp>();
+    auto keys = made.getFrom().getDefiningOp<KeyRangeOp>();
+    return !keys || made.getFrom() != keys.getLo() ||
+           keys.getMask().boundsLeft();
+  }
+
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  DramLoadOp op;
+  const TileValues &tile;
+  int64_t elementBytes, columns;
+  Value hi, lo, pred;
+};
+
+/// Row and column (bytes) of a place in an LDS block, as functions of the bits
+/// of the place's byte offset: the source of what lands there.
+struct BlockSource {
+  explicit BlockSource(const SharedTile &tile)
+      : elementBytes(tile.elementBytes),
+        elementShift(llvm::Log2_64(tile.elementBytes)) {
+    // In elements, of which every place in the block holds one.
+    LinearLayout block = tile.block();
+    SmallVector<SmallVector<LinearLayout::Coord>> images(2);
+    const StringRef dims[] = {"row", "col"};
+    for (auto [i, dim] : llvm::enumerate(dims))
+      for (unsigned bit = 0; bit < block.inLog2(dim); ++bit)
+        images[i].push_back({block.basis(dim, bit, "byte") / elementBytes});
+    places = *LinearLayout({"row", "col"}, images,
+                           {LinearLayout::Dim{
+                               "place", unsigned(llvm::Log2_64(
+                                            tile.blockBytes() / elementBytes))}})
+                  .inverse();
+  }
+
+  /// Images of `count` bits of the byte offset from bit `from` on.
+  SmallVector<int64_t> rows(unsigned from, unsigned count) const {
+    return images("row", from, count, 1);
+  }
+  SmallVector<int64_t> cols(unsigned from, unsigned count) const {
+    return images("col", from, count, elementBytes);
+  }
+  int64_t row(int64_t byte) const {
+    return places.apply({{"place", byte / elementBytes}}, "row");
+  }
+  int64_t col(int64_t byte) const {
+    return places.apply({{"place", byte / elementBytes}}, "col") * elementBytes;
+  }
+
+private:
+  SmallVector<int64_t> images(StringRef dim, unsigned from, unsigned count,
+                              int64_t unit) const {
+    SmallVector<int64_t> result;
+    for (unsigned bit = 0; bit < count; ++bit)
+      result.push_back(
+          places.basis("place", from + bit - elementShift, dim) * unit);
+    return result;
+  }
+  LinearLayout places;
+  int64_t elementBytes;
+  unsigned elementShift;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Direct copies
+//===----------------------------------------------------------------------===//
+
+void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
+                            const TileValues &tile, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  SharedTile layout = lower.sharedTile(params);
+  CopyPlan plan(lower.target, params);
+  BlockSource places(layout);
+  RowSource source(lower, op, tile);
+  int64_t rowBytes = layout.blockCols * layout.elementBytes;
+  unsigned laneShift = llvm::Log2_64(plan.width);
+  unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
+  unsigned groupShift = llvm::Log2_64(plan.unitRows * rowBytes);
+
+  // The part of the unit's number that depends on the wave: its row group, and
+  // the LDS block if there are more waves than row groups.
+  int64_t wavesPerBlock = std::min(plan.waves, plan.rowGroups);
+  int64_t blocksPerStep = plan.waves / wavesPerBlock;
+  int64_t groupsPerStep = wavesPerBlock;
+  Value group = bitsOf(lower, lower.warp, 0, wavesPerBlock);
+  Value block = blocksPerStep > 1
+                    ? arith::ShRUIOp::create(
+                          b, lower.warp,
+                          lower.i32(llvm::Log2_64(wavesPerBlock)))
+                          .getResult()
+                    : Value();
+  unsigned groupBits = llvm::Log2_64(wavesPerBlock);
+  Value groupRow = emitLinear(b, group, places.rows(groupShift, groupBits));
+  Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
+  Value laneRow = emitLinear(b, lower.lane, places.rows(laneShift, laneBits));
+  Value laneCol = emitLinear(b, lower.lane, places.cols(laneShift, laneBits));
+  laneCol = arith::XOrIOp::create(b, laneCol, groupCol);
+  Value blockCol =
+      block ? arith::MulIOp::create(b, block, lower.i32(rowBytes)).getResult()
+            : Value();
+  Value to = arith::AddIOp::create(
+      b, slot,
+      arith::ShLIOp::create(b, group, lower.i32(groupShift)));
+  if (block)
+    to = arith::AddIOp::create(
+        b, to,
+        arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
+
+  // Offsets and ranges are shared by the instructions whose rows are the same.
+  struct Rows {
+    Value range, offset, col;
+  };
+  llvm::SmallDenseMap<int64_t, Rows> known;
+  Value whole, wholeShift;
+  if (!source.paged())
+    whole = source.range(lower.i32(0), params.getBN(), wholeShift);
+  auto rowsAt = [&](int64_t byte) -> Rows & {
+    auto [it, isNew] = known.try_emplace(byte);
+    Rows &rows = it->second;
+    if (!isNew)
+      return rows;
+    Value first = arith::XOrIOp::create(b, groupRow,
+                                        lower.i32(places.row(byte)));
+    Value row = laneRow, shift = wholeShift;
+    rows.range = whole;
+    if (source.paged())
+      rows.range = source.range(first, plan.rows, shift);
+    else
+      row = arith::XOrIOp::create(b, row, first);
+    rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
+    if (blockCol)
+      rows.col = arith::AddIOp::create(b, rows.col, blockCol);
+    rows.offset = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, row, source.stride), rows.col);
+    if (shift)
+      rows.offset = arith::AddIOp::create(b, rows.offset, shift);
+    return rows;
+  };
+
+  Value lds = ldsBytes(lower);
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    // Steps walk through the blocks' row groups first.
+    int64_t stepsPerBlock = plan.rowGroups / groupsPerStep;
+    int64_t stepGroup = step % stepsPerBlock * groupsPerStep;
+    int64_t stepBlock = step / stepsPerBlock * blocksPerStep;
+    OpBuilder::InsertionGuard guard(b);
+    if ((step + 1) * plan.waves > plan.rowGroups * plan.blocks) {
+      // Not every wave has a unit left.
+      Value busy = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::ult, lower.warp,
+          lower.i32(plan.rowGroups * plan.blocks - step * plan.waves));
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
+      known.clear();
+    }
+    for (int64_t i = 0; i < plan.unitInstructions; ++i) {
+      int64_t byte = (stepGroup << groupShift) + i * plan.bytes;
+      Rows &rows = rowsAt(byte);
+      int64_t skip = stepBlock * rowBytes;
+      Value offset = source.insideColumns(
+          rows.offset, rows.col, skip,
+          (stepBlock + blocksPerStep) * rowBytes);
+      Value at = arith::AddIOp::create(
+          b, to, lower.i32(stepBlock * layout.blockBytes() + byte));
+      RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
+                          plan.width, skip);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Through registers
+//===----------------------------------------------------------------------===//
+
+void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
+                            SmallVectorImpl<Type> &types) {
+  if (params.getPolicy() != Policy::RegisterStaged)
+    return;
+  StagingPlan plan(lower.target, params);
+  int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
+  types.append(plan.steps * plan.vectors(),
+               VectorType::get({width}, params.getElementType()));
+}
+
+Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
+                            const TileValues &tile, Value slot) {
+  if (op.getBuffer().getType().getParams().getPolicy() ==
+      Policy::RegisterStaged)
+    return emitStagedLoads(lower, op, tile);
+  emitCopies(lower, op, tile, slot);
+  return {};
+}
+
+/// Key (or row) and column of a thread's piece at step `step`, in elements; for
+/// pieces of whole vectors, also the byte in the slot.
+namespace {
+struct Piece {
+  Value row, col, number;
+};
+} // namespace
+
+static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
+                     const StagingPlan &plan, int64_t step) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value number = arith::AddIOp::create(b, lower.thread,
+                                       lower.i32(step * plan.threads));
+  if (plan.transposed) {
+    int64_t perKeys = params.getSmemCols() / plan.depths;
+    Value keys = arith::DivUIOp::create(b, number, lower.i32(perKeys));
+    Value cols = arith::RemUIOp::create(b, number, lower.i32(perKeys));
+    return {arith::MulIOp::create(b, keys, lower.i32(4)),
+            arith::MulIOp::create(b, cols, lower.i32(plan.depths)), number};
+  }
+  SharedTile layout = lower.sharedTile(params);
+  BlockSource places(layout);
+  int64_t perBlock = layout.blockBytes() / kVectorBytes;
+  unsigned bits = llvm::Log2_64(perBlock);
+  Value inBlock = bitsOf(lower, number, 0, perBlock);
+  Value block = arith::ShRUIOp::create(b, number, lower.i32(bits));
+  unsigned shift = llvm::Log2_64(kVectorBytes);
+  Value row = emitLinear(b, inBlock, places.rows(shift, bits));
+  SmallVector<int64_t> cols = places.cols(shift, bits);
+  for (int64_t &image : cols)
+    image /= layout.elementBytes;
+  Value col = arith::AddIOp::create(
+      b, emitLinear(b, inBlock, cols),
+      arith::MulIOp::create(b, block, lower.i32(layout.blockCols)));
+  return {row, col, number};
+}
+
+Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+                                   const TileValues &tile) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  StagingPlan plan(lower.target, params);
+  RowSource source(lower, op, tile);
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
+  auto type = VectorType::get({width}, params.getElementType());
+  Value range, shift;
+  if (!source.paged())
+    range = source.range(lower.i32(0), params.getBN(), shift);
+  Values vectors;
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    Piece piece = pieceOf(lower, params, plan, step);
+    bool all = (step + 1) * plan.threads <= plan.pieces;
+    Value exists;
+    if (!all)
+      exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
+                                     piece.number, lower.i32(plan.pieces));
+    int64_t columns = op.getTile().getType().getCols();
+    if (columns < params.getSmemCols()) {
+      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                           piece.col, lower.i32(columns));
+      exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
+    }
+    for (int64_t key = 0; key < plan.vectors(); ++key) {
+      Value row = arith::AddIOp::create(b, piece.row, lower.i32(key));
+      if (range) {
+        Value offset = arith::AddIOp::create(
+            b, arith::MulIOp::create(b, row, source.stride),
+            arith::MulIOp::create(b, piece.col, lower.i32(bytes)));
+        if (shift)
+          offset = arith::AddIOp::create(b, offset, shift);
+        if (exists)
+          offset = arith::SelectOp::create(b, exists, offset,
+                                           lower.i32(kOutside));
+        vectors.push_back(RangeLoadOp::create(b, type, range, offset));
+        continue;
+      }
+      // Each row finds its own page; none is looked up for a row that is not
+      // there.
+      Value ok = source.valid(row);
+      if (exists)
+        ok = arith::AndIOp::create(b, ok, exists);
+      auto guarded = scf::IfOp::create(b, TypeRange{type}, ok,
+                                       /*addThenBlock=*/true,
+                                       /*addElseBlock=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(guarded.thenBlock());
+      Value at = arith::AddIOp::create(b, source.lineOf(lower.toIndex(row)),
+                                       lower.toIndex(piece.col));
+      scf::YieldOp::create(
+          b, vector::LoadOp::create(b, type, lower.flat(tile.data),
+                                    ValueRange{at}, /*nontemporal=*/false,
+                                    llvm::Align(width * bytes))
+                 .getResult());
+      b.setInsertionPointToStart(guarded.elseBlock());
+      scf::YieldOp::create(
+          b, arith::ConstantOp::create(b, type, b.getZeroAttr(type))
+                 .getResult());
+      vectors.push_back(guarded.getResult(0));
+    }
+  }
+  return vectors;
+}
+
+void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
+                                  Value slot, ArrayRef<Value> vectors) {
+  ImplicitLocOpBuilder &b = lower.b;
+  StagingPlan plan(lower.target, params);
+  Value lds = lower.shared(params.getElementType());
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  // `byte` as an index of elements.
+  auto elementAt = [&](Value byte) {
+    return lower.toIndex(
+        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes))));
+  };
+  std::optional<LinearLayout> layout;
+  SmallVector<int64_t> keyImages, colImages;
+  if (plan.transposed) {
+    layout = transposedTile(lower, params).layout();
+    for (unsigned bit = 0; bit < layout->inLog2("row"); ++bit)
+      keyImages.push_back(layout->basis("row", bit, "byte"));
+    for (unsigned bit = 0; bit < layout->inLog2("col"); ++bit)
+      colImages.push_back(layout->basis("col", bit, "byte"));
+  }
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    Piece piece = pieceOf(lower, params, plan, step);
+    OpBuilder::InsertionGuard guard(b);
+    if ((step + 1) * plan.threads > plan.pieces) {
+      Value exists =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
+                                lower.i32(plan.pieces));
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, exists, /*withElseRegion=*/false).thenBlock());
+    }
+    if (!plan.transposed) {
+      Value byte = arith::AddIOp::create(
+          b, slot,
+          arith::MulIOp::create(b, piece.number, lower.i32(kVectorBytes)));
+      vector::StoreOp::create(b, vectors[step], lds,
+                              ValueRange{elementAt(byte)},
+                              /*nontemporal=*/false,
+                              llvm::Align(kVectorBytes));
+      continue;
+    }
+    // Four keys of each column: column j of the four loaded rows.
+    Value place = arith::XOrIOp::create(b, emitLinear(b, piece.row, keyImages),
+                                        emitLinear(b, piece.col, colImages));
+    ArrayRef<Value> rows = vectors.slice(step * 4, 4);
+    for (int64_t j = 0; j < plan.depths; ++j) {
+      Value low = vector::ShuffleOp::create(
+          b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.depths + j});
+      Value high = vector::ShuffleOp::create(
+          b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.depths + j});
+      Value keys = vector::ShuffleOp::create(b, low, high,
+                                             ArrayRef<int64_t>{0, 1, 2, 3});
+      Value byte = arith::AddIOp::create(
+          b, slot,
+          arith::XOrIOp::create(
+              b, place,
+              lower.i32(layout->apply({{"col", j}}, "byte"))));
+      vector::StoreOp::create(b, keys, lds, ValueRange{elementAt(byte)},
+                              /*nontemporal=*/false, llvm::Align(4 * bytes));
+    }
+  }
+}
