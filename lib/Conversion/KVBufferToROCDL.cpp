@@ -380,6 +380,10 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   SmallVector<Attribute> attributes{
       // Accumulators in AGPRs would be copied around every softmax.
       pair("amdgpu-agpr-alloc", "0"),
+      // Two waves a SIMD share its registers, so that one computes while the
+      // other waits: 256 for each lane, which is all that an instruction can
+      // name. Fewer registers would give the reads of LDS less room.
+      pair("amdgpu-waves-per-eu", "2,2"),
       pair("amdgpu-ieee", "false"),
       pair("denormal-fp-math-f32", "preserve-sign,preserve-sign"),
       b.getStringAttr("nounwind")};
@@ -391,9 +395,22 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
         "completion-action", "flat-scratch-init"})
     attributes.push_back(b.getStringAttr("amdgpu-no-" + name));
   func.setPassthroughAttr(b.getArrayAttr(attributes));
-  // Two waves a SIMD share its registers, so that one computes while the other
-  // waits: 256 for each lane, which is all that an instruction can name.
-  func->setAttr("rocdl.waves_per_eu", b.getI32IntegerAttr(2));
+  // The size of a block is known: the registers that a lane may use follow.
+  if (auto kernel =
+          func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))
+    if (auto block = kernel.getAs<ArrayAttr>("block")) {
+      int64_t threads = 1;
+      SmallVector<int32_t> sizes;
+      for (auto size : block.getAsRange<IntegerAttr>()) {
+        threads *= size.getInt();
+        sizes.push_back(size.getInt());
+      }
+      std::string range = std::to_string(threads);
+      func->setAttr("rocdl.flat_work_group_size",
+                    b.getStringAttr(range + "," + range));
+      func->setAttr("rocdl.reqd_work_group_size",
+                    b.getDenseI32ArrayAttr(sizes));
+    }
   func->setAttr(KVBufferDialect::kPhaseAttr,
                 PhaseAttr::get(context, Phase::Target));
 }

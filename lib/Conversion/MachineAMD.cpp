@@ -27,8 +27,8 @@ std::unique_ptr<Machine> kvbuf::createAMDMachine() {
 
 void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
   // Counts of loads become counts of instructions: a younger load is at least
-  // the smallest of the kernel's. Loads through registers count as none, for
-  // the backend may issue them later; so do copies that not every wave issues.
+  // the smallest of the kernel's. Loads that not every wave issues count as
+  // none, and so do those whose rows each lane looks for.
   instructionsPerLoad = kMaxInFlight;
   kernel.walk([&](DramLoadOp op) {
     KVBufferAttr params = op.getBuffer().getType().getParams();
@@ -37,6 +37,9 @@ void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
       CopyPlan plan(lower.target, params);
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
+    } else if (!op.getTile().getType().getPageSize()) {
+      StagingPlan plan(lower.target, params);
+      count = plan.steps * plan.vectors();
     }
     instructionsPerLoad = std::min(instructionsPerLoad, count);
   });
@@ -232,15 +235,13 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
         continue;
       }
       // Four registers a read; the upper register bits choose other rows.
-      Value elements = lower.shared(element);
       SmallVector<Value> parts;
       for (int64_t part = 0; part < atom.registers(); part += 4) {
         auto offset = atom.layout.apply({{"register", part}});
         Value at = address.emit(b, slot, align,
                                 byteOf(r + offset[0], c + offset[1]));
-        Value index = arith::DivUIOp::create(b, at, lower.index(elementBytes));
         parts.push_back(amdgpu::TransposeLoadOp::create(
-            b, VectorType::get({4}, element), elements, ValueRange{index}));
+            b, VectorType::get({4}, element), lds, ValueRange{at}));
       }
       Value joined = parts.front();
       for (size_t i = 1; i < parts.size(); ++i) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -429,8 +430,16 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   auto type = VectorType::get({width}, params.getElementType());
   Value range, shift;
-  if (!source.paged())
+  if (!source.paged()) {
     range = source.range(lower.i32(0), params.getBN(), shift);
+    // Waits count on these loads being younger than the copies in front of
+    // them: the backend must not turn them round.
+    using Allow = amdgpu::sched_barrier_opt_enum;
+    amdgpu::SchedBarrierOp::create(
+        b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
+               Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
+               Allow::ds_write | Allow::transcendental);
+  }
   Values vectors;
   for (int64_t step = 0; step < plan.steps; ++step) {
     Piece piece = pieceOf(lower, params, plan, step);

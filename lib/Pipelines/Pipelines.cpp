@@ -81,6 +81,8 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm,
 void kvbuf::buildTargetPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
+  if (isAMD(options))
+    module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
   module.addPass(memref::createExpandStridedMetadataPass());
   module.addPass(createLowerAffinePass());
   module.addPass(createSCFToControlFlowPass());

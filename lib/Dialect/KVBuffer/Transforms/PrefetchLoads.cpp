@@ -14,6 +14,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
@@ -155,6 +156,14 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     // that the loads of the others need not have come.
     for (Operation *op : inOrder)
       rewriter.moveOpBefore(op, stages.front());
+    // Loads through registers, and the waits that store what they loaded.
+    llvm::MapVector<Operation *, Operation *> behindStage;
+    if (waitsByOperand)
+      for (LdsStageOp stage : stages)
+        for (Value token : stage.getTokens())
+          if (cast<TokenType>(token.getType()).getParams().getPolicy() ==
+              Policy::RegisterStaged)
+            behindStage[token.getDefiningOp()] = stage;
     Operation *firstStage = stages.front();
     if (!waitsByOperand)
       firstStage = merge(rewriter, stages);
@@ -180,17 +189,26 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           bool issued = false;
           auto issue = [&] {
             for (Operation *op : inOrder)
-              schedule.push_back({op, 0});
+              if (!behindStage.contains(op))
+                schedule.push_back({op, 0});
             issued = true;
+          };
+          // A load through registers needs those that its wait has stored.
+          auto issueBehind = [&](Operation *stage) {
+            for (auto [load, itsStage] : behindStage)
+              if (itsStage == stage)
+                schedule.push_back({load, 0});
           };
           if (!product)
             issue();
+          issueBehind(firstStage);
           for (Operation &op : body->without_terminator()) {
             if (&op == firstStage || ahead.contains(&op))
               continue;
             schedule.push_back({&op, distance});
             if (&op == product)
               issue();
+            issueBehind(&op);
           }
           if (!issued)
             issue();

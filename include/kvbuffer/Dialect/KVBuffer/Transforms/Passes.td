@@ -166,6 +166,18 @@ def ReportBuffers : Pass<"kvbuf-report-buffers"> {
   }];
 }
 
+def RotateLoops : Pass<"kvbuf-rotate-loops", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Test loops at their end";
+  let description = [{
+    Every `scf.for` becomes an `scf.while` that tests behind its body, inside of
+    an `scf.if` on whether it is entered. Where the test stands at the head, what
+    the loop carries is alive on both ways out of it, and LLVM's AMDGPU backend
+    copies every accumulator once an iteration.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Cut products into steps of the matrix instruction's K";
   let description = [{
