@@ -215,7 +215,7 @@ std::unique_ptr<Machine> createNVIDIAMachine();
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
-/// The machine of a target for a schedule; null if its vendor has none.
+/// The machine of a target for a schedule.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target,
                                        ScheduleAttr schedule);
 
