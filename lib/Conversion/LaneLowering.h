@@ -166,6 +166,9 @@ public:
   /// copy engines. The block meets afterwards.
   virtual void emitBarrierInit(LaneLowering &lower,
                                llvm::ArrayRef<LdsBarrier> barriers) {}
+  /// Whether this is the one lane of its warp that was elected; the whole warp
+  /// asks.
+  virtual mlir::Value emitElect(LaneLowering &lower) { return nullptr; }
   /// Waits for the phase of this parity to complete.
   virtual void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
                                mlir::Value parity) {}

@@ -134,8 +134,14 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   firstOfProducers =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
   if (singleProducer) {
-    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(one.thenBlock());
+    // The first warp, and of that one lane.
+    Value first =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0));
+    auto ifWarp = scf::IfOp::create(b, first, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifWarp.thenBlock());
+    auto ifLane = scf::IfOp::create(b, machine.emitElect(*this),
+                                    /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifLane.thenBlock());
   }
   if (failed(lowerBlock(op.getProducers().front())))
     return failure();

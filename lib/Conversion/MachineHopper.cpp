@@ -49,6 +49,7 @@ public:
   void emitRolesPrologue(LaneLowering &lower) override;
   void emitBarrierInit(LaneLowering &lower,
                        ArrayRef<LdsBarrier> barriers) override;
+  Value emitElect(LaneLowering &lower) override;
   void emitBarrierWait(LaneLowering &lower, Value barrier,
                        Value parity) override;
   void emitBarrierArrive(LaneLowering &lower, Value barrier,
@@ -192,6 +193,12 @@ void HopperMachine::emitBarrierInit(LaneLowering &lower,
     NVVM::MBarrierInitOp::create(b, pointer(lower, lower.i32(barrier.offset)),
                                  lower.i32(barrier.arrivals), Value());
   NVVM::FenceMbarrierInitOp::create(b);
+}
+
+Value HopperMachine::emitElect(LaneLowering &lower) {
+  // Behind it the assembler knows that one lane runs, and keeps the coordinates
+  // of boxes in uniform registers without asking whether lanes agree.
+  return NVVM::ElectSyncOp::create(lower.b, lower.b.getI1Type(), Value());
 }
 
 void HopperMachine::emitBarrierWait(LaneLowering &lower, Value barrier,
