@@ -41,8 +41,11 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
     kernel.addPass(createOverlapProducts());
   if (options.roles) {
     // A loop over tiles rests on rings: their slots know when they are free.
-    if (options.persistent)
+    if (options.persistent) {
       kernel.addPass(createPersistentTiles());
+      if (options.joinTiles)
+        kernel.addPass(createJoinTiles());
+    }
     kernel.addPass(createAssignRoles());
     if (options.asyncProducts)
       kernel.addPass(createAsyncProducts());

@@ -48,6 +48,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
           "Order tiles and loop over them where the schedule says so "
           "(kvbuf-persistent-tiles)"),
       llvm::cl::init(true)};
+  Option<bool> joinTiles{
+      *this, "join-tiles",
+      llvm::cl::desc("Start tiles beside the last product of others where the "
+                     "schedule says so (kvbuf-join-tiles)"),
+      llvm::cl::init(true)};
   Option<bool> roles{
       *this, "roles",
       llvm::cl::desc("Split kernels between warps that move and warps that "

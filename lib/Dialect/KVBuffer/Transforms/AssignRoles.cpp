@@ -28,11 +28,11 @@ using namespace kvbuf;
 
 namespace {
 
-/// What joins the roles: a buffer's ring, or the mailbox of a number that only
-/// producers may take.
+/// What joins the roles: a buffer's ring, or the mailbox of the numbers that
+/// only producers may take.
 struct Channel {
-  /// AllocOp or NextTileOp.
-  Operation *source = nullptr;
+  /// The ring's buffer; null for the mailbox.
+  AllocOp buffer;
   /// The ring or the mailbox.
   Value value;
 };
@@ -44,8 +44,6 @@ public:
   RoleWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
              bool isProducer)
       : b(b), channels(channels), isProducer(isProducer) {
-    for (auto [i, channel] : llvm::enumerate(channels))
-      numbers[channel.source] = i;
     count.assign(channels.size(), constant(0));
   }
 
@@ -112,7 +110,6 @@ private:
   ArrayRef<Channel> channels;
   bool isProducer;
   IRMapping map;
-  llvm::DenseMap<Operation *, unsigned> numbers;
   /// Fillings of each channel so far.
   SmallVector<Value> count;
   /// The filling that a token of the tile program stands for.
@@ -121,13 +118,15 @@ private:
 };
 
 std::optional<unsigned> RoleWriter::channelOf(Operation *op) {
-  Operation *source = op;
+  AllocOp buffer;
   if (auto load = dyn_cast<DramLoadOp>(op))
-    source = load.getBuffer().getDefiningOp();
-  auto it = numbers.find(source);
-  if (it == numbers.end() || isa<AllocOp>(op))
+    buffer = load.getBuffer().getDefiningOp<AllocOp>();
+  if (!buffer && !isa<NextTileOp>(op))
     return std::nullopt;
-  return it->second;
+  for (auto [i, channel] : llvm::enumerate(channels))
+    if (channel.buffer == buffer)
+      return i;
+  return std::nullopt;
 }
 
 SmallVector<int64_t> RoleWriter::countIn(Block &block) {
@@ -475,30 +474,30 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     Block &body = kernel.getBody().front();
     ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
     SmallVector<Channel> channels;
-    SmallVector<Operation *> buffers;
+    SmallVector<AllocOp> buffers;
+    bool counts = false;
     kernel.walk([&](Operation *op) {
-      if (isa<AllocOp>(op))
-        buffers.push_back(op);
-      if (isa<NextTileOp>(op))
-        channels.push_back({op, Value()});
+      if (auto buffer = dyn_cast<AllocOp>(op))
+        buffers.push_back(buffer);
+      counts |= isa<NextTileOp>(op);
     });
     b.setInsertionPointToStart(&body);
-    for (Operation *op : buffers) {
+    for (AllocOp op : buffers) {
       op->moveBefore(&body, b.getInsertionPoint());
       b.setInsertionPointAfter(op);
       if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
         channels.push_back({op, Value()});
     }
     for (Channel &channel : channels) {
-      b.setLoc(channel.source->getLoc());
-      // Two numbers in the box: the producers look one tile ahead.
-      if (auto alloc = dyn_cast<AllocOp>(channel.source))
-        channel.value = RingOp::create(b, alloc.getBuffer(), releases);
-      else
-        channel.value = MailboxOp::create(b, MailboxType::get(b.getContext()),
-                                          /*slots=*/2, releases);
+      b.setLoc(channel.buffer.getLoc());
+      channel.value = RingOp::create(b, channel.buffer.getBuffer(), releases);
     }
     b.setLoc(kernel.getLoc());
+    // Two numbers in the box: the producers look one tile ahead.
+    if (counts)
+      channels.push_back(
+          {AllocOp(), MailboxOp::create(b, MailboxType::get(b.getContext()),
+                                        /*slots=*/2, releases)});
     auto roles = WarpRolesOp::create(
         b, schedule.getProducers(), schedule.getProducerRegisters(),
         schedule.getWarps(), schedule.getConsumerRegisters());

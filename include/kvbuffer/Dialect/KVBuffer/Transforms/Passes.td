@@ -106,6 +106,22 @@ def PersistentTiles
                            "::mlir::scf::SCFDialect"];
 }
 
+def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Start a tile of queries beside the last product of another";
+  let description = [{
+    Rotates the loop over tiles of queries, where the schedule asks for
+    `join_tiles`: the first scores of a tile, the last product of P and V of the
+    tile before, the first softmax, the store of the tile before, the loop over
+    keys. So the matrix unit does not idle between tiles. The first tile's start
+    and the last one's end stand outside of the loop. Tiles without rows or keys
+    are dealt with where the next tile is looked for. Expects the loops that
+    `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave; others stay as
+    they are, with a remark.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split a kernel between warps that move and warps that multiply";
   let description = [{

@@ -1,0 +1,430 @@
+//===- JoinTiles.cpp - Start a tile beside the last product of another ----===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_JOINTILES
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-join-tiles"
+
+namespace {
+
+/// A loop over tiles of queries, taken apart:
+///
+///   for each tile (`outer`)
+///     if it has rows (`active`)
+///       load Q ...
+///       if it has keys (`guard`)
+///         first scores and softmax, loop over keys (`inner`), last product
+///       normalize and store
+struct TileProgram {
+  /// scf.for over the numbers, or scf.while around `next`.
+  Operation *outer;
+  NextTileOp next;
+  Value tile;
+  scf::IfOp active, guard;
+  MmaOp firstScores;
+  OnlineSoftmaxOp firstSoftmax;
+  scf::ForOp inner;
+  MmaOp lastProduct;
+};
+
+std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
+  TileProgram t;
+  t.outer = outer;
+  Block *body;
+  why = "the loop over tiles carries values";
+  if (auto loop = dyn_cast<scf::ForOp>(outer)) {
+    if (loop.getNumResults())
+      return std::nullopt;
+    body = loop.getBody();
+    t.tile = loop.getInductionVar();
+  } else {
+    auto whileOp = cast<scf::WhileOp>(outer);
+    auto next = whileOp.getBeforeBody()->getOps<NextTileOp>();
+    if (next.empty() || !whileOp.getInits().empty() ||
+        whileOp.getNumResults() != 1)
+      return std::nullopt;
+    t.next = *next.begin();
+    body = whileOp.getAfterBody();
+    t.tile = body->getArgument(0);
+  }
+
+  why = "a tile is not a branch on its rows around a branch on its keys, as "
+        "kvbuf-overlap-products leaves them";
+  auto last = [](Block *block) -> Operation * {
+    return block->getTerminator()->getPrevNode();
+  };
+  t.active = dyn_cast_or_null<scf::IfOp>(last(body));
+  if (!t.active || t.active.getNumResults() ||
+      !t.active.getElseRegion().empty())
+    return std::nullopt;
+  for (auto branch : t.active.thenBlock()->getOps<scf::IfOp>())
+    t.guard = branch;
+  if (!t.guard || t.guard.getNumResults() != 3)
+    return std::nullopt;
+  for (Operation &op : *t.guard.thenBlock()) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (t.inner)
+        return std::nullopt;
+      t.inner = loop;
+    }
+    if (auto product = dyn_cast<MmaOp>(op))
+      (t.inner ? t.lastProduct : t.firstScores) = product;
+    if (auto softmax = dyn_cast<OnlineSoftmaxOp>(op))
+      t.firstSoftmax = softmax;
+  }
+  auto isInner = [&](Value value) {
+    return value.getDefiningOp() == t.inner.getOperation();
+  };
+  if (!t.firstScores || !t.firstSoftmax || !t.inner || !t.lastProduct ||
+      !isInner(t.lastProduct.getA()) || !isInner(t.lastProduct.getAcc()) ||
+      t.guard.thenYield().getOperand(0) != t.lastProduct.getResult() ||
+      !isInner(t.guard.thenYield().getOperand(1)) ||
+      !isInner(t.guard.thenYield().getOperand(2)))
+    return std::nullopt;
+  return t;
+}
+
+/// Writes the joined program.
+class Joiner {
+public:
+  Joiner(ImplicitLocOpBuilder &b, TileProgram &t) : b(b), t(t) {}
+
+  /// False, with a reason, if a value that is no scalar would have to outlive
+  /// its tile.
+  bool findCarried(StringRef &why);
+  void write();
+
+private:
+  /// Clones what `op` needs of the tile's program, then `op`.
+  Operation *emit(Operation *op, IRMapping &env);
+  Value emit(Value value, IRMapping &env);
+  /// Whether a value belongs to one tile, and has to be computed for each.
+  bool ofTile(Value value);
+  /// Whether a value depends on the tile's number; and whether nothing but
+  /// arithmetic is between them, which is harmless for numbers past the last.
+  bool dependsOnTile(Value value);
+  bool isArithmetic(Value value);
+  /// The first tile from `start` on (static order) or of those that the counter
+  /// gives (dynamic) that has keys, with the values of `found`; a number past
+  /// the last if there is none. Stores zeros for tiles that have rows but no
+  /// keys.
+  SmallVector<Value> seek(Value start);
+  void storeEmpty(IRMapping &env);
+  Value total();
+  /// Behind the first scores: their mask and softmax.
+  void finishFirst(IRMapping &env) { emit(t.firstSoftmax, env); }
+  SmallVector<Value> runInner(IRMapping &env);
+  /// The last product of the tile in `env`, given what its loop over keys left.
+  void multiplyLast(IRMapping &env, ValueRange results);
+  /// Behind `multiplyLast`: normalizes and stores.
+  void finish(IRMapping &env);
+  /// Ops behind the loop over keys, and behind the branch on keys.
+  SmallVector<Operation *> opsBehind(Operation *op) {
+    SmallVector<Operation *> ops;
+    for (op = op->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>();
+         op = op->getNextNode())
+      ops.push_back(op);
+    return ops;
+  }
+
+  ImplicitLocOpBuilder &b;
+  TileProgram &t;
+  /// Scalars of a tile that its last product and its store need.
+  llvm::SetVector<Value> carried;
+  /// Scalars that follow from a tile's number alone: where it is.
+  llvm::SetVector<Value> found;
+};
+
+bool Joiner::ofTile(Value value) {
+  Operation *owner = isa<BlockArgument>(value)
+                         ? cast<BlockArgument>(value).getOwner()->getParentOp()
+                         : value.getDefiningOp();
+  return owner == t.outer || t.outer->isProperAncestor(owner);
+}
+
+bool Joiner::dependsOnTile(Value value) {
+  if (value == t.tile)
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && ofTile(value) &&
+         llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return dependsOnTile(operand); });
+}
+
+bool Joiner::isArithmetic(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !op || !ofTile(value) ||
+         (isMemoryEffectFree(op) &&
+          llvm::all_of(op->getOperands(),
+                       [&](Value operand) { return isArithmetic(operand); }));
+}
+
+bool Joiner::findCarried(StringRef &why) {
+  t.active.getThenRegion().walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        if (def->getBlock() == t.active->getBlock() && dependsOnTile(operand) &&
+            isArithmetic(operand))
+          found.insert(operand);
+  });
+  llvm::SmallPtrSet<Operation *, 32> later;
+  for (Operation *from : {t.inner.getOperation(), t.guard.getOperation()})
+    for (Operation *op : opsBehind(from))
+      later.insert(op);
+  for (Operation *op : later)
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *def = operand.getDefiningOp();
+        if (!ofTile(operand) || def == t.inner || def == t.guard ||
+            (def && (later.contains(def) || op->isAncestor(def) ||
+                     matchPattern(def, m_Constant()))))
+          continue;
+        if (auto arg = dyn_cast<BlockArgument>(operand))
+          if (op->isAncestor(arg.getOwner()->getParentOp()))
+            continue;
+        carried.insert(operand);
+      }
+    });
+  why = "a tile's end needs more of its beginning than scalars";
+  auto isScalar = [](Value value) {
+    return value.getType().isIntOrIndexOrFloat();
+  };
+  return llvm::all_of(carried, isScalar) && llvm::all_of(found, isScalar);
+}
+
+Value Joiner::emit(Value value, IRMapping &env) {
+  if (!ofTile(value) || env.contains(value))
+    return env.lookupOrDefault(value);
+  emit(value.getDefiningOp(), env);
+  return env.lookup(value);
+}
+
+Operation *Joiner::emit(Operation *op, IRMapping &env) {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (def && !op->isAncestor(def) && ofTile(operand) &&
+          !env.contains(operand))
+        emit(def, env);
+    }
+  });
+  return b.clone(*op, env);
+}
+
+Value Joiner::total() {
+  if (auto loop = dyn_cast<scf::ForOp>(t.outer))
+    return loop.getUpperBound();
+  return t.next.getTotal();
+}
+
+void Joiner::storeEmpty(IRMapping &env) {
+  for (auto [result, value] :
+       llvm::zip_equal(t.guard.getResults(), t.guard.elseYield().getOperands()))
+    env.map(result, emit(value, env));
+  finish(env);
+}
+
+void Joiner::finish(IRMapping &env) {
+  for (Operation *op : opsBehind(t.guard))
+    emit(op, env);
+}
+
+SmallVector<Value> Joiner::seek(Value start) {
+  Type index = b.getIndexType(), flag = b.getI1Type();
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Value> inits;
+  if (!t.next)
+    inits.push_back(start);
+  SmallVector<Type> results{index};
+  for (Value value : found)
+    results.push_back(value.getType());
+  auto loop = scf::WhileOp::create(b, results, inits);
+  SmallVector<Type> types(inits.size(), index);
+  SmallVector<Location> locs(inits.size(), b.getLoc());
+  Block *before = b.createBlock(&loop.getBefore(), {}, types, locs);
+  IRMapping env;
+  Value tile;
+  if (t.next)
+    tile = NextTileOp::create(b, index, total());
+  else
+    tile = before->getArgument(0);
+  env.map(t.tile, tile);
+  SmallVector<Value> where{tile};
+  for (Value value : found)
+    where.push_back(emit(value, env));
+  Value exists =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile, total());
+  Value no = arith::ConstantIntOp::create(b, flag, 0),
+        yes = arith::ConstantIntOp::create(b, flag, 1);
+  // Goes on where a tile exists and has no rows or no keys.
+  auto goOn = scf::IfOp::create(b, TypeRange{flag}, exists, true, true);
+  {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(goOn.thenBlock());
+    Value rows = emit(t.active.getCondition(), env);
+    auto empty = scf::IfOp::create(b, TypeRange{flag}, rows, true, true);
+    scf::YieldOp::create(b, empty.getResult(0));
+    b.setInsertionPointToStart(empty.thenBlock());
+    Value keys = emit(t.guard.getCondition(), env);
+    Value none = arith::XOrIOp::create(b, keys, yes);
+    auto store = scf::IfOp::create(b, none, /*withElseRegion=*/false);
+    scf::YieldOp::create(b, none);
+    b.setInsertionPointToStart(store.thenBlock());
+    storeEmpty(env);
+    b.setInsertionPointToStart(empty.elseBlock());
+    scf::YieldOp::create(b, yes);
+    b.setInsertionPointToStart(goOn.elseBlock());
+    scf::YieldOp::create(b, no);
+  }
+  scf::ConditionOp::create(b, goOn.getResult(0), where);
+  Block *after =
+      b.createBlock(&loop.getAfter(), {}, results,
+                    SmallVector<Location>(results.size(), b.getLoc()));
+  if (t.next)
+    scf::YieldOp::create(b);
+  else
+    scf::YieldOp::create(
+        b, arith::AddIOp::create(b, after->getArgument(0),
+                                 cast<scf::ForOp>(t.outer).getStep())
+               .getResult());
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+SmallVector<Value> Joiner::runInner(IRMapping &env) {
+  return llvm::to_vector_of<Value>(emit(t.inner, env)->getResults());
+}
+
+void Joiner::multiplyLast(IRMapping &env, ValueRange results) {
+  env.map(t.inner.getResults(), results);
+  for (Operation *op : opsBehind(t.inner))
+    emit(op, env);
+  for (auto [result, value] :
+       llvm::zip_equal(t.guard.getResults(), t.guard.thenYield().getOperands()))
+    env.map(result, env.lookup(value));
+}
+
+void Joiner::write() {
+  b.setInsertionPoint(t.outer);
+  auto isTile = [&](Value tile) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile, total());
+  };
+  auto startTile = [&](ValueRange where) {
+    IRMapping env;
+    env.map(t.tile, where.front());
+    for (auto [value, at] : llvm::zip_equal(found, where.drop_front()))
+      env.map(value, at);
+    return env;
+  };
+  auto nextTile = [&](Value tile) {
+    if (auto loop = dyn_cast<scf::ForOp>(t.outer))
+      return seek(arith::AddIOp::create(b, tile, loop.getStep()));
+    return seek(Value());
+  };
+  auto carry = [&](IRMapping &env, ArrayRef<Value> results,
+                   ArrayRef<Value> next) {
+    SmallVector<Value> values(results);
+    llvm::append_range(values, next);
+    for (Value value : carried)
+      values.push_back(emit(value, env));
+    return values;
+  };
+  auto recall = [&](ValueRange values) {
+    IRMapping env;
+    for (auto [value, carriedValue] :
+         llvm::zip_equal(carried, values.take_back(carried.size())))
+      env.map(value, carriedValue);
+    return env;
+  };
+  unsigned numResults = t.inner.getNumResults();
+
+  auto loop = dyn_cast<scf::ForOp>(t.outer);
+  SmallVector<Value> first = seek(loop ? loop.getLowerBound() : Value());
+  auto any =
+      scf::IfOp::create(b, isTile(first.front()), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(any.thenBlock());
+  IRMapping env = startTile(first);
+  emit(t.firstScores.getOperation(), env);
+  finishFirst(env);
+  SmallVector<Value> results = runInner(env);
+  SmallVector<Value> inits = carry(env, results, nextTile(first.front()));
+
+  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
+  SmallVector<Location> locs(types.size(), b.getLoc());
+  auto joined = scf::WhileOp::create(b, types, inits);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *before = b.createBlock(&joined.getBefore(), {}, types, locs);
+    scf::ConditionOp::create(b, isTile(before->getArgument(numResults)),
+                             before->getArguments());
+    Block *after = b.createBlock(&joined.getAfter(), {}, types, locs);
+    ValueRange args = after->getArguments();
+    ValueRange where = args.slice(numResults, first.size());
+    IRMapping now = startTile(where), old = recall(args);
+    emit(t.firstScores.getOperation(), now);
+    multiplyLast(old, args.take_front(numResults));
+    finishFirst(now);
+    finish(old);
+    results = runInner(now);
+    scf::YieldOp::create(b, carry(now, results, nextTile(where.front())));
+  }
+  IRMapping old = recall(joined.getResults());
+  multiplyLast(old, joined.getResults().take_front(numResults));
+  finish(old);
+  t.outer->erase();
+}
+
+struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    if (!schedule || !schedule.getJoinTiles())
+      return;
+    SmallVector<Operation *> loops;
+    for (Operation &op : getOperation().getBody().front())
+      if (isa<scf::ForOp, scf::WhileOp>(op))
+        loops.push_back(&op);
+    StringRef why = "there is no loop over tiles";
+    bool joined = false;
+    for (Operation *loop : loops) {
+      std::optional<TileProgram> program = matchProgram(loop, why);
+      if (!program)
+        continue;
+      ImplicitLocOpBuilder b(program->guard.getLoc(), loop);
+      Joiner joiner(b, *program);
+      if (!joiner.findCarried(why))
+        continue;
+      Location loc = loop->getLoc();
+      joiner.write();
+      joined = true;
+      remark::passed(loc, remark::RemarkOpts::name("join").category(DEBUG_TYPE))
+          << "a tile's first scores overlap the last product of the tile "
+             "before";
+    }
+    if (!joined)
+      remark::missed(getOperation().getLoc(),
+                     remark::RemarkOpts::name("join").category(DEBUG_TYPE))
+          << "not joined: " << why;
+  }
+};
+} // namespace
