@@ -46,6 +46,11 @@ KVBUF_C_API char *kvbufEmit(const char *source, size_t bytes,
                             const char *stage, kvbufMessageCallback callback,
                             void *user);
 
+/** What to measure when schedules for a chip are tuned: lists as kvbuf-tune
+    takes them ("BM=64,128;BN=32,64"), one a line, zero-terminated, for the caller
+    to free with kvbufFree. NULL for an unknown chip. */
+KVBUF_C_API char *kvbufScheduleCandidates(const char *target);
+
 #ifdef __cplusplus
 }
 #endif

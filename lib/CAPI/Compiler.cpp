@@ -10,9 +10,11 @@
 #include "kvbuffer/Compiler/Compiler.h"
 #include "kvbuffer/Compiler/Remarks.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Target/ScheduleCandidates.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SourceMgr.h"
 #include <cstdlib>
@@ -244,4 +246,10 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
           emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
+}
+
+char *kvbufScheduleCandidates(const char *target) {
+  std::optional<TargetInfo> info = lookupTarget(orEmpty(target));
+  return info ? strdup(llvm::join(scheduleCandidates(*info), "\n").c_str())
+              : nullptr;
 }

@@ -89,6 +89,7 @@ CompilerLibrary openLibrary() {
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
   };
   get(lib.compile, "kvbufCompile");
+  get(lib.scheduleCandidates, "kvbufScheduleCandidates");
   get(lib.free, "kvbufFree");
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
   get(lib.emulatorRegisterBuffer, "kvbufEmulatorRegisterBuffer");

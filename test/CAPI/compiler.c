@@ -48,6 +48,18 @@ int main(int argc, char **argv) {
   printf("%s", text);
   kvbufFree(text);
 
+  /* CHECK-LABEL: candidates
+     CHECK-NEXT: BM=
+     CHECK: unknown chip: none
+  */
+  printf("candidates\n");
+  text = kvbufScheduleCandidates("sm_90a");
+  printf("%s\n", text ? text : "none");
+  kvbufFree(text);
+  text = kvbufScheduleCandidates("sm_1");
+  printf("unknown chip: %s\n", text ? text : "none");
+  kvbufFree(text);
+
   /* Remarks come as messages of severity 1.
      CHECK-LABEL: remarks
      CHECK: message 1: exp2.mlir:4:5: remark: [ptxas] cubin: ptxas was not found

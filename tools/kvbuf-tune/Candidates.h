@@ -14,11 +14,6 @@
 
 namespace kvbuf::tune {
 
-/// What is tried when nobody says what to try: parameters that every target
-/// has. The compiler refuses those that do not fit.
-inline constexpr const char *kDefaultCandidates =
-    "BM=64,128;BN=32,64,128;stages=2,3;warps=4,8";
-
 /// The schedules of lists such as "BM=128,192;BN=128,176", each of which stands
 /// for its Cartesian product, as texts for the compiler: "BM=128,BN=128". The
 /// first one is always "", the compiler's own choice; repetitions are left out.

@@ -37,7 +37,7 @@ Parameters: `kvbuf-compile FILE --emit=tile` shows those of a kernel. Sizes:
 
 Examples:
   kvbuf-tune examples/prefill.mlir --device=cuda --size batch=4 --size seq=4096
-      the default candidates on the GPU at hand
+      what the compiler proposes for the GPU at hand
   kvbuf-tune prefill.mlir --target=sm_90 --device=cuda \
       --size batch=1 --size seq=16384 \
       --candidates "BM=128;BN=64,128;warps=4,8" --candidates "BM=64;stages=2,3" \
@@ -72,9 +72,9 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   app.add_option("--target", o.target,
                  "chip to compile for [the GPU's, or sm_80]")
       ->type_name("CHIP");
-  std::string help = std::string("schedules to try; may be repeated [\"") +
-                     kDefaultCandidates + "\"]";
-  run::addRepeated(app, "--candidates", candidates, help.c_str(),
+  run::addRepeated(app, "--candidates", candidates,
+                   "schedules to try; may be repeated [what the compiler "
+                   "proposes for the chip]",
                    "NAME=V,V;...");
   flags.addTo(app);
   app.add_option("--rounds", o.rounds, "turns of each kernel [5]")
@@ -104,9 +104,8 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
     throw Error("--rounds: expected 1 to 1000");
   if (!(o.turn > 0 && o.turn <= 10000))
     throw Error("--turn: expected more than 0 and at most 10000 ms");
-  if (candidates.empty())
-    candidates.push_back(kDefaultCandidates);
-  o.schedules = parseCandidates(candidates);
+  if (!candidates.empty())
+    o.schedules = parseCandidates(candidates);
   o.check = !noCheck;
   flags.apply(o.workload);
   o.emulator = flags.emulatorOptions();

@@ -23,7 +23,8 @@ struct Options {
   std::string device = "auto";
   /// Empty: the GPU's chip, or sm_80.
   std::string target;
-  /// Texts for the compiler; the first is "", its own choice.
+  /// Texts for the compiler; the first is "", its own choice. Empty: what the
+  /// compiler proposes for the target.
   std::vector<std::string> schedules;
   rt::WorkloadOptions workload;
   /// JSON object for the emulator.

@@ -14,8 +14,7 @@
 
 using namespace kvbuf::tune;
 
-ProgressBar::ProgressBar(uint64_t total)
-    : total(total), onTerminal(isatty(STDERR_FILENO)) {}
+ProgressBar::ProgressBar() : onTerminal(isatty(STDERR_FILENO)) {}
 
 void ProgressBar::show(uint64_t done, const std::string &what) {
   constexpr unsigned width = 30;

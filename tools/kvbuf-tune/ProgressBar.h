@@ -18,11 +18,13 @@ namespace kvbuf::tune {
 /// of the work.
 class ProgressBar {
 public:
-  explicit ProgressBar(uint64_t total);
+  ProgressBar();
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar &) = delete;
   ProgressBar &operator=(const ProgressBar &) = delete;
 
+  /// Work that has to be done.
+  void add(uint64_t steps) { total += steps; }
   /// `done` of the total is done, and `what` is going on.
   void show(uint64_t done, const std::string &what);
   /// Work that will not be needed: the total gets smaller.
@@ -31,7 +33,7 @@ public:
   void clear();
 
 private:
-  uint64_t total;
+  uint64_t total = 0;
   unsigned tenths = 0;
   bool onTerminal, shown = false;
 };

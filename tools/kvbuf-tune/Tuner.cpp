@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tuner.h"
+#include "Candidates.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -33,6 +35,17 @@ std::string brief(const std::string &message) {
   std::string line = message.substr(0, message.find('\n'));
   size_t at = line.find("error: ");
   return at == std::string::npos ? line : line.substr(at + 7);
+}
+
+/// "#kvbuffer.schedule<...>" in a remark on the choice of a schedule, else "".
+std::string chosenSchedule(const std::string &remark) {
+  constexpr const char *before = "schedule: chose ";
+  size_t at = remark.find(before);
+  size_t end = remark.find(" for ", at);
+  if (at == std::string::npos || end == std::string::npos)
+    return "";
+  at += std::char_traits<char>::length(before);
+  return remark.substr(at, end - at);
 }
 
 /// What the emulator counted in the last launch.
@@ -58,15 +71,12 @@ double quantile(const std::vector<double> &sorted, double q) {
 
 } // namespace
 
-Tuner::Tuner(const Options &options)
-    : options(options), bar(options.schedules.size() * (2 + options.rounds)) {
+Tuner::Tuner(const Options &options) : options(options) {
   deviceOptions.emulator = options.emulator;
   deviceOptions.message = [this](Severity severity, const std::string &text) {
     if (severity == Severity::Error && lastMessage.empty())
       lastMessage = text;
   };
-  for (const std::string &schedule : options.schedules)
-    all.emplace_back().schedule = schedule;
 }
 
 Tuner::~Tuner() {
@@ -83,6 +93,7 @@ void Tuner::run() {
     throw Error("'" + options.file +
                 "' is compiled already; give the .mlir file it was made from");
   open();
+  chooseCandidates();
   compile();
   tryOut();
   if (!counts())
@@ -104,8 +115,28 @@ void Tuner::open() {
                 " does not tell its own");
 }
 
+void Tuner::chooseCandidates() {
+  std::vector<std::string> schedules = options.schedules;
+  if (schedules.empty()) {
+    const CompilerLibrary &lib = compilerLibrary();
+    char *text = lib.scheduleCandidates(chip.c_str());
+    if (!text)
+      throw Error("the compiler does not know the chip '" + chip + "'");
+    std::istringstream lines(text);
+    lib.free(text);
+    std::vector<std::string> lists;
+    for (std::string line; std::getline(lines, line);)
+      lists.push_back(line);
+    schedules = parseCandidates(lists);
+  }
+  for (const std::string &schedule : schedules)
+    all.emplace_back().schedule = schedule;
+  bar.add(all.size() * (2 + options.rounds));
+}
+
 void Tuner::compileOne(Candidate &candidate) const {
-  nlohmann::json request = {{"target", chip}};
+  // The remark on the choice of a schedule tells it in full.
+  nlohmann::json request = {{"target", chip}, {"remarks", true}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
   // The emulator runs the target stage; a cubin would be made for nothing.
@@ -113,20 +144,31 @@ void Tuner::compileOne(Candidate &candidate) const {
     request["ptxas"] = "none";
   std::string reason;
   try {
-    std::string bytes =
-        compileSource(source, options.file, request.dump(),
-                      [&](Severity severity, const std::string &text) {
-                        if (severity == Severity::Error && reason.empty())
-                          reason = brief(text);
-                        if (severity == Severity::Warning)
-                          candidate.warnings.push_back(text);
-                      });
+    std::string bytes = compileSource(
+        source, options.file, request.dump(),
+        [&](Severity severity, const std::string &text) {
+          if (severity == Severity::Error && reason.empty())
+            reason = brief(text);
+          if (severity == Severity::Warning)
+            candidate.warnings.push_back(text);
+          if (severity == Severity::Remark && candidate.full.empty())
+            candidate.full = chosenSchedule(text);
+        });
     if (!parseArtifact(bytes, candidate.artifact, reason))
       throw Error("the compiler's artifact is unreadable: " + reason);
     candidate.manifest = parseManifest(candidate.artifact.manifest);
   } catch (const Error &e) {
     candidate.refused = reason.empty() ? e.what() : reason;
   }
+}
+
+/// Parameters may say what the compiler would have chosen anyway.
+void Tuner::dropRepetitions() {
+  for (auto it = all.begin(); it != all.end(); ++it)
+    for (auto other = all.begin(); other != it && it->refused.empty(); ++other)
+      if (other->refused.empty() && !it->full.empty() &&
+          other->full == it->full)
+        it->refused = "the same schedule as " + other->label();
 }
 
 void Tuner::compile() {
@@ -139,6 +181,7 @@ void Tuner::compile() {
       },
       [&](uint64_t compiled, uint64_t) { bar.show(compiled, "compiling"); });
   done = all.size();
+  dropRepetitions();
   for (const Candidate &candidate : all)
     if (!candidate.refused.empty())
       bar.drop(1 + options.rounds);

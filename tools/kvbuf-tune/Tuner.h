@@ -24,7 +24,9 @@ namespace kvbuf::tune {
 struct Candidate {
   /// For the compiler; empty: its own choice.
   std::string schedule;
-  /// Why it cannot run, why its result is no good; empty if it can and is.
+  /// With every parameter, as the compiler writes it; empty if it did not tell.
+  std::string full;
+  /// Why it is not measured, why its result is no good; empty if it can and is.
   std::string refused, wrong;
   /// What the compiler warned of.
   std::vector<std::string> warnings;
@@ -61,7 +63,9 @@ public:
 
 private:
   void open();
+  void chooseCandidates();
   void compile();
+  void dropRepetitions();
   void compileOne(Candidate &candidate) const;
   void tryOut();
   bool tryOne(Candidate &candidate);

@@ -102,13 +102,13 @@ bool printRest(const Tuner &tuner, const Options &options) {
     if (!options.verbose)
       continue;
     if (!c.refused.empty())
-      std::printf("refused %s: %s\n", c.label().c_str(), c.refused.c_str());
+      std::printf("left out %s: %s\n", c.label().c_str(), c.refused.c_str());
     for (const std::string &warning : c.warnings)
       std::printf("%s: %s\n", c.label().c_str(), warning.c_str());
   }
   if (refused)
-    std::printf("%zu of %zu schedules were refused%s\n", refused,
-                tuner.candidates().size(),
+    std::printf("%zu of %zu schedules were refused, or repeat another%s\n",
+                refused, tuner.candidates().size(),
                 options.verbose ? "" : " (--verbose tells why)");
   return wrong > 0;
 }
@@ -120,7 +120,9 @@ void writeJson(const Tuner &tuner, const std::string &path) {
   double flops = operations(tuner.workload());
   for (const Candidate *c : ranking(tuner)) {
     Json manifest = Json::parse(c->artifact.manifest, nullptr, false);
-    Json line = {{"schedule", c->schedule}, {"chip", tuner.target()}};
+    Json line = {{"schedule", c->schedule},
+                 {"full_schedule", c->full},
+                 {"chip", tuner.target()}};
     if (tuner.counts()) {
       line["warp_instructions"] = c->median;
     } else {

@@ -29,6 +29,7 @@ namespace kvbuf::rt {
 /// is in the headers of the C API.
 struct CompilerLibrary {
   decltype(&kvbufCompile) compile;
+  decltype(&kvbufScheduleCandidates) scheduleCandidates;
   decltype(&kvbufFree) free;
   decltype(&kvbufEmulatorCreate) emulatorCreate;
   decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;

@@ -295,6 +295,10 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   return copy;
 }
 
+MOCK_EXPORT char *kvbufScheduleCandidates(const char *) {
+  return strdup("us=80,70\nus=60");
+}
+
 MOCK_EXPORT kvbufEmulator *
 kvbufEmulatorCreate(const void *mlir, size_t bytes, const char *,
                     const char *options, MessageCallback message, void *user) {

@@ -10,6 +10,8 @@ assert counts == sorted(counts), counts
 own = next(r for r in records if r["schedule"] == "")
 for r in records:
     assert r["speedup"] == own["warp_instructions"] / r["warp_instructions"], r
+for r in records:
+    assert r["full_schedule"].startswith("#kvbuffer.schedule<BM = "), r
 table = [line.split()[1:] for line in open(sys.argv[1])
          if line.split()[0].isdigit() and "refused" not in line]
 names = [r["schedule"] or "(compiler's" for r in records]

@@ -1,0 +1,44 @@
+//===- ScheduleCandidates.cpp - Schedules worth measuring -----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Target/ScheduleCandidates.h"
+
+using namespace kvbuf;
+
+/// Every warp loads and multiplies.
+static constexpr llvm::StringLiteral kAlike[] = {
+    "BM=64,128;BN=32,64,128;stages=2,3;warps=4,8"};
+
+/// Warps have roles. Two groups of consumers with most of the registers, three
+/// with a third each, one for few queries; then what changes the order of work
+/// alone.
+static constexpr llvm::StringLiteral kRoles[] = {
+    "BM=128;warps=8;producer_registers=24;consumer_registers=240;"
+    "BN=64,80,96,112,128,144,160,176;q_in_regs=false,true;"
+    "stage_output=false,true;tiles=grid,dynamic",
+    "BM=192;warps=12;producer_registers=32;consumer_registers=160;"
+    "BN=64,80,96,112,128;q_in_regs=false,true;tiles=grid,dynamic",
+    "BM=64;warps=4;producer_registers=24;consumer_registers=240;"
+    "BN=64,96,128,176;tiles=grid,dynamic",
+    "ping_pong=true",
+    "overlap_products=false",
+    "tiles=static",
+    "stages=3"};
+
+/// Tiles may go to LDS directly or through registers.
+static constexpr llvm::StringLiteral kPaths[] = {
+    "BM=64,128,256;BN=32,64,128;warps=4,8",
+    "k_path=direct,registers;v_path=direct,registers;BN=32,64,128"};
+
+llvm::ArrayRef<llvm::StringLiteral>
+kvbuf::scheduleCandidates(const TargetInfo &target) {
+  if (target.warpsPerMatrixGroup)
+    return kRoles;
+  return target.vendor == Vendor::AMD ? llvm::ArrayRef(kPaths)
+                                      : llvm::ArrayRef(kAlike);
+}
