@@ -128,7 +128,7 @@ KVBUF_RUNTIME_API const char *kvbufDeviceKind(const kvbufDevice *device);
 /** For people, as "NVIDIA H200 (sm_90)"; valid as long as the device. */
 KVBUF_RUNTIME_API const char *kvbufDeviceDescription(const kvbufDevice *device);
 
-/** What to compile for on this device, as "sm_90"; "" if it cannot tell. Valid
+/** What to compile for on this device, as "sm_90a"; "" if it cannot tell. Valid
  *  as long as the device. */
 KVBUF_RUNTIME_API const char *kvbufDeviceChip(const kvbufDevice *device);
 

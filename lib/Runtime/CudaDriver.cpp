@@ -108,6 +108,9 @@ public:
         compileFor = "sm_" + std::to_string(target);
         break;
       }
+    // What belongs to this generation alone: warps that multiply in groups.
+    if (capability == 90)
+      compileFor += 'a';
     // The primary context is the one that the CUDA runtime, and with it
     // PyTorch, uses: memory and streams can be shared with those.
     check(primaryRetain(&context, device), "opening a context on the GPU");

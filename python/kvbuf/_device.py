@@ -38,7 +38,7 @@ class Device:
 
     @property
     def chip(self):
-        """What to compile for here, as "sm_90"; "" if the device cannot
+        """What to compile for here, as "sm_90a"; "" if the device cannot
         tell."""
         return lib.kvbufDeviceChip(self.handle).decode()
 

@@ -66,7 +66,7 @@ public:
   virtual std::string kind() const = 0;
   /// For people: "NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
-  /// What to compile for: "sm_90"; empty if the device cannot tell.
+  /// What to compile for: "sm_90a"; empty if the device cannot tell.
   virtual std::string chip() const = 0;
   /// Multiprocessors (NVIDIA: SMs, AMD: CUs); 0 if the device cannot tell.
   virtual unsigned multiprocessors() const = 0;
