@@ -151,6 +151,8 @@ struct AsyncState {
   std::vector<WarpAsync> warps;
   GroupSequence matrix[maxGroups], registers[maxGroups];
   uint32_t matrixAgent[maxGroups] = {};
+  /// Clocks of the agents' last reads.
+  uint32_t lastRead[maxActors] = {};
   uint32_t freeRegisters = 0;
   /// Counts everything that may let a waiting warp go on.
   uint64_t epoch = 0;
@@ -196,14 +198,19 @@ struct AsyncState {
   /// Checks a word that the asynchronous proxy reads, and notes the read.
   void readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
                 uint32_t actor, uint32_t clock, bool stamp);
-  /// A word that will be written in the background.
+  /// Whether what was written into some words is ordered before what the
+  /// asynchronous proxy does for `w`, at a glance; `fresh`: they need not have
+  /// been written.
+  static bool quiet(const Run &run, const Warp &w, uint32_t word,
+                    uint32_t count, bool fresh);
+  /// Words that will be written in the background.
+  void writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
+                  uint32_t count, uint32_t actor);
   void writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
-                 uint32_t actor, uint32_t known);
+                 uint32_t actor);
   /// It has been written at that clock.
   void landWord(Run &run, uint32_t word, uint32_t inst, uint32_t actor,
                 uint32_t clock);
-  /// The least knowledge of those who have accessed shared memory.
-  uint32_t knownTo(Run &run, const Warp &w);
   /// Compares a warp's instruction with those of its warpgroup; null after a
   /// fault.
   GroupStep *step(Run &run, Warp &w, const Inst &inst, GroupSequence &sequence,

@@ -84,14 +84,24 @@ void Run::proxyFence(Warp &w, const Inst &inst) {
 // The asynchronous proxy's accesses
 //===----------------------------------------------------------------------===//
 
-uint32_t AsyncState::knownTo(Run &run, const Warp &w) {
-  uint32_t known = clockLimit;
-  for (const Warp &v : run.warps)
-    if (v.touched && v.id != w.id)
-      known = std::min(known, w.seen[v.id]);
-  for (uint64_t rest = run.agents; rest; rest &= rest - 1)
-    known = std::min(known, w.seen[__builtin_ctzll(rest)]);
-  return known;
+bool AsyncState::quiet(const Run &run, const Warp &w, uint32_t word,
+                       uint32_t count, bool fresh) {
+  const uint32_t *clock = run.wordClock.data() + word,
+                 *writer = run.wordWriter.data() + word;
+  // Neighbours mostly have one writer.
+  uint32_t before = maxActors, limit = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    uint32_t by = writer[k] & 63;
+    if (by != before) {
+      before = by;
+      limit = by == w.id ? clockLimit - 1 : w.seen[by];
+      if (run.unfenced(w, clockLimit, by))
+        limit = std::min(limit, w.fenced[by]);
+    }
+    if (clock[k] > limit && !(fresh && clock[k] == clockUnwritten))
+      return false;
+  }
+  return true;
 }
 
 void AsyncState::readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
@@ -111,6 +121,7 @@ void AsyncState::readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
     }
     if (!stamp)
       return;
+    lastRead[actor] = std::max(lastRead[actor], clock);
     s.reads[run.row(actor) * s.cells + c] =
         static_cast<uint64_t>(clock) << 32 | (&inst - run.program.insts.data());
     s.readMax[c] = std::max(s.readMax[c], clock);
@@ -122,15 +133,13 @@ void AsyncState::readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
 }
 
 void AsyncState::writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
-                           uint32_t actor, uint32_t known) {
+                           uint32_t actor) {
   auto cell = [&](Shadow &s, uint32_t c, uint32_t address) {
     uint32_t written = s.writeClock[c], writer = s.writer[c] & 63;
     bool fresh = written == clockUnwritten;
-    if ((!fresh && written >= clockLimit) || s.readMax[c] > known ||
-        (!fresh && run.options.races && run.unordered(w, written, writer))) {
-      run.cellWrite(s, w, inst, -1, c, address, /*async=*/true);
-    } else if (!fresh && run.options.races &&
-               run.unfenced(w, written, writer)) {
+    if (!fresh && written < clockLimit && run.options.races &&
+        !run.unordered(w, written, writer) &&
+        run.unfenced(w, written, writer)) {
       const Inst &other = run.program.insts[s.writer[c] >> 6];
       run.fault(FaultKind::Proxy, w, inst, -1,
                 "the asynchronous proxy writes " + run.sharedPlace(address) +
@@ -138,6 +147,7 @@ void AsyncState::writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
                     run.actorName(writer),
                 "the write by " + run.actorName(writer), &other);
     }
+    run.cellWrite(s, w, inst, -1, c, address, /*async=*/true);
   };
   if (run.wordClock[word] != clockSplit) {
     cell(run.hot.words, word, 4 * word);
@@ -148,6 +158,37 @@ void AsyncState::writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
   run.wordClock[word] = clockInFlight;
   run.wordWriter[word] =
       static_cast<uint32_t>(&inst - run.program.insts.data()) << 6 | actor;
+}
+
+void AsyncState::writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
+                            uint32_t count, uint32_t actor) {
+  // Mostly nothing there is newer than what the warp knows. Who has read
+  // nothing since need not be asked.
+  bool quick = quiet(run, w, first, count, /*fresh=*/true);
+  auto ask = [&](uint32_t other, uint32_t last) {
+    if (!quick || other == w.id || last <= w.seen[other])
+      return;
+    const uint64_t *reads =
+        run.hot.words.reads + run.row(other) * run.hot.words.cells + first;
+    uint64_t limit = (static_cast<uint64_t>(w.seen[other]) << 32) + ~0u;
+    bool late = false;
+    for (uint32_t k = 0; k < count; ++k)
+      late |= reads[k] > limit;
+    quick = !late;
+  };
+  for (const Warp &v : run.warps)
+    ask(v.id, v.lastRead);
+  for (uint64_t rest = run.agents; rest; rest &= rest - 1)
+    ask(__builtin_ctzll(rest), lastRead[__builtin_ctzll(rest)]);
+  if (!quick) {
+    for (uint32_t k = 0; k < count && !run.hot.stop; ++k)
+      writeWord(run, w, inst, first + k, actor);
+    return;
+  }
+  uint32_t me =
+      static_cast<uint32_t>(&inst - run.program.insts.data()) << 6 | actor;
+  std::fill_n(run.wordClock.begin() + first, count, clockInFlight);
+  std::fill_n(run.wordWriter.begin() + first, count, me);
 }
 
 void AsyncState::landWord(Run &run, uint32_t word, uint32_t inst,

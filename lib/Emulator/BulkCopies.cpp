@@ -240,12 +240,9 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
     b->copyAgent = async->newAgent(
         *this, "the copy engine, for the mbarrier at " + sharedPlace(mbarrier),
         /*generic=*/false);
-  if (hot.checkShadow) {
-    uint32_t known = async->knownTo(*this, w);
-    for (uint32_t at = 0; at < copy.bytes && !hot.stop; at += 4)
-      async->writeWord(*this, w, inst, (copy.shared + at) / 4, b->copyAgent,
-                       known);
-  }
+  if (hot.checkShadow)
+    async->writeWords(*this, w, inst, copy.shared / 4, copy.bytes / 4,
+                      b->copyAgent);
   b->inFlight += copy.bytes;
   b->copies.push_back(copy);
   if (options.landing == Landing::Eager)

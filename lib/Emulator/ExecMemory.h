@@ -220,7 +220,7 @@ void sharedMove(const Inst &i, const uint32_t *address, uint64_t mask) {
 // The lanes whose addresses are aligned and in range.
 uint64_t clearShared(const Inst &i, uint32_t *address, const uint32_t *base,
                      uint64_t mask, unsigned bytes, bool store) {
-  w.touched = true;
+  w.lastRead = w.clock;
   uint32_t bad = 0, offset = static_cast<uint32_t>(i.offset);
   uint32_t limit = h.sharedBytes >= bytes ? h.sharedBytes - bytes : 0;
   for (unsigned l = 0; l < W; ++l) {

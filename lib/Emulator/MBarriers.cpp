@@ -78,7 +78,6 @@ void Run::mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
                 number(maxCount) + " are possible");
       continue;
     }
-    w.touched = true;
     shadowWrite(w, inst, l, at, 8);
     wordClock[at / 4] = wordClock[at / 4 + 1] = clockMBarrier;
     MBarrier &b = async->mbarriers[at];

@@ -207,7 +207,7 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     w.clock = clockCounter;
     std::fill(w.seen, w.seen + maxActors, past);
     std::fill(w.fenced, w.fenced + maxActors, past);
-    w.touched = false;
+    w.lastRead = 0;
     w.wait = WaitFor::Nothing;
     w.copySerial = 0;
     w.copies.clear();

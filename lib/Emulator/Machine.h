@@ -139,7 +139,7 @@ struct Warp {
   // Order.
   uint32_t clock, known;
   uint32_t seen[maxActors], fenced[maxActors];
-  bool touched; // has accessed shared memory in this block
+  uint32_t lastRead; // clock of its last access to shared memory
   // Asynchronous copies in flight, and each lane's committed groups.
   std::vector<AsyncCopy> copies;
   uint32_t committed[maxLanes];

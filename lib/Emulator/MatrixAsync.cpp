@@ -43,14 +43,8 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
                                MatrixRecord &record, GroupStep &step) {
   const MatrixJob &job = record.job;
   uint32_t actor = matrixAgent[w.id / warpsPerGroup];
+  lastRead[actor] = std::max(lastRead[actor], record.clock);
   uint32_t limit = run.hot.sharedBytes < 16 ? 0 : run.hot.sharedBytes - 16;
-  // Clocks up to this one need no closer look.
-  uint32_t clear = std::min(knownTo(run, w), clockLimit);
-  for (const Warp &v : run.warps)
-    if (v.touched)
-      clear = std::min(clear, w.fenced[v.id]);
-  for (uint64_t rest = genericActors; rest; rest &= rest - 1)
-    clear = std::min(clear, w.fenced[__builtin_ctzll(rest)]);
   bool good = true;
   auto read = [&](uint32_t address, bool stamp) {
     if (!good || run.hot.stop)
@@ -66,11 +60,7 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
     if (!run.hot.checkShadow)
       return;
     uint32_t first = address / 4;
-    const uint32_t *clock = run.wordClock.data() + first;
-    bool quick = true;
-    for (unsigned k = 0; k < 4; ++k)
-      quick &= clock[k] <= clear;
-    if (!quick) {
+    if (!quiet(run, w, first, 4, /*fresh=*/false)) {
       for (unsigned k = 0; k < 4; ++k)
         readWord(run, w, inst, first + k, actor, record.clock, stamp);
       return;
@@ -362,10 +352,12 @@ void Run::matrixRetire(Warp &w, const Inst &inst) {
         w.regs + static_cast<size_t>(hot.lists[inst.list + i]) * lanes;
     uint32_t *d =
         w.regs + static_cast<size_t>(hot.lists[inst.list + count + i]) * lanes;
+    MatrixRecord *r = nullptr;
     for (unsigned l = 0; l < lanes; ++l) {
       uint32_t word = s[l];
-      MatrixRecord *r =
-          isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
+      // All lanes hold the same one, but where control flow has mixed them.
+      if (l == 0 || word != s[l - 1])
+        r = isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
       if (r && !r->retired)
         fault(FaultKind::Accumulator, w, inst, -1,
               "hands out a result that may still be in flight: it waits for "
