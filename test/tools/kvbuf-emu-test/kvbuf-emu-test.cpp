@@ -189,13 +189,23 @@ static bool parseArg(StringRef spec, ArrayRef<Arg> before, Arg &arg) {
     std::memcpy(p, (*file)->getBufferStart(), width * arg.count);
     return width != 0;
   }
-  for (size_t i = 0; i < arg.count; ++i) {
+  // What is given, or counted; then the last so many elements repeat.
+  size_t given = modulus           ? static_cast<size_t>(modulus)
+                 : init == "iota"  ? arg.count
+                 : numbers.empty() ? 1
+                                   : numbers.size();
+  given = std::min(given, arg.count);
+  for (size_t i = 0; i < given; ++i) {
     if (i < numbers.size())
       numbers[i].getAsDouble(value);
     store(p + width * i, arg.type,
-          modulus ? static_cast<double>(i % static_cast<size_t>(modulus))
-          : init == "iota" ? static_cast<double>(i)
-                           : value);
+          modulus || init == "iota" ? static_cast<double>(i) : value);
+  }
+  char *base = modulus || !given ? p : p + width * (given - 1);
+  for (char *at = p + width * given, *end = p + width * arg.count; at < end;) {
+    size_t bytes = std::min(at - base, end - at);
+    std::memcpy(at, base, bytes);
+    at += bytes;
   }
   return width != 0;
 }
