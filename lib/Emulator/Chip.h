@@ -43,8 +43,9 @@ struct Chip {
   std::string describe() const { return name.empty() ? "this chip" : name; }
 };
 
-/// The chip that `kernel` is for: by the `kvbuffer.target` or the `gpu.module`'s
-/// target around it, else the vendor's least particular one.
+/// The chip that `kernel` is for: the one that a `kvbuffer.target` or the
+/// target of a `gpu.module` around it names, else the vendor's least particular
+/// one.
 Chip chipOf(mlir::Operation *kernel);
 
 } // namespace kvbuf::emu
