@@ -22,7 +22,9 @@ struct Entry {
   int64_t headSize, queries;
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
-  bool qInRegs, stageOutput;
+  bool qInRegs;
+  int64_t qStages;
+  bool stageOutput;
   const char *tiles;
 };
 } // namespace
@@ -31,17 +33,18 @@ static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16:
 /// tiles from a counter were as good as or better than fixed ones with and
-/// without masks; Q in registers won 1 to 4 % where registers allow it; turns
-/// of the groups won nothing. Up to 64 columns three groups hide each other's
-/// softmax better than two (1.14 against 1.01 of cuDNN). At 256 two slots of
-/// more than 80 keys do not fit beside Q, nor does a buffer for O.
+/// without masks; joined tiles with Q in registers won 1 to 6 %; turns of the
+/// groups won nothing. Up to 64 columns three groups hide each other's softmax
+/// better than two (1.14 against 1.01 of cuDNN), but have no registers for Q. At
+/// 256 two slots of more than 80 keys do not fit beside Q, nor does a buffer for
+/// O. Producers that copy pages themselves spill with fewer than 40 registers.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 24, 240, true, true, "dynamic"},
-    {256, 64, 64, 96, 2, 4, 24, 240, false, false, "dynamic"},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, "dynamic"},
-    {128, kAny, 128, 128, 2, 8, 24, 240, true, true, "dynamic"},
-    {192, kAny, 128, 112, 2, 8, 24, 240, false, false, "dynamic"},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, "dynamic"},
+    {128, 64, 64, 128, 2, 4, 40, 232, true, 1, true, "dynamic"},
+    {256, 64, 64, 96, 2, 4, 40, 232, false, 1, false, "dynamic"},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, 2, true, "dynamic"},
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, 1, true, "dynamic"},
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, 1, false, "dynamic"},
+    {256, kAny, 128, 80, 2, 8, 40, 232, false, 1, false, "dynamic"},
 };
 
 bool detail::chooseRoles(const TargetInfo &target,
@@ -61,6 +64,10 @@ bool detail::chooseRoles(const TargetInfo &target,
       continue;
     choice.BM = entry.BM;
     choice.BN = entry.BN;
+    // Tiles of whole pages, or pages of whole tiles.
+    while (request.pageSize && choice.BN % request.pageSize &&
+           request.pageSize % choice.BN)
+      choice.BN -= 16;
     choice.stages = entry.stages;
     choice.warps = entry.warps;
     choice.producers = target.warpsPerMatrixGroup;
@@ -68,7 +75,9 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.consumerRegisters = entry.consumerRegisters;
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;
+    choice.qStages = entry.qStages;
     choice.stageOutput = entry.stageOutput;
+    choice.joinTiles = true;
     choice.tiles = entry.tiles;
     return true;
   }

@@ -1,0 +1,54 @@
+// Loops that kvbuf-overlap-products leaves alone, and why.
+
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products)))" --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 | FileCheck %s
+
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  gpu.func @carried(%q: !a, %k: !b, %acc0: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores or V depend on what the loop carries
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %acc0, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %s = kvbuffer.mma %q, %k, %acc {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %scaled = kvbuffer.rescale %acc, %rs : !acc, !row
+      %o = kvbuffer.mma %p, %k, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  gpu.func @step(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop's step is not 1
+    %r:3 = scf.for %i = %c0 to %n step %c2 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %scaled = kvbuffer.rescale %acc, %rs : !acc, !row
+      %o = kvbuffer.mma %p, %k, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    // The maximum alone.
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop does not carry an accumulator, a maximum and a sum
+    %m9:2 = scf.for %i = %c0 to %n step %c2 iter_args(%m = %r0, %l = %r0) -> (!row, !row) {
+      %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      scf.yield %m1, %l1 : !row, !row
+    }
+    gpu.return
+  }
+}
