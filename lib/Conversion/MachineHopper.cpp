@@ -509,8 +509,8 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   auto meetGroup = [&] {
     emitNamedBarrier(lower, id, lower.groupThreads(), /*wait=*/true);
   };
-  storesInFlight = true;
-  if (op->getParentOfType<scf::ForOp>() ||
+  bool first = !std::exchange(storesInFlight, true);
+  if (!first || op->getParentOfType<scf::ForOp>() ||
       op->getParentOfType<scf::WhileOp>()) {
     // The tile before may still be read from the buffer.
     waitForStores(lower);
@@ -527,7 +527,7 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   address.terms.push_back(
       {lower.warp, imagesOf(layout, "row", llvm::Log2_64(kStep),
                             llvm::Log2_64_Ceil(lower.schedule.getWarps()))});
-  Value first =
+  Value origin =
       arith::DivUIOp::create(b, buffer, lower.i32(layout.elementBytes));
   auto word = VectorType::get({1}, b.getI32Type());
   for (size_t i = 0; i + 1 < values.size(); i += 2) {
@@ -540,7 +540,7 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
             b, vector::BitCastOp::create(b, word, pair), ArrayRef<int64_t>{0}));
       }
     Value element =
-        emitAddress(lower, address, first, params, 0, int64_t(i) * 8);
+        emitAddress(lower, address, origin, params, 0, int64_t(i) * 8);
     Value byte = arith::MulIOp::create(b, lower.toI32(element),
                                        lower.i32(layout.elementBytes));
     NVVM::StMatrixOp::create(
