@@ -117,8 +117,9 @@ struct RoleNeeds {
   int64_t sharedBytes;
   /// Registers of a consumer's lane, at least.
   int64_t consumerRegisters;
-  /// Registers of all lanes.
-  int64_t blockRegisters;
+  /// Registers of all lanes, and of all lanes at the kernel's start: what roles
+  /// can pass on to each other.
+  int64_t blockRegisters, startRegisters;
 };
 } // namespace
 
@@ -142,6 +143,7 @@ static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
   int64_t share = llvm::alignDown(
       target.registersPerBlock / ((s.getWarps() + s.getProducers()) * lanes),
       target.registerStep);
+  needs.startRegisters = lanes * (s.getWarps() + s.getProducers()) * share;
   auto registers = [&](int64_t asked) { return asked ? asked : share; };
   needs.blockRegisters =
       lanes * (s.getWarps() * registers(s.getConsumerRegisters()) +
@@ -216,17 +218,18 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
            << " would fit";
 
   RoleNeeds needs = roleNeeds(op, s, s.getBN(), s.getStages(), target);
-  if (needs.blockRegisters > target.registersPerBlock) {
-    int64_t left = target.registersPerBlock - s.getProducers() *
-                                                  s.getProducerRegisters() *
-                                                  target.waveSize;
+  if (needs.blockRegisters > needs.startRegisters) {
+    int64_t left = needs.startRegisters - s.getProducers() *
+                                              s.getProducerRegisters() *
+                                              target.waveSize;
     int64_t most = llvm::alignDown(std::max<int64_t>(0, left) /
                                        (s.getWarps() * target.waveSize),
                                    target.registerStep);
     InFlightDiagnostic diag = op.emitOpError()
                               << "the roles take " << needs.blockRegisters
-                              << " registers, " << target.chip << " has "
-                              << target.registersPerBlock << " for a block";
+                              << " registers, " << target.chip << " gives "
+                              << needs.startRegisters << " to a block of "
+                              << threads << " threads";
     if (most >= needs.consumerRegisters)
       diag << "; consumer_registers = " << most << " would fit";
     return diag;
