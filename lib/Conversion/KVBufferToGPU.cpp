@@ -59,15 +59,17 @@ struct ConvertKVBufferToGPUPass
                              << target->chip << " cannot do";
         return signalPassFailure();
       }
-      if (schedule.getProducers() && !target->warpsPerMatrixGroup) {
+      bool roles =
+          kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+      if (roles && !target->warpsPerMatrixGroup) {
         kernel.emitOpError()
-            << "is scheduled with producer warps, but the matrix unit of "
-            << target->chip
-            << " does not read operands from LDS by itself; expected "
-               "producers = 0";
+            << "has warp roles, but the matrix unit of " << target->chip
+            << " does not read operands from LDS by itself; expected a "
+               "schedule with producers = 0";
         return signalPassFailure();
       }
-      std::unique_ptr<Machine> machine = createMachine(*target, schedule);
+      std::unique_ptr<Machine> machine = createMachine(*target, roles);
       LaneLowering lowering(kernel, *target, schedule, *machine);
       if (failed(lowering.run()))
         return signalPassFailure();

@@ -39,11 +39,10 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
 }
 
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
-                                              ScheduleAttr schedule) {
+                                              bool roles) {
   if (target.vendor == Vendor::AMD)
     return createAMDMachine();
-  return schedule.getProducers() ? createHopperMachine()
-                                 : createNVIDIAMachine();
+  return roles ? createHopperMachine() : createNVIDIAMachine();
 }
 
 Value Machine::emitRatio(LaneLowering &lower, Value x, Value y) {
@@ -439,23 +438,29 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
           [&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
-            MmaStartOp, MmaWaitOp, TurnWaitOp,
-            TurnPassOp>([&](auto op) -> LogicalResult {
-        if (!machine.hasRoles())
-          return op.emitOpError()
-                 << "has no per-lane form for a schedule without producers on "
-                 << target.chip;
-        if constexpr (std::is_void_v<decltype(lower(op))>) {
-          lower(op);
-          return success();
-        } else {
-          return lower(op);
-        }
+            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
+          [&](auto op) -> LogicalResult {
+            if (failed(checkRoles(op)))
+              return failure();
+            if constexpr (std::is_void_v<decltype(lower(op))>) {
+              lower(op);
+              return success();
+            } else {
+              return lower(op);
+            }
+          })
+      .Case<DramLoadOp, LdsStageOp>([&](auto op) -> LogicalResult {
+        // These take all the threads of the block, of which roles have a part.
+        if (machine.hasRoles())
+          return op.emitOpError() << "has no per-lane form beside "
+                                     "kvbuffer.warp_roles; expected "
+                                     "kvbuffer.ring_load";
+        lower(op);
+        return success();
       })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
-            DramLoadOp, LdsStageOp, RowStoreOp, FragmentFillOp, FragmentSliceOp,
-            MmaOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp,
-            SoftmaxFinishOp>([&](auto op) {
+            RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
+            FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp>([&](auto op) {
         lower(op);
         return success();
       })

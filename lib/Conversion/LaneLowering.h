@@ -147,8 +147,8 @@ public:
   virtual mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
                                 mlir::Value y);
 
-  // Warp roles. Machines without them leave these out: `hasRoles` is asked
-  // first. Offsets are bytes in LDS, i32.
+  // Warp roles. Machines without them leave these out. Offsets are bytes in
+  // LDS, i32.
 
   virtual bool hasRoles() const { return false; }
   /// The tensor map that an op of the kernel needs, if any.
@@ -218,9 +218,8 @@ std::unique_ptr<Machine> createNVIDIAMachine();
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
-/// The machine of a target for a schedule.
-std::unique_ptr<Machine> createMachine(const TargetInfo &target,
-                                       ScheduleAttr schedule);
+/// The machine of a target, for kernels with warp roles or without.
+std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
 
 /// Lowers one kernel.
 class LaneLowering {
@@ -332,11 +331,11 @@ private:
 
   // Warp roles (LaneRoles.cpp).
   mlir::LogicalResult lower(WarpRolesOp op);
-  mlir::LogicalResult lower(RingOp op);
+  void lower(RingOp op);
   mlir::LogicalResult lower(RingLoadOp op);
   void lower(RingWaitOp op);
   void lower(RingReleaseOp op);
-  mlir::LogicalResult lower(MailboxOp op);
+  void lower(MailboxOp op);
   void lower(MailboxPostOp op);
   void lower(MailboxTakeOp op);
   void lower(NextTileOp op);
@@ -357,6 +356,9 @@ private:
   mlir::Value fullBarrier(const RingValues &ring, const Filling &at);
   mlir::Value emptyBarrier(const RingValues &ring, const Filling &at);
   RingValues ringValues(mlir::Value ring, int64_t stages);
+  RingValues mailboxValues(mlir::Value box);
+  /// Whether an op of roles stands where it can be lowered.
+  mlir::LogicalResult checkRoles(mlir::Operation *op);
 
   // Mathematics (LaneMath.cpp).
   void lower(FragmentFillOp op);
@@ -437,13 +439,13 @@ private:
   int64_t turnBarriers = 0;
   /// The block's threads, and whether one producer thread does all the work.
   int64_t blockThreads() const {
-    return (schedule.getWarps() + schedule.getProducers()) * target.waveSize;
+    int64_t producers = machine.hasRoles() ? schedule.getProducers() : 0;
+    return (schedule.getWarps() + producers) * target.waveSize;
   }
   /// The first op of the consumers' code.
   mlir::Operation *consumersStart = nullptr;
-  /// Rings whose slots single warps read at their own time: each warp releases.
-  llvm::DenseSet<mlir::Value> readByWarps;
-  llvm::DenseMap<mlir::Value, int64_t> mailboxSlots;
+  /// Rings whose slots each warp releases, not one thread for its group.
+  llvm::DenseSet<mlir::Value> releasedByWarps;
   /// Where the producers share a tile's number, and their barrier for it.
   std::optional<int64_t> numberWord;
   int64_t producerBarrier = 0;

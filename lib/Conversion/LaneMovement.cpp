@@ -299,7 +299,7 @@ int64_t LaneLowering::rowOffset(int64_t atomRow, unsigned part) const {
 LogicalResult LaneLowering::lower(FragmentStoreOp op) {
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), get(op.getTile()));
-  if (!op.getVia() || !machine.hasRoles()) {
+  if (!op.getVia() || !op->getParentOfType<WarpRolesOp>()) {
     emitStore(op, tile);
     return success();
   }

@@ -47,8 +47,6 @@ Value LaneLowering::uniform(Value value) {
 }
 
 LogicalResult LaneLowering::lower(WarpRolesOp op) {
-  if (roleWarps != blockThreads() / target.waveSize)
-    return op.emitOpError() << "stands inside of a role already";
   if (int64_t(op.getConsumerWarps()) != schedule.getWarps() ||
       int64_t(op.getProducerWarps()) != schedule.getProducers())
     return op.emitOpError()
@@ -199,35 +197,58 @@ RingValues LaneLowering::ringValues(Value ring, int64_t stages) {
   return {values[0], values[1], stages};
 }
 
-/// Whether a role's code may not hold this op: its barriers must be ready
-/// before the roles part.
-static LogicalResult expectOutsideRoles(Operation *op) {
-  if (op->getParentOfType<WarpRolesOp>())
+LogicalResult LaneLowering::checkRoles(Operation *op) {
+  if (isa<WarpRolesOp, RingOp, MailboxOp, LaunchSizeOp>(op)) {
+    if (machine.hasRoles())
+      return success();
+    return op->emitOpError() << "has no per-lane form in a kernel without "
+                                "kvbuffer.warp_roles";
+  }
+  if (!op->getParentOfType<WarpRolesOp>())
     return op->emitOpError()
-           << "stands inside of a role; its barriers must be ready before the "
-              "roles part: expected it in front of kvbuffer.warp_roles";
+           << "belongs to a role; expected it inside of kvbuffer.warp_roles";
+  // What is known of a ring or a mailbox hangs on the op that makes it.
+  for (Value operand : op->getOperands())
+    if (isa<RingType, MailboxType>(operand.getType()) &&
+        !operand.getDefiningOp())
+      return op->emitOpError()
+             << "uses a " << operand.getType()
+             << " that is passed on; expected the result of "
+             << (isa<RingType>(operand.getType()) ? "kvbuffer.ring"
+                                                  : "kvbuffer.mailbox");
   return success();
 }
 
-LogicalResult LaneLowering::lower(RingOp op) {
-  if (failed(expectOutsideRoles(op)))
-    return failure();
-  // Products read a slot as a group and are waited for as one; loads into
-  // registers are each warp's own.
+/// Whether a product has been waited for in front of a release, in its block. A
+/// product takes all the warps of a group: each of them has then seen the
+/// filling that is given back.
+static bool followsProduct(RingReleaseOp release) {
+  for (Operation *op = release->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<MmaWaitOp>(op))
+      return true;
+  return false;
+}
+
+void LaneLowering::lower(RingOp op) {
+  // One thread releases for its group where the group's warps are known to be
+  // done; else each warp does: a warp that came late would wait for a phase
+  // that is over and, by its parity, take it for the next but one.
   bool byWarps = false;
-  for (Operation *user : op.getRing().getUsers())
+  for (Operation *user : op.getRing().getUsers()) {
     if (auto wait = dyn_cast<RingWaitOp>(user))
       byWarps |= llvm::any_of(wait.getStaged().getUsers(), [](Operation *read) {
-        return isa<FragmentLoadOp>(read);
+        return !isa<MmaStartOp>(read);
       });
+    if (auto release = dyn_cast<RingReleaseOp>(user))
+      byWarps |= !followsProduct(release);
+  }
   if (byWarps)
-    readByWarps.insert(op.getRing());
+    releasedByWarps.insert(op.getRing());
   int64_t releases = int64_t(op.getReleases()) *
                      (byWarps ? int64_t(target.warpsPerMatrixGroup) : 1);
   int64_t stages = op.getRing().getType().getParams().getStages();
   set(op.getRing(),
       {single(op.getBuffer()), i32(allocBarriers(stages, releases))});
-  return success();
 }
 
 bool LaneLowering::needsCopies(RingLoadOp op) const {
@@ -276,7 +297,7 @@ void LaneLowering::lower(RingReleaseOp op) {
       ringValues(op.getRing(), op.getRing().getType().getParams().getStages());
   Filling at = filling(op.getFill(), ring.stages);
   Value arrives = firstOfGroup;
-  if (readByWarps.contains(op.getRing()))
+  if (releasedByWarps.contains(op.getRing()))
     arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
   machine.emitBarrierArrive(*this, emptyBarrier(ring, at), arrives);
 }
@@ -285,9 +306,7 @@ void LaneLowering::lower(RingReleaseOp op) {
 // Mailboxes and counters
 //===----------------------------------------------------------------------===//
 
-LogicalResult LaneLowering::lower(MailboxOp op) {
-  if (failed(expectOutsideRoles(op)))
-    return failure();
+void LaneLowering::lower(MailboxOp op) {
   // Every thread reads, so every thread releases.
   int64_t slots = op.getSlots();
   int64_t barriers =
@@ -301,9 +320,11 @@ LogicalResult LaneLowering::lower(MailboxOp op) {
   } else {
     ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
   }
-  set(op.getBox(), {i32(words), i32(barriers), i32(slots)});
-  mailboxSlots[op.getBox()] = slots;
-  return success();
+  set(op.getBox(), {i32(words), i32(barriers)});
+}
+
+RingValues LaneLowering::mailboxValues(Value box) {
+  return ringValues(box, box.getDefiningOp<MailboxOp>().getSlots());
 }
 
 /// The index of a mailbox's number among the 32-bit words of LDS.
@@ -315,7 +336,7 @@ static Value wordOf(LaneLowering &lower, const RingValues &box, Value slot) {
 }
 
 void LaneLowering::lower(MailboxPostOp op) {
-  RingValues box = ringValues(op.getBox(), mailboxSlots[op.getBox()]);
+  RingValues box = mailboxValues(op.getBox());
   Value value = toI32(single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
   if (!singleProducer) {
@@ -331,7 +352,7 @@ void LaneLowering::lower(MailboxPostOp op) {
 }
 
 void LaneLowering::lower(MailboxTakeOp op) {
-  RingValues box = ringValues(op.getBox(), mailboxSlots[op.getBox()]);
+  RingValues box = mailboxValues(op.getBox());
   Filling at = filling(op.getNumber(), box.stages);
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
   Value word = memref::LoadOp::create(b, shared(b.getI32Type()),

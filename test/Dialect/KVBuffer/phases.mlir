@@ -142,8 +142,10 @@ gpu.module @m {
 gpu.module @m {
   // expected-note @below {{the kernel is here}}
   gpu.func @target_in_thread() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
-    // expected-error @below {{'nvvm.barrier0' op is not allowed in phase 'thread': llvm and the vendors' dialects come later}}
+    // Instructions that only a vendor's dialect has are fine.
     nvvm.barrier0
+    // expected-error @below {{'llvm.mlir.zero' op is not allowed in phase 'thread': llvm comes later}}
+    %zero = llvm.mlir.zero : i32
     gpu.return
   }
 }
