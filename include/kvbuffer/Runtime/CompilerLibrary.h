@@ -1,5 +1,5 @@
 //===- include/kvbuffer/Runtime/CompilerLibrary.h - The compiler, opened at run
-//time *- C++ -*-===//
+// time *- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

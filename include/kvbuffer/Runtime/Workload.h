@@ -52,8 +52,8 @@ struct MemoryOptions {
 };
 
 /// What the user asked for. Without any size, length or input, sizes to try a
-/// kernel with are chosen; with some, only `batch` and the extents of caches and
-/// tables beyond what the lengths need have defaults.
+/// kernel with are chosen; with some, only `batch` and the extents of caches
+/// and tables beyond what the lengths need have defaults.
 struct WorkloadOptions {
   /// Any of the manifest's size names, and `seq` (queries and dense keys),
   /// `cache` (longest cache before the new tokens), `seq_k` (longest key
