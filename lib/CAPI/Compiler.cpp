@@ -158,6 +158,7 @@ bool Compilation::readOptions(StringRef json) {
   const std::pair<StringRef, bool *> flags[] = {
       {"prefetch", &options.prefetch},
       {"split_loops", &options.splitLoops},
+      {"alternatives", &options.alternatives},
       {"remarks", &wantRemarks}};
   for (const auto &[key, entry] : *object) {
     bool known = false;
@@ -182,7 +183,7 @@ bool Compilation::readOptions(StringRef json) {
     if (!known)
       return fail("options: unknown key '" + StringRef(key) +
                   "'; expected target, schedule, name, ptxas, prefetch, "
-                  "split_loops or remarks");
+                  "split_loops, alternatives or remarks");
   }
   if (wantRemarks)
     (void)enableRemarks(context, ".*", [this](const std::string &text) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Compiler.h"
+#include "Alternatives.h"
 #include "Manifest.h"
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
@@ -300,14 +301,50 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
   return success();
 }
 
+/// Lowers `problem`, from which `found` comes, once more, for tensors that no
+/// tensor map can describe, and adds that kernel to `found`.
+static LogicalResult addKernelWithoutMaps(ModuleOp problem,
+                                          const CompileOptions &options,
+                                          TargetModule &found) {
+  // The options' schedule, and the problem's, are for a kernel with roles.
+  CompileOptions plain = options;
+  plain.schedule = "producers=0";
+  plain.onStep = nullptr;
+  problem.walk([](AttentionOp op) { op.removeScheduleAttr(); });
+  if (failed(lowerTo(problem, Stage::Target, plain)))
+    return failure();
+  llvm::FailureOr<TargetModule> other = findKernels(problem);
+  if (failed(other))
+    return failure();
+  LLVM::LLVMFuncOp kernel = found.kernels.front();
+  found.kernels.push_back(
+      addAlternative(found.code, kernel, other->code, other->kernels.front()));
+  remark::passed(
+      kernel.getLoc(),
+      remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
+      << "added '" << found.kernels.back().getName().str()
+      << "', which runs for tensors that no tensor map can describe";
+  return success();
+}
+
 llvm::FailureOr<Artifact>
 kvbuf::compile(ModuleOp module, const CompileOptions &options,
                SmallVectorImpl<KernelResources> *resources) {
+  llvm::FailureOr<Stage> stage = currentStage(module);
+  if (failed(stage))
+    return failure();
+  OwningOpRef<ModuleOp> problem;
+  if (options.alternatives && *stage == Stage::Problem)
+    problem = module.clone();
   llvm::FailureOr<TargetInfo> target = lowerTo(module, Stage::Target, options);
   if (failed(target))
     return failure();
   llvm::FailureOr<TargetModule> found = findKernels(module);
   if (failed(found))
+    return failure();
+  if (problem && found->kernels.size() == 1 &&
+      takesTensorMaps(found->kernels.front()) &&
+      failed(addKernelWithoutMaps(*problem, options, *found)))
     return failure();
   SmallVector<KernelResources> use =
       llvm::map_to_vector(found->kernels, resourcesOf);

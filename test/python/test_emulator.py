@@ -98,5 +98,38 @@ class Prefill(unittest.TestCase):
             kvbuf.compile(SOURCE / "examples/prefill.mlir", target="sm_1")
 
 
+class TensorMaps(unittest.TestCase):
+    """An artifact whose kernel takes tensor maps has one without beside it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prefill = kvbuf.compile(SOURCE / "examples/prefill.mlir",
+                                    target="sm_90a")
+        cls.q = bf16(RNG.standard_normal((2, 20, 16, 128)))
+        # One cache for both sequences: a stride of 0.
+        cls.k, cls.v = (np.broadcast_to(bf16(RNG.standard_normal(
+            (1, 30, 16, 128))), (2, 30, 16, 128)) for _ in range(2))
+        cls.expected = causal_attention(*map(exact, (cls.q, cls.k, cls.v)))
+
+    def kernel(self):
+        return [k["entry"] for k in self.prefill.report()["kernels"]]
+
+    def test_maps(self):
+        o = self.prefill(q=self.q, k=self.k.copy(), v=self.v.copy())
+        np.testing.assert_allclose(exact(o), self.expected, rtol=0, atol=2e-2)
+        self.assertEqual(self.prefill.remarks(), [])
+        self.assertEqual(self.kernel(), ["prefill"])
+
+    def test_without_maps(self):
+        o = self.prefill(q=self.q, k=self.k, v=self.v)
+        np.testing.assert_allclose(exact(o), self.expected, rtol=0, atol=2e-2)
+        self.assertEqual(len(self.prefill.remarks()), 1)
+        self.assertRegex(
+            self.prefill.remarks()[0],
+            "kernel 'prefill_without_maps' runs in place of 'prefill': tensor "
+            "'k': stride 0 of dimension 0 is 0 bytes; a tensor map needs")
+        self.assertEqual(self.kernel(), ["prefill_without_maps"])
+
+
 if __name__ == "__main__":
     unittest.main()

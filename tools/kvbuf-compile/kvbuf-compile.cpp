@@ -91,6 +91,12 @@ static cl::opt<bool>
                  cl::desc("Mask every tile, also those that need no mask"),
                  cl::cat(category));
 
+static cl::opt<bool> noAlternatives(
+    "no-alternatives",
+    cl::desc("Leave out the kernel that runs for tensors which no tensor map "
+             "can describe"),
+    cl::cat(category));
+
 static constexpr const char *overview =
     R"(kvbuf-compile: compiles an attention problem to a kernel
 
@@ -272,6 +278,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   options.linker = linker;
   options.prefetch = !noPrefetch;
   options.splitLoops = !noSplitLoops;
+  options.alternatives = !noAlternatives;
   options.onStep = [&](llvm::StringRef name) { steps.begin(name); };
   if (stage != kvbuf::Stage::Artifact) {
     llvm::raw_string_ostream os(output);

@@ -136,7 +136,8 @@ void Tuner::chooseCandidates() {
 
 void Tuner::compileOne(Candidate &candidate) const {
   // The remark on the choice of a schedule tells it in full.
-  nlohmann::json request = {{"target", chip}, {"remarks", true}};
+  nlohmann::json request = {
+      {"target", chip}, {"remarks", true}, {"alternatives", false}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
   // The emulator runs the target stage; a cubin would be made for nothing.
@@ -160,6 +161,13 @@ void Tuner::compileOne(Candidate &candidate) const {
   } catch (const Error &e) {
     candidate.refused = reason.empty() ? e.what() : reason;
   }
+}
+
+std::string Tuner::finalArtifact(const Candidate &candidate) const {
+  nlohmann::json request = {{"target", chip}};
+  if (!candidate.schedule.empty())
+    request["schedule"] = candidate.schedule;
+  return compileSource(source, options.file, request.dump(), {});
 }
 
 /// Parameters may say what the compiler would have chosen anyway.

@@ -54,6 +54,10 @@ public:
 
   void run();
 
+  /// The bytes of the artifact to use: as measured, and with a kernel for
+  /// tensors that no tensor map can describe beside it.
+  std::string finalArtifact(const Candidate &candidate) const;
+
   const std::vector<Candidate> &candidates() const { return all; }
   const rt::Device &device() const { return *gpu; }
   const std::string &target() const { return chip; }

@@ -160,8 +160,7 @@ ExitStatus tuneAll(const Options &options) {
     writeJson(tuner, options.json);
   std::string error;
   if (!options.best.empty() && !order.empty() &&
-      !writeWholeFile(options.best, serializeArtifact(order.front()->artifact),
-                      error))
+      !writeWholeFile(options.best, tuner.finalArtifact(*order.front()), error))
     throw Error(error);
   return wrong ? kWrong : order.empty() ? kBadInput : kRanked;
 }

@@ -59,6 +59,9 @@ struct CompileOptions {
   /// Passes that can be switched off, see LoweringOptions.
   bool prefetch = true;
   bool splitLoops = true;
+  /// Whether an artifact's kernel with tensor maps has one without beside it,
+  /// which the runtime launches for tensors that no map can describe.
+  bool alternatives = true;
   /// Path of NVIDIA's assembler. Empty: looked for in $KVBUF_PTXAS, the PATH,
   /// $CUDA_HOME/bin and /usr/local/cuda/bin. "none": not used. An artifact for
   /// an NVIDIA chip then holds PTX only, which the driver assembles.

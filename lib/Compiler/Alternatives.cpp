@@ -1,0 +1,78 @@
+//===- Alternatives.cpp - A kernel for any strides ------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Alternatives.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The kernel's launch dictionary with some fields replaced.
+static void setLaunchFields(LLVM::LLVMFuncOp kernel,
+                            ArrayRef<NamedAttribute> fields) {
+  NamedAttrList launch(
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr));
+  for (NamedAttribute field : fields)
+    launch.set(field.getName(), field.getValue());
+  kernel->setAttr(KVBufferDialect::kKernelAttr,
+                  launch.getDictionary(kernel.getContext()));
+}
+
+bool kvbuf::takesTensorMaps(LLVM::LLVMFuncOp kernel) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto args = launch ? launch.getAs<ArrayAttr>("args") : nullptr;
+  return args && llvm::any_of(args, [](Attribute arg) {
+           auto fields = dyn_cast<DictionaryAttr>(arg);
+           auto kind = fields ? fields.getAs<StringAttr>("kind") : nullptr;
+           return kind && kind.getValue() == "tensor_map";
+         });
+}
+
+LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
+                                       LLVM::LLVMFuncOp kernel,
+                                       gpu::GPUModuleOp other,
+                                       LLVM::LLVMFuncOp alternative) {
+  SymbolTable symbols(code), others(other);
+  for (Operation &op : llvm::make_early_inc_range(*other.getBody())) {
+    auto symbol = dyn_cast<SymbolOpInterface>(op);
+    if (!symbol) {
+      op.moveBefore(code.getBody(), code.getBody()->end());
+      continue;
+    }
+    if (Operation *same = symbols.lookup(symbol.getName())) {
+      // The same declaration serves both.
+      if (OperationEquivalence::isEquivalentTo(
+              same, &op, OperationEquivalence::IgnoreLocations)) {
+        others.erase(&op);
+        continue;
+      }
+      std::string stem = symbol.getName().str();
+      if (&op == alternative)
+        stem += "_without_maps";
+      std::string name = stem;
+      for (unsigned i = 1; symbols.lookup(name) || others.lookup(name); ++i)
+        name = stem + "_" + std::to_string(i);
+      // Nothing but the module's own ops refers to it.
+      (void)others.rename(&op, StringAttr::get(code.getContext(), name));
+    }
+    others.remove(&op);
+    op.remove();
+    symbols.insert(&op);
+  }
+  auto string = [&](StringRef name, StringRef value) {
+    Builder b(code.getContext());
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  setLaunchFields(alternative, string("entry", alternative.getName()));
+  setLaunchFields(kernel, {string("requires", "tensor_maps"),
+                           string("instead", alternative.getName())});
+  return alternative;
+}
