@@ -25,6 +25,24 @@ static void setLaunchFields(LLVM::LLVMFuncOp kernel,
                   launch.getDictionary(kernel.getContext()));
 }
 
+/// Dynamic shared memory is the same for every name that it has, so one name
+/// serves both kernels: where `second` is one, `first` gets the stricter
+/// alignment. (With two, the assembler pads one of them to the other's.)
+static bool mergeDynamicShared(Operation *first, Operation *second) {
+  auto a = dyn_cast<LLVM::GlobalOp>(first),
+       b = dyn_cast<LLVM::GlobalOp>(second);
+  auto isDynamic = [](LLVM::GlobalOp global) {
+    auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
+    return array && array.getNumElements() == 0;
+  };
+  if (!a || !b || a.getAddrSpace() != b.getAddrSpace() ||
+      a.getGlobalType() != b.getGlobalType() || !isDynamic(a))
+    return false;
+  if (b.getAlignment().value_or(1) > a.getAlignment().value_or(1))
+    a.setAlignment(b.getAlignment());
+  return true;
+}
+
 bool kvbuf::takesTensorMaps(LLVM::LLVMFuncOp kernel) {
   auto launch =
       kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
@@ -48,6 +66,10 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
       continue;
     }
     if (Operation *same = symbols.lookup(symbol.getName())) {
+      if (mergeDynamicShared(same, &op)) {
+        others.erase(&op);
+        continue;
+      }
       // The same declaration serves both.
       if (OperationEquivalence::isEquivalentTo(
               same, &op, OperationEquivalence::IgnoreLocations)) {
