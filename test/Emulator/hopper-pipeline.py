@@ -280,6 +280,9 @@ FAULTS = {
                                  "and nothing can go on"],
     "increases to less": [r"increases to 160 registers, but the lane has 168"],
 }
+# Warps that poll in vain wait as well, if nothing else happens.
+for fault in ("wrong parity of empty", "a tile is missing"):
+    runner.bad(pipeline(fault, poll="test.wait"), args(), r"'nvvm.mbarrier.test.wait' by warp \d+ .*and nothing can go on")
 failed = []
 for fault, patterns in FAULTS.items():
     try:

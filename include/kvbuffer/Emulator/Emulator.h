@@ -75,7 +75,9 @@ enum class LaunchResult {
   Usage = 2, // no such kernel, wrong arguments, an operation not supported
 };
 
-/// One kernel argument: the address of its value, and its size in bytes.
+/// One kernel argument: the address of its value, and its size in bytes. A
+/// parameter passed by value has the size of its type; a tensor map among them
+/// is an rt::SoftwareTensorMap (kvbuffer/Runtime/TensorMap.h).
 struct Argument {
   const void *value;
   size_t bytes;
