@@ -30,7 +30,6 @@
 #include <array>
 #include <deque>
 #include <map>
-#include <optional>
 #include <vector>
 
 namespace kvbuf::emu {

@@ -57,6 +57,7 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
                            target->asyncCopyBytes.end());
   for (const MatrixInstruction &mma : target->matrixInstructions)
     chip.matrixShapes.push_back({mma.m, mma.n, mma.k});
+  chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
   // CDNA4 brought them together with the copies of 16 bytes, and TargetInfo
   // tells of those.
   chip.hasTransposeReads =

@@ -39,6 +39,9 @@ struct Chip {
   /// Transposed LDS reads and swaps of rows of lanes.
   bool hasTransposeReads = true;
 
+  /// wgmma and setmaxnreg.
+  bool hasMatrixGroups = true;
+
   /// The name, or a description where there is none, for messages.
   std::string describe() const { return name.empty() ? "this chip" : name; }
 };

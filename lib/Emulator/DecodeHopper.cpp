@@ -215,7 +215,7 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
 
   // Registers.
   if (auto x = dyn_cast<NVVM::SetMaxRegisterOp>(op)) {
-    if (failed(decodeEntryRegisters(op)))
+    if (failed(needMatrixGroups(op)) || failed(decodeEntryRegisters(op)))
       return failure();
     Inst &inst = emitAsync(Code::SetMaxRegisters);
     inst.imm = x.getRegCount();

@@ -27,8 +27,17 @@ Inst &Decoder::emitAsync(Code code) {
   return emit(code);
 }
 
+// What only chips with instructions for groups of warps have.
+LogicalResult Decoder::needMatrixGroups(Operation *op) {
+  if (program.chip.hasMatrixGroups)
+    return success();
+  return unsupported(op, program.chip.describe() + " does not have it");
+}
+
 // kvbuffer.wgmma: one committed group, with its fence.
 LogicalResult Decoder::decodeKVBuffer(Operation *op) {
+  if (failed(needMatrixGroups(op)))
+    return failure();
   auto gather = [&](ValueRange range) {
     Comps all;
     for (Value v : range)
@@ -86,6 +95,10 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
 }
 
 LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
+  if (isa<NVVM::WgmmaFenceAlignedOp, NVVM::WgmmaGroupSyncAlignedOp,
+          NVVM::WgmmaWaitGroupSyncOp, NVVM::WgmmaMmaAsyncOp>(op) &&
+      failed(needMatrixGroups(op)))
+    return failure();
   if (isa<NVVM::WgmmaFenceAlignedOp>(op)) {
     emitAsync(Code::WgmmaFence);
     return success();

@@ -121,6 +121,7 @@ private:
   Inst &emitAsync(Code code);
   mlir::LogicalResult decodeKVBuffer(mlir::Operation *op);
   mlir::LogicalResult decodeWgmma(mlir::Operation *op, bool &known);
+  mlir::LogicalResult needMatrixGroups(mlir::Operation *op);
   void checkProducts();
 
   // Values.

@@ -200,5 +200,7 @@ template <bool BF16> void productOf(MatrixJob &job) {
 }
 
 void product(MatrixJob &job) {
-  job.flags &wgmmaBF16 ? productOf<true>(job) : productOf<false>(job);
+  // Waves of 64 have none.
+  if constexpr (W == 32)
+    job.flags &wgmmaBF16 ? productOf<true>(job) : productOf<false>(job);
 }

@@ -6,6 +6,7 @@
 // RUN: kvbuf-emu-test %t/mailbox.mlir --block=64 --arg=buf:i32:64:uninit --print=0:0:3 --print=0:32:3 | FileCheck %t/mailbox.mlir
 // RUN: kvbuf-emu-test %t/param.mlir --block=32 --arg=buf:i16:64:iota --arg=map:0:2:64:64:0 --arg=buf:i32:32:uninit --print=2:0:4 --report | FileCheck %t/param.mlir
 // RUN: not kvbuf-emu-test %t/registers.mlir --block=128 2>&1 | FileCheck %t/registers.mlir
+// RUN: not kvbuf-emu-test %t/chip.mlir --block=128 2>&1 | FileCheck %t/chip.mlir
 // RUN: not kvbuf-emu-test %t/multicast.mlir --block=32 2>&1 | FileCheck %t/multicast.mlir
 // RUN: not kvbuf-emu-test %t/write.mlir --block=32 --arg=buf:i16:64:iota --arg=map:0:2:64:64:0 2>&1 | FileCheck %t/write.mlir
 
@@ -134,6 +135,15 @@ llvm.func @kernel() attributes {nvvm.kernel} {
   // CHECK: registers.mlir:[[#@LINE+1]]:3: error: 'nvvm.setmaxregister' op has no effect in a kernel without 'nvvm.maxntid' or 'nvvm.reqntid': the registers at its entry are unknown
   nvvm.setmaxregister decrease 40
   llvm.return
+}
+
+//--- chip.mlir
+module attributes {kvbuffer.target = "sm_90"} {
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    // CHECK: error: the emulator does not execute 'nvvm.wgmma.fence.aligned': sm_90 does not have it
+    nvvm.wgmma.fence.aligned
+    llvm.return
+  }
 }
 
 //--- multicast.mlir
