@@ -110,6 +110,17 @@ template <bool BF16> static float element16(uint32_t bits) {
   return BF16 ? asFloat(bits << 16) : fromF16(bits);
 }
 
+using Floats8 = float __attribute__((vector_size(32)));
+
+// z += x y, as multiplyAdd does it (ExecMatrix.h): the products are exact.
+static void multiplyAdd8(float x, const Floats8 &y, Floats8 &z) {
+#if defined(__clang__) && (defined(__FMA__) || defined(__aarch64__))
+  z = __builtin_elementwise_fma(Floats8{x, x, x, x, x, x, x, x}, y, z);
+#else
+  z = x * y + z;
+#endif
+}
+
 // Eight consecutive elements.
 template <bool BF16> void eight(float *d, uint32_t address) {
   uint16_t bits[8];
@@ -118,19 +129,34 @@ template <bool BF16> void eight(float *d, uint32_t address) {
     d[k] = element16<BF16>(bits[k]);
 }
 
-// Columns [first, first + N) of 16 rows: c += a b.
-template <unsigned N>
-static void columns(const float (*a)[16], const float (*b)[256],
-                    float (*c)[256], unsigned first) {
+// 32 columns of 16 rows: c += a b. Written with vectors, because compilers make
+// scalars of plain loops here, and spill them.
+static void columns32(const float (*a)[16], const float (*b)[256],
+                      float (*c)[256], unsigned first) {
   for (unsigned row = 0; row < 16; ++row) {
-    float acc[N];
-    for (unsigned n = 0; n < N; ++n)
-      acc[n] = c[row][first + n];
-    for (unsigned k = 0; k < 16; ++k)
-      for (unsigned n = 0; n < N; ++n)
-        acc[n] = multiplyAdd(a[row][k], b[k][first + n], acc[n]);
-    for (unsigned n = 0; n < N; ++n)
-      c[row][first + n] = acc[n];
+    Floats8 acc[4];
+    __builtin_memcpy(acc, &c[row][first], sizeof(acc));
+    for (unsigned k = 0; k < 16; ++k) {
+      Floats8 y[4];
+      __builtin_memcpy(y, &b[k][first], sizeof(y));
+      for (unsigned v = 0; v < 4; ++v)
+        multiplyAdd8(a[row][k], y[v], acc[v]);
+    }
+    __builtin_memcpy(&c[row][first], acc, sizeof(acc));
+  }
+}
+
+// The same for 8 columns.
+static void columns8(const float (*a)[16], const float (*b)[256],
+                     float (*c)[256], unsigned first) {
+  for (unsigned row = 0; row < 16; ++row) {
+    Floats8 acc, y;
+    __builtin_memcpy(&acc, &c[row][first], sizeof(acc));
+    for (unsigned k = 0; k < 16; ++k) {
+      __builtin_memcpy(&y, &b[k][first], sizeof(y));
+      multiplyAdd8(a[row][k], y, acc);
+    }
+    __builtin_memcpy(&c[row][first], &acc, sizeof(acc));
   }
 }
 
@@ -191,9 +217,9 @@ template <bool BF16> void productOf(MatrixJob &job) {
           x = -x;
     unsigned n = 0;
     for (; n + 32 <= job.n; n += 32)
-      columns<32>(a, b, c, n);
+      columns32(a, b, c, n);
     for (; n < job.n; n += 8)
-      columns<8>(a, b, c, n);
+      columns8(a, b, c, n);
   }
   move([](uint32_t &word, float x) { word = asBits(x); });
   job.computed = true;
