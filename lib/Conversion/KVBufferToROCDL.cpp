@@ -374,27 +374,12 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   MLIRContext *context = &getContext();
   Builder b(context);
   tagMemory(func);
-  auto pair = [&](StringRef name, StringRef value) -> Attribute {
-    return b.getStrArrayAttr({name, value});
-  };
-  SmallVector<Attribute> attributes{
-      // Accumulators in AGPRs would be copied around every softmax.
-      pair("amdgpu-agpr-alloc", "0"),
-      // Two waves a SIMD share its registers, so that one computes while the
-      // other waits: 256 for each lane, which is all that an instruction can
-      // name. Fewer registers would give the reads of LDS less room.
-      pair("amdgpu-waves-per-eu", "2,2"),
-      pair("amdgpu-ieee", "false"),
-      pair("denormal-fp-math-f32", "preserve-sign,preserve-sign"),
-      b.getStringAttr("nounwind")};
-  // Hidden arguments and registers that these kernels do not ask for.
-  for (StringRef name :
-       {"workitem-id-y", "workitem-id-z", "implicitarg-ptr", "dispatch-ptr",
-        "queue-ptr", "dispatch-id", "heap-ptr", "hostcall-ptr",
-        "multigrid-sync-arg", "lds-kernel-id", "default-queue",
-        "completion-action", "flat-scratch-init"})
-    attributes.push_back(b.getStringAttr("amdgpu-no-" + name));
-  func.setPassthroughAttr(b.getArrayAttr(attributes));
+  // Two waves a SIMD share its registers, so that one computes while the other
+  // waits: 256 for each lane, which is all that an instruction can name. Fewer
+  // registers would give the reads of LDS less room.
+  func.setPassthroughAttr(b.getArrayAttr(
+      {b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}),
+       b.getStringAttr("nounwind")}));
   // The size of a block is known: the registers that a lane may use follow.
   if (auto kernel =
           func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))

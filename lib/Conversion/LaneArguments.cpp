@@ -82,12 +82,17 @@ LogicalResult LaneLowering::expandArguments() {
                     {str("tensor"), str(tensor.str())}}),
               std::move(assign));
   };
+  // `limit`: the largest stride that the kernel takes, 0 for any.
   auto stride = [&](unsigned argument, const Twine &tensor, int64_t dim,
+                    int64_t limit,
                     std::function<void(TensorArg &, Value)> assign) {
-    parameter(argument, b.getIndexType(),
-              dict({{str("dim"), b.getI64IntegerAttr(dim)},
-                    {str("kind"), str("stride")},
-                    {str("tensor"), str(tensor.str())}}),
+    NamedAttrList list;
+    list.append("dim", b.getI64IntegerAttr(dim));
+    list.append("kind", str("stride"));
+    if (limit)
+      list.append("limit", b.getI64IntegerAttr(limit));
+    list.append("tensor", str(tensor.str()));
+    parameter(argument, b.getIndexType(), list.getDictionary(context),
               std::move(assign));
   };
   auto tensor = [&](const Twine &name, Type element, ArrayRef<Attribute> shape,
@@ -148,8 +153,15 @@ LogicalResult LaneLowering::expandArguments() {
     }
     tensor(role, element, shape, role == "o" || role == "lse");
     pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
+    // Rows are the third dimension from the right of what is read by tiles.
+    int64_t rows = cache ? schedule.getBN() : role == "q" ? schedule.getBM() : 0;
     for (int64_t d = 0, rank = dims.size(); d + 1 < rank; ++d)
-      stride(i, role, d, [](TensorArg &t, Value v) { t.strides.push_back(v); });
+      stride(i, role, d,
+             rows && d == rank - 3
+                 ? machine.maxRowStride(rows,
+                                        element.getIntOrFloatBitWidth() / 8)
+                 : 0,
+             [](TensorArg &t, Value v) { t.strides.push_back(v); });
     // The sizes that a kernel asks for: the rows of dense queries and caches.
     bool needsRows = (role == "q" && !ragged && memref.isDynamicDim(1)) ||
                      (cache && cache.getKind() == CacheKind::Dense);
@@ -178,7 +190,7 @@ LogicalResult LaneLowering::expandArguments() {
       pointer(i, word, role + ".table",
               [](TensorArg &t, Value v) { t.table = v; });
       if (paged)
-        stride(i, role + ".table", 0,
+        stride(i, role + ".table", 0, /*limit=*/0,
                [](TensorArg &t, Value v) { t.tableStride = v; });
       tensor(role + ".lengths", word, batch, false);
       pointer(i, word, role + ".lengths",
@@ -298,7 +310,10 @@ void LaneLowering::finishKernel() {
   if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
     list.append("grid", grid);
   else if (heads)
-    list.append("grid", b.getArrayAttr({tiles, heads, size("batch")}));
+    list.append("grid",
+                schedule.getXcds() > 1
+                    ? b.getArrayAttr({heads, tiles, size("batch")})
+                    : b.getArrayAttr({tiles, heads, size("batch")}));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));

@@ -112,6 +112,10 @@ public:
   virtual void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) {}
   /// The memory space of tensors in DRAM; null for the default one.
   virtual mlir::Attribute dramSpace(mlir::MLIRContext *context) { return {}; }
+  /// The largest stride, in elements, of a tile of `rows` rows; 0 for any.
+  virtual int64_t maxRowStride(int64_t rows, int64_t elementBytes) const {
+    return 0;
+  }
   /// A value that is the same in all lanes of a wave, known to be so.
   virtual mlir::Value uniform(LaneLowering &lower, mlir::Value value) {
     return value;

@@ -62,6 +62,10 @@ class AMDMachine : public Machine {
 public:
   void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) override;
   mlir::Attribute dramSpace(mlir::MLIRContext *context) override;
+  /// Lanes reach a tile's rows by offsets of 31 bits.
+  int64_t maxRowStride(int64_t rows, int64_t elementBytes) const override {
+    return INT32_MAX / (rows * elementBytes);
+  }
   mlir::Value uniform(LaneLowering &lower, mlir::Value value) override;
   void tokenTypes(LaneLowering &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;

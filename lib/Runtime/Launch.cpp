@@ -38,6 +38,17 @@ bool takesStride(const Manifest &m, const std::string &tensor, size_t dim) {
   return false;
 }
 
+/// The largest stride that every kernel takes there; 0 for any.
+int64_t strideLimit(const Manifest &m, const std::string &tensor, size_t dim) {
+  int64_t limit = 0;
+  for (const KernelSpec &k : m.kernels)
+    for (const KernelArg &arg : k.args)
+      if (arg.kind == KernelArg::Kind::Stride && arg.tensor == tensor &&
+          arg.dim == dim && arg.limit && (!limit || arg.limit < limit))
+        limit = arg.limit;
+  return limit;
+}
+
 void checkStrides(const Manifest &m, const TensorSpec &spec,
                   const TensorArg &arg) {
   std::string who = "tensor '" + spec.name + "'";
@@ -65,6 +76,10 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
     }
     if (stride < 0)
       throw Error(what + " is negative");
+    if (int64_t limit = strideLimit(m, spec.name, d); limit && stride > limit)
+      throw Error(what + " is more than " + std::to_string(limit) +
+                  ", the largest that this kernel takes: a tile's rows must lie "
+                  "within 2^31 bytes");
     if (!takesStride(m, spec.name, d) && stride != dense[d])
       throw Error(what +
                   "; the kernel expects this tensor contiguous there "

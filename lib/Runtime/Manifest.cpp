@@ -280,6 +280,7 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
       throw Error("manifest: " + r.path + " asks for stride " +
                   std::to_string(arg.dim) + " of tensor '" + arg.tensor +
                   "' of rank " + std::to_string(tensor->shape.size()));
+    arg.limit = r.natural("limit", 0);
   }
   if (kind == "tensor_map") {
     arg.kind = KernelArg::Kind::TensorMap;

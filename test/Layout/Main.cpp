@@ -36,5 +36,6 @@ int main() {
   algebraProperties(properties);
   fragmentProperties(properties, fromUser ? fromUser : KVBUF_MFMA_TABLES);
   sharedProperties(properties);
+  contractionProperties(properties);
   return properties.status();
 }

@@ -34,6 +34,7 @@ void algebraProperties(Properties &properties);
 /// `tables`: the folder of AMD's matrix calculator's output, or empty.
 void fragmentProperties(Properties &properties, const std::string &tables);
 void sharedProperties(Properties &properties);
+void contractionProperties(Properties &properties);
 
 } // namespace kvbuf::test
 

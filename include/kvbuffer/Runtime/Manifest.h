@@ -21,7 +21,8 @@
 // The producer is lib/Compiler/Manifest.cpp, which writes the kernel's
 // `kvbuffer.kernel` attribute as it stands. In both forms the arguments are
 //   {kind = "pointer", tensor = "q"}              address, 64 bits
-//   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits
+//   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
+//                                                 the largest that it takes
 //   {kind = "size", name = "seq_q"}               32 bits
 //   {kind = "counter"}                            address, 64 bits
 //   {kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
@@ -111,6 +112,8 @@ struct KernelArg {
   Kind kind;
   std::string tensor;
   unsigned dim = 0;
+  /// The largest stride that the kernel takes, elements; 0 for any.
+  int64_t limit = 0;
   std::string name;
   TensorMapRecipe map;
   /// Number of the counter within the artifact.

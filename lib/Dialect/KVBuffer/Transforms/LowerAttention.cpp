@@ -114,13 +114,29 @@ Value TileProgram::cacheTile(Value cache, Value start) {
 void TileProgram::build() {
   // One block a tile of queries, x fastest, so that blocks that run together
   // share the K and V of a head in the L2 cache.
-  Value tileIndex = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  head = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  bool byHead = schedule.getXcds() > 1;
+  gpu::Dimension tileDim = byHead ? gpu::Dimension::y : gpu::Dimension::x;
+  Value tileIndex = gpu::BlockIdOp::create(b, tileDim);
+  head = gpu::BlockIdOp::create(
+      b, byHead ? gpu::Dimension::x : gpu::Dimension::y);
   batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  if (byHead && op.getHeads() % schedule.getXcds() == 0) {
+    // Consecutive blocks go to the dies in turn, and each die has a cache of
+    // its own: heads fastest, and each die a run of heads, those of a group
+    // (which share K and V) together.
+    Value dies = constant(schedule.getXcds());
+    Value die = arith::RemUIOp::create(b, head, dies);
+    Value inDie = arith::DivUIOp::create(b, head, dies);
+    head = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(b, die,
+                              constant(op.getHeads() / schedule.getXcds())),
+        inDie);
+  }
   // Later rows see more keys: the longest tiles start first.
   bool fromEnd = mask.boundsRight();
   if (fromEnd && target.readsGridSize) {
-    Value tiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    Value tiles = gpu::GridDimOp::create(b, tileDim);
     Value last = arith::SubIOp::create(b, tiles, constant(1));
     tileIndex = arith::SubIOp::create(b, last, tileIndex);
   }

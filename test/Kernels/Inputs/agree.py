@@ -1,0 +1,44 @@
+"""Checks that outputs in bf16 agree.  agree.py FIRST.npy OTHER.npy...
+
+Each is a rounding of nearly the same number: they differ by one unit in the last
+place where it falls near the middle, by another where P's roundings added up, and
+by what those add to numbers that cancel (below 2^-4, counted in units there)."""
+
+import math
+import struct
+import sys
+
+
+def load(path):
+    with open(path, "rb") as file:
+        assert file.read(6) == b"\x93NUMPY", path
+        major, _ = file.read(2)
+        (size,) = struct.unpack("<I" if major > 1 else "<H",
+                                file.read(4 if major > 1 else 2))
+        header = eval(file.read(size).decode(), {"__builtins__": {}})
+        data = file.read()
+    assert int(header["descr"][2:]) == 2, path
+    words = struct.unpack(f"<{len(data) // 2}H", data)
+    return header["shape"], [struct.unpack("<f", struct.pack("<I", w << 16))[0]
+                             for w in words]
+
+
+def first_difference(a, b):
+    for i, (x, y) in enumerate(zip(a, b)):
+        size = max(abs(x), abs(y), 2.0 ** -4)
+        ulp = 2.0 ** (math.floor(math.log2(size)) - 7)
+        if not abs(x - y) <= 2 * ulp:
+            return f"element {i}: {x} and {y}"
+    return None
+
+
+shape, first = load(sys.argv[1])
+assert any(first), "all zero"
+for path in sys.argv[2:]:
+    other_shape, other = load(path)
+    assert other_shape == shape, path
+    difference = first_difference(first, other)
+    assert not difference, f"{path}: {difference}"
+# The comparison notices rows that are exchanged.
+row = shape[-1] * shape[-2]
+assert first_difference(first, first[row:] + first[:row])
