@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-rocdl))" --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-rocdl,canonicalize,cse))" --split-input-file | FileCheck %s
 
 #lds = #gpu.address_space<workgroup>
 
@@ -24,7 +24,7 @@ module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // CDNA3's instructions take bf16 as integers.
   // CHECK-LABEL: llvm.func @mfma(
-  // CHECK-COUNT-2: llvm.bitcast %{{.*}} : vector<4xbf16> to vector<4xi16>
+  // CHECK:         llvm.bitcast %{{.*}} : vector<4xbf16> to vector<4xi16>
   // CHECK:         rocdl.mfma.f32.32x32x8bf16.1k %{{.*}} : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
   // CHECK-NOT:     bitcast
   // CHECK:         rocdl.mfma.f32.16x16x16f16
@@ -46,9 +46,9 @@ gpu.module @m {
 
 // The same scope nodes on all: copies on one side, reads and writes of LDS on the
 // other. (Named by what they are, in the order in which they are printed.)
-// CHECK-DAG: #[[DOMAIN:.*]] = #llvm.alias_scope_domain<id = {{.*}}, description = "AsyncOps">
-// CHECK-DAG: #[[COPIES:.*]] = #llvm.alias_scope<id = {{.*}}, domain = #[[DOMAIN]], description = "AsyncCopies">
-// CHECK-DAG: #[[LOCAL:.*]] = #llvm.alias_scope<id = {{.*}}, domain = #[[DOMAIN]], description = "LocalLoads">
+// CHECK-DAG: #[[$DOMAIN:.*]] = #llvm.alias_scope_domain<id = {{.*}}, description = "AsyncOps">
+// CHECK-DAG: #[[$COPIES:.*]] = #llvm.alias_scope<id = {{.*}}, domain = #[[$DOMAIN]], description = "AsyncCopies">
+// CHECK-DAG: #[[$LOCAL:.*]] = #llvm.alias_scope<id = {{.*}}, domain = #[[$DOMAIN]], description = "LocalLoads">
 module attributes {kvbuffer.target = "gfx950"} {
 gpu.module @m {
   // LDS is a global of the module, as large as the kernel asked; the launch
@@ -61,32 +61,32 @@ gpu.module @m {
   // CHECK-SAME:    ["amdgpu-waves-per-eu", "2,2"]
   // CHECK-SAME:    rocdl.flat_work_group_size = "512,512"
   // CHECK-SAME:    rocdl.reqd_work_group_size = array<i32: 512, 1, 1>
-  // CHECK-DAG:     %[[BASE:.*]] = llvm.getelementptr %[[K]][%[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
   // CHECK-DAG:     %[[FLAGS:.*]] = llvm.mlir.constant(159744 : i32)
-  // CHECK:         %[[RANGE:.*]] = rocdl.make.buffer.rsrc %[[BASE]], %{{.*}}, %{{.*}}, %[[FLAGS]] : !llvm.ptr<1> to !llvm.ptr<8>
-  // The immediate offset is added to LDS as well, so it is taken out there.
-  // CHECK:         %[[SKIP:.*]] = llvm.mlir.constant(64 : index)
-  // CHECK:         %[[LESS:.*]] = llvm.sub %[[AT]], %[[SKIP]]
-  // CHECK:         %[[TO:.*]] = llvm.getelementptr %{{.*}}[%[[LESS]]] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+  // CHECK-DAG:     %[[ZERO:.*]] = llvm.mlir.constant(0 : i32)
   // CHECK-DAG:     %[[BYTES:.*]] = llvm.mlir.constant(16 : i32)
   // CHECK-DAG:     %[[IMM:.*]] = llvm.mlir.constant(64 : i32)
-  // CHECK:         rocdl.raw.ptr.buffer.load.lds %[[RANGE]], %[[TO]], %[[BYTES]], %[[LANE]], %{{.*}}, %[[IMM]], %{{.*}} {alias_scopes = [#[[COPIES]]]}
-  // CHECK:         rocdl.raw.ptr.buffer.load %[[RANGE]], %[[LANE]], %{{.*}}, %{{.*}} : vector<4xi32>
+  // CHECK-DAG:     %[[SKIP:.*]] = llvm.mlir.constant(64 : i64)
+  // CHECK-DAG:     %[[LDS:.*]] = llvm.mlir.addressof @kvbuf_lds
+  // CHECK:         %[[BASE:.*]] = llvm.getelementptr %[[K]][%[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+  // CHECK:         %[[RANGE:.*]] = rocdl.make.buffer.rsrc %[[BASE]], %{{.*}}, %{{.*}}, %[[FLAGS]] : <1> to <8>
+  // The immediate offset is added to LDS as well, so it is taken out there.
+  // CHECK:         %[[LESS:.*]] = llvm.sub %[[AT]], %[[SKIP]]
+  // CHECK:         %[[TO:.*]] = llvm.getelementptr %[[LDS]][%[[LESS]]] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+  // CHECK:         rocdl.raw.ptr.buffer.load.lds %[[RANGE]], %[[TO]], %[[BYTES]], %[[LANE]], %[[ZERO]], %[[IMM]], %[[ZERO]] {alias_scopes = [#[[$COPIES]]]}
+  // CHECK:         rocdl.raw.ptr.buffer.load %[[RANGE]], %[[LANE]], %[[ZERO]], %[[ZERO]] : vector<4xi32>
   // vmcnt(5) lgkmcnt(0), and a barrier that drains nothing.
   // CHECK:         rocdl.s.waitcnt 117
   // CHECK-NOT:     fence
   // CHECK:         rocdl.s.barrier
   // CHECK-NOT:     rocdl.barrier
-  // CHECK:         llvm.load %{{.*}} {alias_scopes = [#[[LOCAL]]], alignment = 16 : i64, noalias_scopes = [#[[COPIES]]]} : !llvm.ptr<3>
-  // CHECK:         rocdl.ds.read.tr16.b64 %{{.*}} {alias_scopes = [#[[LOCAL]]], noalias_scopes = [#[[COPIES]]]}
-  // CHECK:         llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[LOCAL]]]{{.*}}noalias_scopes = [#[[COPIES]]]}
+  // CHECK:         llvm.load %{{.*}} {alias_scopes = [#[[$LOCAL]]], alignment = 16 : i64, noalias_scopes = [#[[$COPIES]]]} : !llvm.ptr<3>
+  // CHECK:         rocdl.ds.read.tr16.b64 %{{.*}} {alias_scopes = [#[[$LOCAL]]], noalias_scopes = [#[[$COPIES]]]}
+  // CHECK:         llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[$LOCAL]]]{{.*}}noalias_scopes = [#[[$COPIES]]]}
   // No kernel writes what it reads from DRAM.
   // CHECK:         llvm.load %{{.*}} invariant : !llvm.ptr<1>
   gpu.func @move(%k: memref<bf16, #global>, %offset: index, %lane: i32, %at: index, %n: i32) kernel attributes {
       kvbuffer.kernel = {block = [512, 1, 1], dynamic_shared_bytes = 2048 : i64},
       kvbuffer.phase = #kvbuffer.phase<thread>} {
-    %c0 = arith.constant 0 : index
-    %c2048 = arith.constant 2048 : index
     %lds = gpu.dynamic_shared_memory : memref<?xi8, #lds>
     %range = kvbuffer.dram_range %k[%offset] bytes(%n) : memref<bf16, #global>
     kvbuffer.range_copy %range[%lane] to %lds[%at] {bytes = 16 : i64, skip = 64 : i64} : memref<?xi8, #lds>
@@ -99,8 +99,9 @@ gpu.module @m {
     vector.store %w, %lds[%at] : memref<?xi8, #lds>, vector<16xi8>
     %s = memref.load %k[] : memref<bf16, #global>
     memref.store %s, %k[] : memref<bf16, #global>
-    %t = vector.bitcast %y : vector<16xi8> to vector<8xbf16>
-    vector.store %t, %lds[%at] : memref<?xi8, #lds>, vector<8xbf16>
+    vector.store %y, %lds[%at] : memref<?xi8, #lds>, vector<16xi8>
+    %v = vector.bitcast %z : vector<4xbf16> to vector<8xi8>
+    vector.store %v, %lds[%at] : memref<?xi8, #lds>, vector<8xi8>
     gpu.return
   }
 }
@@ -113,11 +114,12 @@ gpu.module @m {
   // No call of a library that is not there, no guard against subnormal numbers.
   // CHECK-LABEL: llvm.func @math(
   // CHECK-NOT:     llvm.call @
+  // CHECK:         %[[TWO:.*]] = llvm.mlir.constant(2.885390e+00 : f32)
+  // CHECK-NOT:     llvm.call @
   // CHECK:         rocdl.exp2
   // CHECK:         rocdl.log
   // CHECK:         llvm.intr.maxnum
   // tanh x = 1 - 2 / (exp2(2 x log2 e) + 1).
-  // CHECK:         %[[TWO:.*]] = llvm.mlir.constant(2.885390e+00 : f32)
   // CHECK:         %[[X:.*]] = llvm.fmul %{{.*}}, %[[TWO]]
   // CHECK:         %[[E:.*]] = rocdl.exp2 %[[X]]
   // CHECK:         %[[SUM:.*]] = llvm.fadd %[[E]], %{{.*}}
