@@ -51,6 +51,9 @@ struct CopyPlan {
 struct StagingPlan {
   bool transposed;
   int64_t depths = 0;
+  /// If transposed: the bit of the number of four keys that says in which half
+  /// of a lane's word they stand.
+  unsigned halfBit = 0;
   int64_t threads, pieces, steps;
   /// Vectors that a lane holds for one piece.
   int64_t vectors() const { return transposed ? 4 : 1; }

@@ -47,6 +47,9 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params) {
     // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
     depths = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
     pieces = elements / (4 * depths);
+    // The keys of a word: four in a row, then those behind the same four of
+    // all lanes that share a column (FragmentLayouts::contracted).
+    halfBit = llvm::Log2_64(target.waveSize / params.getMmaM());
   } else {
     pieces = elements / perVector;
   }
@@ -397,9 +400,32 @@ static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
   Value number = arith::AddIOp::create(b, lower.thread,
                                        lower.i32(step * plan.threads));
   if (plan.transposed) {
+    // Neighbouring lanes take neighbouring columns. Eight of them fill the same
+    // 8-byte halves of all vectors of an LDS row; the next eight take the keys
+    // of the other halves, so that sixteen lanes write to all banks.
     int64_t perKeys = params.getSmemCols() / plan.depths;
-    Value keys = arith::DivUIOp::create(b, number, lower.i32(perKeys));
-    Value cols = arith::RemUIOp::create(b, number, lower.i32(perKeys));
+    constexpr int64_t kTogether = 8;
+    Value rest = number, low, half;
+    if (perKeys % kTogether == 0) {
+      low = bitsOf(lower, number, 0, kTogether);
+      half = bitsOf(lower, number, llvm::Log2_64(kTogether), 2);
+      rest = arith::ShRUIOp::create(
+          b, number, lower.i32(llvm::Log2_64(kTogether) + 1));
+      perKeys /= kTogether;
+    }
+    Value keys = arith::DivUIOp::create(b, rest, lower.i32(perKeys));
+    Value cols = arith::RemUIOp::create(b, rest, lower.i32(perKeys));
+    if (low) {
+      cols = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, cols, lower.i32(kTogether)), low);
+      unsigned bit = plan.halfBit;
+      Value above = arith::ShRUIOp::create(b, keys, lower.i32(bit));
+      above = arith::ShLIOp::create(b, above, lower.i32(bit + 1));
+      keys = arith::OrIOp::create(
+          b, above, bitsOf(lower, keys, 0, int64_t(1) << bit));
+      keys = arith::OrIOp::create(
+          b, keys, arith::ShLIOp::create(b, half, lower.i32(bit)));
+    }
     return {arith::MulIOp::create(b, keys, lower.i32(4)),
             arith::MulIOp::create(b, cols, lower.i32(plan.depths)), number};
   }
