@@ -77,7 +77,7 @@ def fill_cases():
              "--size batch=2 --size seq_q=4097 --size seq_k=1023",
              "--size batch=2 --size seq_q=1023 --size seq_k=4097",
              "--size batch=2 --size seq_q=1000 --size seq_k=0",
-             "--size seq_q=0 --size seq_k=1000", "--size batch=0")
+             "--size seq_q=0 --size seq_k=1000", "--size batch=0 --size seq=1000")
 
     masks = {"none": {}, "causal": {"causal": True},
              "left": {"window_left": 700}, "right": {"window_right": 300},

@@ -22,29 +22,29 @@ struct Entry {
   int64_t headSize, queries;
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
-  bool qInRegs;
-  int64_t qStages;
-  bool stageOutput;
+  bool qInRegs, pingPong, stageOutput;
   const char *tiles;
 };
 } // namespace
 
 static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-/// The first line that serves a problem is taken. Measured on an H200, bf16:
-/// tiles from a counter were as good as or better than fixed ones with and
-/// without masks; joined tiles with Q in registers won 1 to 6 %; turns of the
-/// groups won nothing. Up to 64 columns three groups hide each other's softmax
-/// better than two (1.14 against 1.01 of cuDNN), but have no registers for Q. At
-/// 256 two slots of more than 80 keys do not fit beside Q, nor does a buffer for
-/// O. Producers that copy pages themselves spill with fewer than 40 registers.
+/// The first line that serves a problem is taken. Measured on an H200, bf16, as
+/// docs/performance.md lists: tiles from a counter were as good as one block a
+/// tile or better everywhere. Up to 64 columns three groups hide each other's
+/// softmax better than two (1.06 against 1.04 of cuDNN's rate, causal at 4096
+/// rows), and better still where they take turns (1.15); they have no registers
+/// for Q. At more columns turns change nothing. At 256 two slots of more than
+/// 80 keys do not fit beside Q, nor does a buffer for O, and consumers with
+/// fewer than 240 registers lose 5 %; producers that look up pages need 40,
+/// which leaves consumers 232. Joined tiles lost 8 to 12 % everywhere.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, 1, true, "dynamic"},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, 1, false, "dynamic"},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, 2, true, "dynamic"},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, 1, true, "dynamic"},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, 1, false, "dynamic"},
-    {256, kAny, 128, 80, 2, 8, 40, 232, false, 1, false, "dynamic"},
+    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, "dynamic"},
+    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, "dynamic"},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, "dynamic"},
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, "dynamic"},
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, "dynamic"},
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, "dynamic"},
 };
 
 bool detail::chooseRoles(const TargetInfo &target,
@@ -73,11 +73,14 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.producers = target.warpsPerMatrixGroup;
     choice.producerRegisters = entry.producerRegisters;
     choice.consumerRegisters = entry.consumerRegisters;
+    if (request.pageSize && choice.producerRegisters < 40) {
+      choice.producerRegisters = 40;
+      choice.consumerRegisters = 232;
+    }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;
-    choice.qStages = entry.qStages;
+    choice.pingPong = entry.pingPong;
     choice.stageOutput = entry.stageOutput;
-    choice.joinTiles = true;
     choice.tiles = entry.tiles;
     return true;
   }
