@@ -73,7 +73,11 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.producers = target.warpsPerMatrixGroup;
     choice.producerRegisters = entry.producerRegisters;
     choice.consumerRegisters = entry.consumerRegisters;
-    if (request.pageSize && choice.producerRegisters < 40) {
+    // Three groups of consumers leave no such room.
+    bool room =
+        (choice.producers * 40 + choice.warps * 232) * target.waveSize <=
+        target.registersPerBlock;
+    if (request.pageSize && choice.producerRegisters < 40 && room) {
       choice.producerRegisters = 40;
       choice.consumerRegisters = 232;
     }
