@@ -250,8 +250,12 @@ LogicalResult BlockRun::runOp(CacheTileOp op) {
     tile->from = integer(op.getFrom());
     tile->upto = integer(op.getUpto());
     int64_t rows = tile->type.getRows();
+    // The first tile of a range without keys has no valid row and looks up
+    // nothing; no other tile may be without one.
+    int64_t first = std::max<int64_t>(tile->from, 0);
     if (std::max(tile->start, tile->from) >=
-        std::min(tile->start + rows, tile->upto))
+            std::min(tile->start + rows, tile->upto) &&
+        (first < tile->start || first >= tile->start + rows))
       return error(op) << "looks up a tile without a valid row: keys "
                        << tile->start << " to " << tile->start + rows << " of ["
                        << tile->from << ", " << tile->upto << ")";

@@ -145,6 +145,8 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
   int64_t first = std::max(tile.start, tile.from);
   int64_t last = std::min(tile.start + count, tile.upto);
   tile.rows.assign(count, Tile::kInvalid);
+  if (first >= last)
+    return success();
   auto block = [&](SmallVector<int64_t> index) -> FailureOr<int64_t> {
     FailureOr<int64_t> id = entry(*cache.table, index, error);
     ++report.lookups;

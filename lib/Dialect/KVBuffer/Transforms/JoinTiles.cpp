@@ -30,7 +30,7 @@ namespace {
 ///
 ///   for each tile (`outer`)
 ///     if it has rows (`active`)
-///       load Q ...
+///       load Q
 ///       if it has keys (`guard`)
 ///         first scores and softmax, loop over keys (`inner`), last product
 ///       normalize and store
@@ -44,6 +44,8 @@ struct TileProgram {
   OnlineSoftmaxOp firstSoftmax;
   scf::ForOp inner;
   MmaOp lastProduct;
+  /// Tiles of keys of a tile of queries: from `begin`, included, to `end`.
+  Value begin, end;
 };
 
 std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
@@ -100,6 +102,12 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
       !isInner(t.guard.thenYield().getOperand(1)) ||
       !isInner(t.guard.thenYield().getOperand(2)))
     return std::nullopt;
+  why = "the number of tiles of keys is not a difference of two";
+  auto count = t.inner.getUpperBound().getDefiningOp<arith::SubIOp>();
+  if (!count)
+    return std::nullopt;
+  t.end = count.getLhs();
+  t.begin = count.getRhs();
   return t;
 }
 
@@ -124,11 +132,9 @@ private:
   bool dependsOnTile(Value value);
   bool isArithmetic(Value value);
   /// The first tile from `start` on (static order) or of those that the counter
-  /// gives (dynamic) that has keys, with the values of `found`; a number past
-  /// the last if there is none. Stores zeros for tiles that have rows but no
-  /// keys.
+  /// gives (dynamic) that has rows, with the values of `found`; a number past
+  /// the last if there is none.
   SmallVector<Value> seek(Value start);
-  void storeEmpty(IRMapping &env);
   Value total();
   /// Behind the first scores: their mask and softmax.
   void finishFirst(IRMapping &env) { emit(t.firstSoftmax, env); }
@@ -236,13 +242,6 @@ Value Joiner::total() {
   return t.next.getTotal();
 }
 
-void Joiner::storeEmpty(IRMapping &env) {
-  for (auto [result, value] :
-       llvm::zip_equal(t.guard.getResults(), t.guard.elseYield().getOperands()))
-    env.map(result, emit(value, env));
-  finish(env);
-}
-
 void Joiner::finish(IRMapping &env) {
   for (Operation *op : opsBehind(t.guard))
     emit(op, env);
@@ -273,27 +272,17 @@ SmallVector<Value> Joiner::seek(Value start) {
     where.push_back(emit(value, env));
   Value exists =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile, total());
-  Value no = arith::ConstantIntOp::create(b, flag, 0),
-        yes = arith::ConstantIntOp::create(b, flag, 1);
-  // Goes on where a tile exists and has no rows or no keys.
+  // Goes on where a tile exists and has no rows.
   auto goOn = scf::IfOp::create(b, TypeRange{flag}, exists, true, true);
   {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(goOn.thenBlock());
     Value rows = emit(t.active.getCondition(), env);
-    auto empty = scf::IfOp::create(b, TypeRange{flag}, rows, true, true);
-    scf::YieldOp::create(b, empty.getResult(0));
-    b.setInsertionPointToStart(empty.thenBlock());
-    Value keys = emit(t.guard.getCondition(), env);
-    Value none = arith::XOrIOp::create(b, keys, yes);
-    auto store = scf::IfOp::create(b, none, /*withElseRegion=*/false);
-    scf::YieldOp::create(b, none);
-    b.setInsertionPointToStart(store.thenBlock());
-    storeEmpty(env);
-    b.setInsertionPointToStart(empty.elseBlock());
-    scf::YieldOp::create(b, yes);
+    Value yes = arith::ConstantIntOp::create(b, flag, 1);
+    scf::YieldOp::create(b, arith::XOrIOp::create(b, rows, yes).getResult());
     b.setInsertionPointToStart(goOn.elseBlock());
-    scf::YieldOp::create(b, no);
+    scf::YieldOp::create(b,
+                         arith::ConstantIntOp::create(b, flag, 0).getResult());
   }
   scf::ConditionOp::create(b, goOn.getResult(0), where);
   Block *after =
@@ -332,6 +321,12 @@ void Joiner::write() {
     env.map(t.tile, where.front());
     for (auto [value, at] : llvm::zip_equal(found, where.drop_front()))
       env.map(value, at);
+    // A tile of queries that sees no key multiplies one tile of keys, all of
+    // them masked: rarer than a branch around it is dear.
+    Value begin = emit(t.begin, env), end = emit(t.end, env);
+    Value least =
+        arith::AddIOp::create(b, begin, arith::ConstantIndexOp::create(b, 1));
+    env.map(t.end, arith::MaxSIOp::create(b, end, least).getResult());
     return env;
   };
   auto nextTile = [&](Value tile) {

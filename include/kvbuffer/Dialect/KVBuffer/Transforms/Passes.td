@@ -113,8 +113,9 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
     `join_tiles`: the first scores of a tile, the last product of P and V of the
     tile before, the first softmax, the store of the tile before, the loop over
     keys. So the matrix unit does not idle between tiles. The first tile's start
-    and the last one's end stand outside of the loop. Tiles without rows or keys
-    are dealt with where the next tile is looked for. Expects the loops that
+    and the last one's end stand outside of the loop. Tiles without rows are
+    passed over; one without keys multiplies a tile of keys that are all masked.
+    Expects the loops that
     `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave; others stay as
     they are, with a remark.
   }];
