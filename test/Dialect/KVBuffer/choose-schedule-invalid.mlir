@@ -78,6 +78,66 @@
 // RUN: %{run}
 // SHARE: error: 'kvbuffer.attention' op the schedule needs at least 76 registers in a lane, sm_80 has 64 for each of 1024 threads
 
+// Roles: each limit, and what would keep to it.
+// REDEFINE: %{options} = chip=sm_90 schedule=producers=4
+// REDEFINE: %{prefix} = ROLES
+// RUN: %{run}
+// ROLES: error: 'kvbuffer.attention' op producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0
+
+// REDEFINE: %{options} = schedule=tiles=dynamic
+// REDEFINE: %{prefix} = TILES
+// RUN: %{run}
+// TILES: error: 'kvbuffer.attention' op tiles = static or dynamic needs warps with roles; expected producers > 0
+
+// REDEFINE: %{options} = chip=sm_90a schedule=warps=2
+// REDEFINE: %{prefix} = WARPS
+// RUN: %{run}
+// WARPS: error: 'kvbuffer.attention' op warps = 2 is no whole number of groups of 4; warps = 4 would fit
+
+// REDEFINE: %{options} = chip=sm_90a schedule=producers=2
+// REDEFINE: %{prefix} = PRODUCERS
+// RUN: %{run}
+// PRODUCERS: error: 'kvbuffer.attention' op producers = 2 is no whole number of groups of 4; producers = 4 would fit
+
+// REDEFINE: %{options} = chip=sm_90a schedule=BM=256
+// REDEFINE: %{prefix} = GROUPS
+// RUN: %{run}
+// GROUPS: error: 'kvbuffer.attention' op BM = 256 is not 64 rows for each of 2 groups of 4 warps; BM = 128 would fit
+
+// REDEFINE: %{options} = chip=sm_90a schedule=BN=272
+// REDEFINE: %{prefix} = COLUMNS
+// RUN: %{run}
+// COLUMNS: error: 'kvbuffer.attention' op BN = 272 is more than the 256 columns of a product; BN = 256 would fit
+
+// REDEFINE: %{options} = chip=sm_90a schedule=BN=120
+// REDEFINE: %{prefix} = STEP
+// RUN: %{run}
+// STEP: error: 'kvbuffer.attention' op BN must be a positive multiple of 16, got 120
+
+// REDEFINE: %{options} = chip=sm_90a schedule=overlap=true
+// REDEFINE: %{prefix} = OVERLAP
+// RUN: %{run}
+// OVERLAP: error: 'kvbuffer.attention' op overlap does not go with producers; overlap_products does
+
+// 32 * (8 * 240 + 4 * 40); 384 threads start with 168 registers each. 4 * 40
+// leave 7 * 32 * 8 for 8 warps, in steps of 8: 232.
+// REDEFINE: %{options} = chip=sm_90a schedule=producer_registers=40,consumer_registers=240
+// REDEFINE: %{prefix} = POOL
+// RUN: %{run}
+// POOL: error: 'kvbuffer.attention' op the roles take 66560 registers, sm_90a gives 64512 to a block of 384 threads; consumer_registers = 232 would fit
+
+// O 64, S 80, P 40, Q 32 and 28 for the rest. 144 take 204.
+// REDEFINE: %{options} = chip=sm_90a schedule=BN=160,stages=1,stage_output=false
+// REDEFINE: %{prefix} = CONSUMER
+// RUN: %{run}
+// CONSUMER: error: 'kvbuffer.attention' op a consumer's lane needs at least 244 registers, the schedule gives it 232; BN = 144 would fit
+
+// 2 * 128 * (128 + 128 + 2 * 2 * 192) and 1 KiB; with 160 keys it is 230400.
+// REDEFINE: %{options} = chip=sm_90a schedule=BN=192,q_in_regs=false,producer_registers=24,consumer_registers=240
+// REDEFINE: %{prefix} = SHARED
+// RUN: %{run}
+// SHARED: error: 'kvbuffer.attention' op the schedule needs 263168 bytes of shared memory, sm_90a has 232448 for a block; BN = 160 would fit
+
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}

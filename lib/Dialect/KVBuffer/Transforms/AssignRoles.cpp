@@ -213,8 +213,8 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
              << "has a predicate; expected loads in front of their use, as "
                 "kvbuf-lower-attention leaves them";
     if (isProducer)
-      RingLoadOp::create(b, map.lookup(load.getTile()), channels[*c].value,
-                         count[*c], load.getWhole());
+      RingLoadOp::create(b, map.lookupOrDefault(load.getTile()),
+                         channels[*c].value, count[*c], load.getWhole());
     else
       tokens[load.getToken()] = {*c, count[*c]};
     count[*c] = add(count[*c], constant(1));

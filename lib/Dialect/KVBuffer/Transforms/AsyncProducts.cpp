@@ -103,10 +103,14 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
           release->moveAfter(wait);
   }
 
-  /// Groups take turns from the first start of a loop's body to the second.
+  /// Groups take turns from the first start of a loop's body to the second, if
+  /// the first product is still in flight then.
   static bool takeTurns(scf::ForOp loop) {
     SmallVector<MmaStartOp> starts(loop.getBody()->getOps<MmaStartOp>());
-    if (starts.size() < 2)
+    if (starts.size() < 2 ||
+        llvm::any_of(starts[0]->getUsers(), [&](Operation *wait) {
+          return wait->isBeforeInBlock(starts[1]);
+        }))
       return false;
     OpBuilder b(starts[0]);
     TurnWaitOp::create(b, starts[0].getLoc());
@@ -156,7 +160,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
         remark::missed(
             roles.getLoc(),
             remark::RemarkOpts::name("ping-pong").category(DEBUG_TYPE))
-            << "no turns: no loop starts two products in an iteration";
+            << "no turns: no loop starts two products that overlap";
     }
   }
 };

@@ -1,0 +1,65 @@
+// Programs that cannot be divided between roles.
+
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))"
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // expected-error @below {{has producers; expected 'kvbuffer.target' to be a chip whose warps multiply in groups, as kvbuf-choose-schedule checks}}
+    gpu.func @chip() kernel attributes {kvbuffer.schedule = #schedule} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @predicate(%tile: !kvbuffer.tile<16x16xbf16>, %p: i1) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // expected-error @below {{'kvbuffer.dram_load' op has a predicate; expected loads in front of their use, as kvbuf-lower-attention leaves them}}
+      %kt = kvbuffer.dram_load %tile into %kbuf[%c0] if %p : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @carried(%tile: !kvbuffer.tile<16x16xbf16>, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %first = kvbuffer.dram_load %tile into %kbuf[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %first) -> !kvbuffer.token<#kbuf> {
+        // expected-error @below {{'kvbuffer.lds_stage' op awaits a load that the program does not issue in front of it in the same iteration}}
+        %ks = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+        %next = kvbuffer.dram_load %tile into %kbuf[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
+        scf.yield %next : !kvbuffer.token<#kbuf>
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @regions(%n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+      // expected-error @below {{'scf.index_switch' op is not supported in a kernel that is split into roles: expected scf.for, scf.if or scf.while}}
+      scf.index_switch %n default {
+      }
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,90 @@
+// Schedules with roles, by head size, page size and queries; and what keeps the
+// portable schedule, with the reason.
+
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// A chip without such products, and whoever asks for no producers.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90 | FileCheck %s --check-prefix=NONE
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=0" | FileCheck %s --check-prefix=NONE
+// NONE-NOT: producers
+
+// CHECK-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4, producer_registers = 32, consumer_registers = 160, overlap_products = true, tiles = dynamic, q_stages = 2, stage_output = true>
+// CHECK-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4,
+// CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true, tiles = dynamic>
+// CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true, tiles = dynamic>
+// CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+
+!q64 = memref<?x?x2x64xbf16>
+!k64 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+// CHECK: func.func @d64
+// CHECK: schedule = #[[D64]]
+func.func @d64(%q: !q64, %k: !k64, %v: !k64, %o: !q64) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q64, !k64, !k64, !q64
+  return
+}
+
+!q96 = memref<?x?x2x96xbf16>
+!k96 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 96>
+// CHECK: func.func @d96
+// CHECK: schedule = #[[D96]]
+func.func @d96(%q: !q96, %k: !k96, %v: !k96, %o: !q96) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q96, !k96, !k96, !q96
+  return
+}
+
+!q128 = memref<?x?x2x128xbf16>
+!k128 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+// CHECK: func.func @d128
+// CHECK: schedule = #[[D128]]
+func.func @d128(%q: !q128, %k: !k128, %v: !k128, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !k128, !k128, !q128
+  return
+}
+
+// No more queries than one group has rows.
+!few = memref<?x64x2x128xbf16>
+// CHECK: func.func @few
+// CHECK: schedule = #[[FEW]]
+func.func @few(%q: !few, %k: !k128, %v: !k128, %o: !few) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !few, !k128, !k128, !few
+  return
+}
+
+!q256 = memref<?x?x2x256xbf16>
+!k256 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 256>
+// CHECK: func.func @d256
+// CHECK: schedule = #[[D256]]
+func.func @d256(%q: !q256, %k: !k256, %v: !k256, %o: !q256) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q256, !k256, !k256, !q256
+  return
+}
+
+// Tiles of 80 keys would straddle pages of 128.
+!page128 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 256, page_size = 128>
+// CHECK: func.func @page128
+// CHECK: schedule = #[[PAGE128]]
+func.func @page128(%q: !q256, %k: !page128, %v: !page128, %o: !q256) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q256, !page128, !page128, !q256
+  return
+}
+
+!q24 = memref<?x?x2x24xbf16>
+!k24 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 24>
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+4]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 24 is not a multiple of 16
+// CHECK: func.func @d24
+// CHECK: schedule = #[[D24]]
+func.func @d24(%q: !q24, %k: !k24, %v: !k24, %o: !q24) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q24, !k24, !k24, !q24
+  return
+}
+
+!q320 = memref<?x?x2x320xbf16>
+!k320 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 320>
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 320 is more than 256, whose accumulators fill a lane's registers
+// CHECK: func.func @d320
+func.func @d320(%q: !q320, %k: !k320, %v: !k320, %o: !q320) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q320, !k320, !k320, !q320
+  return
+}

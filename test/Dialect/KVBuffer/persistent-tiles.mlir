@@ -1,0 +1,69 @@
+// Loops over tiles of queries. (tile-order.py tests the order of the numbers.)
+
+// DEFINE: %{schedule} =
+// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-persistent-tiles,canonicalize,cse))
+// DEFINE: %{run} = kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=%{schedule}},%{passes})"
+
+// Every n-th of n blocks. Tiles of equal length: head by head, so x and the head
+// are a remainder and a quotient.
+// REDEFINE: %{schedule} = tiles=static
+// RUN: %{run} | FileCheck %s --check-prefixes=CHECK,STATIC
+// RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-persistent-tiles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// From a counter.
+// REDEFINE: %{schedule} = tiles=dynamic
+// RUN: %{run} | FileCheck %s --check-prefixes=CHECK,DYNAMIC
+// One tile a block: equal tiles keep the grid's order.
+// REDEFINE: %{schedule} = tiles=grid
+// RUN: %{run} | FileCheck %s --check-prefix=GRID
+
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+
+// REMARK: persistent-tiles.mlir:{{.*}} remark: [Passed] tiles{{.*}}blocks take tiles {{.*}}in turn
+// CHECK-LABEL: gpu.func @full
+// The grid: one block for each multiprocessor, no more than tiles.
+// CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{ceildiv = ["seq_q", 128]}, 4, "batch"]}]}, 1, 1]
+// CHECK:         kvbuffer.alloc
+// CHECK:         %[[SEQ:.*]] = kvbuffer.launch_size "seq_q"
+// CHECK:         %[[ROWTILES:.*]] = arith.ceildivui %[[SEQ]], %c128
+// CHECK:         %[[BATCH:.*]] = kvbuffer.launch_size "batch"
+// CHECK:         %[[HEADS:.*]] = arith.muli %[[BATCH]], %c4
+// CHECK:         %[[TOTAL:.*]] = arith.muli %[[ROWTILES]], %[[HEADS]]
+// STATIC:        %[[ME:.*]] = gpu.block_id x
+// STATIC:        %[[BLOCKS:.*]] = gpu.grid_dim x
+// STATIC:        scf.for %[[T:.*]] = %[[ME]] to %[[TOTAL]] step %[[BLOCKS]]
+// DYNAMIC:       scf.while
+// DYNAMIC-NEXT:    %[[N:.*]] = kvbuffer.next_tile of %[[TOTAL]]
+// DYNAMIC-NEXT:    %[[MORE:.*]] = arith.cmpi slt, %[[N]], %[[TOTAL]]
+// DYNAMIC-NEXT:    scf.condition(%[[MORE]]) %[[N]]
+// DYNAMIC:       ^bb0(%[[T:.*]]: index):
+// CHECK-NEXT:      %[[H:.*]] = arith.divui %[[T]], %[[ROWTILES]]
+// CHECK-NEXT:      %[[X:.*]] = arith.remui %[[T]], %[[ROWTILES]]
+// CHECK-NEXT:      %[[SEQUENCE:.*]] = arith.divui %[[H]], %c4
+// CHECK-NEXT:      %[[HEAD:.*]] = arith.remui %[[H]], %c4
+// CHECK-NEXT:      %[[ROW:.*]] = arith.muli %[[X]], %c128
+// CHECK-NOT:       gpu.block_id
+// CHECK-NOT:       kvbuffer.alloc
+// CHECK:           kvbuffer.dram_tile %{{.*}}[%[[SEQUENCE]], %[[ROW]], %[[HEAD]]]
+// GRID-LABEL:  gpu.func @full
+// GRID-NOT:      kvbuffer.grid
+// GRID:          %[[X:.*]] = gpu.block_id x
+// GRID:          arith.muli %[[X]], %c128
+func.func @full(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// Sizes that the types fix are numbers.
+!qo = memref<2x256x4x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+// CHECK-LABEL: gpu.func @fixed
+// CHECK-SAME:    {product = [{ceildiv = [256, 128]}, 4, 2]}
+// CHECK-NOT:     kvbuffer.launch_size
+// STATIC:        scf.for %{{.*}} = %{{.*}} to %c16 step
+func.func @fixed(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
