@@ -101,17 +101,20 @@
 // RUN: %{run} | FileCheck %s --check-prefix=DYNAMIC
 // DYNAMIC:       %[[BOX:.*]] = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
 // DYNAMIC:       kvbuffer.warp_roles producers
+// DYNAMIC:         %[[T:.*]] = kvbuffer.next_tile of
+// DYNAMIC-NEXT:    kvbuffer.mailbox_post %[[T]] to %[[BOX]][%c0]
 // DYNAMIC:         scf.while
-// DYNAMIC-NEXT:      %[[T:.*]] = kvbuffer.next_tile of
+// DYNAMIC:           %[[T:.*]] = kvbuffer.next_tile of
 // DYNAMIC-NEXT:      kvbuffer.mailbox_post %[[T]] to %[[BOX]][%[[N:.*]]]
 // DYNAMIC-NEXT:      %[[N1:.*]] = arith.addi %[[N]], %c1
-// DYNAMIC:           scf.condition(%{{.*}}) %[[T]],{{.*}} %[[N1]]
+// DYNAMIC:           scf.yield %[[T]],{{.*}} %[[N1]]
 // DYNAMIC:       consumers
 // DYNAMIC-NOT:     kvbuffer.next_tile
+// DYNAMIC:         kvbuffer.mailbox_take %[[BOX]][%c0]
 // DYNAMIC:         scf.while
-// DYNAMIC-NEXT:      %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N:.*]]]
+// DYNAMIC:           %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N:.*]]]
 // DYNAMIC-NEXT:      %[[N1:.*]] = arith.addi %[[N]], %c1
-// DYNAMIC:           scf.condition(%{{.*}}) %[[T]],{{.*}} %[[N1]]
+// DYNAMIC:           scf.yield %[[T]],{{.*}} %[[N1]]
 
 // However often the program asks for a tile, there is one mailbox.
 // REDEFINE: %{schedule} = tiles=dynamic,join_tiles=true

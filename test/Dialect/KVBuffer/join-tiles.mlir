@@ -27,8 +27,9 @@
 // CHECK:           kvbuffer.mma {{.*}} {transpose_b}
 // CHECK:           kvbuffer.mask
 // CHECK:           kvbuffer.online_softmax
-// CHECK:           scf.for
+// The next tile's number is asked for in front of the loop over keys.
 // CHECK:           scf.while
+// CHECK:           scf.for
 // CHECK:           %[[END:.*]]:{{[0-9]+}} = scf.while (%{{.*}} = %{{.*}}
 // CHECK-NEXT:        arith.cmpi slt
 // CHECK-NEXT:        scf.condition
@@ -46,8 +47,8 @@
 // CHECK:             %[[RESULT:.*]], %{{.*}} = kvbuffer.softmax_finish %[[O]], %[[M]], %[[L]]
 // CHECK:             kvbuffer.fragment_store
 // and this tile's other keys.
-// CHECK:             %[[R:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %zero{{.*}}, %{{.*}} = %[[MN]], %{{.*}} = %[[LN]], %{{.*}} = %[[PN]])
 // CHECK:             %[[NEXT:.*]]:{{[0-9]+}} = scf.while
+// CHECK:             %[[R:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %zero{{.*}}, %{{.*}} = %[[MN]], %{{.*}} = %[[LN]], %{{.*}} = %[[PN]])
 // CHECK:             scf.yield %[[R]]#0, %[[R]]#1, %[[R]]#2, %[[R]]#3, %[[NEXT]]#0
 // The end of the last tile.
 // CHECK:           kvbuffer.mma %[[END]]#3, %{{.*}}, %[[END]]#0

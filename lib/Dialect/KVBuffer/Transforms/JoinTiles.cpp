@@ -35,7 +35,7 @@ namespace {
 ///         first scores and softmax, loop over keys (`inner`), last product
 ///       normalize and store
 struct TileProgram {
-  /// scf.for over the numbers, or scf.while around `next`.
+  /// scf.for over the numbers, or scf.while that starts with `next`.
   Operation *outer;
   NextTileOp next;
   Value tile;
@@ -60,11 +60,11 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
     t.tile = loop.getInductionVar();
   } else {
     auto whileOp = cast<scf::WhileOp>(outer);
-    auto next = whileOp.getBeforeBody()->getOps<NextTileOp>();
-    if (next.empty() || !whileOp.getInits().empty() ||
-        whileOp.getNumResults() != 1)
+    if (whileOp.getInits().size() != 1 || whileOp.getNumResults() != 1)
       return std::nullopt;
-    t.next = *next.begin();
+    t.next = whileOp.getInits().front().getDefiningOp<NextTileOp>();
+    if (!t.next)
+      return std::nullopt;
     body = whileOp.getAfterBody();
     t.tile = body->getArgument(0);
   }
@@ -359,8 +359,12 @@ void Joiner::write() {
   IRMapping env = startTile(first);
   emit(t.firstScores.getOperation(), env);
   finishFirst(env);
+  // The next number is asked for ahead of the loop over keys, which hides the
+  // counter's latency and lets the next tile's first loads follow the last ones
+  // of this tile.
+  SmallVector<Value> next = nextTile(first.front());
   SmallVector<Value> results = runInner(env);
-  SmallVector<Value> inits = carry(env, results, nextTile(first.front()));
+  SmallVector<Value> inits = carry(env, results, next);
 
   SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
   SmallVector<Location> locs(types.size(), b.getLoc());
@@ -378,13 +382,16 @@ void Joiner::write() {
     multiplyLast(old, args.take_front(numResults));
     finishFirst(now);
     finish(old);
+    next = nextTile(where.front());
     results = runInner(now);
-    scf::YieldOp::create(b, carry(now, results, nextTile(where.front())));
+    scf::YieldOp::create(b, carry(now, results, next));
   }
   IRMapping old = recall(joined.getResults());
   multiplyLast(old, joined.getResults().take_front(numResults));
   finish(old);
   t.outer->erase();
+  if (t.next)
+    t.next->erase();
 }
 
 struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {

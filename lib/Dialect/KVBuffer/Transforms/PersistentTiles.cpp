@@ -281,17 +281,23 @@ struct PersistentTilesPass
       auto loop = scf::ForOp::create(b, first, total, blocks);
       fill(loop.getBody(), loop.getInductionVar());
     } else {
+      // The next number is asked for a tile ahead: a counter that all blocks
+      // share answers late.
       Type type = b.getIndexType();
-      auto loop = scf::WhileOp::create(b, TypeRange{type}, ValueRange{});
-      b.createBlock(&loop.getBefore());
-      Value tile = NextTileOp::create(b, type, total);
+      Value first = NextTileOp::create(b, type, total);
+      auto loop = scf::WhileOp::create(b, TypeRange{type}, ValueRange{first});
+      Block *before =
+          b.createBlock(&loop.getBefore(), {}, {type}, {kernel.getLoc()});
+      Value tile = before->getArgument(0);
       Value more =
           arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile, total);
       scf::ConditionOp::create(b, more, tile);
       Block *after =
           b.createBlock(&loop.getAfter(), {}, {type}, {kernel.getLoc()});
-      scf::YieldOp::create(b);
+      Value next = NextTileOp::create(b, type, total);
+      scf::YieldOp::create(b, next);
       fill(after, after->getArgument(0));
+      next.getDefiningOp()->moveBefore(after, after->begin());
     }
     program->erase();
     // Buffers live as long as the block.
