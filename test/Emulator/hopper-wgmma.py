@@ -9,6 +9,7 @@ offsets, follows from the PTX ISA's canonical layouts: in units of `span` bytes
 along the contiguous dimension, a block of rows for each such unit.
 """
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
@@ -157,6 +158,51 @@ def nvvm_case(n, span, b_k_major, a_m_major):
     assert got == want, (n, span, b_k_major, a_m_major)
 
 
+def placed(start, span):
+    """Operands laid out here, not by a copy: the pattern begins at `start`,
+    which need not be where it would by the address's own bits. The base offset
+    says so (PTX ISA, "Matrix Descriptor Format")."""
+    unit = span
+    block = 64 * unit
+
+    def image(value):
+        bytes = bytearray(64 * K * 2)
+        for row in range(64):
+            for x in range(K):
+                chunk, byte = divmod(x * 2 % unit, 16)
+                # Rows of 128 bytes count, whatever the span.
+                chunk ^= (row * unit // 128) % (unit // 16)
+                at = x * 2 // unit * block + row * unit + chunk * 16 + byte
+                struct.pack_into("<e", bytes, at, value(row, x))
+        return bytes
+
+    path = runner.path + ".image"
+    with open(path, "wb") as f:
+        f.write(image(lambda m, x: (m * K + x) % 61) + image(lambda n, x: (n * K + x) % 53))
+    k = Kernel()
+    source, out = k.buffer(), k.buffer()
+    full = k.mbarrier()
+    k.setup((full, 1))
+
+    def copy():
+        k.expect(full, 4 * 64 * K)
+        k.emit(f"nvvm.cp.async.bulk.shared.cluster.global {k.at(start)}, {source}, {full}, {k.const(4 * 64 * K)} "
+               ": !llvm.ptr<3>, !llvm.ptr<1>")
+    k.once(copy)
+    k.wait(full, 0)
+    base = start >> 7 & 7
+    steps = [(32 * s // unit * block + 32 * s % unit) // 16 for s in range(K // 16)]
+    a, b = (k.descriptor(k.at(start + x), 16, 8 * unit, span, base) for x in (0, 2 * 64 * K))
+    s = k.wgmma_wait(k.wgmma(64, b, steps, a=a, a_steps=steps, element="f16"))
+    k.store_product(s, out, 64)
+    got = runner.good(k, [f"buf:f16:{2 * 64 * K}:file={path}", f"buf:f32:{64 * 64}:uninit"], 1)
+    want = [sum((m * K + x) % 61 * ((n * K + x) % 53) for x in range(K)) for m in range(64) for n in range(64)]
+    assert got == want, (start, span)
+
+
+for span in (32, 64, 128):
+    for start in (0, 1024, 256, 1024 + 640):
+        placed(start, span)
 for span in (0, 32, 64, 128):
     for b_k_major in (True, False):
         case(64, "bf16", span, span, b_k_major)

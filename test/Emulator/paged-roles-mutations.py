@@ -11,10 +11,12 @@ import subprocess
 import sys
 
 python, problem, compiler, runner, path = sys.argv[1:]
+SCHEDULE = ("BM=128,BN=128,warps=8,producers=4,producer_registers=40,consumer_registers=232,overlap_products=true,"
+            "split_masks=true,sums_in_lds=false,stage_output=true,tiles=dynamic")
 source = subprocess.run([python, problem, "cache=paged", "page_size=16", "causal=true", "heads=1", "head_size=64"],
                         check=True, capture_output=True, text=True).stdout
-target = subprocess.run([compiler, "-", "--target=sm_90a", "--emit=target"], input=source, check=True,
-                        capture_output=True, text=True).stdout
+target = subprocess.run([compiler, "-", "--target=sm_90a", f"--schedule={SCHEDULE}", "--emit=target"], input=source,
+                        check=True, capture_output=True, text=True).stdout
 lines = target.split("\n")
 
 

@@ -154,10 +154,11 @@ class Kernel:
         return self.op(f"llvm.getelementptr {pointer}[{self.const(index)}] : ({p}, i32) -> {p}, {type}")
 
     # wgmma.
-    def descriptor(self, address, leading, stride, span):
-        """PTX ISA, "Matrix Descriptor Format"; `span` of the swizzle in bytes."""
+    def descriptor(self, address, leading, stride, span, base=0):
+        """PTX ISA, "Matrix Descriptor Format"; `span` of the swizzle in bytes,
+        `base` the base offset."""
         mode = {0: 0, 128: 1, 64: 2, 32: 3}[span]
-        bits = mode << 62 | (stride >> 4) << 32 | (leading >> 4) << 16
+        bits = mode << 62 | base << 49 | (stride >> 4) << 32 | (leading >> 4) << 16
         bits -= (bits >> 63) << 64
         low = self.op(f"llvm.ptrtoint {address} : !llvm.ptr<3> to i32")
         low = self.bin("lshr", self.bin("and", low, 0x3FFFF), 4)
