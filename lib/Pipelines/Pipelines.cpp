@@ -74,10 +74,6 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm,
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(createConvertKVBufferToGPU());
   module.addPass(createCanonicalizerPass());
-  // Scalar code of a tile that no loop changes: LLVM's code generation hoists
-  // single instructions only.
-  if (isAMD(options))
-    module.addPass(createLoopInvariantCodeMotionPass());
   module.addPass(createCSEPass());
 }
 

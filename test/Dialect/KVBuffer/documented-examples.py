@@ -46,6 +46,11 @@ def own_types(op):
     rows = fragment("128x1xf32", "row")
     vector = "vector<2xbf16>"
     return {
+        "dram_range": {"k": "memref<bf16>", "base": "index", "n": "i32"},
+        "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
+        "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
+                       "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "tile_fragment": {"qtile": "!kvbuffer.tile<256x80xbf16>"},
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "mailbox_post": {"tile": "index"},

@@ -1,0 +1,64 @@
+// The default schedules of AMD's chips, and what does not fit.
+
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=GFX950
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=GFX942
+
+// Waves of 32 queries, 8 of them where they share a tile's copies evenly; 16
+// queries above head size 192, whose accumulators would leave no registers. 64
+// keys where two slots of K and V fit LDS.
+// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
+// GFX950-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
+// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true>
+// GFX950: @d64
+// GFX950:   {schedule = #[[D64]]}
+// GFX950: @d96
+// GFX950:   {schedule = #[[D96]]}
+// GFX950: @d256
+// GFX950:   {schedule = #[[D256]]}
+// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
+// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers>
+// GFX942: @d64
+// GFX942:   {schedule = #[[D64]]}
+// GFX942: @d96
+// GFX942:   {schedule = #[[D64]]}
+// GFX942: @d256
+// GFX942:   {schedule = #[[D256]]}
+
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=v_path=direct" 2>&1 | FileCheck %s --check-prefix=DIRECT
+// DIRECT: error: 'kvbuffer.attention' op v_path = direct does not fit gfx942, which cannot read LDS transposed: V is transposed on its way through registers; expected v_path = registers
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_80 schedule=k_path=registers" 2>&1 | FileCheck %s --check-prefix=PATH
+// PATH: error: 'kvbuffer.attention' op k_path = registers does not fit sm_80, which has copies into LDS for every tile; expected direct
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=mma_shape=32x32x16" 2>&1 | FileCheck %s --check-prefix=MMA
+// MMA: error: 'kvbuffer.attention' op gfx942 has no matrix instruction of shape 32x32x16; it has 32x32x8, 16x16x16
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=mma_shape=32x32x8" 2>&1 | FileCheck %s --check-prefix=MMA950
+// MMA950: error: 'kvbuffer.attention' op gfx950 has no matrix instruction of shape 32x32x8; it has 32x32x16, 16x16x32
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=stages=16" 2>&1 | FileCheck %s --check-prefix=LDS
+// LDS: error: 'kvbuffer.attention' op the schedule needs 262144 bytes of shared memory, gfx942 has 65536 for a block
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=BM=256,warps=1" 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 640 registers in a lane, gfx950 has 256
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=BN=16" 2>&1 | FileCheck %s --check-prefix=KEYS
+// KEYS: error: 'kvbuffer.attention' op no 32x32x16 instruction divides BN = 16; expected a multiple of 32
+// Two instructions of 8 share a read.
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=BK=8" 2>&1 | FileCheck %s --check-prefix=STRIP
+// STRIP: error: 'kvbuffer.attention' op no 32x32x8 instruction divides BK = 8; expected a multiple of 16
+
+!qo64 = memref<?x?x2x64xbf16>
+!kv64 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @d64(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo64, !kv64, !kv64, !qo64
+  return
+}
+
+!qo96 = memref<?x?x2x96xbf16>
+!kv96 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 96>
+func.func @d96(%q: !qo96, %k: !kv96, %v: !kv96, %o: !qo96) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo96, !kv96, !kv96, !qo96
+  return
+}
+
+!qo256 = memref<?x?x2x256xbf16>
+!kv256 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 256>
+func.func @d256(%q: !qo256, %k: !kv256, %v: !kv256, %o: !qo256) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo256, !kv256, !kv256, !qo256
+  return
+}
