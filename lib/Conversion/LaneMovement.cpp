@@ -235,6 +235,9 @@ void LaneLowering::lower(DramLoadOp op) {
                               i32(params.getStageBytes())));
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+  // The buffer takes a part of each row: of a cache whose rows hold more.
+  if (int64_t first = params.getHeadDimOffset())
+    tile.base = add(b, tile.base, index(first));
   Values token = machine.emitLoad(*this, op, tile, slot);
   token.insert(token.begin(), slot);
   set(op.getToken(), token);

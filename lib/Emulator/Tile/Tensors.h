@@ -103,8 +103,9 @@ mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,
 /// Fills in `tile.rows` from the tile's cache fields; counts look-ups.
 mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);
 
-/// Reads the valid rows of a tile; the rest of `target`, a slot, becomes zero.
-void loadTile(const Tile &tile, Matrix &target);
+/// Reads the valid rows of a tile, from column `firstCol` of its tensor's rows
+/// on; the rest of `target`, a slot, becomes zero.
+void loadTile(const Tile &tile, Matrix &target, int64_t firstCol = 0);
 
 } // namespace kvbuf::emu::tile
 
