@@ -249,6 +249,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   int64_t tiles =
       llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
   std::array<int64_t, 3> grid{tiles, problem.heads, workload.batch()};
+  // Heads are the fastest dimension where they are dealt to dies.
+  if (schedule.getXcds() > 1)
+    std::swap(grid[0], grid[1]);
   if (kernel->hasAttr(KVBufferDialect::kGridAttr))
     grid = {std::min<int64_t>(blocks, tiles * problem.heads * workload.batch()),
             1, 1};
