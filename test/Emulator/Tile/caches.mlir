@@ -2,12 +2,12 @@
 // pages that no sequence uses hold NaN, table entries past a sequence's end hold
 // an id far out of range.
 
-// DEFINE: %{sizes} = --size batch=3 --size seq_q=70
+// DEFINE: %{sizes} = --size batch=3 --size seq_q=70 --size cache=300
 // DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled | kvbuf-tile-run %{sizes} | FileCheck %s
 // RUN: %{run}
-// REDEFINE: %{sizes} = --size batch=3 --size seq_q=70 --share-pages --row-pad=8
+// REDEFINE: %{sizes} = --size batch=3 --size seq_q=70 --size cache=300 --share-pages --row-pad=8
 // RUN: %{run}
-// REDEFINE: %{sizes} = --size batch=2 --size seq_q=150 --seed=7
+// REDEFINE: %{sizes} = --size batch=2 --size seq_q=150 --size cache=200 --seed=7
 // RUN: %{run}
 
 !q = memref<?x?x4x64xbf16, strided<[?, ?, ?, 1]>>
