@@ -3,7 +3,7 @@
 
 // DEFINE: %{schedule} =
 // DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-overlap-products,kvbuf-persistent-tiles,kvbuf-assign-roles,kvbuf-async-products,canonicalize,cse))
-// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=BM=128,BN=64,warps=8,join_tiles=false,q_stages=1,stage_output=false,producer_registers=40,consumer_registers=232,tiles=grid,%{schedule}},%{passes})"
+// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=BM=128,BN=64,warps=8,join_tiles=false,q_stages=1,stage_output=false,ping_pong=false,producer_registers=40,consumer_registers=232,tiles=grid,%{schedule}},%{passes})"
 
 // REDEFINE: %{schedule} = q_in_regs=false
 // RUN: %{run} | FileCheck %s
