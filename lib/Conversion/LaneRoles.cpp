@@ -307,10 +307,10 @@ void LaneLowering::lower(RingReleaseOp op) {
 //===----------------------------------------------------------------------===//
 
 void LaneLowering::lower(MailboxOp op) {
-  // Every thread reads, so every thread releases.
+  // Every warp reads by itself, so every warp releases.
   int64_t slots = op.getSlots();
-  int64_t barriers =
-      allocBarriers(slots, int64_t(op.getReleases()) * groupThreads());
+  int64_t barriers = allocBarriers(
+      slots, int64_t(op.getReleases()) * int64_t(target.warpsPerMatrixGroup));
   // The numbers lie in LDS of their own.
   int64_t words = ldsBytes;
   int64_t bytes = llvm::alignTo(4 * slots, kBarrierBytes);
@@ -357,9 +357,12 @@ void LaneLowering::lower(MailboxTakeOp op) {
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
   Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
                                       ValueRange{wordOf(*this, box, at.slot)});
-  machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
-  // All lanes have read the same number; one lane's copy of it says so.
+  // All lanes have read the same number; one lane's copy of it says so. The
+  // exchange also waits for every lane's read, so that one may release.
   word = uniform(word);
+  Value first =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
+  machine.emitBarrierArrive(*this, emptyBarrier(box, at), first);
   set(op.getValue(), {toIndex(word)});
 }
 
