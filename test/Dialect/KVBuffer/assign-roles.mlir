@@ -112,9 +112,11 @@
 // DYNAMIC-NOT:     kvbuffer.next_tile
 // DYNAMIC:         kvbuffer.mailbox_take %[[BOX]][%c0]
 // DYNAMIC:         scf.while
+// Read when it is needed.
+// DYNAMIC:           kvbuffer.row_store
 // DYNAMIC:           %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N:.*]]]
 // DYNAMIC-NEXT:      %[[N1:.*]] = arith.addi %[[N]], %c1
-// DYNAMIC:           scf.yield %[[T]],{{.*}} %[[N1]]
+// DYNAMIC-NEXT:      scf.yield %[[T]],{{.*}} %[[N1]]
 
 // However often the program asks for a tile, there is one mailbox.
 // REDEFINE: %{schedule} = tiles=dynamic,join_tiles=true

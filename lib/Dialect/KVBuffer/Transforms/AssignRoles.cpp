@@ -183,8 +183,21 @@ void RoleWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
 }
 
 LogicalResult RoleWriter::write(Block &body) {
-  for (Operation &op : body.without_terminator())
-    if (failed(writeOp(&op)))
+  // Producers ask for a number early; consumers read it when they need it, so
+  // that it takes no register before.
+  SmallVector<Operation *> late;
+  for (Operation &op : body.without_terminator()) {
+    bool isLate = !isProducer && isa<NextTileOp>(op) &&
+                  llvm::all_of(op.getUsers(), [&](Operation *user) {
+                    return user == body.getTerminator();
+                  });
+    if (isLate)
+      late.push_back(&op);
+    else if (failed(writeOp(&op)))
+      return failure();
+  }
+  for (Operation *op : late)
+    if (failed(writeOp(op)))
       return failure();
   return success();
 }
