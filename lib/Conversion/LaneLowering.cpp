@@ -349,7 +349,13 @@ LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
                      ValueRange to) {
     unsigned next = 0;
     for (auto [value, count] : llvm::zip_equal(to, counts)) {
-      setWidened(value, values.slice(next, count));
+      auto part = values.slice(next, count);
+      // Loops of consumers are the same for all lanes: said so, numbers stay in
+      // the scalar unit.
+      if (count == 1 && part[0].getType().isInteger(32) && consumersStart)
+        setWidened(value, uniform(part[0]));
+      else
+        setWidened(value, part);
       next += count;
     }
   };
