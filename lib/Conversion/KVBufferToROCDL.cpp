@@ -49,8 +49,7 @@ static constexpr StringLiteral kLdsName = "kvbuf_lds";
 namespace {
 
 Value constant(OpBuilder &b, Location loc, Type type, int64_t value) {
-  return LLVM::ConstantOp::create(b, loc, type,
-                                  b.getIntegerAttr(type, value));
+  return LLVM::ConstantOp::create(b, loc, type, b.getIntegerAttr(type, value));
 }
 Value i32(OpBuilder &b, Location loc, int64_t value) {
   return constant(b, loc, b.getI32Type(), value);
@@ -80,8 +79,8 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
         a = LLVM::BitcastOp::create(rewriter, loc, bits, a);
         b = LLVM::BitcastOp::create(rewriter, loc, bits, b);
       }
-      rewriter.replaceOp(
-          op, create(SmallVector<Value>{a, b, c, zero, zero, zero}));
+      rewriter.replaceOp(op,
+                         create(SmallVector<Value>{a, b, c, zero, zero, zero}));
       return success();
     };
     auto make = [&]<typename Op>() {
@@ -102,17 +101,15 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
                   : replace(make.operator()<ROCDL::mfma_f32_16x16x32_f16>(),
                             false);
     if (shape == ArrayRef<int64_t>{32, 32, 8})
-      return bf16
-                 ? replace(make.operator()<ROCDL::mfma_f32_32x32x8bf16_1k>(),
-                           true)
-                 : replace(make.operator()<ROCDL::mfma_f32_32x32x8f16>(),
-                           false);
+      return bf16 ? replace(make.operator()<ROCDL::mfma_f32_32x32x8bf16_1k>(),
+                            true)
+                  : replace(make.operator()<ROCDL::mfma_f32_32x32x8f16>(),
+                            false);
     if (shape == ArrayRef<int64_t>{16, 16, 16})
-      return bf16
-                 ? replace(make.operator()<ROCDL::mfma_f32_16x16x16bf16_1k>(),
-                           true)
-                 : replace(make.operator()<ROCDL::mfma_f32_16x16x16f16>(),
-                           false);
+      return bf16 ? replace(make.operator()<ROCDL::mfma_f32_16x16x16bf16_1k>(),
+                            true)
+                  : replace(make.operator()<ROCDL::mfma_f32_16x16x16f16>(),
+                            false);
     return rewriter.notifyMatchFailure(op, "no MFMA of this shape");
   }
 };
@@ -184,9 +181,8 @@ struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
       return rewriter.notifyMatchFailure(op, "no immediate of 12 bits");
     Value at = adaptor.getAt();
     if (skip)
-      at = LLVM::SubOp::create(
-          rewriter, loc, at,
-          constant(rewriter, loc, at.getType(), skip));
+      at = LLVM::SubOp::create(rewriter, loc, at,
+                               constant(rewriter, loc, at.getType(), skip));
     Value to = LLVM::GEPOp::create(rewriter, loc, base.getType(),
                                    rewriter.getI8Type(), base, ValueRange{at});
     ROCDL::RawPtrBufferLoadLdsOp::create(
@@ -325,9 +321,9 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
   Location loc = module.getLoc();
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), size);
-  auto global = LLVM::GlobalOp::create(
-      b, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, kLdsName,
-      Attribute(), /*alignment=*/1024, kLds);
+  auto global = LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/false,
+                                       LLVM::Linkage::Internal, kLdsName,
+                                       Attribute(), /*alignment=*/1024, kLds);
   b.createBlock(&global.getInitializerRegion());
   LLVM::ReturnOp::create(b, loc, LLVM::UndefOp::create(b, loc, type));
 }
@@ -338,8 +334,8 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
 static void tagMemory(LLVM::LLVMFuncOp func) {
   MLIRContext *context = func.getContext();
   Builder b(context);
-  auto domain = LLVM::AliasScopeDomainAttr::get(context,
-                                                b.getStringAttr("AsyncOps"));
+  auto domain =
+      LLVM::AliasScopeDomainAttr::get(context, b.getStringAttr("AsyncOps"));
   auto scope = [&](StringRef name) {
     return LLVM::AliasScopeAttr::get(domain, b.getStringAttr(name));
   };
@@ -377,9 +373,9 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   // Two waves a SIMD share its registers, so that one computes while the other
   // waits: 256 for each lane, which is all that an instruction can name. Fewer
   // registers would give the reads of LDS less room.
-  func.setPassthroughAttr(b.getArrayAttr(
-      {b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}),
-       b.getStringAttr("nounwind")}));
+  func.setPassthroughAttr(
+      b.getArrayAttr({b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}),
+                      b.getStringAttr("nounwind")}));
   // The size of a block is known: the registers that a lane may use follow.
   if (auto kernel =
           func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))

@@ -154,14 +154,16 @@ LogicalResult LaneLowering::expandArguments() {
     tensor(role, element, shape, role == "o" || role == "lse");
     pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
     // Rows are the third dimension from the right of what is read by tiles.
-    int64_t rows = cache ? schedule.getBN() : role == "q" ? schedule.getBM() : 0;
+    int64_t rows = cache         ? schedule.getBN()
+                   : role == "q" ? schedule.getBM()
+                                 : 0;
     for (int64_t d = 0, rank = dims.size(); d + 1 < rank; ++d)
-      stride(i, role, d,
-             rows && d == rank - 3
-                 ? machine.maxRowStride(rows,
-                                        element.getIntOrFloatBitWidth() / 8)
-                 : 0,
-             [](TensorArg &t, Value v) { t.strides.push_back(v); });
+      stride(
+          i, role, d,
+          rows && d == rank - 3
+              ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
+              : 0,
+          [](TensorArg &t, Value v) { t.strides.push_back(v); });
     // The sizes that a kernel asks for: the rows of dense queries and caches.
     bool needsRows = (role == "q" && !ragged && memref.isDynamicDim(1)) ||
                      (cache && cache.getKind() == CacheKind::Dense);
@@ -310,10 +312,9 @@ void LaneLowering::finishKernel() {
   if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
     list.append("grid", grid);
   else if (heads)
-    list.append("grid",
-                schedule.getXcds() > 1
-                    ? b.getArrayAttr({heads, tiles, size("batch")})
-                    : b.getArrayAttr({tiles, heads, size("batch")}));
+    list.append("grid", schedule.getXcds() > 1
+                            ? b.getArrayAttr({heads, tiles, size("batch")})
+                            : b.getArrayAttr({tiles, heads, size("batch")}));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));

@@ -101,8 +101,8 @@ Value AMDMachine::roundOperand(LaneLowering &lower, Value value,
   auto words = VectorType::get({n}, b.getI32Type());
   Value half = arith::ConstantOp::create(
       b, DenseElementsAttr::get(words, b.getI32IntegerAttr(0x8000)));
-  Value sum = arith::AddIOp::create(
-      b, arith::BitcastOp::create(b, words, value), half);
+  Value sum =
+      arith::AddIOp::create(b, arith::BitcastOp::create(b, words, value), half);
   Value halves = vector::BitCastOp::create(
       b, VectorType::get({2 * n}, b.getI16Type()), sum);
   SmallVector<int64_t> upper;
@@ -146,9 +146,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   Type element = type.getElementType();
   bool isA = type.getRole() == Role::A, isV = !params.isTranspose();
   bool turned = isV && !lower.target.readsTransposed;
-  const FragmentLayouts::Atom &atom =
-      isV ? lower.layouts.contracted(Role::B)
-          : lower.layouts.atom(type.getRole());
+  const FragmentLayouts::Atom &atom = isV ? lower.layouts.contracted(Role::B)
+                                          : lower.layouts.atom(type.getRole());
 
   // Where an element of the fragment, at (row, col) in its own coordinates,
   // lies in the slot: K's rows are the columns of operand b.
@@ -197,9 +196,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
   if (!fits || lower.layouts.wordElements() != atom.registers())
-    return op.emitOpError()
-           << "no read of LDS loads this operand's layout on "
-           << lower.target.chip;
+    return op.emitOpError() << "no read of LDS loads this operand's layout on "
+                            << lower.target.chip;
 
   LinearAddress address;
   SmallVector<int64_t> lanes;
@@ -229,7 +227,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
       if (!reads) {
         Value at = address.emit(b, slot, align, byteOf(r, c));
         Value bytes = vector::LoadOp::create(
-            b, VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
+            b,
+            VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
             lds, ValueRange{at}, /*nontemporal=*/false, llvm::Align(16));
         words.push_back(vector::BitCastOp::create(b, word, bytes));
         continue;
@@ -238,8 +237,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
       SmallVector<Value> parts;
       for (int64_t part = 0; part < atom.registers(); part += 4) {
         auto offset = atom.layout.apply({{"register", part}});
-        Value at = address.emit(b, slot, align,
-                                byteOf(r + offset[0], c + offset[1]));
+        Value at =
+            address.emit(b, slot, align, byteOf(r + offset[0], c + offset[1]));
         parts.push_back(amdgpu::TransposeLoadOp::create(
             b, VectorType::get({4}, element), lds, ValueRange{at}));
       }
@@ -266,19 +265,19 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   const FragmentLayouts::Atom &atom = lower.layouts.atom(Role::A);
   for (unsigned bit = 0; bit < atom.layout.inLog2("register"); ++bit)
     if (atom.layout.basis("register", bit, "col") != 1 << bit)
-      return op.emitOpError() << "a lane's words are no pieces of rows on "
-                              << lower.target.chip;
-  Value stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
-                                       lower.i32(bytes));
+      return op.emitOpError()
+             << "a lane's words are no pieces of rows on " << lower.target.chip;
+  Value stride =
+      arith::MulIOp::create(b, lower.toI32(tile.rowStride), lower.i32(bytes));
   // The valid rows are [0, hi): the range ends behind the last of them.
   Value zero = lower.i32(0);
-  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi,
-                                     zero);
+  Value some =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, zero);
   Value last = arith::MulIOp::create(
       b, arith::SubIOp::create(b, tile.hi, lower.i32(1)), stride);
   Value length = arith::SelectOp::create(
-      b, some,
-      arith::AddIOp::create(b, last, lower.i32(columns * bytes)), zero);
+      b, some, arith::AddIOp::create(b, last, lower.i32(columns * bytes)),
+      zero);
   Value range = DramRangeOp::create(b, tile.data, tile.base, length);
 
   SmallVector<int64_t> rowBits, colBits;
@@ -305,8 +304,8 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
             lower.i32(std::max<int64_t>(0, columns - c) * bytes));
         at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
       }
-      words.push_back(RangeLoadOp::create(
-          b, VectorType::get({width}, element), range, at));
+      words.push_back(
+          RangeLoadOp::create(b, VectorType::get({width}, element), range, at));
     }
   }
   return success();

@@ -106,8 +106,7 @@ public:
     if (pred)
       some = arith::AndIOp::create(b, some, pred);
     Value length = arith::AddIOp::create(
-        b,
-        arith::MulIOp::create(b, sub(count, lower.i32(1)), stride),
+        b, arith::MulIOp::create(b, sub(count, lower.i32(1)), stride),
         lower.i32(columns * elementBytes));
     length = arith::SelectOp::create(b, some, length, zero);
     Value base = tile.base;
@@ -147,8 +146,8 @@ public:
     Value number =
         arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
     Value entry = arith::AddIOp::create(b, tile.tableBase, number);
-    Value word = memref::LoadOp::create(b, lower.flat(tile.table),
-                                        ValueRange{entry});
+    Value word =
+        memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
     Value block = arith::IndexCastUIOp::create(b, b.getIndexType(), word);
     Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
     Value line = arith::AddIOp::create(
@@ -176,9 +175,9 @@ public:
     int64_t limit = columns * elementBytes;
     if (bound <= limit)
       return offset;
-    Value inside =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
-                              lower.i32(std::max<int64_t>(0, limit - constant)));
+    Value inside = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::slt, col,
+        lower.i32(std::max<int64_t>(0, limit - constant)));
     return arith::SelectOp::create(b, inside, offset, lower.i32(kOutside));
   }
 
@@ -218,11 +217,12 @@ struct BlockSource {
     for (auto [i, dim] : llvm::enumerate(dims))
       for (unsigned bit = 0; bit < block.inLog2(dim); ++bit)
         images[i].push_back({block.basis(dim, bit, "byte") / elementBytes});
-    places = *LinearLayout({"row", "col"}, images,
-                           {LinearLayout::Dim{
-                               "place", unsigned(llvm::Log2_64(
-                                            tile.blockBytes() / elementBytes))}})
-                  .inverse();
+    places =
+        *LinearLayout({"row", "col"}, images,
+                      {LinearLayout::Dim{
+                          "place", unsigned(llvm::Log2_64(tile.blockBytes() /
+                                                          elementBytes))}})
+             .inverse();
   }
 
   /// Images of `count` bits of the byte offset from bit `from` on.
@@ -244,8 +244,8 @@ private:
                               int64_t unit) const {
     SmallVector<int64_t> result;
     for (unsigned bit = 0; bit < count; ++bit)
-      result.push_back(
-          places.basis("place", from + bit - elementShift, dim) * unit);
+      result.push_back(places.basis("place", from + bit - elementShift, dim) *
+                       unit);
     return result;
   }
   LinearLayout places;
@@ -278,12 +278,12 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
   int64_t blocksPerStep = plan.waves / wavesPerBlock;
   int64_t groupsPerStep = wavesPerBlock;
   Value group = bitsOf(lower, lower.warp, 0, wavesPerBlock);
-  Value block = blocksPerStep > 1
-                    ? arith::ShRUIOp::create(
-                          b, lower.warp,
-                          lower.i32(llvm::Log2_64(wavesPerBlock)))
-                          .getResult()
-                    : Value();
+  Value block =
+      blocksPerStep > 1
+          ? arith::ShRUIOp::create(b, lower.warp,
+                                   lower.i32(llvm::Log2_64(wavesPerBlock)))
+                .getResult()
+          : Value();
   unsigned groupBits = llvm::Log2_64(wavesPerBlock);
   Value groupRow = emitLinear(b, group, places.rows(groupShift, groupBits));
   Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
@@ -294,12 +294,10 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
       block ? arith::MulIOp::create(b, block, lower.i32(rowBytes)).getResult()
             : Value();
   Value to = arith::AddIOp::create(
-      b, slot,
-      arith::ShLIOp::create(b, group, lower.i32(groupShift)));
+      b, slot, arith::ShLIOp::create(b, group, lower.i32(groupShift)));
   if (block)
     to = arith::AddIOp::create(
-        b, to,
-        arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
+        b, to, arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
 
   // Offsets and ranges are shared by the instructions whose rows are the same.
   struct Rows {
@@ -314,8 +312,8 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
     Rows &rows = it->second;
     if (!isNew)
       return rows;
-    Value first = arith::XOrIOp::create(b, groupRow,
-                                        lower.i32(places.row(byte)));
+    Value first =
+        arith::XOrIOp::create(b, groupRow, lower.i32(places.row(byte)));
     Value row = laneRow, shift = wholeShift;
     rows.range = whole;
     if (source.paged())
@@ -353,8 +351,7 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
       Rows &rows = rowsAt(byte);
       int64_t skip = stepBlock * rowBytes;
       Value offset = source.insideColumns(
-          rows.offset, rows.col, skip,
-          (stepBlock + blocksPerStep) * rowBytes);
+          rows.offset, rows.col, skip, (stepBlock + blocksPerStep) * rowBytes);
       Value at = arith::AddIOp::create(
           b, to, lower.i32(stepBlock * layout.blockBytes() + byte));
       RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
@@ -397,8 +394,8 @@ struct Piece {
 static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
                      const StagingPlan &plan, int64_t step) {
   ImplicitLocOpBuilder &b = lower.b;
-  Value number = arith::AddIOp::create(b, lower.thread,
-                                       lower.i32(step * plan.threads));
+  Value number =
+      arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads));
   if (plan.transposed) {
     // Neighbouring lanes take neighbouring columns. Eight of them fill the same
     // 8-byte halves of all vectors of an LDS row; the next eight take the keys
@@ -409,8 +406,8 @@ static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
     if (perKeys % kTogether == 0) {
       low = bitsOf(lower, number, 0, kTogether);
       half = bitsOf(lower, number, llvm::Log2_64(kTogether), 2);
-      rest = arith::ShRUIOp::create(
-          b, number, lower.i32(llvm::Log2_64(kTogether) + 1));
+      rest = arith::ShRUIOp::create(b, number,
+                                    lower.i32(llvm::Log2_64(kTogether) + 1));
       perKeys /= kTogether;
     }
     Value keys = arith::DivUIOp::create(b, rest, lower.i32(perKeys));
@@ -421,8 +418,8 @@ static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
       unsigned bit = plan.halfBit;
       Value above = arith::ShRUIOp::create(b, keys, lower.i32(bit));
       above = arith::ShLIOp::create(b, above, lower.i32(bit + 1));
-      keys = arith::OrIOp::create(
-          b, above, bitsOf(lower, keys, 0, int64_t(1) << bit));
+      keys = arith::OrIOp::create(b, above,
+                                  bitsOf(lower, keys, 0, int64_t(1) << bit));
       keys = arith::OrIOp::create(
           b, keys, arith::ShLIOp::create(b, half, lower.i32(bit)));
     }
@@ -472,8 +469,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
     bool all = (step + 1) * plan.threads <= plan.pieces;
     Value exists;
     if (!all)
-      exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
-                                     piece.number, lower.i32(plan.pieces));
+      exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
+                                     lower.i32(plan.pieces));
     int64_t columns = op.getTile().getType().getCols();
     if (columns < params.getSmemCols()) {
       Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
@@ -489,8 +486,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
         if (shift)
           offset = arith::AddIOp::create(b, offset, shift);
         if (exists)
-          offset = arith::SelectOp::create(b, exists, offset,
-                                           lower.i32(kOutside));
+          offset =
+              arith::SelectOp::create(b, exists, offset, lower.i32(kOutside));
         vectors.push_back(RangeLoadOp::create(b, type, range, offset));
         continue;
       }
@@ -513,8 +510,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                  .getResult());
       b.setInsertionPointToStart(guarded.elseBlock());
       scf::YieldOp::create(
-          b, arith::ConstantOp::create(b, type, b.getZeroAttr(type))
-                 .getResult());
+          b,
+          arith::ConstantOp::create(b, type, b.getZeroAttr(type)).getResult());
       vectors.push_back(guarded.getResult(0));
     }
   }
@@ -545,9 +542,8 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
     Piece piece = pieceOf(lower, params, plan, step);
     OpBuilder::InsertionGuard guard(b);
     if ((step + 1) * plan.threads > plan.pieces) {
-      Value exists =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
-                                lower.i32(plan.pieces));
+      Value exists = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::ult, piece.number, lower.i32(plan.pieces));
       b.setInsertionPointToStart(
           scf::IfOp::create(b, exists, /*withElseRegion=*/false).thenBlock());
     }
@@ -557,8 +553,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
           arith::MulIOp::create(b, piece.number, lower.i32(kVectorBytes)));
       vector::StoreOp::create(b, vectors[step], lds,
                               ValueRange{elementAt(byte)},
-                              /*nontemporal=*/false,
-                              llvm::Align(kVectorBytes));
+                              /*nontemporal=*/false, llvm::Align(kVectorBytes));
       continue;
     }
     // Four keys of each column: column j of the four loaded rows.
@@ -575,8 +570,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
       Value byte = arith::AddIOp::create(
           b, slot,
           arith::XOrIOp::create(
-              b, place,
-              lower.i32(layout->apply({{"col", j}}, "byte"))));
+              b, place, lower.i32(layout->apply({{"col", j}}, "byte"))));
       vector::StoreOp::create(b, keys, lds, ValueRange{elementAt(byte)},
                               /*nontemporal=*/false, llvm::Align(4 * bytes));
     }

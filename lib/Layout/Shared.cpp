@@ -66,9 +66,9 @@ LinearLayout TransposedTile::layout() const {
       image |= vectorBytes << ((bit - first) % folded);
     cols.push_back({image});
   }
-  return LinearLayout({"row", "col"}, {rows, cols},
-                      {LinearLayout::Dim{
-                          "byte", unsigned(llvm::Log2_64(rowBytes)) + bits}});
+  return LinearLayout(
+      {"row", "col"}, {rows, cols},
+      {LinearLayout::Dim{"byte", unsigned(llvm::Log2_64(rowBytes)) + bits}});
 }
 
 Swizzle kvbuf::conflictFreeSwizzle(int64_t rowBytes, unsigned banks) {

@@ -77,9 +77,10 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
     if (stride < 0)
       throw Error(what + " is negative");
     if (int64_t limit = strideLimit(m, spec.name, d); limit && stride > limit)
-      throw Error(what + " is more than " + std::to_string(limit) +
-                  ", the largest that this kernel takes: a tile's rows must lie "
-                  "within 2^31 bytes");
+      throw Error(
+          what + " is more than " + std::to_string(limit) +
+          ", the largest that this kernel takes: a tile's rows must lie "
+          "within 2^31 bytes");
     if (!takesStride(m, spec.name, d) && stride != dense[d])
       throw Error(what +
                   "; the kernel expects this tensor contiguous there "

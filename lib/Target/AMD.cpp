@@ -96,8 +96,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   ScheduleChoice choice;
   choice.BK = 32;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
-  const MatrixInstruction &mma =
-      target.matrixInstructions[depth > 192 ? 1 : 0];
+  const MatrixInstruction &mma = target.matrixInstructions[depth > 192 ? 1 : 0];
   choice.mma[0] = mma.m;
   choice.mma[1] = mma.n;
   choice.mma[2] = mma.k;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Properties.h"
 #include "kvbuffer/Layout/Fragments.h"
 #include "kvbuffer/Layout/Shared.h"
-#include "Properties.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
@@ -111,8 +111,9 @@ void contraction(Properties &properties) {
                    contractionOrder(mfma.a, mfma.c) ? "an order" : "");
 }
 
-/// The definition of the transposed read, by groups of 16 lanes: lane l receives
-/// what lanes 4i + l / 4 mod 4 name as their element l mod 4 (i = 0..3: rows).
+/// The definition of the transposed read, by groups of 16 lanes: lane l
+/// receives what lanes 4i + l / 4 mod 4 name as their element l mod 4 (i =
+/// 0..3: rows).
 std::string differsFromRead(const LinearLayout &fragment,
                             const LinearLayout &addresses) {
   for (int64_t lane = 0; lane < 64; ++lane)
@@ -138,12 +139,12 @@ void transposedReads(Properties &properties) {
     Bases lanes;
     for (unsigned bit = 0; bit < 6; ++bit)
       lanes.push_back(v.basis("lane", bit));
-    LinearLayout half({"register", "lane"},
-                      {Bases{v.basis("register", 0), v.basis("register", 1)},
-                       lanes},
-                      v.outDims());
-    std::string name = "ds_read_b64_tr_b16 of V for " + std::to_string(side) +
-                       "-row MFMA";
+    LinearLayout half(
+        {"register", "lane"},
+        {Bases{v.basis("register", 0), v.basis("register", 1)}, lanes},
+        v.outDims());
+    std::string name =
+        "ds_read_b64_tr_b16 of V for " + std::to_string(side) + "-row MFMA";
     auto addresses = transposedRead16(half);
     properties.holds(name, addresses ? differsFromRead(half, *addresses)
                                      : "no such read");
@@ -161,9 +162,8 @@ void transposedReads(Properties &properties) {
     if (side == 32)
       properties.holds(name + ": no bank conflicts",
                        cycles == ideal ? "" : std::to_string(cycles));
-    properties.catches(
-        name + ": the addresses of plain reads",
-        differsFromRead(half, half.restrictIn({"lane"})));
+    properties.catches(name + ": the addresses of plain reads",
+                       differsFromRead(half, half.restrictIn({"lane"})));
   }
 }
 
@@ -195,9 +195,9 @@ void transposedTiles(Properties &properties) {
             int64_t byte = layout.apply({{"row", key}, {"col", col}}, "byte");
             bytes.push_back(byte);
             for (int64_t i = 0; i < 8; ++i)
-              words += layout.apply({{"row", key + i % 4 + i / 4 * 8},
-                                     {"col", col}},
-                                    "byte") != byte + 2 * i;
+              words +=
+                  layout.apply({{"row", key + i % 4 + i / 4 * 8}, {"col", col}},
+                               "byte") != byte + 2 * i;
           }
           int64_t ideal;
           lost += bankCycles(bytes, 16, 8, 32, ideal) - ideal;
@@ -226,8 +226,8 @@ void transposedTiles(Properties &properties) {
   for (unsigned bit = 0; bit < 6; ++bit)
     bases[0].push_back(layout.basis("row", bit));
   for (unsigned bit = 0; bit < 7; ++bit)
-    bases[1].push_back({(bit < 3 ? layout.basis("col", bit, "byte")
-                                 : int64_t(128) << bit)});
+    bases[1].push_back(
+        {(bit < 3 ? layout.basis("col", bit, "byte") : int64_t(128) << bit)});
   LinearLayout once({"row", "col"}, bases, layout.outDims());
   cycles = writeCycles(once, ideal);
   properties.catches("V^T: rows XORed once",

@@ -53,12 +53,12 @@ std::optional<LinearLayout> contractionOrder(const LinearLayout &operand,
 LinearLayout reordered(const LinearLayout &operand, llvm::StringRef out,
                        const LinearLayout &order);
 
-/// The element ("lane" to ("row", "col")) whose 8 bytes each lane must name to a
-/// transposed LDS read of 16-bit elements (`ds_read_b64_tr_b16`), so that the
+/// The element ("lane" to ("row", "col")) whose 8 bytes each lane must name to
+/// a transposed LDS read of 16-bit elements (`ds_read_b64_tr_b16`), so that the
 /// wave receives `fragment`, ("register", "lane") to ("row", "col") with four
-/// registers. In each group of 16 lanes, lane l names columns 4 (l mod 4) and on
-/// of row l / 4 and receives rows 0 to 3 of column l (CDNA4 ISA, "LDS transpose
-/// load"). Nothing if the fragment is not of that form.
+/// registers. In each group of 16 lanes, lane l names columns 4 (l mod 4) and
+/// on of row l / 4 and receives rows 0 to 3 of column l (CDNA4 ISA, "LDS
+/// transpose load"). Nothing if the fragment is not of that form.
 std::optional<LinearLayout> transposedRead16(const LinearLayout &fragment);
 
 /// What one `ldmatrix.xN` (b16) puts where: ("register", "lane") to ("row",

@@ -57,13 +57,14 @@ struct SharedTile {
   int64_t byteOffset(int64_t row, int64_t col) const;
 };
 
-/// A tile of `keys` x `depth` 16-bit elements (a power of two x any number) that
-/// was transposed on its way into LDS: one LDS row of `keys` elements for each
-/// column of the tile. Inside of an LDS row, elements stand in the order in
-/// which the second product contracts them, so that the eight of a lane's word
-/// (an instruction group's) are 16 bytes in a row; 16-byte vectors are XORed
-/// with the row's number, twice, so that neither the reads of 8 consecutive LDS
-/// rows nor the writes of every fourth or eighth fall into the same banks.
+/// A tile of `keys` x `depth` 16-bit elements (a power of two x any number)
+/// that was transposed on its way into LDS: one LDS row of `keys` elements for
+/// each column of the tile. Inside of an LDS row, elements stand in the order
+/// in which the second product contracts them, so that the eight of a lane's
+/// word (an instruction group's) are 16 bytes in a row; 16-byte vectors are
+/// XORed with the row's number, twice, so that neither the reads of 8
+/// consecutive LDS rows nor the writes of every fourth or eighth fall into the
+/// same banks.
 struct TransposedTile {
   int64_t keys = 0, depth = 0;
   /// Position of each key bit in the LDS row: from `contractedOrder`.

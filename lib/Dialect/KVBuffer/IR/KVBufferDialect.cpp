@@ -63,8 +63,7 @@ static bool isLaneLevel(Operation *op) {
 
 /// Whether an op of this dialect acts on blocks, tiles or fragments.
 static bool isBlockLevel(Operation *op) {
-  return isa_and_nonnull<KVBufferDialect>(op->getDialect()) &&
-         !isLaneOp(op);
+  return isa_and_nonnull<KVBufferDialect>(op->getDialect()) && !isLaneOp(op);
 }
 
 /// Whether an op is of a dialect that the target stage consists of.

@@ -83,8 +83,8 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
               : which == Operand::V ? schedule.getVPath()
                                     : Path::Direct;
   int64_t smallPage = which == Operand::Q ? 0 : getSmallPage();
-  bool direct = path == Path::Direct &&
-                target.canCopyDirectly(rows, rowBytes, smallPage);
+  bool direct =
+      path == Path::Direct && target.canCopyDirectly(rows, rowBytes, smallPage);
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
@@ -117,8 +117,8 @@ void TileProgram::build() {
   bool byHead = schedule.getXcds() > 1;
   gpu::Dimension tileDim = byHead ? gpu::Dimension::y : gpu::Dimension::x;
   Value tileIndex = gpu::BlockIdOp::create(b, tileDim);
-  head = gpu::BlockIdOp::create(
-      b, byHead ? gpu::Dimension::x : gpu::Dimension::y);
+  head =
+      gpu::BlockIdOp::create(b, byHead ? gpu::Dimension::x : gpu::Dimension::y);
   batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
   if (byHead && op.getHeads() % schedule.getXcds() == 0) {
     // Consecutive blocks go to the dies in turn, and each die has a cache of
@@ -201,7 +201,8 @@ void TileProgram::computeTile() {
       TileType::get(b.getContext(), BM, op.getHeadSize(), element, 0);
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
-  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
+  Value qbuf =
+      qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
   Value kbuf = alloc(Operand::K, BN, schedule.getStages());
   Value vbuf = alloc(Operand::V, BN, schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
@@ -209,7 +210,8 @@ void TileProgram::computeTile() {
   if (!qFromDram) {
     Value qtoken =
         DramLoadOp::create(b, qtile, qbuf, zero, Value(), UnitAttr());
-    qs = LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+    qs =
+        LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
 
   FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);

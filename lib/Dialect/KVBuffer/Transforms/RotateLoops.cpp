@@ -46,8 +46,8 @@ struct RotateLoopsPass : kvbuf::impl::RotateLoopsBase<RotateLoopsPass> {
     map.map(loop.getBody()->getArguments(), body->getArguments());
     for (Operation &op : loop.getBody()->without_terminator())
       b.clone(op, map);
-    SmallVector<Value> next{arith::AddIOp::create(b, body->getArgument(0),
-                                                  loop.getStep())};
+    SmallVector<Value> next{
+        arith::AddIOp::create(b, body->getArgument(0), loop.getStep())};
     for (Value value : loop.getYieldedValues())
       next.push_back(map.lookupOrDefault(value));
     Value again = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
