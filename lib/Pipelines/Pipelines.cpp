@@ -137,7 +137,14 @@ void kvbuf::registerPipelines() {
   static Registration nvvm("kvbuf-lower-to-nvvm",
                            "Problem to llvm + nvvm, for NVIDIA chips",
                            buildLoweringPipeline);
-  static Registration rocdl("kvbuf-lower-to-rocdl",
-                            "Problem to llvm + rocdl, for AMD chips",
-                            buildLoweringPipeline);
+  static Registration rocdl(
+      "kvbuf-lower-to-rocdl", "Problem to llvm + rocdl, for AMD chips",
+      [](OpPassManager &pm, const LoweringOptions &given) {
+        // The options' default is a chip of NVIDIA's.
+        LoweringOptions options;
+        options.copyOptionValuesFrom(given);
+        if (!given.chip.hasValue())
+          options.chip = "gfx950";
+        buildLoweringPipeline(pm, options);
+      });
 }
