@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -58,6 +59,46 @@ FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
 unsigned FragmentLayouts::rowPart(int64_t reg) const {
   int64_t row = acc.layout.apply({{"register", reg}}, "row");
   return llvm::find(rowOffsets, row) - rowOffsets.begin();
+}
+
+int64_t FragmentLayouts::columnRun() const {
+  unsigned bit = 0;
+  while (bit < acc.layout.inLog2("register") &&
+         acc.layout.basis("register", bit, "col") == int64_t(1) << bit &&
+         acc.layout.basis("register", bit, "row") == 0)
+    ++bit;
+  return int64_t(1) << bit;
+}
+
+SmallVector<unsigned> FragmentLayouts::vectorLanes(int64_t bits,
+                                                   int64_t width) const {
+  constexpr int64_t kWordBits = 32;
+  int64_t run = columnRun();
+  if (run * bits != kWordBits)
+    return {};
+  SmallVector<unsigned> lanes;
+  for (int64_t col = run; col < width; col *= 2) {
+    auto bit = llvm::find_if(reduceBits, [&](unsigned bit) {
+      return acc.layout.basis("lane", bit, "col") == col;
+    });
+    if (bit == reduceBits.end())
+      return {};
+    lanes.push_back(*bit);
+  }
+  // The other lane bits choose rows only, the other registers rows or whole
+  // vectors.
+  for (unsigned bit = 0; bit < acc.layout.inLog2("lane"); ++bit)
+    if (!llvm::is_contained(lanes, bit) &&
+        acc.layout.basis("lane", bit, "col") != 0)
+      return {};
+  for (unsigned bit = llvm::Log2_64(run); bit < acc.layout.inLog2("register");
+       ++bit) {
+    int64_t col = acc.layout.basis("register", bit, "col");
+    if (col % width != 0 ||
+        (col != 0 && acc.layout.basis("register", bit, "row") != 0))
+      return {};
+  }
+  return lanes;
 }
 
 static Value constI32(ImplicitLocOpBuilder &b, int64_t value) {

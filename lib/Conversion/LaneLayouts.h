@@ -68,6 +68,15 @@ public:
   unsigned rowPart(int64_t reg) const;
   /// Lane bits that lanes with the same accumulator row differ in.
   llvm::ArrayRef<unsigned> reductionBits() const { return reduceBits; }
+  /// The accumulator's elements, a power of two, that a lane holds in a row of
+  /// registers and of columns.
+  int64_t columnRun() const;
+  /// The lane bits, ascending by column, whose 2^s lanes share every `width`
+  /// columns of an accumulator row, one 32-bit word of `bits`-bit elements each
+  /// and nothing else: after a transposition of words among them, a lane holds
+  /// all of a vector. Empty where the layout is another: a run that is no word,
+  /// lanes that hold more or fewer of the columns.
+  llvm::SmallVector<unsigned> vectorLanes(int64_t bits, int64_t width) const;
 
 private:
   ScheduleAttr schedule;

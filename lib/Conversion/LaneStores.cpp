@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Where the lanes of a quad hold two columns of every eight, as in NVIDIA's
+// accumulators, a lane could store no more than 4 bytes at once and a warp's
+// store would fill half of each sector that it touches. The lanes of a row
+// therefore transpose their words first, after which lane i of them holds all
+// of the i-th vector of columns. The words of 2^s vectors take s steps, in
+// which every lane swaps half of its words with the lane that differs in one
+// bit.
+//
+//===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -13,6 +23,10 @@
 
 using namespace mlir;
 using namespace kvbuf;
+
+/// The widest store of a lane. Rows of 16-bit tensors start at multiples of it,
+/// which the runtime checks of every launch (lib/Runtime/Launch.cpp).
+static constexpr int64_t kStoreBytes = 16;
 
 static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::AddIOp::create(b, x, y);
@@ -75,6 +89,66 @@ LogicalResult LaneLowering::lower(FragmentStoreOp op) {
   return success();
 }
 
+namespace {
+/// Neighbouring columns of one row in a lane's registers; `at`: the first one's
+/// number at lane 0.
+struct Piece {
+  int64_t at;
+  Value value;
+};
+} // namespace
+
+/// Transposes words among lanes: of `words`, 2^s values of 32 bits of every
+/// lane, lane i of the 2^s that differ in the s `bits` gets the i-th of each,
+/// in the lanes' order. 2^(s-1) shuffles for each bit.
+static void exchange(LaneLowering &lower, MutableArrayRef<Value> words,
+                     ArrayRef<unsigned> bits) {
+  ImplicitLocOpBuilder &b = lower.b;
+  for (auto [step, bit] : llvm::enumerate(bits)) {
+    Value mask = lower.i32(int64_t(1) << bit);
+    Value upper =
+        compare(b, arith::CmpIPredicate::ne,
+                arith::AndIOp::create(b, lower.lane, mask), lower.i32(0));
+    for (size_t low = 0; low < words.size(); ++low) {
+      size_t high = low | size_t(1) << step;
+      if (high == low)
+        continue;
+      // Each lane keeps the word on its own side.
+      Value given = arith::SelectOp::create(b, upper, words[low], words[high]);
+      Value taken = gpu::ShuffleOp::create(b, given, mask,
+                                           lower.i32(lower.target.waveSize),
+                                           gpu::ShuffleMode::XOR)
+                        .getShuffleResult();
+      words[low] = arith::SelectOp::create(b, upper, taken, words[low]);
+      words[high] = arith::SelectOp::create(b, upper, words[high], taken);
+    }
+  }
+}
+
+/// The consecutive columns that a lane holds once the lanes that differ in
+/// `bits` have exchanged `pieces`, one word each and as many as the lanes.
+static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
+                        ArrayRef<unsigned> bits) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (bits.empty())
+    return pieces.front().value;
+  auto word = VectorType::get({1}, b.getI32Type());
+  Values words;
+  for (const Piece &piece : pieces)
+    words.push_back(vector::ExtractOp::create(
+        b, vector::BitCastOp::create(b, word, piece.value),
+        ArrayRef<int64_t>{0}));
+  exchange(lower, words, bits);
+  int64_t count = words.size();
+  Value joined = vector::FromElementsOp::create(
+      b, VectorType::get({count}, b.getI32Type()), words);
+  auto piece = cast<VectorType>(pieces.front().value.getType());
+  return vector::BitCastOp::create(
+      b,
+      VectorType::get({count * piece.getNumElements()}, piece.getElementType()),
+      joined);
+}
+
 void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
   FragmentType type = op.getFragment().getType();
   const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
@@ -82,54 +156,81 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
   int64_t atomCols = type.getCols() / atom.cols;
   int64_t atomRows = vectors.size() / atomCols;
   int64_t cols = op.getTile().getType().getCols();
+  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   Value out = flat(tile.data);
-  Value row = laneRow(), col = laneCol();
+  Value row = laneRow();
 
-  // Runs of registers with consecutive columns go out in one store.
-  int64_t run = 1;
-  while (run * 2 <= atom.registers() &&
-         atom.layout.basis("register", llvm::Log2_64(run), "col") == run &&
-         atom.layout.basis("register", llvm::Log2_64(run), "row") == 0)
-    run *= 2;
+  // Runs of registers with consecutive columns go out in one store, after an
+  // exchange where the layout allows one and no vector is cut off.
+  int64_t run = layouts.columnRun(), width = kStoreBytes * 8 / bits;
+  SmallVector<unsigned> lanes;
+  if (cols % width == 0)
+    lanes = layouts.vectorLanes(bits, width);
+  // The first column of a lane after an exchange among the first bits: each of
+  // them chooses between vectors now, no longer between parts of one.
+  auto laneColumn = [&](size_t steps) {
+    SmallVector<int64_t> basis;
+    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+      basis.push_back(atom.layout.basis("lane", bit, "col"));
+    for (auto [step, bit] : llvm::enumerate(ArrayRef(lanes).take_front(steps)))
+      basis[bit] = width << step;
+    return emitLinear(b, lane, basis);
+  };
+
   for (int64_t i = 0; i < atomRows; ++i)
     for (auto [part, partRow] : llvm::enumerate(layouts.rowParts())) {
+      SmallVector<Piece> pieces;
+      for (int64_t j = 0; j < atomCols; ++j)
+        for (int64_t reg = 0; reg < atom.registers(); reg += run) {
+          int64_t at =
+              j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
+          if (layouts.rowPart(reg) != part || at >= cols)
+            continue;
+          Value whole = vectors[i * atomCols + j];
+          auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
+          pieces.push_back(
+              {at, vector::ShuffleOp::create(b, whole, whole, elements)});
+        }
+      llvm::sort(pieces,
+                 [](const Piece &x, const Piece &y) { return x.at < y.at; });
+
+      // As many at a time as there are lanes, half as many of what is left, and
+      // so on. Lanes whose row is not valid take part, too.
+      SmallVector<SmallVector<Piece>> joined(lanes.size() + 1);
+      ArrayRef<Piece> left = pieces;
+      for (size_t steps = joined.size(); steps-- > 0;)
+        for (size_t group = size_t(1) << steps; left.size() >= group;
+             left = left.drop_front(group))
+          joined[steps].push_back(
+              {left.front().at, joinPieces(*this, left.take_front(group),
+                                           ArrayRef(lanes).take_front(steps))});
+
       Value r = arith::AddIOp::create(b, row, i32(rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
       auto guarded = scf::IfOp::create(b, valid, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(guarded.thenBlock());
       Value line = add(b, tile.base, mul(b, toIndex(r), tile.rowStride));
-      line = add(b, line, toIndex(col));
-      for (int64_t j = 0; j < atomCols; ++j)
-        for (int64_t reg = 0; reg < atom.registers(); reg += run) {
-          if (layouts.rowPart(reg) != part)
-            continue;
-          int64_t at =
-              j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
-          Value whole = vectors[i * atomCols + j];
-          auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
-          Value piece = vector::ShuffleOp::create(b, whole, whole, elements);
-          auto store = [&] {
-            // Rows and strides are multiples of 16 bytes; see the manifest.
-            vector::StoreOp::create(
-                b, piece, out, ValueRange{add(b, line, index(at))},
-                /*nontemporal=*/false,
-                llvm::Align(run *
-                            type.getElementType().getIntOrFloatBitWidth() / 8));
-          };
-          // Columns of an atom that the tile may not have.
-          if ((j + 1) * atom.cols <= cols) {
-            store();
-            continue;
-          }
-          Value c = arith::AddIOp::create(b, col, i32(at));
-          auto inside = scf::IfOp::create(
-              b, compare(b, arith::CmpIPredicate::slt, c, i32(cols)),
-              /*withElseRegion=*/false);
+      for (size_t steps = joined.size(); steps-- > 0;) {
+        if (joined[steps].empty())
+          continue;
+        Value col = laneColumn(steps);
+        Value from = add(b, line, toIndex(col));
+        for (const Piece &piece : joined[steps]) {
           OpBuilder::InsertionGuard inner(b);
-          b.setInsertionPointToStart(inside.thenBlock());
-          store();
+          // Columns of an atom that the tile may not have.
+          if (lanes.empty() && (piece.at / atom.cols + 1) * atom.cols > cols) {
+            Value c = arith::AddIOp::create(b, col, i32(piece.at));
+            auto inside = scf::IfOp::create(
+                b, compare(b, arith::CmpIPredicate::slt, c, i32(cols)),
+                /*withElseRegion=*/false);
+            b.setInsertionPointToStart(inside.thenBlock());
+          }
+          vector::StoreOp::create(
+              b, piece.value, out, ValueRange{add(b, from, index(piece.at))},
+              /*nontemporal=*/false, llvm::Align((run << steps) * bits / 8));
         }
+      }
     }
 }
 
