@@ -16,8 +16,6 @@
 using namespace kvbuf;
 
 namespace {
-enum class Join { Never, Masked, Always };
-
 /// One line of the table: serves head sizes up to `headSize` and at most
 /// `queries` query rows, where the types fix their number.
 struct Entry {
@@ -25,9 +23,7 @@ struct Entry {
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
   bool qInRegs, pingPong, stageOutput;
-  /// Whether tiles are joined, and the slots for Q if they are.
-  Join join;
-  int64_t joinedQStages;
+  const char *tiles;
 };
 } // namespace
 
@@ -35,22 +31,20 @@ static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as
 /// docs/performance.md lists: tiles from a counter were as good as one block a
-/// tile or better everywhere; joined tiles won with masks, and up to 64 columns
-/// and at 256 without; at 128 columns without a mask they lost 2 to 3 %. Up to
-/// 64 columns three groups hide each other's softmax better than two (1.06
-/// against 1.04 of cuDNN's rate, causal at 4096 rows), and better still where
-/// they take turns (1.15); they have no registers for Q. At more columns turns
-/// change nothing. At 256 two slots of more than 80 keys do not fit beside Q,
-/// nor does a buffer for O or a second Q, and consumers with fewer than 240
-/// registers lose 5 %; producers that look up pages need 40, which leaves
-/// consumers 232.
+/// tile or better everywhere. Up to 64 columns three groups hide each other's
+/// softmax better than two (1.06 against 1.04 of cuDNN's rate, causal at 4096
+/// rows), and better still where they take turns (1.15); they have no registers
+/// for Q. At more columns turns change nothing. At 256 two slots of more than
+/// 80 keys do not fit beside Q, nor does a buffer for O, and consumers with
+/// fewer than 240 registers lose 5 %; producers that look up pages need 40,
+/// which leaves consumers 232. Joined tiles won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, Join::Never, 1},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, Join::Never, 1},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, Join::Always, 2},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, Join::Masked, 2},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, Join::Masked, 1},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, Join::Always, 1},
+    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, "dynamic"},
+    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, "dynamic"},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, "dynamic"},
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, "dynamic"},
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, "dynamic"},
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, "dynamic"},
 };
 
 bool detail::chooseRoles(const TargetInfo &target,
@@ -91,11 +85,7 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.qInRegs = entry.qInRegs;
     choice.pingPong = entry.pingPong;
     choice.stageOutput = entry.stageOutput;
-    choice.tiles = "dynamic";
-    choice.joinTiles = entry.join == Join::Always ||
-                       (entry.join == Join::Masked && request.masked);
-    if (choice.joinTiles)
-      choice.qStages = entry.joinedQStages;
+    choice.tiles = entry.tiles;
     return true;
   }
   choice.note = "head size " + std::to_string(request.headSize) +
