@@ -198,6 +198,18 @@ VectorCost VectorCostModel::cost(Operation *op) const {
             LLVM::SelectOp>([&](auto) {
         return VectorCost{isDivergent(op->getResult(0)) ? elements : 0, 0};
       })
+      // Halves of registers that do not lie together are put together in pairs.
+      .Case<LLVM::ShuffleVectorOp>([&](LLVM::ShuffleVectorOp shuffle) {
+        auto vector = cast<VectorType>(type);
+        constexpr unsigned halfBits = 16;
+        VectorCost cost;
+        if (vector.getElementType().getIntOrFloatBitWidth() != halfBits)
+          return cost;
+        ArrayRef<int32_t> mask = shuffle.getMask();
+        for (size_t i = 0; i + 1 < mask.size(); i += 2)
+          cost.plain += mask[i] % 2 || mask[i + 1] != mask[i] + 1;
+        return cost;
+      })
       // An address with an offset that is no constant.
       .Case<LLVM::GEPOp>([&](LLVM::GEPOp gep) {
         bool adds =

@@ -76,6 +76,9 @@ private:
 
   bool isReady(const Node &node, unsigned slot) const;
   void issue(Node &node, unsigned slot);
+  /// Issues a part of an op of many instructions that fits into `room` cycles;
+  /// returns the cycles taken.
+  double takePart(Node &node, double room);
   /// Issues what `node` needs, at any price.
   void issueNeeds(const Node &node, unsigned slot);
   /// Appends `count` instructions to the pattern, carrying fractions along.
@@ -159,6 +162,16 @@ void GroupPlanner::issueNeeds(const Node &node, unsigned slot) {
   }
 }
 
+double GroupPlanner::takePart(Node &node, double room) {
+  // An op on a vector is many instructions; one scalar instruction is whole.
+  auto whole = std::floor(room / model.vector);
+  if (node.cost.transcendental || node.cost.plain <= 1 || whole < 1)
+    return 0;
+  node.cost.plain -= whole;
+  ask(kVector, whole);
+  return whole * model.vector;
+}
+
 SmallVector<Group> GroupPlanner::plan() {
   double left = 0;
   unsigned mfmasLeft = 0;
@@ -193,12 +206,12 @@ SmallVector<Group> GroupPlanner::plan() {
       if (node.issued || node.mfmaCycles || !isReady(node, slot))
         continue;
       double cycles = node.cost.cycles(model);
-      if (cycles > room)
-        continue;
-      issue(node, slot);
-      room -= cycles;
-      left -= cycles;
-      hiddenCycles += cycles;
+      double taken = cycles <= room ? cycles : takePart(node, room);
+      if (cycles <= room)
+        issue(node, slot);
+      room -= taken;
+      left -= taken;
+      hiddenCycles += taken;
     }
     flushSlot();
     --mfmasLeft;
