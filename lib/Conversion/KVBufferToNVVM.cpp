@@ -177,6 +177,23 @@ static void passTensorMapsByValue(LLVM::LLVMFuncOp func) {
   }
 }
 
+/// `kvbuffer.lane_any` to a vote.
+struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneAnyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value all =
+        LLVM::ConstantOp::create(rewriter, op.getLoc(), rewriter.getI32Type(),
+                                 rewriter.getI32IntegerAttr(-1));
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI1Type(), all,
+                                                  adaptor.getCondition(),
+                                                  NVVM::VoteSyncKind::any);
+    return success();
+  }
+};
+
 struct ConvertKVBufferToNVVMPass
     : kvbuf::impl::ConvertKVBufferToNVVMBase<ConvertKVBufferToNVVMPass> {
   using Base::Base;
@@ -210,7 +227,7 @@ struct ConvertKVBufferToNVVMPass
     populateMathToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<LowerLaneMma>(converter);
+    patterns.add<LowerLaneMma, LowerLaneAny>(converter);
     // Ahead of upstream's patterns for the same ops.
     patterns.add<LowerMath<math::Exp2Op>, LowerMath<math::Log2Op>,
                  LowerMath<math::TanhOp>, LowerMaxNum>(converter,

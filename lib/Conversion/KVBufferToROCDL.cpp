@@ -208,6 +208,23 @@ struct LowerWaveBarrier : ConvertOpToLLVMPattern<WaveBarrierOp> {
   }
 };
 
+/// `kvbuffer.lane_any` to a vote.
+struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneAnyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type lanes = rewriter.getI64Type();
+    Value vote = ROCDL::BallotOp::create(rewriter, op.getLoc(), lanes,
+                                         adaptor.getCondition());
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(
+        op, LLVM::ICmpPredicate::ne, vote,
+        constant(rewriter, op.getLoc(), lanes, 0));
+    return success();
+  }
+};
+
 /// Dynamic LDS to the module's global, which `ensureLds` made: its size is then
 /// part of the code object.
 struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
@@ -365,11 +382,39 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
   });
 }
 
+/// Branches on votes are rare (`kvbuffer.lane_any`): the backend lays their
+/// blocks out of the way of those that most iterations run.
+static void weighBranches(LLVM::LLVMFuncOp func) {
+  llvm::DenseSet<Value> votes;
+  func.walk([&](LLVM::ICmpOp compare) {
+    if (compare.getLhs().getDefiningOp<ROCDL::BallotOp>())
+      votes.insert(compare);
+  });
+  // A vote of one iteration may be acted upon in the next.
+  for (bool changed = true; changed;) {
+    changed = false;
+    func.walk([&](BranchOpInterface branch) {
+      for (unsigned i = 0; i < branch->getNumSuccessors(); ++i) {
+        SuccessorOperands operands = branch.getSuccessorOperands(i);
+        for (unsigned arg = 0; arg < operands.size(); ++arg)
+          if (operands[arg] && votes.contains(operands[arg]))
+            changed |=
+                votes.insert(branch->getSuccessor(i)->getArgument(arg)).second;
+      }
+    });
+  }
+  func.walk([&](LLVM::CondBrOp branch) {
+    if (votes.contains(branch.getCondition()))
+      branch.setBranchWeights(ArrayRef<int32_t>{1, 1000});
+  });
+}
+
 void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
                                               const TargetInfo &target) {
   MLIRContext *context = &getContext();
   Builder b(context);
   tagMemory(func);
+  weighBranches(func);
   // Two waves a SIMD share its registers, so that one computes while the other
   // waits: 256 for each lane, which is all that an instruction can name. Fewer
   // registers would give the reads of LDS less room.
@@ -444,7 +489,7 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
-               LowerWaveBarrier>(converter);
+               LowerWaveBarrier, LowerLaneAny>(converter);
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds, LowerMaxNum, LowerMath<math::Exp2Op>,
                LowerMath<math::Log2Op>, LowerMath<math::TanhOp>>(

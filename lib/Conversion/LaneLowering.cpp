@@ -55,6 +55,8 @@ LogicalResult Machine::emitTileFragment(LaneLowering &, TileFragmentOp op,
                              "fragments come from LDS";
 }
 
+void Machine::emitMeet(LaneLowering &lower) { gpu::BarrierOp::create(lower.b); }
+
 Value Machine::roundOperand(LaneLowering &lower, Value value, VectorType type,
                             bool) {
   return arith::TruncFOp::create(lower.b, type, value);
@@ -440,7 +442,7 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
       .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
-            OnlineSoftmaxOp, memref::LoadOp, memref::DimOp>(
+            OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp>(
           [&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
@@ -466,7 +468,8 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
             RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
-            FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp>([&](auto op) {
+            FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
+            ApplyRaiseOp, SoftmaxHeadOp, MeetOp, StaggerOp>([&](auto op) {
         lower(op);
         return success();
       })

@@ -130,6 +130,8 @@ public:
   /// the lane values of its operands, the slot's offset first.
   virtual void emitStage(LaneLowering &lower, LdsStageOp op,
                          llvm::ArrayRef<Values> tokens) = 0;
+  /// Meets the block's other warps; waits for no memory operation.
+  virtual void emitMeet(LaneLowering &lower);
   /// Loads a fragment from LDS at byte `slot`.
   virtual mlir::LogicalResult emitFragmentLoad(LaneLowering &lower,
                                                FragmentLoadOp op,
@@ -375,6 +377,17 @@ private:
   mlir::LogicalResult lower(OnlineSoftmaxOp op);
   void lower(RescaleOp op);
   void lower(SoftmaxFinishOp op);
+
+  // The softmax in two parts, and turns (LaneSoftmax.cpp).
+  void lower(RaiseMaxOp op);
+  void lower(ApplyRaiseOp op);
+  void lower(SoftmaxHeadOp op);
+  mlir::LogicalResult lower(SoftmaxTailOp op);
+  void lower(MeetOp op);
+  void lower(StaggerOp op);
+  /// The lane's elements of an accumulator of this type, by row.
+  llvm::SmallVector<Values> valuesByRow(FragmentType type,
+                                        llvm::ArrayRef<mlir::Value> vectors);
 
   /// Applies `fn` to each element (a register of an atom) of each vector.
   Values mapElements(

@@ -201,7 +201,7 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
             *this,
             vector::FromElementsOp::create(
                 b, wide, ArrayRef<Value>(elements).slice(w, width)),
-            narrow, /*isProbability=*/isa<OnlineSoftmaxOp>(op)));
+            narrow, /*isProbability=*/isa<OnlineSoftmaxOp, SoftmaxTailOp>(op)));
     }
   if (!sameLanes)
     return op->emitOpError() << "the accumulators of this matrix instruction "

@@ -67,6 +67,17 @@ void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
   WaveBarrierOp::create(b);
 }
 
+void AMDMachine::emitMeet(LaneLowering &lower) {
+  // The backend keeps products behind a barrier that they need not wait for,
+  // and with them the waits for their operands: a slot that is read would be
+  // free.
+  ImplicitLocOpBuilder &b = lower.b;
+  amdgpu::MemoryCounterWaitOp::create(b, IntegerAttr(), IntegerAttr(),
+                                      b.getI32IntegerAttr(0), IntegerAttr(),
+                                      IntegerAttr());
+  WaveBarrierOp::create(b);
+}
+
 void AMDMachine::emitEnd(LaneLowering &lower) {
   // LDS must not be given away while copies may still write it.
   ImplicitLocOpBuilder &b = lower.b;

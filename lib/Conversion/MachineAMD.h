@@ -76,6 +76,7 @@ public:
                   mlir::Value slot) override;
   void emitStage(LaneLowering &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
+  void emitMeet(LaneLowering &lower) override;
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;

@@ -35,8 +35,13 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
 void kvbuf::buildScheduledPipeline(OpPassManager &pm,
                                    const LoweringOptions &options) {
   OpPassManager &kernel = kernels(pm);
+  if (options.lazyRescale)
+    kernel.addPass(createLazyRescale());
   if (options.overlap)
     kernel.addPass(createOverlapSoftmax());
+  // Turns load ahead, too.
+  if (options.pingPong && options.prefetch)
+    kernel.addPass(createPingPong());
   if (options.overlapProducts)
     kernel.addPass(createOverlapProducts());
   if (options.roles) {

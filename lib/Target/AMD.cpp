@@ -102,7 +102,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.mma[2] = mma.k;
   choice.swapAB = true;
   choice.qInRegs = true;
-  choice.BN = 64;
+  // A tile's fragments are in registers as a whole while waves take turns.
+  choice.BN = depth > 192 ? 32 : 64;
   auto lds = [&] { return 2 * 2 * choice.stages * choice.BN * depth; };
   while (lds() > target.ldsBytes && choice.BN > 32)
     choice.BN /= 2;
@@ -112,5 +113,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
     choice.vPath = "registers";
+  // Two waves a SIMD that take turns fill the matrix unit.
+  choice.overlap = choice.lazyRescale = choice.pingPong = choice.warps == 8;
   return choice;
 }

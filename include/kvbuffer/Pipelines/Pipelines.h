@@ -64,6 +64,16 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Start products of such kernels on operands in shared "
                      "memory (kvbuf-async-products)"),
       llvm::cl::init(true)};
+  Option<bool> lazyRescale{
+      *this, "lazy-rescale",
+      llvm::cl::desc("Rescale accumulators only where needed, where the "
+                     "schedule says so (kvbuf-lazy-rescale)"),
+      llvm::cl::init(true)};
+  Option<bool> pingPong{
+      *this, "ping-pong",
+      llvm::cl::desc("Let halves of a block take turns where the schedule says "
+                     "so (kvbuf-ping-pong)"),
+      llvm::cl::init(true)};
   Option<bool> prefetch{
       *this, "prefetch",
       llvm::cl::desc("Issue loads ahead of their use (kvbuf-prefetch-loads)"),

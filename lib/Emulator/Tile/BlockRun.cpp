@@ -182,6 +182,8 @@ LogicalResult BlockRun::runOp(Operation *op) {
         set(op.getResult(), grid[unsigned(op.getDimension())]);
         return success();
       })
+      // Warps of a block run as one.
+      .Case<MeetOp, StaggerOp>([&](auto) { return success(); })
       .Case([&](AllocOp op) {
         set(op.getBuffer(), BufferRef{lds.allocate(op)});
         return success();
@@ -189,6 +191,7 @@ LogicalResult BlockRun::runOp(Operation *op) {
       .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
             LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, OnlineSoftmaxOp,
+            RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
             SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp, RingWaitOp,
             RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
             LaunchSizeOp, MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
@@ -462,6 +465,65 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
   set(op.getNewMax(), std::move(step.max));
   set(op.getNewSum(), std::move(step.sum));
   set(op.getRescale(), std::move(step.rescale));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(RaiseMaxOp op) {
+  RaisedMax raised = raiseMax(matrix(op.getScores()), matrix(op.getMax()),
+                              op.getScale().convertToFloat());
+  set(op.getNewMax(), std::move(raised.max));
+  set(op.getFactor(), std::move(raised.factor));
+  set(op.getRaised(), int64_t(raised.any));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(ApplyRaiseOp op) {
+  Matrix acc = matrix(op.getAcc()), sum = matrix(op.getSum());
+  const Matrix &factor = matrix(op.getFactor());
+  if (integer(op.getRaised()))
+    for (int64_t r = 0; r < acc.rows; ++r) {
+      sum.at(r, 0) *= factor.at(r, 0);
+      for (int64_t c = 0; c < acc.cols; ++c)
+        acc.at(r, c) *= factor.at(r, 0);
+    }
+  set(op.getNewAcc(), std::move(acc));
+  set(op.getNewSum(), std::move(sum));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(SoftmaxHeadOp op) {
+  const Matrix &scores = matrix(op.getScores()), &max = matrix(op.getMax());
+  if (!op.getMasked())
+    for (int64_t r = 0; r < max.rows; ++r)
+      if (max.at(r, 0) == -std::numeric_limits<float>::infinity())
+        return error(op) << "has no 'masked', but the maximum of row " << r
+                         << " is -inf";
+  Matrix x = softmaxHead(scores, max, op.getScale().convertToFloat());
+  Matrix largest = max;
+  for (int64_t r = 0; r < max.rows; ++r) {
+    largest.at(r, 0) = 0;
+    for (int64_t c = 0; c < x.cols; ++c)
+      largest.at(r, 0) =
+          std::max(largest.at(r, 0),
+                   2 * c < x.cols ? x.at(r, c) : std::exp2(x.at(r, c)));
+  }
+  Matrix excess = map(largest, op.getOperand(), [](float w) { return w; });
+  for (int64_t r = 0; r < max.rows; ++r)
+    excess.at(r, 0) -= largest.at(r, 0);
+  set(op.getExponents(), std::move(x));
+  set(op.getExcess(), std::move(excess));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(SoftmaxTailOp op) {
+  const Matrix &excess = matrix(op.getExcess());
+  SoftmaxTail tail =
+      softmaxTail(matrix(op.getExponents()), matrix(op.getSum()));
+  Type element = op.getP().getType().getElementType();
+  set(op.getP(), map(tail.p, element, [](float x) { return x; }));
+  for (int64_t r = 0; r < excess.rows; ++r)
+    tail.sum.at(r, 0) += excess.at(r, 0);
+  set(op.getNewSum(), std::move(tail.sum));
   return success();
 }
 

@@ -81,6 +81,10 @@ private:
   // Fragments.
   mlir::LogicalResult runOp(MmaOp op);
   mlir::LogicalResult runOp(OnlineSoftmaxOp op);
+  mlir::LogicalResult runOp(RaiseMaxOp op);
+  mlir::LogicalResult runOp(ApplyRaiseOp op);
+  mlir::LogicalResult runOp(SoftmaxHeadOp op);
+  mlir::LogicalResult runOp(SoftmaxTailOp op);
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
   // Roles (Roles.cpp).
   mlir::LogicalResult runOp(WarpRolesOp op);

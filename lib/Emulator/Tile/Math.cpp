@@ -116,6 +116,51 @@ SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
   return step;
 }
 
+RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale) {
+  RaisedMax raised{max, max, false};
+  float base2 = scale * std::numbers::log2e_v<float>;
+  constexpr float slack = 8; // weights of up to 2^8
+  for (int64_t r = 0; r < scores.rows; ++r)
+    for (int64_t c = 0; c < scores.cols; ++c) {
+      float &m = raised.max.at(r, 0);
+      raised.any |= scores.at(r, c) > max.at(r, 0) + slack / base2;
+      m = std::max(m, scores.at(r, c));
+    }
+  if (!raised.any)
+    raised.max = max;
+  for (int64_t r = 0; r < scores.rows; ++r) {
+    float m = raised.max.at(r, 0), finite = m == -kInfinity ? 0 : m;
+    raised.factor.at(r, 0) =
+        raised.any ? std::exp2((max.at(r, 0) - finite) * base2) : 1;
+  }
+  return raised;
+}
+
+Matrix tile::softmaxHead(const Matrix &scores, const Matrix &max, float scale) {
+  Matrix x(scores.rows, scores.cols);
+  float base2 = scale * std::numbers::log2e_v<float>;
+  for (int64_t r = 0; r < scores.rows; ++r) {
+    float m = max.at(r, 0), origin = m == -kInfinity ? 0 : m * base2;
+    for (int64_t c = 0; c < scores.cols; ++c) {
+      float exponent = std::fma(scores.at(r, c), base2, -origin);
+      x.at(r, c) = 2 * c < scores.cols ? std::exp2(exponent) : exponent;
+    }
+  }
+  return x;
+}
+
+SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum) {
+  SoftmaxTail tail{exponents, sum};
+  for (int64_t r = 0; r < exponents.rows; ++r)
+    for (int64_t c = 0; c < exponents.cols; ++c) {
+      float &p = tail.p.at(r, c);
+      if (2 * c >= exponents.cols)
+        p = std::exp2(p);
+      tail.sum.at(r, 0) += p;
+    }
+  return tail;
+}
+
 SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
                                   const Matrix &sum, float scale,
                                   const float *sink) {

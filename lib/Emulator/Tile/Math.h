@@ -45,6 +45,23 @@ struct SoftmaxStep {
 SoftmaxStep onlineSoftmax(const Matrix &scores, const Matrix &max,
                           const Matrix &sum, float scale);
 
+/// The results of `kvbuffer.raise_max`; the block's rows are one group.
+struct RaisedMax {
+  Matrix max, factor;
+  bool any;
+};
+RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale);
+
+/// `kvbuffer.softmax_head`: weights in the left half of the columns, exponents
+/// in the right one.
+Matrix softmaxHead(const Matrix &scores, const Matrix &max, float scale);
+
+/// The results of `kvbuffer.softmax_tail`; `p` is not yet rounded.
+struct SoftmaxTail {
+  Matrix p, sum;
+};
+SoftmaxTail softmaxTail(const Matrix &exponents, const Matrix &sum);
+
 /// The results of `kvbuffer.softmax_finish`.
 struct SoftmaxResult {
   Matrix out, lse;

@@ -5,18 +5,19 @@
 
 // Waves of 32 queries, 8 of them where they share a tile's copies evenly; 16
 // queries above head size 192, whose accumulators would leave no registers. 64
-// keys where two slots of K and V fit LDS.
-// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
+// keys where the fragments of a tile fit into registers beside the accumulators.
+// 8 waves take turns, two to a SIMD.
+// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
 // GFX950-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
-// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true>
+// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
 // GFX950: @d64
 // GFX950:   {schedule = #[[D64]]}
 // GFX950: @d96
 // GFX950:   {schedule = #[[D96]]}
 // GFX950: @d256
 // GFX950:   {schedule = #[[D256]]}
-// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
-// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers>
+// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
+// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
@@ -35,7 +36,7 @@
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=stages=16" 2>&1 | FileCheck %s --check-prefix=LDS
 // LDS: error: 'kvbuffer.attention' op the schedule needs 262144 bytes of shared memory, gfx942 has 65536 for a block
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=BM=256,warps=1" 2>&1 | FileCheck %s --check-prefix=REGISTERS
-// REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 640 registers in a lane, gfx950 has 256
+// REGISTERS: error: 'kvbuffer.attention' op the schedule needs at least 896 registers in a lane, gfx950 has 256
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=BN=16" 2>&1 | FileCheck %s --check-prefix=KEYS
 // KEYS: error: 'kvbuffer.attention' op no 32x32x16 instruction divides BN = 16; expected a multiple of 32
 // Two instructions of 8 share a read.

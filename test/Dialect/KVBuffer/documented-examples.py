@@ -71,6 +71,11 @@ def own_types(op):
         "online_softmax": {"s": scores, "m": rows, "l": rows},
         "rescale": {"a": acc, "r": rows},
         "softmax_finish": {"a": acc, "m": rows, "l": rows},
+        "raise_max": {"s": scores, "m": rows},
+        "apply_raise": {"raised": "i1", "f": rows, "a": acc, "l": rows},
+        "softmax_head": {"s": scores, "m": rows},
+        "softmax_tail": {"x": scores, "e": rows, "l": rows},
+        "lane_any": {"mine": "i1"},
         "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},
                      "c": "vector<4xf32>"},
     }.get(op, {})

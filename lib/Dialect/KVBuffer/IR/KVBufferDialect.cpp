@@ -47,7 +47,7 @@ void KVBufferDialect::initialize() {
 /// Whether an op of this dialect acts on the values of one lane.
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, DramRangeOp, RangeLoadOp,
-             RangeCopyOp, WaveBarrierOp>(op);
+             RangeCopyOp, WaveBarrierOp, LaneAnyOp>(op);
 }
 
 /// Whether an op belongs to the lane level: it must not appear where values are

@@ -284,10 +284,12 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                                "swap_a_b = false";
   if (schedule.getProducers())
     return checkRoles(op, schedule, target);
+  // Where each wave counts its own copies, halves of a block can take turns
+  // (kvbuf-ping-pong).
   for (auto [name, used] :
        {std::pair<StringRef, bool>{"tiles = static or dynamic",
                                    schedule.getTiles() != TileOrder::Grid},
-        {"ping_pong", schedule.getPingPong()},
+        {"ping_pong", schedule.getPingPong() && !target.copiesByWave},
         {"join_tiles", schedule.getJoinTiles()},
         {"q_stages", schedule.getQStages() > 1},
         {"stage_output", schedule.getStageOutput()}})
@@ -396,6 +398,10 @@ struct ChooseSchedulePass
         bool mentioned = StringRef(schedule).contains("producers=");
         request.roles = !mentioned || asked.producers > 0;
         ScheduleChoice choice = target->chooseSchedule(request);
+        // What keeps lazily rescaled rows exact, the sum of weights as they are
+        // rounded (kvbuf-lazy-rescale), is not what a log-sum-exp is of.
+        if (op.getLse() && choice.lazyRescale)
+          choice.lazyRescale = choice.pingPong = choice.overlap = false;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),
                          remark::RemarkOpts::name("roles").category(DEBUG_TYPE))

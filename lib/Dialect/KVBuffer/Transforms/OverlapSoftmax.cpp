@@ -7,10 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPSOFTMAX
@@ -24,23 +25,59 @@ using namespace kvbuf;
 
 namespace {
 
+/// The ops of `body` that `value` needs; false if it needs a value that the
+/// loop carries, other than `allowed`.
+bool collectSlice(Value value, scf::ForOp loop, Value allowed,
+                  llvm::SmallSetVector<Operation *, 32> &slice) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return arg.getOwner() != loop.getBody() || arg == loop.getInductionVar() ||
+           arg == allowed;
+  Operation *op = loop.getBody()->findAncestorOpInBlock(*value.getDefiningOp());
+  if (!op || slice.contains(op))
+    return true;
+  slice.insert(op);
+  bool independent = true;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (operand.getParentRegion() == &loop.getRegion())
+        independent &= collectSlice(operand, loop, allowed, slice);
+  });
+  return independent;
+}
+
+/// What one iteration hands to the next.
+struct Handed {
+  /// Computed an iteration ahead.
+  SmallVector<Value> values;
+  /// The carried value that they may depend on, and its index among `values` in
+  /// the iteration before; null if there is none.
+  Value carried;
+  unsigned carriedFrom = 0;
+};
+
 struct OverlapSoftmaxPass
     : kvbuf::impl::OverlapSoftmaxBase<OverlapSoftmaxPass> {
   using Base::Base;
 
-  void rotate(scf::ForOp loop, OnlineSoftmaxOp softmax) {
+  void rotate(scf::ForOp loop, const Handed &handed) {
     Block *body = loop.getBody();
-    // What comes out of the matrix unit; a mask on it stays with the softmax,
-    // so that the loop can be split where masks end.
-    Value scores = softmax.getScores();
-    if (auto branch = scores.getDefiningOp<scf::IfOp>())
-      if (auto yield = branch.elseYield())
-        scores = yield.getOperand(cast<OpResult>(scores).getResultNumber());
-    OpSlice slice;
-    if (!collectSlice(scores, loop, slice)) {
+    llvm::SmallSetVector<Operation *, 32> slice;
+    for (Value value : handed.values)
+      if (!collectSlice(value, loop, handed.carried, slice)) {
+        remark::missed(loop.getLoc(),
+                       remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
+            << "not overlapped: the scores depend on what the loop carries";
+        return;
+      }
+
+    // A value that only the part ahead reads is carried as what it hands over.
+    if (handed.carried &&
+        llvm::any_of(handed.carried.getUsers(), [&](Operation *user) {
+          return !slice.contains(body->findAncestorOpInBlock(*user));
+        })) {
       remark::missed(loop.getLoc(),
                      remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-          << "not overlapped: the scores depend on what the loop carries";
+          << "not overlapped: the maximum is read by more than the scores";
       return;
     }
 
@@ -66,25 +103,45 @@ struct OverlapSoftmaxPass
     b.setInsertionPointToStart(guarded.elseBlock());
     scf::YieldOp::create(b, loop.getInitArgs());
 
-    /// Clones the score part of an iteration.
-    auto cloneScores = [&](OpBuilder &builder, Value iv) {
+    /// Clones the part of an iteration that runs ahead.
+    auto cloneAhead = [&](OpBuilder &builder, Value iv, Value carried) {
       IRMapping mapping;
       mapping.map(loop.getInductionVar(), iv);
-      cloneSlice(builder, loop, slice, mapping);
-      return mapping.lookup(scores);
+      if (handed.carried)
+        mapping.map(handed.carried, carried);
+      for (Operation &op : *body)
+        if (slice.contains(&op))
+          builder.clone(op, mapping);
+      return llvm::map_to_vector(
+          handed.values, [&](Value value) { return mapping.lookup(value); });
     };
-    /// Clones the rest of an iteration, given its scores and carried values;
-    /// returns what it yields.
-    auto cloneRest = [&](OpBuilder &builder, Value iv, Value given,
+    /// Clones the rest of an iteration, given what was handed to it and carried
+    /// values; returns what it yields.
+    auto cloneRest = [&](OpBuilder &builder, Value iv, ValueRange given,
                          ValueRange carried) {
       IRMapping mapping;
       mapping.map(loop.getInductionVar(), iv);
-      mapping.map(scores, given);
-      mapping.map(loop.getRegionIterArgs(), carried);
+      mapping.map(handed.values, given);
+      auto next = carried.begin();
+      for (Value arg : loop.getRegionIterArgs())
+        if (arg != handed.carried)
+          mapping.map(arg, *next++);
+      llvm::SmallPtrSet<Operation *, 32> done;
       // Index arithmetic of the scores may serve the rest too.
+      std::function<void(Operation *)> clone = [&](Operation *op) {
+        if (!done.insert(op).second)
+          return;
+        op->walk([&](Operation *inner) {
+          for (Value operand : inner->getOperands())
+            if (Operation *def = operand.getDefiningOp())
+              if (def->getBlock() == body && !mapping.contains(operand))
+                clone(def);
+        });
+        builder.clone(*op, mapping);
+      };
       for (Operation &op : body->without_terminator())
         if (!slice.contains(&op))
-          cloneWithOperands(builder, loop, &op, mapping);
+          clone(&op);
       SmallVector<Value> yields;
       for (Value value : body->getTerminator()->getOperands())
         yields.push_back(mapping.lookupOrDefault(value));
@@ -93,8 +150,16 @@ struct OverlapSoftmaxPass
 
     b.setInsertionPointToStart(guarded.thenBlock());
     Value last = arith::SubIOp::create(b, ub, step);
-    SmallVector<Value> inits(loop.getInitArgs());
-    inits.push_back(cloneScores(b, lb));
+    SmallVector<Value> inits;
+    Value first;
+    for (auto [arg, init] :
+         llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
+      if (arg == handed.carried)
+        first = init;
+      else
+        inits.push_back(init);
+    unsigned carriedCount = inits.size();
+    llvm::append_range(inits, cloneAhead(b, lb, first));
     auto rotated = scf::ForOp::create(b, lb, last, step, inits);
     rotated->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     {
@@ -103,16 +168,24 @@ struct OverlapSoftmaxPass
         rotated.getBody()->getTerminator()->erase();
       b.setInsertionPointToEnd(rotated.getBody());
       Value iv = rotated.getInductionVar();
+      ValueRange args = rotated.getRegionIterArgs();
+      ValueRange given = args.drop_front(carriedCount);
       Value next = arith::AddIOp::create(b, iv, step);
-      Value nextScores = cloneScores(b, next);
-      SmallVector<Value> yields =
-          cloneRest(b, iv, rotated.getRegionIterArgs().back(),
-                    rotated.getRegionIterArgs().drop_back());
-      yields.push_back(nextScores);
+      SmallVector<Value> ahead = cloneAhead(
+          b, next, handed.carried ? given[handed.carriedFrom] : Value());
+      compareThisIteration(rotated, next);
+      SmallVector<Value> yields;
+      for (auto [arg, value] : llvm::zip_equal(
+               loop.getRegionIterArgs(),
+               cloneRest(b, iv, given, args.take_front(carriedCount))))
+        if (arg != handed.carried)
+          yields.push_back(value);
+      llvm::append_range(yields, ahead);
       scf::YieldOp::create(b, yields);
     }
-    SmallVector<Value> results = cloneRest(b, last, rotated.getResults().back(),
-                                           rotated.getResults().drop_back());
+    SmallVector<Value> results =
+        cloneRest(b, last, rotated.getResults().drop_front(carriedCount),
+                  rotated.getResults().take_front(carriedCount));
     scf::YieldOp::create(b, results);
     remark::passed(loop.getLoc(),
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
@@ -121,18 +194,53 @@ struct OverlapSoftmaxPass
     loop.erase();
   }
 
+  /// Comparisons of the next iteration's number with what the loop does not
+  /// change become comparisons of this one's, so that the loop can still be
+  /// split where they change.
+  static void compareThisIteration(scf::ForOp loop, Value next) {
+    for (Operation *user : llvm::make_early_inc_range(next.getUsers())) {
+      auto compare = dyn_cast<arith::CmpIOp>(user);
+      if (!compare || compare.getLhs() != next ||
+          !loop.isDefinedOutsideOfLoop(compare.getRhs()))
+        continue;
+      OpBuilder b(loop);
+      Value bound = arith::SubIOp::create(b, compare.getLoc(), compare.getRhs(),
+                                          loop.getStep());
+      compare->setOperands({loop.getInductionVar(), bound});
+    }
+  }
+
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     if (!schedule || !schedule.getOverlap())
       return;
-    SmallVector<std::pair<scf::ForOp, OnlineSoftmaxOp>> found;
-    getOperation().walk([&](OnlineSoftmaxOp op) {
-      if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()))
-        found.push_back({loop, op});
+    SmallVector<std::pair<scf::ForOp, Handed>> found;
+    getOperation().walk([&](Operation *op) {
+      auto loop = dyn_cast_or_null<scf::ForOp>(op->getParentOp());
+      if (!loop)
+        return;
+      if (auto softmax = dyn_cast<OnlineSoftmaxOp>(op)) {
+        // What comes out of the matrix unit; a mask on it stays with the
+        // softmax, so that the loop can be split where masks end.
+        Value scores = softmax.getScores();
+        if (auto branch = scores.getDefiningOp<scf::IfOp>())
+          if (auto yield = branch.elseYield())
+            scores = yield.getOperand(cast<OpResult>(scores).getResultNumber());
+        found.push_back({loop, {{scores}, Value()}});
+      }
+      // A softmax in two parts: all of its head is computed ahead.
+      if (auto head = dyn_cast<SoftmaxHeadOp>(op))
+        if (auto raise = head.getMax().getDefiningOp<RaiseMaxOp>())
+          found.push_back(
+              {loop,
+               {{raise.getNewMax(), raise.getFactor(), raise.getRaised(),
+                 head.getExponents(), head.getExcess()},
+                isa<BlockArgument>(raise.getMax()) ? raise.getMax()
+                                                   : Value()}});
     });
-    for (auto [loop, softmax] : found)
-      rotate(loop, softmax);
+    for (const auto &[loop, handed] : found)
+      rotate(loop, handed);
   }
 };
 } // namespace

@@ -114,7 +114,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     Block *body = loop.getBody();
     SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
     SmallVector<LdsStageOp> stages(body->getOps<LdsStageOp>());
-    if (loads.empty())
+    // Where halves of the block take turns, loads run ahead already.
+    if (loads.empty() || !body->getOps<MeetOp>().empty())
       return success();
     int64_t slots = loads.front().getBuffer().getType().getParams().getStages();
     for (DramLoadOp load : loads)

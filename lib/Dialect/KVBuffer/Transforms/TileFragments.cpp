@@ -64,6 +64,10 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
       FragmentType a = op.getA().getType(), bType = op.getB().getType();
       if (a.getCols() <= step)
         continue;
+      // Where halves of the block take turns, fragments are loaded in other
+      // parts of an iteration than products.
+      if (!op->getBlock()->getOps<MeetOp>().empty())
+        continue;
       if (a.getCols() % step) {
         op.emitOpError() << "contracts " << a.getCols()
                          << " elements, which the matrix instruction's K = "

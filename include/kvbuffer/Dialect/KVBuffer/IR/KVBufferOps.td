@@ -624,6 +624,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
 }
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

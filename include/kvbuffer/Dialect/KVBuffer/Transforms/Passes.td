@@ -153,6 +153,36 @@ def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
   }];
 }
 
+def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Rescale accumulators only where a maximum has grown by much";
+  let description = [{
+    Where the schedule asks for `lazy_rescale`: `kvbuffer.online_softmax` and the
+    `kvbuffer.rescale` of its factor become `kvbuffer.raise_max`, which changes nothing
+    in most tiles, `kvbuffer.softmax_head` and `kvbuffer.softmax_tail`, and
+    `kvbuffer.apply_raise`.
+  }];
+}
+
+def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Let halves of a block take turns at moving and multiplying";
+  let description = [{
+    Where the schedule asks for `ping_pong`, gives each iteration of a loop that
+    `kvbuf-overlap-softmax` has rotated four parts with a meeting behind each:
+    fragments of K out of LDS; the next tile's scores beside the tail of this
+    tile's softmax; fragments of V; the second product beside the head of the next
+    softmax. One half of the
+    warps is one part behind the other (`kvbuffer.stagger`), so that at any time
+    one multiplies while the other moves.
+
+    Loads run ahead as far as the slots allow: V by one tile and K, whose slot is
+    free as soon as its fragments are in registers, by two. A wait stands two
+    meetings in front of the reads that it is for, because the other half of the
+    warps issues its part of the load, and waits for it, one meeting later.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def SplitMaskedLoops
     : Pass<"kvbuf-split-masked-loops", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split loops where a branch on the iteration changes sides";

@@ -1,0 +1,194 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a softmax that runs beside both products is cut into, and how halves of a
+// block take turns. Included by KVBufferOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD
+
+//===----------------------------------------------------------------------===//
+// The online softmax in two parts
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_RaiseMaxOp : KVBuffer_Op<"raise_max", [
+    Pure, AllTypesMatch<["max", "newMax", "factor"]>]> {
+  let summary = "Raises the rows' maxima where scores have left them behind";
+  let description = [{
+    Where scale * (rowmax s - m) > ln 256 in any row of a group, in all rows of
+    that group m' = max(m, rowmax s), factor = exp(scale * (m - m')), and `raised`
+    holds. Elsewhere m' = m and factor = 1: the weights that come of such an m are
+    at most 256, which neither fp32 sums nor 16-bit operands mind. Which rows are
+    a group is the machine's choice, a warp's as a rule, so that a row's result
+    depends, in its last bits, on its neighbours.
+
+    Most tiles raise nothing, and then cost a comparison instead of a
+    multiplication of every accumulator.
+
+    Example:
+
+    ```mlir
+    %m1, %f, %raised = kvbuffer.raise_max %s, %m {scale = 0.125 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
+                       F32Attr:$scale);
+  let results = (outs KVBuffer_FragmentType:$newMax, KVBuffer_FragmentType:$factor,
+                      I1:$raised);
+  let assemblyFormat = [{
+    $scores `,` $max attr-dict `:` type($scores) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_ApplyRaiseOp : KVBuffer_Op<"apply_raise", [
+    Pure, AllTypesMatch<["factor", "sum", "newSum"]>,
+    AllTypesMatch<["acc", "newAcc"]>]> {
+  let summary = "Rescales what was accumulated under lower maxima";
+  let description = [{
+    acc' = acc * factor and l' = l * factor where `raised` holds, else both as they
+    are.
+
+    Example:
+
+    ```mlir
+    %a1, %l1 = kvbuffer.apply_raise %raised, %f, %a, %l
+      : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins I1:$raised, KVBuffer_FragmentType:$factor,
+                       KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$sum);
+  let results = (outs KVBuffer_FragmentType:$newAcc, KVBuffer_FragmentType:$newSum);
+  let assemblyFormat = [{
+    $raised `,` $factor `,` $acc `,` $sum attr-dict
+    `:` type($acc) `,` type($sum)
+  }];
+}
+
+def KVBuffer_SoftmaxHeadOp : KVBuffer_Op<"softmax_head", [
+    Pure, AllTypesMatch<["scores", "exponents"]>,
+    AllTypesMatch<["max", "excess"]>]> {
+  let summary = "The first part of a softmax relative to given maxima";
+  let description = [{
+    x = scale * (s - m) in base 2, and exp2(x) already for the first half of each
+    lane's columns: as much as runs beside one of the two products. Which columns
+    these are is between this op and `kvbuffer.softmax_tail`. A row whose maximum
+    is -inf has no key yet; without `masked` there is none.
+
+    A maximum that is behind the scores makes the largest weight some number that
+    the operand's type, `operand`, has to round, where it would be 1. `excess` is
+    what the rounding adds to the largest weights (of each lane, or of the row):
+    with it in the sum, a row that one key decides is as exact as that key.
+
+    Example:
+
+    ```mlir
+    %x, %e = kvbuffer.softmax_head %s, %m {scale = 0.125 : f32, operand = bf16, masked}
+      : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
+                       F32Attr:$scale, TypeAttr:$operand, UnitAttr:$masked);
+  let results = (outs KVBuffer_FragmentType:$exponents,
+                      KVBuffer_FragmentType:$excess);
+  let assemblyFormat = [{
+    $scores `,` $max attr-dict `:` type($scores) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_SoftmaxTailOp : KVBuffer_Op<"softmax_tail", [
+    Pure, AllTypesMatch<["excess", "sum", "newSum"]>]> {
+  let summary = "The weights and their sums";
+  let description = [{
+    p = exp2(x) for what `kvbuffer.softmax_head` has left as exponents; l' = l +
+    rowsum p + excess. P has the type of the operand that it becomes.
+
+    Example:
+
+    ```mlir
+    %p, %l1 = kvbuffer.softmax_tail %x, %e, %l
+      : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+        -> !kvbuffer.fragment<128x64xbf16, a>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$exponents,
+                       KVBuffer_FragmentType:$excess, KVBuffer_FragmentType:$sum);
+  let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newSum);
+  let assemblyFormat = [{
+    $exponents `,` $excess `,` $sum attr-dict
+    `:` type($exponents) `,` type($sum) `->` type($p)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Taking turns
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_MeetOp : KVBuffer_Op<"meet", [
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Meets the block's other warps and waits for nothing else";
+  let description = [{
+    Ends a part of a loop in which one half of the warps multiplies while the
+    other half moves data. Loads stay in flight.
+
+    Example:
+
+    ```mlir
+    kvbuffer.meet
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
+    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Lets one half of the warps pass a meeting that the other skips";
+  let description = [{
+    The upper half meets the next time that the lower half does, and is from then
+    on one meeting behind. With `end` it is the lower half that passes one
+    meeting more, so that both are level again.
+
+    Example:
+
+    ```mlir
+    kvbuffer.stagger
+    kvbuffer.stagger {end}
+    ```
+  }];
+  let arguments = (ins UnitAttr:$end);
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Thread stage
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_LaneAnyOp : KVBuffer_Op<"lane_any"> {
+  let summary = "Whether a condition holds in any lane of the warp";
+  let description = [{
+    The same in all lanes. Seldom true: a branch on it is laid out that way.
+
+    Example:
+
+    ```mlir
+    %any = kvbuffer.lane_any %mine
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I1:$any);
+  let assemblyFormat = "$condition attr-dict";
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD

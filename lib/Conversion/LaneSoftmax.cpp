@@ -1,0 +1,226 @@
+//===- LaneSoftmax.cpp - The online softmax in two parts ------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+#include <numbers>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// How far scores may be above a row's maximum before it is raised, in base 2:
+/// weights of up to 256.
+static constexpr double kSlack = 8;
+
+/// Folds values in one chain; the backend makes operations of three operands of
+/// a chain of maxima.
+static Value chain(ArrayRef<Value> values,
+                   llvm::function_ref<Value(Value, Value)> fn) {
+  Value result = values.front();
+  for (Value value : values.drop_front())
+    result = fn(result, value);
+  return result;
+}
+
+SmallVector<Values> LaneLowering::valuesByRow(FragmentType type,
+                                              ArrayRef<Value> vectors) {
+  const auto &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  SmallVector<Values> rows(vectors.size() / cols * parts);
+  for (auto [index, vector] : llvm::enumerate(vectors))
+    for (int64_t reg = 0; reg < atom.registers(); ++reg)
+      rows[index / cols * parts + layouts.rowPart(reg)].push_back(
+          element(vector, reg));
+  return rows;
+}
+
+void LaneLowering::lower(RaiseMaxOp op) {
+  double scale = op.getScale().convertToFloat() * std::numbers::log2e;
+  // A copy: new values move those that are kept.
+  Values max = get(op.getMax());
+  auto larger = [&](Value x, Value y) -> Value {
+    return arith::MaxNumFOp::create(b, x, y);
+  };
+  // Each lane looks at its own scores; who raises asks the others of the row.
+  Values own;
+  Value needed;
+  for (auto [row, values] : llvm::enumerate(
+           valuesByRow(op.getScores().getType(), get(op.getScores())))) {
+    own.push_back(chain(values, larger));
+    Value limit = arith::AddFOp::create(b, max[row], f32(kSlack / scale));
+    Value above =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, own.back(), limit);
+    needed = needed ? arith::OrIOp::create(b, needed, above) : above;
+  }
+  Value any = LaneAnyOp::create(b, needed);
+  SmallVector<Type> types(2 * max.size(), b.getF32Type());
+  auto raise = scf::IfOp::create(b, types, any, /*addThenBlock=*/true,
+                                 /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(raise.thenBlock());
+    Value lowest = f32(-std::numeric_limits<double>::infinity());
+    Values newMax, factors;
+    for (auto [row, value] : llvm::enumerate(own)) {
+      Value raised = reduceLanes(larger(max[row], value), /*isMax=*/true);
+      // A row that has seen no key: -inf - -inf would be NaN.
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
+      Value finite = arith::SelectOp::create(b, none, f32(0), raised);
+      Value down = arith::SubFOp::create(b, max[row], finite);
+      newMax.push_back(raised);
+      factors.push_back(exp2(arith::MulFOp::create(b, down, f32(scale))));
+    }
+    llvm::append_range(newMax, factors);
+    scf::YieldOp::create(b, newMax);
+    b.setInsertionPointToEnd(raise.elseBlock());
+    Values same(max);
+    same.append(max.size(), f32(1));
+    scf::YieldOp::create(b, same);
+  }
+  ValueRange results = raise.getResults();
+  auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
+  set(op.getNewMax(), take(results.take_front(max.size())));
+  set(op.getFactor(), take(results.drop_front(max.size())));
+  set(op.getRaised(), {any});
+}
+
+void LaneLowering::lower(ApplyRaiseOp op) {
+  Values acc = get(op.getAcc()), factors = get(op.getFactor());
+  Values sum = rowValues(op.getSum()), before(acc);
+  llvm::append_range(before, sum);
+  SmallVector<Type> types;
+  for (Value value : before)
+    types.push_back(value.getType());
+  auto apply = scf::IfOp::create(b, types, single(op.getRaised()),
+                                 /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(apply.thenBlock());
+    const auto &atom = layouts.atom(Role::Acc);
+    int64_t cols = op.getAcc().getType().getCols() / atom.cols;
+    unsigned parts = layouts.rowParts().size();
+    Values results =
+        mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+          Value factor = factors[index / cols * parts + layouts.rowPart(reg)];
+          return arith::MulFOp::create(b, x, factor).getResult();
+        });
+    for (auto [value, factor] : llvm::zip_equal(sum, factors))
+      results.push_back(arith::MulFOp::create(b, value, factor));
+    scf::YieldOp::create(b, results);
+    b.setInsertionPointToEnd(apply.elseBlock());
+    scf::YieldOp::create(b, before);
+  }
+  ValueRange results = apply.getResults();
+  auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
+  set(op.getNewAcc(), take(results.take_front(acc.size())));
+  set(op.getNewSum(), take(results.drop_front(acc.size())));
+}
+
+/// Whether the head of a softmax makes a lane's element a weight: the elements
+/// of the first half of each row's accumulators.
+static bool isHead(int64_t column, int64_t columns) {
+  return 2 * column < columns;
+}
+
+void LaneLowering::lower(SoftmaxHeadOp op) {
+  const auto &atom = layouts.atom(Role::Acc);
+  FragmentType type = op.getScores().getType();
+  int64_t cols = type.getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  double scale = op.getScale().convertToFloat() * std::numbers::log2e;
+  Value lowest = f32(-std::numeric_limits<double>::infinity());
+  Values offset;
+  for (Value max : get(op.getMax())) {
+    if (op.getMasked()) {
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
+      max = arith::SelectOp::create(b, none, f32(0), max);
+    }
+    offset.push_back(arith::MulFOp::create(b, max, f32(-scale)));
+  }
+  // What rounding adds to the lane's largest weight; its score was found for
+  // the maximum already.
+  Values excess;
+  for (auto [row, values] : llvm::enumerate(
+           valuesByRow(op.getScores().getType(), get(op.getScores())))) {
+    if (op.getOperand().isF32()) {
+      excess.push_back(f32(0));
+      continue;
+    }
+    Value own = chain(values, [&](Value x, Value y) -> Value {
+      return arith::MaxNumFOp::create(b, x, y);
+    });
+    Value weight = exp2(math::FmaOp::create(b, own, f32(scale), offset[row]));
+    // Conversions come in pairs.
+    auto wide = VectorType::get({2}, b.getF32Type());
+    Value pair =
+        vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
+    Value rounded =
+        machine.roundOperand(*this, pair, VectorType::get({2}, op.getOperand()),
+                             /*isProbability=*/true);
+    Value back = arith::ExtFOp::create(b, b.getF32Type(), element(rounded, 0));
+    excess.push_back(arith::SubFOp::create(b, back, weight));
+  }
+  set(op.getExcess(), excess);
+  set(op.getExponents(),
+      mapElements(get(op.getScores()),
+                  [&](Value s, unsigned index, int64_t reg) -> Value {
+                    int64_t row = index / cols * parts + layouts.rowPart(reg);
+                    Value x =
+                        math::FmaOp::create(b, s, f32(scale), offset[row]);
+                    return isHead(index % cols * atom.cols, type.getCols())
+                               ? exp2(x)
+                               : x;
+                  }));
+}
+
+LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
+  const auto &atom = layouts.atom(Role::Acc);
+  FragmentType type = op.getExponents().getType();
+  int64_t cols = type.getCols() / atom.cols;
+  Values p = mapElements(
+      get(op.getExponents()), [&](Value x, unsigned index, int64_t) -> Value {
+        return isHead(index % cols * atom.cols, type.getCols()) ? x : exp2(x);
+      });
+  // The sum stays this lane's part of it until the end.
+  Values sum = rowValues(op.getSum()), excess = get(op.getExcess());
+  for (auto [row, values] : llvm::enumerate(valuesByRow(type, p))) {
+    values.insert(values.begin(), sum[row]);
+    if (!matchPattern(excess[row], m_AnyZeroFloat()))
+      values.push_back(excess[row]);
+    sum[row] = chain(values, [&](Value x, Value y) -> Value {
+      return arith::AddFOp::create(b, x, y);
+    });
+  }
+  Values words;
+  if (failed(toOperand(op, op.getP().getType(), p, words)))
+    return failure();
+  set(op.getP(), words);
+  set(op.getNewSum(), sum);
+  return success();
+}
+
+void LaneLowering::lower(MeetOp op) { machine.emitMeet(*this); }
+
+void LaneLowering::lower(StaggerOp op) {
+  // All lanes of a warp agree on it.
+  Value upper = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, warp,
+                                      i32(schedule.getWarps() / 2));
+  if (op.getEnd())
+    upper = arith::XOrIOp::create(
+        b, upper, arith::ConstantOp::create(b, b.getBoolAttr(true)));
+  auto extra = scf::IfOp::create(b, upper, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(extra.thenBlock());
+  machine.emitMeet(*this);
+}

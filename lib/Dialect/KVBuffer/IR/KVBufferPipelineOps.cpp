@@ -1,0 +1,46 @@
+//===- KVBufferPipelineOps.cpp - The online softmax in two parts ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Checks scores, row values for each of their rows, and the scale.
+static LogicalResult verifyScores(Operation *op, FragmentType scores,
+                                  FragmentType max, const APFloat &scale) {
+  if (!scale.isFinite() || scale.isNegative() || scale.isZero())
+    return op->emitOpError() << "expected a finite scale above 0: the maximum "
+                                "is taken before the scores are scaled";
+  if (scores.getRole() != Role::Acc || max.getRole() != Role::Row ||
+      max.getRows() != scores.getRows())
+    return op->emitOpError() << "expected scores in accumulators and a row "
+                                "value for each of their rows, got "
+                             << scores << " and " << max;
+  return success();
+}
+
+LogicalResult RaiseMaxOp::verify() {
+  return verifyScores(*this, getScores().getType(), getMax().getType(),
+                      getScale());
+}
+
+LogicalResult SoftmaxHeadOp::verify() {
+  return verifyScores(*this, getScores().getType(), getMax().getType(),
+                      getScale());
+}
+
+LogicalResult SoftmaxTailOp::verify() {
+  FragmentType p = getP().getType(), x = getExponents().getType();
+  if (x.getRole() != Role::Acc || p.getRole() != Role::A ||
+      p.getRows() != x.getRows() || p.getCols() != x.getCols())
+    return emitOpError() << "expected exponents in accumulators and weights in "
+                            "their shape in role a, got "
+                         << x << " and " << p;
+  return success();
+}

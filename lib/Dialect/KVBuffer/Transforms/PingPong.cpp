@@ -1,0 +1,393 @@
+//===- PingPong.cpp - Halves of a block take turns ------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two warps that share a matrix unit and do the same at the same time both want
+// it, and then both want LDS. One part of an iteration apart, one of them
+// always multiplies. The parts are
+//
+//   A  fragments of K from LDS; V of the next tile starts loading; V is awaited
+//   B  the next tile's scores, beside the tail of this tile's softmax
+//   C  fragments of V; a later K starts loading; the next K is awaited
+//   D  the second product, beside the head of the next tile's softmax
+//
+// each with a meeting behind it. Parts B and D hold no access to LDS, so that
+// the matrix unit waits for nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_PINGPONG
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-ping-pong"
+
+/// Marks, while the loop is pipelined, ops that run for every tile.
+static constexpr StringLiteral kEveryTile = "kvbuffer.every_tile";
+
+namespace {
+
+/// A tile's way from DRAM to the matrix unit, inside of a loop.
+struct TilePath {
+  DramLoadOp load;
+  LdsStageOp stage;
+  FragmentLoadOp fragment;
+  MmaOp product;
+};
+
+/// The attention loop of a rotated kernel.
+struct AttentionLoop {
+  scf::ForOp loop;
+  TilePath k, v;
+  RaiseMaxOp raise;
+  SoftmaxHeadOp head;
+  ApplyRaiseOp apply;
+  SoftmaxTailOp tail;
+};
+
+} // namespace
+
+/// Follows operand b of a product back to its load, within one block.
+static std::optional<TilePath> findPath(MmaOp product) {
+  TilePath path;
+  path.product = product;
+  auto here = [&](Operation *op) {
+    return op && op->getBlock() == product->getBlock();
+  };
+  path.fragment = product.getB().getDefiningOp<FragmentLoadOp>();
+  if (!here(path.fragment))
+    return std::nullopt;
+  path.stage = path.fragment.getStaged().getDefiningOp<LdsStageOp>();
+  if (!here(path.stage) || path.stage.getTokens().size() != 1)
+    return std::nullopt;
+  path.load = path.stage.getTokens().front().getDefiningOp<DramLoadOp>();
+  if (!here(path.load))
+    return std::nullopt;
+  return path;
+}
+
+/// Recognizes the loop; `why` says what is missing.
+static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
+  AttentionLoop found;
+  found.loop = loop;
+  SmallVector<MmaOp> products(loop.getBody()->getOps<MmaOp>());
+  why = "its iterations do not have two products";
+  if (products.size() != 2)
+    return std::nullopt;
+  for (MmaOp product : products) {
+    std::optional<TilePath> path = findPath(product);
+    why = "an operand does not come through LDS in its own iteration";
+    if (!path)
+      return std::nullopt;
+    (product.getTransposeB() ? found.k : found.v) = *path;
+  }
+  why = "its softmax is not rescaled lazily";
+  if (!found.k.product || !found.v.product)
+    return std::nullopt;
+  for (Operation &op : *loop.getBody()) {
+    if (auto raise = dyn_cast<RaiseMaxOp>(op))
+      found.raise = raise;
+    if (auto head = dyn_cast<SoftmaxHeadOp>(op))
+      found.head = head;
+    if (auto apply = dyn_cast<ApplyRaiseOp>(op))
+      found.apply = apply;
+  }
+  found.tail = found.v.product.getA().getDefiningOp<SoftmaxTailOp>();
+  if (!found.raise || !found.head || !found.apply || !found.tail)
+    return std::nullopt;
+  why = "its scores are not of the next iteration";
+  if (!isa<BlockArgument>(found.tail.getExponents()))
+    return std::nullopt;
+  why = "a buffer has fewer than two slots";
+  for (TilePath *path : {&found.k, &found.v})
+    if (path->load.getBuffer().getType().getParams().getStages() < 2)
+      return std::nullopt;
+  return found;
+}
+
+namespace {
+
+struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    // Roles have turns of their own.
+    if (!schedule || !schedule.getPingPong() || schedule.getProducers())
+      return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DramLoadOp>().empty())
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) {
+      StringRef why;
+      std::optional<AttentionLoop> found = recognize(loop, why);
+      if (found && schedule.getWarps() % 2 == 0) {
+        if (failed(rewrite(*found, schedule)))
+          return signalPassFailure();
+        continue;
+      }
+      remark::missed(loop.getLoc(),
+                     remark::RemarkOpts::name("turns").category(DEBUG_TYPE))
+          << "no turns in this loop: " +
+                 (found ? "an odd number of warps" : why.str());
+    }
+  }
+
+private:
+  /// The parts of an iteration and the stage of the pipeline that each op is
+  /// in: 0 for what runs two iterations ahead, 2 for this one.
+  using Order = std::vector<std::pair<Operation *, unsigned>>;
+
+  /// The ops that a load needs, with the load, in order. Index arithmetic that
+  /// others need too is theirs as a copy.
+  SmallVector<Operation *> takeSlice(RewriterBase &rewriter, DramLoadOp load) {
+    Block *body = load->getBlock();
+    llvm::SetVector<Operation *> slice;
+    std::function<void(Operation *)> collect = [&](Operation *op) {
+      if (!op || op->getBlock() != body || slice.contains(op))
+        return;
+      for (Value operand : op->getOperands())
+        collect(operand.getDefiningOp());
+      slice.insert(op);
+    };
+    collect(load);
+    for (Operation *op : slice) {
+      if (!isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
+        continue;
+      auto foreign = [&](OpOperand &use) {
+        return !slice.contains(body->findAncestorOpInBlock(*use.getOwner()));
+      };
+      if (llvm::none_of(op->getUses(), foreign))
+        continue;
+      rewriter.setInsertionPointAfter(op);
+      Operation *copy = rewriter.clone(*op);
+      rewriter.replaceUsesWithIf(
+          op->getResults(), copy->getResults(), [&](OpOperand &use) {
+            return use.getOwner() != copy && foreign(use);
+          });
+    }
+    return slice.takeVector();
+  }
+
+  LogicalResult rewrite(AttentionLoop &found, ScheduleAttr schedule);
+  /// Lets what stands behind the loop use the loop's last load into `buffer`.
+  void reuseLoad(RewriterBase &rewriter, scf::ForOp loop, Value buffer);
+  /// Cuts the second product: a quarter of it runs beside the maximum, the rest
+  /// behind the branch that may raise it. Returns the parts.
+  std::pair<MmaOp, MmaOp> cut(RewriterBase &rewriter, AttentionLoop &found,
+                              ScheduleAttr schedule,
+                              SmallVector<Operation *> &vFragments,
+                              SmallVector<Operation *> &slices);
+};
+
+} // namespace
+
+std::pair<MmaOp, MmaOp> PingPongPass::cut(RewriterBase &rewriter,
+                                          AttentionLoop &found,
+                                          ScheduleAttr schedule,
+                                          SmallVector<Operation *> &vFragments,
+                                          SmallVector<Operation *> &slices) {
+  MmaOp output = found.v.product;
+  FragmentLoadOp whole = found.v.fragment;
+  FragmentType v = output.getB().getType(), p = output.getA().getType();
+  int64_t keys = p.getCols();
+  // Operands come in vectors of 8 elements a lane, whose keys are those of one
+  // instruction or of two.
+  constexpr int64_t vector = 8;
+  int64_t least = vector *
+                  whole.getStaged().getType().getParams().getWarpSize() /
+                  schedule.getMmaM();
+  int64_t first =
+      llvm::alignTo(keys / 4, std::max<int64_t>(schedule.getMmaK(), least));
+  rewriter.setInsertionPoint(output);
+  Value acc = output.getAcc();
+  SmallVector<MmaOp> products;
+  for (auto [from, to] :
+       {std::pair(int64_t(0), std::min(first, keys)), std::pair(first, keys)}) {
+    if (from >= to)
+      continue;
+    auto slice = FragmentSliceOp::create(
+        rewriter, output.getLoc(),
+        FragmentType::get(&getContext(), p.getRows(), to - from,
+                          p.getElementType(), p.getRole()),
+        output.getA(), 0, from);
+    auto load = FragmentLoadOp::create(
+        rewriter, output.getLoc(),
+        FragmentType::get(&getContext(), to - from, v.getCols(),
+                          v.getElementType(), v.getRole()),
+        whole.getStaged(), whole.getRow() + from, whole.getCol());
+    slices.push_back(slice);
+    vFragments.push_back(load);
+    products.push_back(MmaOp::create(rewriter, output.getLoc(), slice, load,
+                                     acc, output.getTransposeB()));
+    acc = products.back().getResult();
+  }
+  rewriter.replaceOp(output, acc);
+  if (whole->use_empty())
+    rewriter.eraseOp(whole);
+  return {products.front(), products.back()};
+}
+
+void PingPongPass::reuseLoad(RewriterBase &rewriter, scf::ForOp loop,
+                             Value buffer) {
+  DramLoadOp behind;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (auto load = dyn_cast<DramLoadOp>(op);
+        load && load.getBuffer() == buffer && !behind)
+      behind = load;
+  if (!behind)
+    return;
+  for (auto [value, result] :
+       llvm::zip_equal(loop.getYieldedValues(), loop.getResults()))
+    if (auto load = value.getDefiningOp<DramLoadOp>();
+        load && load.getBuffer() == buffer) {
+      Operation *tile = behind.getTile().getDefiningOp();
+      rewriter.replaceOp(behind, result);
+      if (tile && tile->use_empty())
+        rewriter.eraseOp(tile);
+      return;
+    }
+}
+
+LogicalResult PingPongPass::rewrite(AttentionLoop &found,
+                                    ScheduleAttr schedule) {
+  scf::ForOp loop = found.loop;
+  Block *body = loop.getBody();
+  Location loc = loop.getLoc();
+  IRRewriter rewriter(&getContext());
+  DramLoadOp kLoad = found.k.load, vLoad = found.v.load;
+  LdsStageOp kStage = found.k.stage, vStage = found.v.stage;
+  SmallVector<Operation *> kSlice = takeSlice(rewriter, kLoad);
+  SmallVector<Operation *> vSlice = takeSlice(rewriter, vLoad);
+  SmallVector<Operation *> vFragments, slices;
+  auto [firstProduct, lastProduct] =
+      cut(rewriter, found, schedule, vFragments, slices);
+  MmaOp scores = found.k.product;
+  rewriter.setInsertionPoint(body->getTerminator());
+  auto behindB = MeetOp::create(rewriter, loc),
+       behindD = MeetOp::create(rewriter, loc);
+
+  constexpr unsigned ahead2 = 0, ahead1 = 1, now = 2;
+  Order order;
+  llvm::DenseSet<Operation *> placed;
+  auto place = [&](Operation *op, unsigned stage) {
+    if (placed.insert(op).second)
+      order.push_back({op, stage});
+  };
+  auto placeAll = [&](ArrayRef<Operation *> ops, unsigned stage) {
+    for (Operation *op : ops)
+      place(op, stage);
+  };
+  llvm::DenseSet<Operation *> loading;
+  loading.insert_range(kSlice);
+  loading.insert_range(vSlice);
+
+  // A. Index arithmetic of this iteration, too, is in nobody's way here.
+  for (Operation &op : body->without_terminator())
+    if (!loading.contains(&op) &&
+        op.getDialect() == getContext().getLoadedDialect("arith"))
+      place(&op, now);
+  place(found.apply, now);
+  if (Operation *queries = scores.getA().getDefiningOp();
+      queries && queries->getBlock() == body)
+    place(queries, now);
+  place(found.k.fragment, now);
+  placeAll(vSlice, ahead1);
+  place(vStage, now);
+  // B.
+  for (Operation &op : body->without_terminator())
+    if (isa<FragmentFillOp>(op))
+      place(&op, now);
+  place(scores, now);
+  place(found.tail, now);
+  placeAll(slices, now);
+  place(behindB, now);
+  // C.
+  placeAll(vFragments, now);
+  placeAll(kSlice, ahead2);
+  place(kStage, ahead1);
+  // D. What the maximum needs, a mask, say, stands in front of it.
+  place(firstProduct, now);
+  for (Operation &op : body->without_terminator()) {
+    if (&op != lastProduct && &op != behindD)
+      place(&op, now);
+    if (&op == found.raise)
+      place(lastProduct, now);
+  }
+  place(lastProduct, now);
+  place(behindD, now);
+
+  // One tile ahead of the loop's last is the tile behind the loop, which is
+  // there in any case: V of every iteration is loaded, and V of the tile behind
+  // the loop with them.
+  for (Operation *op : vSlice)
+    op->setAttr(kEveryTile, rewriter.getUnitAttr());
+  Value vBuffer = vLoad.getBuffer();
+
+  scf::PipeliningOption options;
+  options.supportDynamicLoops = true;
+  options.peelEpilogue = false;
+  options.predicateFn = [](RewriterBase &rewriter, Operation *op,
+                           Value pred) -> Operation * {
+    // Waits and meetings are the same for all warps, loads or none.
+    if (op->hasAttr(kEveryTile))
+      return op;
+    if (auto load = dyn_cast<DramLoadOp>(op); load && !load.getPred())
+      rewriter.modifyOpInPlace(load,
+                               [&] { load.getPredMutable().assign(pred); });
+    if (auto tile = dyn_cast<CacheTileOp>(op); tile && !tile.getPred())
+      rewriter.modifyOpInPlace(tile,
+                               [&] { tile.getPredMutable().assign(pred); });
+    return isa<DramLoadOp, CacheTileOp, LdsStageOp>(op) ||
+                   isMemoryEffectFree(op)
+               ? op
+               : nullptr;
+  };
+  options.getScheduleFn = [&](scf::ForOp, Order &schedule) {
+    schedule = order;
+  };
+  rewriter.setInsertionPoint(loop);
+  // The first loads of the pipeline go to the slot of the first scores.
+  MeetOp::create(rewriter, loc);
+  bool modified = false;
+  bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
+  FailureOr<scf::ForOp> result =
+      scf::pipelineForLoop(rewriter, loop, options, &modified);
+  if (failed(result))
+    return emitError(loc) << "cannot pipeline the loop for turns";
+  if (wholeAfterFirst)
+    for (auto load : result->getBody()->getOps<DramLoadOp>())
+      load.setWhole(true);
+  for (Operation &op : *(*result)->getBlock())
+    op.removeAttr(kEveryTile);
+  for (Operation &op : *result->getBody())
+    op.removeAttr(kEveryTile);
+  reuseLoad(rewriter, *result, vBuffer);
+  rewriter.setInsertionPoint(*result);
+  StaggerOp::create(rewriter, loc, /*end=*/false);
+  rewriter.setInsertionPointAfter(*result);
+  StaggerOp::create(rewriter, loc, /*end=*/true);
+  remark::passed(loc, remark::RemarkOpts::name("turns").category(DEBUG_TYPE))
+      << "halves of the block take turns; K is loaded 2 tiles ahead, V 1";
+  return success();
+}
