@@ -130,8 +130,6 @@ static void exchange(LaneLowering &lower, MutableArrayRef<Value> words,
 static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
                         ArrayRef<unsigned> bits) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (bits.empty())
-    return pieces.front().value;
   auto word = VectorType::get({1}, b.getI32Type());
   Values words;
   for (const Piece &piece : pieces)
@@ -194,42 +192,56 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
       llvm::sort(pieces,
                  [](const Piece &x, const Piece &y) { return x.at < y.at; });
 
-      // As many at a time as there are lanes, half as many of what is left, and
-      // so on. Lanes whose row is not valid take part, too.
-      SmallVector<SmallVector<Piece>> joined(lanes.size() + 1);
-      ArrayRef<Piece> left = pieces;
-      for (size_t steps = joined.size(); steps-- > 0;)
-        for (size_t group = size_t(1) << steps; left.size() >= group;
-             left = left.drop_front(group))
-          joined[steps].push_back(
-              {left.front().at, joinPieces(*this, left.take_front(group),
-                                           ArrayRef(lanes).take_front(steps))});
-
       Value r = arith::AddIOp::create(b, row, i32(rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
-      auto guarded = scf::IfOp::create(b, valid, /*withElseRegion=*/false);
+      // Where the lane's columns begin.
+      auto lineFrom = [&](Value col) {
+        Value line = add(b, tile.base, mul(b, toIndex(r), tile.rowStride));
+        return add(b, line, toIndex(col));
+      };
+      auto store = [&](Value value, Value from, int64_t at) {
+        int64_t bytes =
+            cast<VectorType>(value.getType()).getNumElements() * bits / 8;
+        vector::StoreOp::create(b, value, out,
+                                ValueRange{add(b, from, index(at))},
+                                /*nontemporal=*/false, llvm::Align(bytes));
+      };
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(guarded.thenBlock());
-      Value line = add(b, tile.base, mul(b, toIndex(r), tile.rowStride));
-      for (size_t steps = joined.size(); steps-- > 0;) {
-        if (joined[steps].empty())
+      auto enter = [&](Value condition) {
+        auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+        b.setInsertionPointToStart(ifOp.thenBlock());
+      };
+
+      // As many at a time as there are lanes, half as many of what is left, and
+      // so on. Lanes whose row is not valid exchange, too. Each store follows
+      // its own exchange: fewer words wait in registers.
+      ArrayRef<Piece> left = pieces;
+      for (size_t steps = lanes.size(); steps > 0; --steps) {
+        size_t group = size_t(1) << steps;
+        if (left.size() < group)
           continue;
-        Value col = laneColumn(steps);
-        Value from = add(b, line, toIndex(col));
-        for (const Piece &piece : joined[steps]) {
+        Value from = lineFrom(laneColumn(steps));
+        for (; left.size() >= group; left = left.drop_front(group)) {
+          Value joined = joinPieces(*this, left.take_front(group),
+                                    ArrayRef(lanes).take_front(steps));
           OpBuilder::InsertionGuard inner(b);
-          // Columns of an atom that the tile may not have.
-          if (lanes.empty() && (piece.at / atom.cols + 1) * atom.cols > cols) {
-            Value c = arith::AddIOp::create(b, col, i32(piece.at));
-            auto inside = scf::IfOp::create(
-                b, compare(b, arith::CmpIPredicate::slt, c, i32(cols)),
-                /*withElseRegion=*/false);
-            b.setInsertionPointToStart(inside.thenBlock());
-          }
-          vector::StoreOp::create(
-              b, piece.value, out, ValueRange{add(b, from, index(piece.at))},
-              /*nontemporal=*/false, llvm::Align((run << steps) * bits / 8));
+          enter(valid);
+          store(joined, from, left.front().at);
         }
+      }
+      if (left.empty())
+        continue;
+      enter(valid);
+      Value col = laneColumn(0);
+      Value from = lineFrom(col);
+      for (const Piece &piece : left) {
+        OpBuilder::InsertionGuard inner(b);
+        // Columns of an atom that the tile may not have.
+        if (lanes.empty() && (piece.at / atom.cols + 1) * atom.cols > cols) {
+          Value c = arith::AddIOp::create(b, col, i32(piece.at));
+          enter(compare(b, arith::CmpIPredicate::slt, c, i32(cols)));
+        }
+        store(piece.value, from, piece.at);
       }
     }
 }

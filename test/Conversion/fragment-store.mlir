@@ -9,7 +9,14 @@
 // 56 columns are seven vectors of 8; of each, a lane of a quad holds the word
 // l % 4. Four vectors: bits 0 and 1 of the lane, two words to and two from each
 // other lane. A lane with bit 0 set gives the even word and keeps the odd one.
-// CHECK:      %[[BIT0:.*]] = arith.andi %[[LANE:.*]], %c1_i32 : i32
+// CHECK:      arith.muli %{{.*}}, %arg16 : index
+// CHECK:      %[[VALID:.*]] = arith.cmpi slt
+// CHECK-NEXT: %[[QUAD:.*]] = arith.andi %[[LANE:.*]], %c3_i32 : i32
+// CHECK-NEXT: %[[COL:.*]] = arith.shli %[[QUAD]], %c3_i32 : i32
+// CHECK:      %[[LINE:.*]] = arith.addi
+// CHECK-NEXT: %[[COLX:.*]] = arith.index_cast %[[COL]]
+// CHECK-NEXT: %[[FROM:.*]] = arith.addi %[[LINE]], %[[COLX]]
+// CHECK:      %[[BIT0:.*]] = arith.andi %[[LANE]], %c1_i32 : i32
 // CHECK-NEXT: %[[ODD:.*]] = arith.cmpi ne, %[[BIT0]], %c0_i32
 // CHECK-NEXT: %[[G0:.*]] = arith.select %[[ODD]], %[[W0:.*]], %[[W1:.*]] : i32
 // CHECK-NEXT: %[[T0:.*]], %{{.*}} = gpu.shuffle xor %[[G0]], %c1_i32, %c32_i32 : i32
@@ -31,30 +38,29 @@
 // CHECK-NEXT: %[[V3:.*]] = arith.select %[[HIGH]], %[[A3]], %[[T3]] : i32
 // CHECK-NEXT: %[[WORDS:.*]] = vector.from_elements %[[V0]], %[[V1]], %[[V2]], %[[V3]] : vector<4xi32>
 // CHECK-NEXT: %[[EIGHT:.*]] = vector.bitcast %[[WORDS]] : vector<4xi32> to vector<8xbf16>
-// Two of the three that are left: bit 0 alone.
-// CHECK:      gpu.shuffle xor %{{.*}}, %c1_i32, %c32_i32 : i32
-// CHECK:      %[[FOUR:.*]] = vector.bitcast %{{.*}} : vector<2xi32> to vector<4xbf16>
-// All lanes have exchanged before those whose row is not valid leave.
-// CHECK-NOT:  gpu.shuffle
-// CHECK:      scf.if
-// CHECK-NOT:    gpu.shuffle
-// Lane i of a quad stores the i-th vector.
-// CHECK:        %[[QUAD:.*]] = arith.andi %[[LANE]], %c3_i32 : i32
-// CHECK-NEXT:   %[[COL:.*]] = arith.shli %[[QUAD]], %c3_i32 : i32
-// CHECK-NEXT:   %[[COLX:.*]] = arith.index_cast %[[COL]]
-// CHECK-NEXT:   %[[FROM:.*]] = arith.addi %[[LINE:.*]], %[[COLX]]
+// Only then lanes whose row is not valid stay out. Lane i of a quad stores the
+// i-th vector.
+// CHECK-NEXT: scf.if %[[VALID]] {
 // CHECK-NEXT:   vector.store %[[EIGHT]], %{{.*}}[%[[FROM]]] {alignment = 16 : i64}
-// Behind 32 columns bit 0 chooses the vector and bit 1 the half of it.
-// CHECK-NEXT:   %[[VECTOR:.*]] = arith.shli %[[BIT0]], %c3_i32 : i32
-// CHECK-NEXT:   %[[HALF:.*]] = arith.shli %[[BIT1]], %c1_i32 : i32
-// CHECK-NEXT:   %[[COL2:.*]] = arith.xori %[[VECTOR]], %[[HALF]] : i32
-// CHECK-NEXT:   %[[COL2X:.*]] = arith.index_cast %[[COL2]]
-// CHECK-NEXT:   %[[FROM2:.*]] = arith.addi %[[LINE]], %[[COL2X]]
+// CHECK-NEXT: }
+// Two of the three that are left: bit 0 chooses the vector, bit 1 the half of it.
+// CHECK-NEXT: %[[VECTOR:.*]] = arith.shli %[[BIT0]], %c3_i32 : i32
+// CHECK-NEXT: %[[HALF:.*]] = arith.shli %[[BIT1]], %c1_i32 : i32
+// CHECK-NEXT: %[[COL2:.*]] = arith.xori %[[VECTOR]], %[[HALF]] : i32
+// CHECK-NEXT: %[[COL2X:.*]] = arith.index_cast %[[COL2]]
+// CHECK-NEXT: %[[FROM2:.*]] = arith.addi %[[LINE]], %[[COL2X]]
+// CHECK:      gpu.shuffle xor %{{.*}}, %c1_i32, %c32_i32 : i32
+// CHECK-NOT:  gpu.shuffle
+// CHECK:      %[[FOUR:.*]] = vector.bitcast %{{.*}} : vector<2xi32> to vector<4xbf16>
+// CHECK-NEXT: scf.if %[[VALID]] {
 // CHECK-NEXT:   %[[AT2:.*]] = arith.addi %[[FROM2]], %c32
 // CHECK-NEXT:   vector.store %[[FOUR]], %{{.*}}[%[[AT2]]] {alignment = 8 : i64}
-// Behind 48 each lane its own word.
-// CHECK:        arith.addi %{{.*}}, %c48
-// CHECK-NEXT:   vector.store %{{.*}} {alignment = 4 : i64} : {{.*}}, vector<2xbf16>
+// Behind 48 columns each lane its own word.
+// CHECK-NEXT:   %[[COL3:.*]] = arith.shli %[[QUAD]], %c1_i32 : i32
+// CHECK-NEXT:   %[[COL3X:.*]] = arith.index_cast %[[COL3]]
+// CHECK-NEXT:   %[[FROM3:.*]] = arith.addi %[[LINE]], %[[COL3X]]
+// CHECK-NEXT:   %[[AT3:.*]] = arith.addi %[[FROM3]], %c48
+// CHECK-NEXT:   vector.store %{{.*}}[%[[AT3]]] {alignment = 4 : i64} : {{.*}}, vector<2xbf16>
 // CHECK-NEXT: }
 
 // A lane holds two rows, each with 4 + 1 shuffles.
