@@ -355,14 +355,23 @@ void LaneLowering::lower(MailboxTakeOp op) {
   RingValues box = mailboxValues(op.getBox());
   Filling at = filling(op.getNumber(), box.stages);
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
-  Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
-                                      ValueRange{wordOf(*this, box, at.slot)});
-  // All lanes have read the same number; one lane's copy of it says so. The
-  // exchange also waits for every lane's read, so that one may release.
-  word = uniform(word);
+  // One lane reads and releases, so that the order of its own instructions
+  // keeps the number until it is read; the others learn it from that lane.
   Value first =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
-  machine.emitBarrierArrive(*this, emptyBarrier(box, at), first);
+  auto read = scf::IfOp::create(b, TypeRange{b.getI32Type()}, first,
+                                /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(read.thenBlock());
+    Value number = memref::LoadOp::create(
+        b, shared(b.getI32Type()), ValueRange{wordOf(*this, box, at.slot)});
+    machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
+    scf::YieldOp::create(b, number);
+    b.setInsertionPointToStart(read.elseBlock());
+    scf::YieldOp::create(b, i32(0));
+  }
+  Value word = uniform(read.getResult(0));
   set(op.getValue(), {toIndex(word)});
 }
 
