@@ -181,6 +181,9 @@ public:
   /// Arrives where `predicate` holds.
   virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
                                  mlir::Value predicate) {}
+  /// Orders the memory accesses of a warp's lanes before it against those of
+  /// all its lanes behind it.
+  virtual void emitWarpSync(LaneLowering &lower) {}
   /// Changes the registers of a lane from `before` to `count`.
   virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
                                 int64_t before) {}

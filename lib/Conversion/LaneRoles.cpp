@@ -355,23 +355,16 @@ void LaneLowering::lower(MailboxTakeOp op) {
   RingValues box = mailboxValues(op.getBox());
   Filling at = filling(op.getNumber(), box.stages);
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
-  // One lane reads and releases, so that the order of its own instructions
-  // keeps the number until it is read; the others learn it from that lane.
+  Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
+                                      ValueRange{wordOf(*this, box, at.slot)});
+  // One lane releases for its warp. Every lane's read is ordered before that by
+  // the warp's barrier; the exchange below, by which the number is known to be
+  // the same in all lanes, orders no memory.
+  machine.emitWarpSync(*this);
   Value first =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
-  auto read = scf::IfOp::create(b, TypeRange{b.getI32Type()}, first,
-                                /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(read.thenBlock());
-    Value number = memref::LoadOp::create(
-        b, shared(b.getI32Type()), ValueRange{wordOf(*this, box, at.slot)});
-    machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
-    scf::YieldOp::create(b, number);
-    b.setInsertionPointToStart(read.elseBlock());
-    scf::YieldOp::create(b, i32(0));
-  }
-  Value word = uniform(read.getResult(0));
+  machine.emitBarrierArrive(*this, emptyBarrier(box, at), first);
+  word = uniform(word);
   set(op.getValue(), {toIndex(word)});
 }
 

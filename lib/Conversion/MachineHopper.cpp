@@ -54,6 +54,7 @@ public:
                        Value parity) override;
   void emitBarrierArrive(LaneLowering &lower, Value barrier,
                          Value predicate) override;
+  void emitWarpSync(LaneLowering &lower) override;
   void emitSetRegisters(LaneLowering &lower, int64_t count,
                         int64_t before) override;
   void emitNamedBarrier(LaneLowering &lower, Value id, int64_t threads,
@@ -207,6 +208,10 @@ void HopperMachine::emitBarrierWait(LaneLowering &lower, Value barrier,
   constexpr int64_t ticks = 10'000'000;
   NVVM::MBarrierTryWaitParityOp::create(lower.b, pointer(lower, barrier),
                                         parity, lower.i32(ticks));
+}
+
+void HopperMachine::emitWarpSync(LaneLowering &lower) {
+  NVVM::SyncWarpOp::create(lower.b, lower.i32(-1));
 }
 
 void HopperMachine::emitBarrierArrive(LaneLowering &lower, Value barrier,
