@@ -182,8 +182,14 @@ LogicalResult BlockRun::runOp(Operation *op) {
         set(op.getResult(), grid[unsigned(op.getDimension())]);
         return success();
       })
-      // Warps of a block run as one.
-      .Case<MeetOp, StaggerOp>([&](auto) { return success(); })
+      .Case([&](MeetOp) {
+        lds.meet();
+        ++report.barriers;
+        return success();
+      })
+      .Case([&](StaggerOp op) {
+        return lds.stagger(op, [&] { return error(op); });
+      })
       .Case([&](AllocOp op) {
         set(op.getBuffer(), BufferRef{lds.allocate(op)});
         return success();

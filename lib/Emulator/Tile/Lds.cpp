@@ -55,11 +55,15 @@ FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer, int64_t slot,
         << "the other load is here";
     return failure();
   }
-  if (target.lastRead && target.readAt == barriers) {
-    InFlightDiagnostic diag =
-        error() << "overwrites " << slotName(alloc, slot)
-                << " while threads may still read it: no kvbuffer.lds_stage "
-                   "stands behind its last read";
+  if (target.lastRead && first() <= target.readAt) {
+    InFlightDiagnostic diag = error() << "overwrites " << slotName(alloc, slot)
+                                      << " while threads may still read it: ";
+    if (staggered)
+      diag << "halves of the block are one meeting apart, and fewer than two "
+              "stand behind its last read";
+    else
+      diag << "no kvbuffer.lds_stage or kvbuffer.meet stands behind its last "
+              "read";
     diag.attachNote(target.lastRead.getLoc()) << "the slot is read here";
     return failure();
   }
@@ -98,7 +102,18 @@ LogicalResult Lds::stage(LdsStageOp op, ArrayRef<unsigned> tokens,
     }
     load.staged = op;
   }
-  ++barriers;
+  meet();
+  for (unsigned token : tokens)
+    loads[token].readyAt = last();
+  return success();
+}
+
+LogicalResult Lds::stagger(StaggerOp op, ErrorFn error) {
+  if (op.getEnd() != bool(staggered))
+    return error() << (op.getEnd() ? "ends a stagger that has not begun"
+                                   : "staggers warps that are staggered");
+  ++(op.getEnd() ? lower : upper);
+  staggered = op.getEnd() ? StaggerOp() : op;
   return success();
 }
 
@@ -120,8 +135,17 @@ FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
     diag.attachNote(loads[slot.newest].op.getLoc()) << "the other load is here";
     return failure();
   }
+  if (first() < load.readyAt) {
+    InFlightDiagnostic diag =
+        error() << "reads " << slotName(buffers[load.buffer].op, load.slot)
+                << " before both halves of the block have awaited their parts "
+                   "of it: they are one meeting apart, and none stands behind "
+                   "the kvbuffer.lds_stage";
+    diag.attachNote(load.staged.getLoc()) << "the load is awaited here";
+    return failure();
+  }
   slot.lastRead = op;
-  slot.readAt = barriers;
+  slot.readAt = last();
   return &slot.data;
 }
 
@@ -131,5 +155,7 @@ LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
       return error(load.op)
              << "is in flight when the block ends: no kvbuffer.lds_stage "
                 "awaits it";
+  if (staggered)
+    return error(staggered) << "is without an end when the block ends";
   return success();
 }

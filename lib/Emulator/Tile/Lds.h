@@ -10,11 +10,19 @@
 #define KVBUFFER_LIB_EMULATOR_TILE_LDS_H
 
 #include "Tensors.h"
+#include <algorithm>
 
 namespace kvbuf::emu::tile {
 
 /// The LDS of one block: buffers of slots, and the loads on their way into
 /// them. A load lands when a wait forces it to, and no earlier.
+///
+/// Ops run once for the whole block, but on the machine each warp gets to them
+/// when it does: all that is known is who has which meeting behind it. A
+/// kvbuffer.stagger gives the upper half of the warps one more than the lower
+/// half has; an op's place among the meetings is then one of two. What one warp
+/// does comes before what another does if even the later place of the one is
+/// before the earlier place of the other.
 class Lds {
 public:
   /// A new buffer; returns its number.
@@ -22,22 +30,31 @@ public:
 
   /// Issues a load, of nothing if `tile` is null; returns its number, which is
   /// what a token or staged value stands for. Checks that the slot exists, that
-  /// no other load is on its way into it, and that a barrier stands behind the
+  /// no other load is on its way into it, and that all warps have met since the
   /// last read of it.
   mlir::FailureOr<unsigned> load(DramLoadOp op, unsigned buffer, int64_t slot,
                                  const Tile *tile, ErrorFn error);
 
-  /// Lands all loads but the `younger` issued last. Checks that those of
-  /// `tokens` have landed and that each is staged once.
+  /// Lands all loads but the `younger` issued last, and meets. Checks that
+  /// those of `tokens` have landed and that each is staged once.
   mlir::LogicalResult stage(LdsStageOp op, llvm::ArrayRef<unsigned> tokens,
                             ErrorFn error);
 
-  /// The slot that a staged load filled. Checks that it was filled and that no
-  /// younger load has begun to overwrite it.
+  /// A meeting of all warps.
+  void meet() { ++lower, ++upper; }
+
+  /// One half of the warps passes a meeting more than the other. Checks that
+  /// the halves are level, or one apart at the end.
+  mlir::LogicalResult stagger(StaggerOp op, ErrorFn error);
+
+  /// The slot that a staged load filled. Checks that it was filled, that no
+  /// younger load has begun to overwrite it, and that all warps have awaited
+  /// their parts of it: each counts its own copies only.
   mlir::FailureOr<const Matrix *> read(FragmentLoadOp op, unsigned load,
                                        ErrorFn error);
 
-  /// Checks that no load is in flight at the end of the block.
+  /// Checks that no load is in flight at the end of the block, and that its
+  /// halves are level.
   mlir::LogicalResult
   finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
 
@@ -47,7 +64,7 @@ private:
     /// The load issued into it last, or -1.
     int64_t newest = -1;
     FragmentLoadOp lastRead;
-    /// Barriers that were behind us at the last read.
+    /// Meetings that the warps furthest on had behind them at the last read.
     uint64_t readAt = 0;
   };
   struct Buffer {
@@ -63,6 +80,8 @@ private:
     bool empty = false;
     bool landed = false;
     LdsStageOp staged;
+    /// Meetings that a warp must have behind it to read what `staged` awaits.
+    uint64_t readyAt = 0;
   };
   Slot &slotOf(const Load &load) {
     return buffers[load.buffer].slots[load.slot];
@@ -72,7 +91,12 @@ private:
   std::vector<Load> loads;
   /// Loads in front of this one have all landed.
   size_t firstInFlight = 0;
-  uint64_t barriers = 0;
+  /// Meetings behind the lower half of the warps and behind the upper half.
+  uint64_t lower = 0, upper = 0;
+  uint64_t first() const { return std::min(lower, upper); }
+  uint64_t last() const { return std::max(lower, upper); }
+  /// What keeps the halves apart, or null.
+  StaggerOp staggered;
 };
 
 } // namespace kvbuf::emu::tile

@@ -26,8 +26,86 @@ gpu.module @faults {
     %s0 = kvbuffer.lds_stage %t0 : !token
     // expected-note @below {{the slot is read here}}
     %f = kvbuffer.fragment_load %s0[0, 0] : !staged -> !frag
-    // expected-error @below {{in block (0, 0, 0): overwrites slot 0 of the q buffer while threads may still read it: no kvbuffer.lds_stage stands behind its last read}}
+    // expected-error @below {{in block (0, 0, 0): overwrites slot 0 of the q buffer while threads may still read it: no kvbuffer.lds_stage or kvbuffer.meet stands behind its last read}}
     %t1 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    gpu.return
+  }
+
+  // Level halves of the block need one meeting between a read and the next load
+  // into its slot, staggered ones two. Both are there; then one of two is not.
+  gpu.func @one_meeting_apart(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %buf = kvbuffer.alloc : !buffer
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    %t0 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    %s0 = kvbuffer.lds_stage %t0 : !token
+    %f0 = kvbuffer.fragment_load %s0[0, 0] : !staged -> !frag
+    kvbuffer.meet
+    %t1 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    kvbuffer.stagger
+    %s1 = kvbuffer.lds_stage %t1 : !token
+    kvbuffer.meet
+    %f1 = kvbuffer.fragment_load %s1[0, 0] : !staged -> !frag
+    kvbuffer.meet
+    kvbuffer.meet
+    %t2 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    %s2 = kvbuffer.lds_stage %t2 : !token
+    kvbuffer.meet
+    // expected-note @below {{the slot is read here}}
+    %f2 = kvbuffer.fragment_load %s2[0, 0] : !staged -> !frag
+    kvbuffer.meet
+    // expected-error @below {{overwrites slot 0 of the q buffer while threads may still read it: halves of the block are one meeting apart, and fewer than two stand behind its last read}}
+    %t3 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    gpu.return
+  }
+
+  // What one half passes is no meeting of both before the other has passed its own.
+  gpu.func @stagger_is_no_meeting(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %buf = kvbuffer.alloc : !buffer
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    %t0 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    %s0 = kvbuffer.lds_stage %t0 : !token
+    // expected-note @below {{the slot is read here}}
+    %f0 = kvbuffer.fragment_load %s0[0, 0] : !staged -> !frag
+    kvbuffer.stagger
+    // expected-error @below {{overwrites slot 0 of the q buffer while threads may still read it: halves of the block are one meeting apart, and fewer than two stand behind its last read}}
+    %t1 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    gpu.return
+  }
+
+  gpu.func @half_awaited(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %buf = kvbuffer.alloc : !buffer
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    %t0 = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !buffer
+    kvbuffer.stagger
+    // expected-note @below {{the load is awaited here}}
+    %s0 = kvbuffer.lds_stage %t0 : !token
+    // expected-error @below {{reads slot 0 of the q buffer before both halves of the block have awaited their parts of it: they are one meeting apart, and none stands behind the kvbuffer.lds_stage}}
+    %f0 = kvbuffer.fragment_load %s0[0, 0] : !staged -> !frag
+    gpu.return
+  }
+
+  gpu.func @staggered_twice(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    kvbuffer.stagger
+    // expected-error @below {{staggers warps that are staggered}}
+    kvbuffer.stagger
+    gpu.return
+  }
+
+  gpu.func @end_alone(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    // expected-error @below {{ends a stagger that has not begun}}
+    kvbuffer.stagger {end}
+    gpu.return
+  }
+
+  gpu.func @no_end(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    // expected-error @below {{is without an end when the block ends}}
+    kvbuffer.stagger
     gpu.return
   }
 

@@ -12,7 +12,7 @@
 
 // Every load goes into slot 0.
 // RUN: sed 's/arith.remui %\([0-9]*\), %c2/arith.muli %\1, %c0/' %t | not kvbuf-tile-run - --size seq=70 2>&1 | FileCheck %s --check-prefix=SLOT
-// SLOT: error: 'kvbuffer.dram_load' op in block (0, 0, 0), iteration 0: overwrites slot 0 of the k buffer while threads may still read it: no kvbuffer.lds_stage stands behind its last read
+// SLOT: error: 'kvbuffer.dram_load' op in block (0, 0, 0), iteration 0: overwrites slot 0 of the k buffer while threads may still read it: no kvbuffer.lds_stage or kvbuffer.meet stands behind its last read
 // SLOT: note: the slot is read here
 // SLOT-NEXT: kvbuffer.fragment_load
 
