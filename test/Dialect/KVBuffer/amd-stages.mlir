@@ -1,12 +1,16 @@
 // The tile and scheduled stages on AMD's chips: what their descriptions change.
+// Blocks take no turns here, and the softmax is eager: see ping-pong.mlir,
+// lazy-rescale.mlir and overlap-softmax.mlir for the default.
 
-// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=gfx950 | FileCheck %s --check-prefixes=TILE,TILE950
-// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=gfx942 | FileCheck %s --check-prefixes=TILE,TILE942
-// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx950 schedule=xcds=2" | FileCheck %s --check-prefix=XCDS
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx950 split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED950
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx942 split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED942
-// RUN: kvbuf-opt %s --kvbuf-to-thread=chip=gfx950 | FileCheck %s --check-prefix=THREAD950
-// RUN: kvbuf-opt %s --kvbuf-to-thread=chip=gfx942 | FileCheck %s --check-prefix=THREAD942
+// DEFINE: %{simple} = schedule=ping_pong=false,lazy_rescale=false,overlap=false
+
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx950 %{simple}" | FileCheck %s --check-prefixes=TILE,TILE950
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx942 %{simple}" | FileCheck %s --check-prefixes=TILE,TILE942
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx950 %{simple},xcds=2" | FileCheck %s --check-prefix=XCDS
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx950 %{simple} split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED950
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx942 %{simple} split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED942
+// RUN: kvbuf-opt %s --kvbuf-to-thread="chip=gfx950 %{simple}" | FileCheck %s --check-prefix=THREAD950
+// RUN: kvbuf-opt %s --kvbuf-to-thread="chip=gfx942 %{simple}" | FileCheck %s --check-prefix=THREAD942
 
 // K has an XOR swizzle, for 64 banks or 32; V lies in plain order to be read
 // transposed, or goes through registers to be transposed on its way.
