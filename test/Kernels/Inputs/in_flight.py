@@ -12,15 +12,61 @@ import re
 import sys
 
 
+COUNTED = r"\s+((buffer|global)_(load|store)|s_barrier|s_waitcnt.*vmcnt)"
+
+
+def reachable(successors, start, without=None):
+    seen, todo = set(), [start]
+    while todo:
+        block = todo.pop()
+        if block not in seen and block != without:
+            seen.add(block)
+            todo += successors[block]
+    return seen
+
+
 def loops(lines):
-    labels = {}
+    """The lines of each loop, in their order, which may be turned round.
+
+    A loop is what leads to an edge back to a block that dominates it. LLVM puts
+    blocks that seldom run behind everything else: such a one must not hold what is
+    counted.
+    """
+    labels, starts = {}, [0]
     for i, line in enumerate(lines):
         if match := re.match(r"(\.LBB\w+):", line):
             labels[match.group(1)] = i
-        elif match := re.match(r"\s+s_c?branch\w*\s+(\.LBB\w+)", line):
-            start = labels.get(match.group(1))
-            if start is not None:
-                yield lines[start:i + 1]
+            starts.append(i)
+        elif re.match(r"\s+(s_c?branch|s_endpgm)", line):
+            starts.append(i + 1)
+    starts = sorted(set(starts))
+    ends = starts[1:] + [len(lines)]
+    end = dict(zip(starts, ends))
+    successors = {}
+    for block in starts:
+        last = lines[end[block] - 1]
+        falls = not re.match(r"\s+(s_branch|s_endpgm)", last) and end[block] < len(lines)
+        successors[block] = [end[block]] if falls else []
+        if match := re.match(r"\s+s_c?branch\w*\s+(\.LBB\w+)", last):
+            successors[block].append(labels[match.group(1)])
+    everything = reachable(successors, 0)
+    predecessors = {block: [p for p in everything if block in successors[p]] for block in starts}
+    for header in sorted(everything):
+        outside = reachable(successors, 0, without=header)
+        latches = [block for block in predecessors[header] if block not in outside]
+        if not latches:
+            continue
+        # Backwards from the edges, not beyond the header.
+        inside = set().union(*(reachable({**predecessors, header: []}, latch) for latch in latches), {header})
+        first = last = starts.index(header)
+        while first and starts[first - 1] in inside:
+            first -= 1
+        while last + 1 < len(starts) and starts[last + 1] in inside:
+            last += 1
+        for block in inside.difference(starts[first:last + 1]):
+            if any(re.match(COUNTED, line.split(";")[0]) for line in lines[block:end[block]]):
+                sys.exit(f"line {block + 1}: a block of a loop that lies elsewhere moves data")
+        yield lines[starts[first]:end[starts[last]]]
 
 
 def replay(body):
