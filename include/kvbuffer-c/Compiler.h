@@ -16,7 +16,7 @@
 |*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
 |*   "prefetch": true            issue loads ahead of their use               *|
 |*   "split_loops": true         a loop of their own for unmasked tiles *|
-|*   "alternatives": true        a kernel without tensor maps beside one with   *|
+|*   "alternatives": true        a kernel without tensor maps beside one with *|
 |*   "remarks": false            also send remarks to the callback            *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
@@ -48,8 +48,8 @@ KVBUF_C_API char *kvbufEmit(const char *source, size_t bytes,
                             void *user);
 
 /** What to measure when schedules for a chip are tuned: lists as kvbuf-tune
-    takes them ("BM=64,128;BN=32,64"), one a line, zero-terminated, for the caller
-    to free with kvbufFree. NULL for an unknown chip. */
+    takes them ("BM=64,128;BN=32,64"), one a line, zero-terminated, for the
+   caller to free with kvbufFree. NULL for an unknown chip. */
 KVBUF_C_API char *kvbufScheduleCandidates(const char *target);
 
 #ifdef __cplusplus

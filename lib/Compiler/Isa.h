@@ -72,14 +72,12 @@ void countInstruction(IsaCounts &counts, const IsaInstruction &instruction);
 
 /// The natural loops of a kernel that hold MFMAs outside of inner loops, by
 /// address, with counts, waits and stages; without cycles.
-std::vector<IsaLoop>
-findLoops(llvm::ArrayRef<IsaInstruction> instructions,
-          const std::optional<IssueModel> &model);
+std::vector<IsaLoop> findLoops(llvm::ArrayRef<IsaInstruction> instructions,
+                               const std::optional<IssueModel> &model);
 
 /// Cuts the steady state of a loop into stages and fills in their cycles.
-std::vector<IsaStage>
-modelStages(llvm::ArrayRef<const IsaInstruction *> body,
-            const std::optional<IssueModel> &model);
+std::vector<IsaStage> modelStages(llvm::ArrayRef<const IsaInstruction *> body,
+                                  const std::optional<IssueModel> &model);
 
 /// Waves of a kernel that fit on one SIMD: see IsaKernel::wavesPerSimd.
 int64_t wavesPerSimd(const IsaKernel &kernel, int64_t ldsBytes,

@@ -30,8 +30,8 @@ enum class CodeKind { Assembly, Object };
 /// Translates a `gpu.module` at the target stage into LLVM IR for `target`;
 /// null, with a diagnostic, if that fails. The `gpu.module` is not changed.
 /// Functions get the target's attributes unless they say otherwise; among them
-/// that fp32 denormals are flushed: the exponentials of the softmax then need no
-/// range scaling.
+/// that fp32 denormals are flushed: the exponentials of the softmax then need
+/// no range scaling.
 std::unique_ptr<llvm::Module> translateToLLVM(mlir::gpu::GPUModuleOp module,
                                               const TargetInfo &target,
                                               llvm::LLVMContext &context);

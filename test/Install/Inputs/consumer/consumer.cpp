@@ -14,6 +14,6 @@ int main(int argc, char **argv) {
     return 2;
   kvbuf::CompileOptions options;
   options.target = argv[2];
-  return failed(kvbuf::emitStage(*module, kvbuf::Stage::Asm, options,
-                                 llvm::outs()));
+  return failed(
+      kvbuf::emitStage(*module, kvbuf::Stage::Asm, options, llvm::outs()));
 }
