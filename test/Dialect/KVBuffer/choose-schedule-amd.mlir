@@ -25,6 +25,22 @@
 // GFX942: @d256
 // GFX942:   {schedule = #[[D256]]}
 
+// Without lazy rescaling no turns and nothing ahead; without turns nothing ahead;
+// what is asked for is there all the same.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=false" | FileCheck %s --check-prefix=EAGER
+// EAGER-NOT: {{overlap|ping_pong|lazy_rescale}} = true
+// EAGER: @d64
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=ping_pong=false" | FileCheck %s --check-prefix=LEVEL
+// LEVEL-NOT: {{overlap|ping_pong}} = true
+// LEVEL: lazy_rescale = true
+// LEVEL-NOT: {{overlap|ping_pong}} = true
+// LEVEL: @d64
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=false,overlap=true" | FileCheck %s --check-prefix=AHEAD
+// AHEAD-NOT: {{ping_pong|lazy_rescale}} = true
+// AHEAD: overlap = true
+// AHEAD-NOT: {{ping_pong|lazy_rescale}} = true
+// AHEAD: @d64
+
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=v_path=direct" 2>&1 | FileCheck %s --check-prefix=DIRECT
 // DIRECT: error: 'kvbuffer.attention' op v_path = direct does not fit gfx942, which cannot read LDS transposed: V is transposed on its way through registers; expected v_path = registers
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_80 schedule=k_path=registers" 2>&1 | FileCheck %s --check-prefix=PATH

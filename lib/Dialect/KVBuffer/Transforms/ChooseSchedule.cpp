@@ -400,8 +400,16 @@ struct ChooseSchedulePass
         ScheduleChoice choice = target->chooseSchedule(request);
         // What keeps lazily rescaled rows exact, the sum of weights as they are
         // rounded (kvbuf-lazy-rescale), is not what a log-sum-exp is of.
-        if (op.getLse() && choice.lazyRescale)
+        // Turns need a lazy softmax, and nothing but turns loads ahead for a
+        // softmax that runs ahead: who refuses the one does not want the rest.
+        auto refused = [&](StringRef name, bool value) {
+          return StringRef(schedule).contains(name) && !value;
+        };
+        if (choice.lazyRescale &&
+            (op.getLse() || refused("lazy_rescale=", asked.lazyRescale)))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
+        if (choice.lazyRescale && refused("ping_pong=", asked.pingPong))
+          choice.overlap = false;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),
                          remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
