@@ -1,5 +1,4 @@
-//===- OverlapSoftmax.cpp - Scores of the next tile beside a softmax *- C++
-//-*-===//
+//===- OverlapSoftmax.cpp - The next scores beside this softmax -----------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
