@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -26,7 +27,6 @@
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include <numbers>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTONVVM
@@ -97,19 +97,16 @@ private:
   }
 };
 
-/// A math op of one f32 to an approximate instruction. Upstream calls
-/// libdevice, which is not there; these are what attention kernels use by hand.
-template <typename Op> struct LowerMath : ConvertOpToLLVMPattern<Op> {
-  LowerMath(const LLVMTypeConverter &converter, PatternBenefit benefit)
-      : ConvertOpToLLVMPattern<Op>(converter, benefit) {}
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getType().isF32())
-      return rewriter.notifyMatchFailure(op, "not a single f32");
-    rewriter.replaceOp(op, lower(rewriter, op.getLoc(), adaptor.getOperand()));
-    return success();
+/// The approximate instructions of `LowerMath`.
+struct Instructions {
+  static Value exp2(OpBuilder &b, Location loc, Value x) {
+    return call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
+  }
+  static Value log2(OpBuilder &b, Location loc, Value x) {
+    return call(b, loc, "llvm.nvvm.lg2.approx.ftz.f", x);
+  }
+  static Value reciprocal(OpBuilder &b, Location loc, Value x) {
+    return call(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
   }
 
 private:
@@ -117,40 +114,6 @@ private:
     return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
                                          b.getStringAttr(name), ValueRange{x})
         .getResult(0);
-  }
-  static Value number(OpBuilder &b, Location loc, double value) {
-    return LLVM::ConstantOp::create(b, loc, b.getF32Type(),
-                                    b.getF32FloatAttr(value));
-  }
-  static Value lower(OpBuilder &b, Location loc, Value x) {
-    if constexpr (std::is_same_v<Op, math::Exp2Op>) {
-      return call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
-    } else if constexpr (std::is_same_v<Op, math::Log2Op>) {
-      return call(b, loc, "llvm.nvvm.lg2.approx.ftz.f", x);
-    } else {
-      // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere, where
-      // tanh.approx is off by 5e-4, more than a score may be.
-      Value e = call(b, loc, "llvm.nvvm.ex2.approx.ftz.f32",
-                     LLVM::FMulOp::create(
-                         b, loc, x, number(b, loc, 2 * std::numbers::log2e)));
-      Value sum = LLVM::FAddOp::create(b, loc, e, number(b, loc, 1));
-      Value inverse = call(b, loc, "llvm.nvvm.rcp.approx.ftz.f", sum);
-      return LLVM::FMAOp::create(b, loc, inverse, number(b, loc, -2),
-                                 number(b, loc, 1));
-    }
-  }
-};
-
-/// The larger number: one instruction, where upstream calls libdevice.
-struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(arith::MaxNumFOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, adaptor.getLhs(),
-                                                adaptor.getRhs());
-    return success();
   }
 };
 
@@ -229,9 +192,7 @@ struct ConvertKVBufferToNVVMPass
     populateVectorToLLVMConversionPatterns(converter, patterns);
     patterns.add<LowerLaneMma, LowerLaneAny>(converter);
     // Ahead of upstream's patterns for the same ops.
-    patterns.add<LowerMath<math::Exp2Op>, LowerMath<math::Log2Op>,
-                 LowerMath<math::TanhOp>, LowerMaxNum>(converter,
-                                                       PatternBenefit(10));
+    addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);

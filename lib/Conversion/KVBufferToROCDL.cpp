@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"
@@ -31,7 +32,6 @@
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include <numbers>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTOROCDL
@@ -250,57 +250,17 @@ struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
   }
 };
 
-/// A math op of one f32 to the chip's own instruction. Upstream calls a library
-/// that is not there, and LLVM's own operations guard against subnormal
-/// numbers.
-template <typename Op> struct LowerMath : ConvertOpToLLVMPattern<Op> {
-  LowerMath(const LLVMTypeConverter &converter, PatternBenefit benefit)
-      : ConvertOpToLLVMPattern<Op>(converter, benefit) {}
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getType().isF32())
-      return rewriter.notifyMatchFailure(op, "not a single f32");
-    rewriter.replaceOp(op, lower(rewriter, op.getLoc(), adaptor.getOperand()));
-    return success();
+/// The chip's own instructions of `LowerMath`: LLVM's operations guard against
+/// subnormal numbers.
+struct Instructions {
+  static Value exp2(OpBuilder &b, Location loc, Value x) {
+    return ROCDL::ROCDLExp2::create(b, loc, b.getF32Type(), x);
   }
-
-private:
-  static Value number(OpBuilder &b, Location loc, double value) {
-    return LLVM::ConstantOp::create(b, loc, b.getF32Type(),
-                                    b.getF32FloatAttr(value));
+  static Value log2(OpBuilder &b, Location loc, Value x) {
+    return ROCDL::ROCDLLog::create(b, loc, b.getF32Type(), x);
   }
-  static Value lower(OpBuilder &b, Location loc, Value x) {
-    Type f32 = b.getF32Type();
-    if constexpr (std::is_same_v<Op, math::Exp2Op>) {
-      return ROCDL::ROCDLExp2::create(b, loc, f32, x);
-    } else if constexpr (std::is_same_v<Op, math::Log2Op>) {
-      return ROCDL::ROCDLLog::create(b, loc, f32, x);
-    } else {
-      // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere.
-      Value e = ROCDL::ROCDLExp2::create(
-          b, loc, f32,
-          LLVM::FMulOp::create(b, loc, x,
-                               number(b, loc, 2 * std::numbers::log2e)));
-      Value sum = LLVM::FAddOp::create(b, loc, e, number(b, loc, 1));
-      Value inverse = ROCDL::ROCDLRcp::create(b, loc, f32, sum);
-      return LLVM::FMAOp::create(b, loc, inverse, number(b, loc, -2),
-                                 number(b, loc, 1));
-    }
-  }
-};
-
-/// The larger number: one instruction.
-struct LowerMaxNum : ConvertOpToLLVMPattern<arith::MaxNumFOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(arith::MaxNumFOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, adaptor.getLhs(),
-                                                adaptor.getRhs());
-    return success();
+  static Value reciprocal(OpBuilder &b, Location loc, Value x) {
+    return ROCDL::ROCDLRcp::create(b, loc, b.getF32Type(), x);
   }
 };
 
@@ -491,9 +451,8 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
                LowerWaveBarrier, LowerLaneAny>(converter);
   // Ahead of upstream's patterns for the same ops.
-  patterns.add<LowerDynamicLds, LowerMaxNum, LowerMath<math::Exp2Op>,
-               LowerMath<math::Log2Op>, LowerMath<math::TanhOp>>(
-      converter, PatternBenefit(10));
+  patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
+  addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
 
   LLVMConversionTarget target(*context);
   configureGpuToROCDLConversionLegality(target);

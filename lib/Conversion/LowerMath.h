@@ -1,0 +1,95 @@
+//===- LowerMath.h - Base-2 mathematics to instructions ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What both vendors' conversions make of the mathematics of a softmax.
+/// Upstream calls libraries that are not there.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_LOWERMATH_H
+#define KVBUFFER_LIB_CONVERSION_LOWERMATH_H
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <numbers>
+
+namespace kvbuf {
+
+/// A math op of one f32 to a vendor's approximate instructions. `Instructions`
+/// has static `exp2`, `log2` and `reciprocal`, each of a builder, a location
+/// and an f32.
+template <typename Op, typename Instructions>
+struct LowerMath : mlir::ConvertOpToLLVMPattern<Op> {
+  LowerMath(const mlir::LLVMTypeConverter &converter,
+            mlir::PatternBenefit benefit)
+      : mlir::ConvertOpToLLVMPattern<Op>(converter, benefit) {}
+
+  mlir::LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "not a single f32");
+    rewriter.replaceOp(op, lower(rewriter, op.getLoc(), adaptor.getOperand()));
+    return mlir::success();
+  }
+
+private:
+  static mlir::Value lower(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value x) {
+    if constexpr (std::is_same_v<Op, mlir::math::Exp2Op>) {
+      return Instructions::exp2(b, loc, x);
+    } else if constexpr (std::is_same_v<Op, mlir::math::Log2Op>) {
+      return Instructions::log2(b, loc, x);
+    } else {
+      auto number = [&](double value) -> mlir::Value {
+        return mlir::LLVM::ConstantOp::create(b, loc, b.getF32Type(),
+                                              b.getF32FloatAttr(value));
+      };
+      // tanh x = 1 - 2 / (exp(2x) + 1): right to a few 1e-7 everywhere; an
+      // instruction for tanh is off by 5e-4, more than a score may be.
+      mlir::Value e =
+          Instructions::exp2(b, loc,
+                             mlir::LLVM::FMulOp::create(
+                                 b, loc, x, number(2 * std::numbers::log2e)));
+      mlir::Value sum = mlir::LLVM::FAddOp::create(b, loc, e, number(1));
+      mlir::Value inverse = Instructions::reciprocal(b, loc, sum);
+      return mlir::LLVM::FMAOp::create(b, loc, inverse, number(-2), number(1));
+    }
+  }
+};
+
+/// The larger number: one instruction.
+struct LowerMaxNum : mlir::ConvertOpToLLVMPattern<mlir::arith::MaxNumFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  mlir::LogicalResult
+  matchAndRewrite(mlir::arith::MaxNumFOp op, OpAdaptor adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<mlir::LLVM::MaxNumOp>(op, adaptor.getLhs(),
+                                                      adaptor.getRhs());
+    return mlir::success();
+  }
+};
+
+/// Adds the patterns above with a vendor's instructions.
+template <typename Instructions>
+void addMathPatterns(mlir::RewritePatternSet &patterns,
+                     const mlir::LLVMTypeConverter &converter,
+                     mlir::PatternBenefit benefit) {
+  patterns.add<LowerMath<mlir::math::Exp2Op, Instructions>,
+               LowerMath<mlir::math::Log2Op, Instructions>,
+               LowerMath<mlir::math::TanhOp, Instructions>, LowerMaxNum>(
+      converter, benefit);
+}
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_LOWERMATH_H
