@@ -355,7 +355,7 @@ LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
       // Loops of consumers are the same for all lanes: said so, numbers stay in
       // the scalar unit.
       if (count == 1 && part[0].getType().isInteger(32) && consumersStart)
-        setWidened(value, uniform(part[0]));
+        setWidened(value, machine.uniform(*this, part[0]));
       else
         setWidened(value, part);
       next += count;
@@ -514,7 +514,6 @@ LogicalResult LaneLowering::run() {
     kernel.walk([&](SoftmaxFinishOp op) {
       accumulatorCols = op.getAcc().getType().getCols();
     });
-    warp = uniform(warp);
     machine.emitRolesPrologue(*this);
   }
   machine.prepare(*this, kernel);

@@ -289,9 +289,6 @@ public:
   mlir::Value tensorMap(const TensorMapRequest &request) const;
   /// What a tile's coordinates say of its edges; the rest is empty.
   TileCoordinates tileEdges(mlir::Value tile) const;
-  /// A number that all lanes of a warp have, as the first lane's: the compiler
-  /// then knows that they agree.
-  mlir::Value uniform(mlir::Value i32);
   /// Whether a load needs threads to copy: tiles over small pages, and tiles
   /// that an engine's box would read rows of that must read as zero.
   bool needsCopies(RingLoadOp op) const;

@@ -40,12 +40,6 @@ void LaneLowering::setInsertionPointToConsumersStart() {
   b.setInsertionPoint(consumersStart);
 }
 
-Value LaneLowering::uniform(Value value) {
-  return gpu::ShuffleOp::create(b, value, i32(0), i32(target.waveSize),
-                                gpu::ShuffleMode::IDX)
-      .getShuffleResult();
-}
-
 LogicalResult LaneLowering::lower(WarpRolesOp op) {
   if (int64_t(op.getConsumerWarps()) != schedule.getWarps() ||
       int64_t(op.getProducerWarps()) != schedule.getProducers())
@@ -364,7 +358,7 @@ void LaneLowering::lower(MailboxTakeOp op) {
   Value first =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
   machine.emitBarrierArrive(*this, emptyBarrier(box, at), first);
-  word = uniform(word);
+  word = machine.uniform(*this, word);
   set(op.getValue(), {toIndex(word)});
 }
 

@@ -49,6 +49,7 @@ public:
   void emitRolesPrologue(LaneLowering &lower) override;
   void emitBarrierInit(LaneLowering &lower,
                        ArrayRef<LdsBarrier> barriers) override;
+  Value uniform(LaneLowering &lower, Value value) override;
   Value emitElect(LaneLowering &lower) override;
   void emitBarrierWait(LaneLowering &lower, Value barrier,
                        Value parity) override;
@@ -208,6 +209,14 @@ void HopperMachine::emitBarrierWait(LaneLowering &lower, Value barrier,
   constexpr int64_t ticks = 10'000'000;
   NVVM::MBarrierTryWaitParityOp::create(lower.b, pointer(lower, barrier),
                                         parity, lower.i32(ticks));
+}
+
+Value HopperMachine::uniform(LaneLowering &lower, Value value) {
+  // The first lane's: ptxas then knows that the lanes agree.
+  return gpu::ShuffleOp::create(lower.b, value, lower.i32(0),
+                                lower.i32(lower.target.waveSize),
+                                gpu::ShuffleMode::IDX)
+      .getShuffleResult();
 }
 
 void HopperMachine::emitWarpSync(LaneLowering &lower) {
