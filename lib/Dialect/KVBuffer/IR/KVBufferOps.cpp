@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "VerifyTile.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
 #include <cmath>
@@ -224,17 +224,21 @@ LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult DramLoadOp::verify() {
-  KVBufferAttr params = getBuffer().getType().getParams();
-  TileType tile = getTile().getType();
+LogicalResult kvbuf::verifyTileFits(Operation *op, TileType tile,
+                                    KVBufferAttr params) {
   if (tile.getRows() != params.getBN() ||
       tile.getCols() > params.getSmemCols() ||
       tile.getElementType() != params.getElementType())
-    return emitOpError() << "expected a tile of " << params.getBN()
-                         << " rows, at most " << params.getSmemCols()
-                         << " columns and elements " << params.getElementType()
-                         << ", got " << tile;
+    return op->emitOpError()
+           << "expected a tile of " << params.getBN() << " rows, at most "
+           << params.getSmemCols() << " columns and elements "
+           << params.getElementType() << ", got " << tile;
   return success();
+}
+
+LogicalResult DramLoadOp::verify() {
+  return verifyTileFits(*this, getTile().getType(),
+                        getBuffer().getType().getParams());
 }
 
 LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,

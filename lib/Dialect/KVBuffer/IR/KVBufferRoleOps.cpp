@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "VerifyTile.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -65,16 +65,8 @@ LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult RingLoadOp::verify() {
-  KVBufferAttr params = getRing().getType().getParams();
-  TileType tile = getTile().getType();
-  if (tile.getRows() != params.getBN() ||
-      tile.getCols() > params.getSmemCols() ||
-      tile.getElementType() != params.getElementType())
-    return emitOpError() << "expected a tile of " << params.getBN()
-                         << " rows, at most " << params.getSmemCols()
-                         << " columns and elements " << params.getElementType()
-                         << ", got " << tile;
-  return success();
+  return verifyTileFits(*this, getTile().getType(),
+                        getRing().getType().getParams());
 }
 
 LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,

@@ -1,0 +1,23 @@
+//===- VerifyTile.h - What loads of tiles verify alike ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_IR_VERIFYTILE_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_IR_VERIFYTILE_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+namespace kvbuf {
+
+/// Whether a tile fits a slot of a buffer: its rows and elements are the
+/// buffer's, its columns at most the slot's. An error at `op` if not.
+mlir::LogicalResult verifyTileFits(mlir::Operation *op, TileType tile,
+                                   KVBufferAttr params);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_IR_VERIFYTILE_H
