@@ -6,6 +6,7 @@
 // A chip without such products, and whoever asks for no producers.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90 | FileCheck %s --check-prefix=NONE
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=0" | FileCheck %s --check-prefix=NONE
+// RUN: kvbuf-compile %src/examples/prefill.mlir --target=sm_90a --schedule='BM=64 , producers = 0' --emit=tile | FileCheck %s --check-prefix=NONE
 // NONE-NOT: producers
 
 // CHECK-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4, producer_registers = 32, consumer_registers = 160, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>

@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
@@ -24,15 +25,18 @@ using namespace kvbuf;
 #define DEBUG_TYPE "kvbuf-choose-schedule"
 
 /// Replaces parameters of `choice` by those of a text such as
-/// "BM=64,warps=2,mma_shape=16x8x16".
+/// "BM=64,warps=2,mma_shape=16x8x16"; `named` receives their names.
 static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
-                                    Location loc) {
+                                    Location loc,
+                                    llvm::StringSet<> *named = nullptr) {
   SmallVector<StringRef> items;
   text.split(items, ',', -1, /*KeepEmpty=*/false);
   for (StringRef item : items) {
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();
+    if (named)
+      named->insert(name);
     auto bad = [&](StringRef expected) {
       return emitError(loc) << "schedule parameter '" << item.trim()
                             << "': expected " << expected;
@@ -393,22 +397,22 @@ struct ChooseSchedulePass
           request.queries = q.getDimSize(1);
         // Who asks for no producers means the schedule that has none.
         ScheduleChoice asked;
-        if (failed(applyOverrides(schedule, asked, op.getLoc())))
+        llvm::StringSet<> named;
+        if (failed(applyOverrides(schedule, asked, op.getLoc(), &named)))
           return WalkResult::interrupt();
-        bool mentioned = StringRef(schedule).contains("producers=");
-        request.roles = !mentioned || asked.producers > 0;
+        request.roles = !named.contains("producers") || asked.producers > 0;
         ScheduleChoice choice = target->chooseSchedule(request);
         // What keeps lazily rescaled rows exact, the sum of weights as they are
         // rounded (kvbuf-lazy-rescale), is not what a log-sum-exp is of.
         // Turns need a lazy softmax, and nothing but turns loads ahead for a
         // softmax that runs ahead: who refuses the one does not want the rest.
         auto refused = [&](StringRef name, bool value) {
-          return StringRef(schedule).contains(name) && !value;
+          return named.contains(name) && !value;
         };
         if (choice.lazyRescale &&
-            (op.getLse() || refused("lazy_rescale=", asked.lazyRescale)))
+            (op.getLse() || refused("lazy_rescale", asked.lazyRescale)))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
-        if (choice.lazyRescale && refused("ping_pong=", asked.pingPong))
+        if (choice.lazyRescale && refused("ping_pong", asked.pingPong))
           choice.overlap = false;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),
