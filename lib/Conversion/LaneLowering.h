@@ -178,12 +178,9 @@ public:
   /// Waits for the phase of this parity to complete.
   virtual void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
                                mlir::Value parity) {}
-  /// Arrives where `predicate` holds.
+  /// Arrives where `predicate` holds; every lane that gets here, without one.
   virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
                                  mlir::Value predicate) {}
-  /// Orders the memory accesses of a warp's lanes before it against those of
-  /// all its lanes behind it.
-  virtual void emitWarpSync(LaneLowering &lower) {}
   /// Changes the registers of a lane from `before` to `count`.
   virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
                                 int64_t before) {}

@@ -301,10 +301,12 @@ void LaneLowering::lower(RingReleaseOp op) {
 //===----------------------------------------------------------------------===//
 
 void LaneLowering::lower(MailboxOp op) {
-  // Every warp reads by itself, so every warp releases.
+  // Every lane reads by itself, so every lane releases: one that releases for
+  // its warp would need the others' reads ordered before it.
   int64_t slots = op.getSlots();
-  int64_t barriers = allocBarriers(
-      slots, int64_t(op.getReleases()) * int64_t(target.warpsPerMatrixGroup));
+  int64_t barriers =
+      allocBarriers(slots, int64_t(op.getReleases()) *
+                               target.warpsPerMatrixGroup * target.waveSize);
   // The numbers lie in LDS of their own.
   int64_t words = ldsBytes;
   int64_t bytes = llvm::alignTo(4 * slots, kBarrierBytes);
@@ -351,13 +353,7 @@ void LaneLowering::lower(MailboxTakeOp op) {
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
   Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
                                       ValueRange{wordOf(*this, box, at.slot)});
-  // One lane releases for its warp. Every lane's read is ordered before that by
-  // the warp's barrier; the exchange below, by which the number is known to be
-  // the same in all lanes, orders no memory.
-  machine.emitWarpSync(*this);
-  Value first =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
-  machine.emitBarrierArrive(*this, emptyBarrier(box, at), first);
+  machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
   word = machine.uniform(*this, word);
   set(op.getValue(), {toIndex(word)});
 }

@@ -55,7 +55,6 @@ public:
                        Value parity) override;
   void emitBarrierArrive(LaneLowering &lower, Value barrier,
                          Value predicate) override;
-  void emitWarpSync(LaneLowering &lower) override;
   void emitSetRegisters(LaneLowering &lower, int64_t count,
                         int64_t before) override;
   void emitNamedBarrier(LaneLowering &lower, Value id, int64_t threads,
@@ -217,10 +216,6 @@ Value HopperMachine::uniform(LaneLowering &lower, Value value) {
                                 lower.i32(lower.target.waveSize),
                                 gpu::ShuffleMode::IDX)
       .getShuffleResult();
-}
-
-void HopperMachine::emitWarpSync(LaneLowering &lower) {
-  NVVM::SyncWarpOp::create(lower.b, lower.i32(-1));
 }
 
 void HopperMachine::emitBarrierArrive(LaneLowering &lower, Value barrier,
