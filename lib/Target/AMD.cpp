@@ -97,9 +97,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.BK = 32;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
   const MatrixInstruction &mma = target.matrixInstructions[depth > 192 ? 1 : 0];
-  choice.mma[0] = mma.m;
-  choice.mma[1] = mma.n;
-  choice.mma[2] = mma.k;
+  choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
   // A tile's fragments are in registers as a whole while waves take turns.
@@ -112,7 +110,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.warps = copies % 8 == 0 ? 8 : 4;
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
-    choice.vPath = "registers";
+    choice.vPath = Path::Registers;
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.lazyRescale = choice.pingPong = choice.warps == 8;
   return choice;

@@ -63,9 +63,7 @@ static constexpr int64_t kSharedPerBlock = 3 * 1024;
 ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
                                       const ScheduleRequest &request) {
   ScheduleChoice choice;
-  choice.mma[0] = 16;
-  choice.mma[1] = 8;
-  choice.mma[2] = 16;
+  choice.mma = {16, 8, 16};
   // Columns of an LDS block: rows of 128 bytes where the head size allows it.
   choice.BK = request.headSize % 64 == 0   ? 64
               : request.headSize % 32 == 0 ? 32

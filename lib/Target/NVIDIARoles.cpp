@@ -23,7 +23,7 @@ struct Entry {
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
   bool qInRegs, pingPong, stageOutput;
-  const char *tiles;
+  TileOrder tiles;
 };
 } // namespace
 
@@ -39,12 +39,14 @@ static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 /// fewer than 240 registers lose 5 %; producers that look up pages need 40,
 /// which leaves consumers 232. Joined tiles won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, "dynamic"},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, "dynamic"},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, "dynamic"},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, "dynamic"},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, "dynamic"},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, "dynamic"},
+    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, TileOrder::Dynamic},
+    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, TileOrder::Dynamic},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, TileOrder::Dynamic},
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, TileOrder::Dynamic},
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false,
+     TileOrder::Dynamic},
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false,
+     TileOrder::Dynamic},
 };
 
 bool detail::chooseRoles(const TargetInfo &target,

@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_TARGET_TARGETINFO_H
 #define KVBUFFER_TARGET_TARGETINFO_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
 #include "kvbuffer/Layout/Fragments.h"
 #include "kvbuffer/Layout/Shared.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -56,27 +57,8 @@ struct ScheduleRequest {
   bool roles = true;
 };
 
-/// The choices that a schedule fixes; see `ScheduleAttr`.
-struct ScheduleChoice {
-  int64_t BM = 0, BN = 0, BK = 0, stages = 2, warps = 4;
-  int64_t mma[3] = {0, 0, 0};
-  bool swapAB = false;
-  bool qInRegs = false;
-  bool overlap = false;
-  bool splitMasks = true;
-  bool sumsInLds = false;
-  int64_t producers = 0, producerRegisters = 0, consumerRegisters = 0;
-  bool overlapProducts = false;
-  bool pingPong = false;
-  /// TileOrder of the dialect: grid, static or dynamic.
-  std::string tiles = "grid";
-  bool joinTiles = false;
-  int64_t qStages = 1;
-  bool stageOutput = false;
-  bool lazyRescale = false;
-  /// Path of the dialect: direct or registers.
-  std::string kPath = "direct", vPath = "direct";
-  int64_t xcds = 1;
+/// What a chip proposes for a problem.
+struct ScheduleChoice : ScheduleParameters {
   /// Why the problem keeps the chip's general schedule, where it has a faster
   /// kind; else empty.
   std::string note;

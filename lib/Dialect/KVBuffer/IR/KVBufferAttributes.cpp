@@ -1,5 +1,4 @@
-//===- KVBufferAttributes.cpp - Attributes of the kvbuffer dialect *- C++
-//-*-===//
+//===- KVBufferAttributes.cpp - Attributes of the dialect -----------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Keywords.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -30,18 +30,71 @@ void KVBufferDialect::registerAttributes() {
 // Named parameters
 //===----------------------------------------------------------------------===//
 
+static ParseResult parseValue(AsmParser &parser, int64_t &value) {
+  return parser.parseInteger(value);
+}
+
+static ParseResult parseValue(AsmParser &parser, SmallVector<int64_t> &list) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+    return parser.parseInteger(list.emplace_back());
+  });
+}
+
+static ParseResult parseValue(AsmParser &parser, MatrixShape &shape) {
+  SmallVector<int64_t> sizes;
+  if (parseValue(parser, sizes))
+    return failure();
+  // The verifier refuses what is left of a list of another length.
+  shape = {};
+  if (sizes.size() == shape.size())
+    llvm::copy(sizes, shape.begin());
+  return success();
+}
+
+/// Parses a word of an enumeration; `kind` says what it names, for messages.
+template <typename E>
+static ParseResult parseKeyword(AsmParser &parser, E &value,
+                                StringRef kind = "") {
+  StringRef text;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&text))
+    return failure();
+  std::optional<E> parsed = symbolizeEnum<E>(text);
+  if (!parsed)
+    return parser.emitError(loc) << "expected " << kind << keywords<E>();
+  value = *parsed;
+  return success();
+}
+
+template <typename E>
+  requires std::is_enum_v<E>
+static ParseResult parseValue(AsmParser &parser, E &value) {
+  return parseKeyword(parser, value);
+}
+
+static ParseResult parseValue(AsmParser &parser, bool &flag) {
+  StringRef text;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&text))
+    return failure();
+  if (text != "true" && text != "false")
+    return parser.emitError(loc, "expected true or false");
+  flag = text == "true";
+  return success();
+}
+
 namespace {
-/// One `name = value` of an attribute: an integer, a flag, a list, or a keyword
-/// (`setKeyword` says whether it knows the word, `keywords` names those it
-/// does).
+/// One `name = value` of an attribute.
 struct Parameter {
+  template <typename T>
+  Parameter(StringRef name, T &value, bool required = false)
+      : name(name), required(required), parse([&value](AsmParser &parser) {
+          return parseValue(parser, value);
+        }) {}
+
   StringRef name;
-  int64_t *integer = nullptr;
-  bool *flag = nullptr;
-  SmallVector<int64_t> *list = nullptr;
-  std::function<bool(StringRef)> setKeyword = {};
-  StringRef keywords = {};
-  bool required = false;
+  bool required;
+  std::function<ParseResult(AsmParser &)> parse;
   bool seen = false;
 };
 } // namespace
@@ -71,29 +124,7 @@ static ParseResult parseParameters(AsmParser &parser,
       return diag;
     }
     it->seen = true;
-    if (it->integer && parser.parseInteger(*it->integer))
-      return failure();
-    if (it->flag) {
-      StringRef value;
-      SMLoc valueLoc = parser.getCurrentLocation();
-      if (parser.parseKeyword(&value))
-        return failure();
-      if (value != "true" && value != "false")
-        return parser.emitError(valueLoc, "expected true or false");
-      *it->flag = value == "true";
-    }
-    if (it->setKeyword) {
-      StringRef value;
-      SMLoc valueLoc = parser.getCurrentLocation();
-      if (parser.parseKeyword(&value))
-        return failure();
-      if (!it->setKeyword(value))
-        return parser.emitError(valueLoc) << "expected " << it->keywords;
-    }
-    if (it->list &&
-        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-          return parser.parseInteger(it->list->emplace_back());
-        }))
+    if (it->parse(parser))
       return failure();
   }
   for (const Parameter &p : parameters)
@@ -103,23 +134,28 @@ static ParseResult parseParameters(AsmParser &parser,
   return success();
 }
 
-/// The setter of a keyword parameter of an enumeration.
+static void printValue(AsmPrinter &printer, int64_t value) { printer << value; }
+
+static void printValue(AsmPrinter &printer, bool value) {
+  printer << (value ? "true" : "false");
+}
+
+static void printValue(AsmPrinter &printer, ArrayRef<int64_t> values) {
+  printer << '[';
+  llvm::interleaveComma(values, printer);
+  printer << ']';
+}
+
 template <typename E>
-static std::function<bool(StringRef)>
-setEnum(E &out, std::optional<E> (*symbolize)(StringRef)) {
-  return [&out, symbolize](StringRef text) {
-    std::optional<E> value = symbolize(text);
-    if (value)
-      out = *value;
-    return value.has_value();
-  };
+  requires std::is_enum_v<E>
+static void printValue(AsmPrinter &printer, E value) {
+  printer << stringifyEnum(value);
 }
 
 static void printList(AsmPrinter &printer, StringRef name,
                       ArrayRef<int64_t> values) {
-  printer << ", " << name << " = [";
-  llvm::interleaveComma(values, printer);
-  printer << ']';
+  printer << ", " << name << " = ";
+  printValue(printer, values);
 }
 
 //===----------------------------------------------------------------------===//
@@ -141,134 +177,65 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
-  int64_t BM = 0, BN = 0, BK = 0, stages = 2, warps = 4;
-  SmallVector<int64_t> mma;
-  bool swap = false, qRegs = false, overlap = false, splitMasks = true,
-       sumsInLds = false, overlapProducts = false, pingPong = false,
-       joinTiles = false, stageOutput = false, lazyRescale = false;
-  int64_t qStages = 1;
-  int64_t producers = 0, producerRegisters = 0, consumerRegisters = 0, xcds = 1;
-  TileOrder tiles = TileOrder::Grid;
-  Path kPath = Path::Direct, vPath = Path::Direct;
-  Parameter parameters[] = {
-      {.name = "BM", .integer = &BM, .required = true},
-      {.name = "BN", .integer = &BN, .required = true},
-      {.name = "BK", .integer = &BK, .required = true},
-      {.name = "stages", .integer = &stages},
-      {.name = "warps", .integer = &warps},
-      {.name = "mma_shape", .list = &mma, .required = true},
-      {.name = "swap_a_b", .flag = &swap},
-      {.name = "q_in_regs", .flag = &qRegs},
-      {.name = "overlap", .flag = &overlap},
-      {.name = "split_masks", .flag = &splitMasks},
-      {.name = "sums_in_lds", .flag = &sumsInLds},
-      {.name = "producers", .integer = &producers},
-      {.name = "producer_registers", .integer = &producerRegisters},
-      {.name = "consumer_registers", .integer = &consumerRegisters},
-      {.name = "overlap_products", .flag = &overlapProducts},
-      {.name = "ping_pong", .flag = &pingPong},
-      {.name = "tiles",
-       .setKeyword = setEnum(tiles, symbolizeTileOrder),
-       .keywords = "grid, static or dynamic"},
-      {.name = "join_tiles", .flag = &joinTiles},
-      {.name = "q_stages", .integer = &qStages},
-      {.name = "stage_output", .flag = &stageOutput},
-      {.name = "lazy_rescale", .flag = &lazyRescale},
-      {.name = "k_path",
-       .setKeyword = setEnum(kPath, symbolizePath),
-       .keywords = "direct or registers"},
-      {.name = "v_path",
-       .setKeyword = setEnum(vPath, symbolizePath),
-       .keywords = "direct or registers"},
-      {.name = "xcds", .integer = &xcds}};
+  ScheduleParameters values;
+  SmallVector<Parameter> parameters;
+  forEachParameter(values, [&](StringRef name, auto &value, auto &&,
+                               ParameterPresence presence) {
+    parameters.emplace_back(name, value,
+                            presence == ParameterPresence::Required);
+  });
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
-  return parser.getChecked<ScheduleAttr>(
-      parser.getContext(), BM, BN, BK, stages, warps, mma, swap, qRegs, overlap,
-      splitMasks, sumsInLds, producers, producerRegisters, consumerRegisters,
-      overlapProducts, pingPong, tiles, joinTiles, qStages, stageOutput,
-      lazyRescale, kPath, vPath, xcds);
+  return parser.getChecked<ScheduleAttr>(parser.getContext(), values);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
-  printer << "<BM = " << getBM() << ", BN = " << getBN() << ", BK = " << getBK()
-          << ", stages = " << getStages() << ", warps = " << getWarps();
-  printList(printer, "mma_shape", getMmaShape());
-  if (getSwapAB())
-    printer << ", swap_a_b = true";
-  if (getQInRegs())
-    printer << ", q_in_regs = true";
-  if (getOverlap())
-    printer << ", overlap = true";
-  if (!getSplitMasks())
-    printer << ", split_masks = false";
-  if (getSumsInLds())
-    printer << ", sums_in_lds = true";
-  if (getProducers())
-    printer << ", producers = " << getProducers();
-  if (getProducerRegisters())
-    printer << ", producer_registers = " << getProducerRegisters();
-  if (getConsumerRegisters())
-    printer << ", consumer_registers = " << getConsumerRegisters();
-  if (getOverlapProducts())
-    printer << ", overlap_products = true";
-  if (getPingPong())
-    printer << ", ping_pong = true";
-  if (getTiles() != TileOrder::Grid)
-    printer << ", tiles = " << stringifyTileOrder(getTiles());
-  if (getJoinTiles())
-    printer << ", join_tiles = true";
-  if (getQStages() != 1)
-    printer << ", q_stages = " << getQStages();
-  if (getStageOutput())
-    printer << ", stage_output = true";
-  if (getLazyRescale())
-    printer << ", lazy_rescale = true";
-  if (getKPath() != Path::Direct)
-    printer << ", k_path = " << stringifyPath(getKPath());
-  if (getVPath() != Path::Direct)
-    printer << ", v_path = " << stringifyPath(getVPath());
-  if (getXcds() != 1)
-    printer << ", xcds = " << getXcds();
+  printer << '<';
+  llvm::ListSeparator comma;
+  forEachParameter(getParameters(), [&](StringRef name, const auto &value,
+                                        const auto &byDefault,
+                                        ParameterPresence presence) {
+    if (presence == ParameterPresence::Optional && value == byDefault)
+      return;
+    printer << StringRef(comma) << name << " = ";
+    printValue(printer, value);
+  });
   printer << '>';
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
-                     int64_t BN, int64_t BK, int64_t stages, int64_t warps,
-                     ArrayRef<int64_t> mma, bool, bool, bool, bool, bool,
-                     int64_t producers, int64_t producerRegisters,
-                     int64_t consumerRegisters, bool, bool, TileOrder, bool,
-                     int64_t qStages, bool, bool, Path, Path, int64_t xcds) {
-  if (BK <= 0 || !llvm::isPowerOf2_64(BK))
-    return emitError() << "BK must be a power of two, got " << BK;
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ScheduleParameters schedule) {
+  if (schedule.BK <= 0 || !llvm::isPowerOf2_64(schedule.BK))
+    return emitError() << "BK must be a power of two, got " << schedule.BK;
   // Tiles are copied by whole strides of all the warps, which powers of two
   // divide; producers have no such stride.
-  for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"BM", BM}, {"BN", BN}}) {
-    if (!producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
+  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BM", schedule.BM},
+                             {"BN", schedule.BN}}) {
+    if (!schedule.producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
       return emitError() << name << " must be a power of two, got " << value;
-    if (producers && (value <= 0 || value % 16))
+    if (schedule.producers && (value <= 0 || value % 16))
       return emitError() << name << " must be a positive multiple of 16, got "
                          << value;
   }
   for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"producers", producers},
-        {"producer_registers", producerRegisters},
-        {"consumer_registers", consumerRegisters}})
+       {std::pair<StringRef, int64_t>{"producers", schedule.producers},
+        {"producer_registers", schedule.producerRegisters},
+        {"consumer_registers", schedule.consumerRegisters}})
     if (value < 0)
       return emitError() << name << " must not be negative, got " << value;
-  if (qStages < 1)
-    return emitError() << "q_stages must be at least 1, got " << qStages;
-  if (xcds < 1)
-    return emitError() << "xcds must be at least 1, got " << xcds;
-  if (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; }))
+  if (schedule.qStages < 1)
+    return emitError() << "q_stages must be at least 1, got "
+                       << schedule.qStages;
+  if (schedule.xcds < 1)
+    return emitError() << "xcds must be at least 1, got " << schedule.xcds;
+  if (llvm::any_of(schedule.mma, [](int64_t d) { return d <= 0; }))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
-  if (stages < 1)
-    return emitError() << "stages must be at least 1, got " << stages;
-  if (warps < 1 || BM % warps)
-    return emitError() << "warps must divide BM = " << BM << ", got " << warps;
+  if (schedule.stages < 1)
+    return emitError() << "stages must be at least 1, got " << schedule.stages;
+  if (schedule.warps < 1 || schedule.BM % schedule.warps)
+    return emitError() << "warps must divide BM = " << schedule.BM << ", got "
+                       << schedule.warps;
   return success();
 }
 
@@ -277,50 +244,33 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t BM,
 //===----------------------------------------------------------------------===//
 
 Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
-  auto keyword = [&](auto symbolize, auto &out, StringRef expected) {
-    StringRef text;
-    SMLoc loc = parser.getCurrentLocation();
-    if (failed(parser.parseKeyword(&text)))
-      return failure();
-    auto value = symbolize(text);
-    if (!value)
-      return LogicalResult(parser.emitError(loc) << "expected " << expected);
-    out = *value;
-    return success();
-  };
   Operand operand;
   Policy policy;
   Type elementType;
-  if (parser.parseLess() ||
-      failed(keyword([](StringRef s) { return symbolizeOperand(s); }, operand,
-                     "an operand: q, k, v or o")) ||
+  if (parser.parseLess() || parseKeyword(parser, operand, "an operand: ") ||
       parser.parseComma() || parser.parseType(elementType) ||
-      parser.parseComma() ||
-      failed(
-          keyword([](StringRef s) { return symbolizePolicy(s); }, policy,
-                  "a policy: double_buffered, streaming or register_staged")))
+      parser.parseComma() || parseKeyword(parser, policy, "a policy: "))
     return {};
   int64_t BN = 0, WN = 0, BK = 0, numThreads = 0, depth = 0, heads = 1,
           cacheDepth = 0, headDimOffset = 0, regChunk = 0, smemDepth = 0,
           stages = 1, warpSize = 32;
   bool fullKV = true;
   SmallVector<int64_t> mma, swizzle;
-  Parameter parameters[] = {
-      {.name = "mma_shape", .list = &mma, .required = true},
-      {.name = "swizzle", .list = &swizzle},
-      {.name = "BN", .integer = &BN, .required = true},
-      {.name = "WN", .integer = &WN, .required = true},
-      {.name = "BK", .integer = &BK, .required = true},
-      {.name = "num_threads", .integer = &numThreads, .required = true},
-      {.name = "depth", .integer = &depth, .required = true},
-      {.name = "kv_num_heads", .integer = &heads},
-      {.name = "full_kv", .flag = &fullKV},
-      {.name = "cache_depth", .integer = &cacheDepth},
-      {.name = "head_dim_offset", .integer = &headDimOffset},
-      {.name = "reg_chunk_depth", .integer = &regChunk},
-      {.name = "smem_depth", .integer = &smemDepth},
-      {.name = "stages", .integer = &stages},
-      {.name = "warp_size", .integer = &warpSize}};
+  Parameter parameters[] = {{"mma_shape", mma, /*required=*/true},
+                            {"swizzle", swizzle},
+                            {"BN", BN, /*required=*/true},
+                            {"WN", WN, /*required=*/true},
+                            {"BK", BK, /*required=*/true},
+                            {"num_threads", numThreads, /*required=*/true},
+                            {"depth", depth, /*required=*/true},
+                            {"kv_num_heads", heads},
+                            {"full_kv", fullKV},
+                            {"cache_depth", cacheDepth},
+                            {"head_dim_offset", headDimOffset},
+                            {"reg_chunk_depth", regChunk},
+                            {"smem_depth", smemDepth},
+                            {"stages", stages},
+                            {"warp_size", warpSize}};
   if (parseParameters(parser, parameters, /*leadingComma=*/true))
     return {};
   // The seed's defaults: everything about depth follows `depth`.

@@ -26,7 +26,7 @@ using namespace kvbuf;
 
 /// Replaces parameters of `choice` by those of a text such as
 /// "BM=64,warps=2,mma_shape=16x8x16"; `named` receives their names.
-static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
+static LogicalResult applyOverrides(StringRef text, ScheduleParameters &choice,
                                     Location loc,
                                     llvm::StringSet<> *named = nullptr) {
   SmallVector<StringRef> items;
@@ -34,74 +34,12 @@ static LogicalResult applyOverrides(StringRef text, ScheduleChoice &choice,
   for (StringRef item : items) {
     auto [name, value] = item.split('=');
     name = name.trim();
-    value = value.trim();
     if (named)
       named->insert(name);
-    auto bad = [&](StringRef expected) {
+    if (std::optional<std::string> expected =
+            setParameter(choice, name, value.trim()))
       return emitError(loc) << "schedule parameter '" << item.trim()
-                            << "': expected " << expected;
-    };
-    if (name == "mma_shape") {
-      SmallVector<StringRef> sizes;
-      value.split(sizes, 'x');
-      if (sizes.size() != 3)
-        return bad("mma_shape=MxNxK");
-      for (auto [i, size] : llvm::enumerate(sizes))
-        if (size.getAsInteger(10, choice.mma[i]))
-          return bad("mma_shape=MxNxK");
-      continue;
-    }
-    bool *flag = llvm::StringSwitch<bool *>(name)
-                     .Case("swap_a_b", &choice.swapAB)
-                     .Case("q_in_regs", &choice.qInRegs)
-                     .Case("overlap", &choice.overlap)
-                     .Case("split_masks", &choice.splitMasks)
-                     .Case("sums_in_lds", &choice.sumsInLds)
-                     .Case("overlap_products", &choice.overlapProducts)
-                     .Case("ping_pong", &choice.pingPong)
-                     .Case("join_tiles", &choice.joinTiles)
-                     .Case("stage_output", &choice.stageOutput)
-                     .Case("lazy_rescale", &choice.lazyRescale)
-                     .Default(nullptr);
-    if (flag) {
-      if (value != "true" && value != "false")
-        return bad("true or false");
-      *flag = value == "true";
-      continue;
-    }
-    if (name == "tiles") {
-      if (!symbolizeTileOrder(value))
-        return bad("grid, static or dynamic");
-      choice.tiles = value;
-      continue;
-    }
-    if (name == "k_path" || name == "v_path") {
-      if (!symbolizePath(value))
-        return bad("direct or registers");
-      (name == "k_path" ? choice.kPath : choice.vPath) = value;
-      continue;
-    }
-    int64_t *number = llvm::StringSwitch<int64_t *>(name)
-                          .Case("BM", &choice.BM)
-                          .Case("BN", &choice.BN)
-                          .Case("BK", &choice.BK)
-                          .Case("stages", &choice.stages)
-                          .Case("warps", &choice.warps)
-                          .Case("producers", &choice.producers)
-                          .Case("producer_registers", &choice.producerRegisters)
-                          .Case("consumer_registers", &choice.consumerRegisters)
-                          .Case("q_stages", &choice.qStages)
-                          .Case("xcds", &choice.xcds)
-                          .Default(nullptr);
-    if (!number)
-      return bad("BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, "
-                 "overlap, split_masks, sums_in_lds, producers, "
-                 "producer_registers, consumer_registers, overlap_products, "
-                 "ping_pong, tiles, join_tiles, q_stages, stage_output, "
-                 "lazy_rescale, k_path, v_path "
-                 "or xcds");
-    if (value.getAsInteger(10, *number))
-      return bad("a number");
+                            << "': expected " << *expected;
   }
   return success();
 }
@@ -396,7 +334,7 @@ struct ChooseSchedulePass
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
         // Who asks for no producers means the schedule that has none.
-        ScheduleChoice asked;
+        ScheduleParameters asked;
         llvm::StringSet<> named;
         if (failed(applyOverrides(schedule, asked, op.getLoc(), &named)))
           return WalkResult::interrupt();
@@ -420,17 +358,9 @@ struct ChooseSchedulePass
               << "no warp roles: " << choice.note;
         if (failed(applyOverrides(schedule, choice, op.getLoc())))
           return WalkResult::interrupt();
-        attr = ScheduleAttr::getChecked(
-            [&] { return op.emitOpError(); }, context, choice.BM, choice.BN,
-            choice.BK, choice.stages, choice.warps,
-            ArrayRef<int64_t>(choice.mma), choice.swapAB, choice.qInRegs,
-            choice.overlap, choice.splitMasks, choice.sumsInLds,
-            choice.producers, choice.producerRegisters,
-            choice.consumerRegisters, choice.overlapProducts, choice.pingPong,
-            *symbolizeTileOrder(choice.tiles), choice.joinTiles, choice.qStages,
-            choice.stageOutput, choice.lazyRescale,
-            *symbolizePath(choice.kPath), *symbolizePath(choice.vPath),
-            choice.xcds);
+        const ScheduleParameters &parameters = choice;
+        attr = ScheduleAttr::getChecked([&] { return op.emitOpError(); },
+                                        context, parameters);
         if (!attr)
           return WalkResult::interrupt();
       } else if (!schedule.empty()) {

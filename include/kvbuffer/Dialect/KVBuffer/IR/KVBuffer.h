@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -39,7 +40,6 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 } // namespace kvbuf
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.h.inc"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.h.inc"

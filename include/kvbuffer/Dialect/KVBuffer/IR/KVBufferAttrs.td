@@ -163,32 +163,17 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
     ```
   }];
-  let parameters = (ins
-    "int64_t":$BM, "int64_t":$BN, "int64_t":$BK,
-    DefaultValuedParameter<"int64_t", "2">:$stages,
-    DefaultValuedParameter<"int64_t", "4">:$warps,
-    ArrayRefParameter<"int64_t">:$mma_shape,
-    DefaultValuedParameter<"bool", "false">:$swap_a_b,
-    DefaultValuedParameter<"bool", "false">:$q_in_regs,
-    DefaultValuedParameter<"bool", "false">:$overlap,
-    DefaultValuedParameter<"bool", "true">:$split_masks,
-    DefaultValuedParameter<"bool", "false">:$sums_in_lds,
-    DefaultValuedParameter<"int64_t", "0">:$producers,
-    DefaultValuedParameter<"int64_t", "0">:$producer_registers,
-    DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
-    DefaultValuedParameter<"bool", "false">:$overlap_products,
-    DefaultValuedParameter<"bool", "false">:$ping_pong,
-    DefaultValuedParameter<"TileOrder", "TileOrder::Grid">:$tiles,
-    DefaultValuedParameter<"bool", "false">:$join_tiles,
-    DefaultValuedParameter<"int64_t", "1">:$q_stages,
-    DefaultValuedParameter<"bool", "false">:$stage_output,
-    DefaultValuedParameter<"bool", "false">:$lazy_rescale,
-    DefaultValuedParameter<"Path", "Path::Direct">:$k_path,
-    DefaultValuedParameter<"Path", "Path::Direct">:$v_path,
-    DefaultValuedParameter<"int64_t", "1">:$xcds);
+  let parameters = (ins AttrParameter<
+    "::kvbuf::ScheduleParameters", "listed in ScheduleParameters.def",
+    "const ::kvbuf::ScheduleParameters &">:$parameters);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    // An accessor for each parameter: getBM(), getSwapAB() and so on.
+    #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+      const TYPE &get##GETTER() const { return getParameters().FIELD; }
+    #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+
     /// Rows of a warp's tile.
     int64_t getWM() const { return getBM() / getWarps(); }
     int64_t getMmaM() const { return getMmaShape()[0]; }

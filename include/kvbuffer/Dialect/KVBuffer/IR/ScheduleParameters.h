@@ -1,0 +1,74 @@
+//===- ScheduleParameters.h - What a schedule fixes -------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The parameters of a schedule as a struct: what the targets propose and what
+/// `ScheduleAttr` holds. Their list is ScheduleParameters.def.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULEPARAMETERS_H
+#define KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULEPARAMETERS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferEnums.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/StringRef.h"
+#include <array>
+#include <optional>
+#include <string>
+
+namespace kvbuf {
+
+/// M, N and K of a matrix instruction.
+using MatrixShape = std::array<int64_t, 3>;
+
+/// The parameters of a schedule; `ScheduleAttr` says what each means.
+struct ScheduleParameters {
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+  TYPE FIELD = DEFAULT;
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+
+  bool operator==(const ScheduleParameters &) const = default;
+};
+
+/// Whether an attribute has to name a parameter, and if not, whether it is
+/// printed where it has its default.
+enum class ParameterPresence { Required, Printed, Optional };
+
+/// Calls `visit(name, field, default, presence)` for each parameter of
+/// `parameters`, in the order in which they are printed.
+template <typename Parameters, typename Visitor>
+void forEachParameter(Parameters &parameters, Visitor visit) {
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+  visit(llvm::StringRef(NAME), parameters.FIELD, ScheduleParameters().FIELD,   \
+        ParameterPresence::PRESENCE);
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+}
+
+inline llvm::hash_code hash_value(const ScheduleParameters &parameters) {
+  llvm::hash_code code(0);
+  forEachParameter(
+      parameters, [&](llvm::StringRef, const auto &field, auto &&...) {
+        if constexpr (requires { llvm::hash_value(field); })
+          code = llvm::hash_combine(code, field);
+        else
+          code = llvm::hash_combine(code, llvm::hash_combine_range(field));
+      });
+  return code;
+}
+
+/// Sets the parameter of that name by a text ("64", "true", "16x8x16",
+/// "dynamic"). Returns what was expected where the name or the text is wrong,
+/// for a message, and nothing where they are right.
+std::optional<std::string> setParameter(ScheduleParameters &parameters,
+                                        llvm::StringRef name,
+                                        llvm::StringRef text);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULEPARAMETERS_H
