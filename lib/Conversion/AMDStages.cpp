@@ -56,39 +56,48 @@ bool kvbuf::isInLoop(Block *block) {
   return false;
 }
 
-SmallVector<StagePiece> kvbuf::findStagePieces(LLVM::LLVMFuncOp kernel) {
-  SmallVector<StagePiece> pieces;
-  for (Block &block : kernel.getBody()) {
-    StagePiece piece;
-    auto finish = [&](bool beforeBarrier) {
-      while (!piece.ops.empty() && isFence(piece.ops.back()))
-        piece.ops.pop_back();
-      piece.beforeBarrier = beforeBarrier;
-      if (!piece.ops.empty())
-        pieces.push_back(std::move(piece));
-      piece = StagePiece();
-      piece.behindBarrier = beforeBarrier;
-    };
-    for (Operation &op : block) {
-      if (isa<ROCDL::SBarrierOp>(op)) {
-        finish(true);
-        continue;
-      }
-      if (piece.ops.empty() && isFence(&op))
-        continue;
-      piece.ops.push_back(&op);
-      piece.mfmas += isMfma(&op);
+/// The pieces of a block, in order, appended to `pieces`.
+static void splitAtBarriers(Block &block, SmallVectorImpl<StagePiece> &pieces) {
+  StagePiece piece;
+  auto finish = [&](bool beforeBarrier) {
+    while (!piece.ops.empty() && isFence(piece.ops.back()))
+      piece.ops.pop_back();
+    piece.beforeBarrier = beforeBarrier;
+    if (piece.mfmas)
+      pieces.push_back(std::move(piece));
+    piece = StagePiece();
+    piece.behindBarrier = beforeBarrier;
+  };
+  for (Operation &op : block) {
+    if (isa<ROCDL::SBarrierOp>(op)) {
+      finish(true);
+      continue;
     }
-    finish(false);
+    if (piece.ops.empty() && isFence(&op))
+      continue;
+    piece.ops.push_back(&op);
+    piece.mfmas += isMfma(&op);
   }
-  return pieces;
+  finish(false);
 }
 
-std::optional<IssueModel> kvbuf::issueModelOf(Operation *op) {
+/// The issue model of the chip that encloses `op`.
+static std::optional<IssueModel> issueModelOf(Operation *op) {
   for (; op; op = op->getParentOp())
     if (auto chip = op->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
       return lookupIssueModel(chip.getValue());
   return std::nullopt;
+}
+
+std::optional<LoopStages> kvbuf::findLoopStages(LLVM::LLVMFuncOp kernel) {
+  std::optional<IssueModel> model = issueModelOf(kernel);
+  if (!model || kernel.isExternal())
+    return std::nullopt;
+  LoopStages stages = {*model, {}};
+  for (Block &block : kernel.getBody())
+    if (isInLoop(&block))
+      splitAtBarriers(block, stages.pieces);
+  return stages;
 }
 
 //===----------------------------------------------------------------------===//

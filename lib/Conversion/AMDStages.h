@@ -45,13 +45,19 @@ unsigned mfmaCycles(mlir::Operation *op, const IssueModel &model);
 /// Whether control can come back to a block.
 bool isInLoop(mlir::Block *block);
 
-/// The pieces of a kernel, in order. `rocdl.sched.barrier 0`s at their ends are
-/// taken to belong to the barriers.
-llvm::SmallVector<StagePiece> findStagePieces(mlir::LLVM::LLVMFuncOp kernel);
+/// The stages of a kernel, and how its chip issues them.
+struct LoopStages {
+  IssueModel model;
+  /// The pieces with MFMAs that are in loops, in order: outside of loops there
+  /// is little to gain, and registers to lose. `rocdl.sched.barrier 0`s at
+  /// their ends are taken to belong to the barriers.
+  llvm::SmallVector<StagePiece> pieces;
+};
 
-/// The chip that encloses `op`, by `kvbuffer.target`; its issue model, or
-/// nothing if it has none, as on other vendors' chips.
-std::optional<IssueModel> issueModelOf(mlir::Operation *op);
+/// The stages of `kernel`; nothing if it has no body, or if the chip that
+/// encloses it, by `kvbuffer.target`, has no issue model, as other vendors'
+/// chips.
+std::optional<LoopStages> findLoopStages(mlir::LLVM::LLVMFuncOp kernel);
 
 /// Vector instructions that an op becomes. Halves stand for ops of which LLVM
 /// makes one instruction of two.

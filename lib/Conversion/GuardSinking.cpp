@@ -57,13 +57,12 @@ struct GuardSinkingPass : kvbuf::impl::GuardSinkingBase<GuardSinkingPass> {
 
   void runOnOperation() override {
     LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<IssueModel> model = issueModelOf(kernel);
-    if (!model || kernel.isExternal())
+    std::optional<LoopStages> stages = findLoopStages(kernel);
+    if (!stages)
       return;
-    VectorCostModel costs(kernel, *model);
-    for (const StagePiece &piece : findStagePieces(kernel))
-      if (piece.mfmas && isInLoop(piece.ops.front()->getBlock()))
-        guard(piece, costs);
+    VectorCostModel costs(kernel, stages->model);
+    for (const StagePiece &piece : stages->pieces)
+      guard(piece, costs);
   }
 
   void guard(const StagePiece &piece, const VectorCostModel &costs) {

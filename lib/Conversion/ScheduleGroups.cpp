@@ -244,14 +244,14 @@ struct ScheduleGroupsPass
 
   void runOnOperation() override {
     LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<IssueModel> model = issueModelOf(kernel);
-    if (!model || kernel.isExternal())
+    std::optional<LoopStages> stages = findLoopStages(kernel);
+    if (!stages)
       return;
-    VectorCostModel costs(kernel, *model);
+    VectorCostModel costs(kernel, stages->model);
     OpBuilder b(kernel);
     bool any = false;
-    for (const StagePiece &piece : findStagePieces(kernel))
-      any |= schedule(piece, costs, *model, b);
+    for (const StagePiece &piece : stages->pieces)
+      any |= schedule(piece, costs, stages->model, b);
     if (!any)
       return;
     // Stages that meet without a fence would be one region to the scheduler.
@@ -268,10 +268,6 @@ struct ScheduleGroupsPass
 
   bool schedule(const StagePiece &piece, const VectorCostModel &costs,
                 const IssueModel &model, OpBuilder &b) {
-    // Outside of loops there is little to gain, and registers to lose: values
-    // that many iterations use are made there.
-    if (!piece.mfmas || !isInLoop(piece.ops.front()->getBlock()))
-      return false;
     if (llvm::any_of(piece.ops,
                      llvm::IsaPred<ROCDL::SchedGroupBarrier, ROCDL::IglpOpt>))
       return false;

@@ -32,7 +32,8 @@ struct SetPriorityPass : kvbuf::impl::SetPriorityBase<SetPriorityPass> {
 
   void runOnOperation() override {
     LLVM::LLVMFuncOp kernel = getOperation();
-    if (!issueModelOf(kernel) || kernel.isExternal())
+    std::optional<LoopStages> stages = findLoopStages(kernel);
+    if (!stages)
       return;
     bool has = false;
     kernel.walk([&](ROCDL::SetPrioOp) { has = true; });
@@ -40,12 +41,10 @@ struct SetPriorityPass : kvbuf::impl::SetPriorityBase<SetPriorityPass> {
       return;
     constexpr uint16_t high = 1, normal = 0;
     OpBuilder b(kernel);
-    for (const StagePiece &piece : findStagePieces(kernel)) {
+    for (const StagePiece &piece : stages->pieces) {
       // A stage may go on in other blocks; only what a barrier bounds changes
       // the priority.
       Operation *first = piece.ops.front(), *last = piece.ops.back();
-      if (!piece.mfmas || !isInLoop(first->getBlock()))
-        continue;
       if (piece.behindBarrier) {
         b.setInsertionPoint(first);
         ROCDL::SetPrioOp::create(b, first->getLoc(), TypeRange(), high);
