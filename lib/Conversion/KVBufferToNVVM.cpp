@@ -18,15 +18,12 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTONVVM
@@ -164,15 +161,8 @@ struct ConvertKVBufferToNVVMPass
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     gpu::GPUModuleOp module = getOperation();
-    {
-      // Ops that have no conversion of their own.
-      RewritePatternSet patterns(context);
-      arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-      vector::populateVectorFromElementsUnrollPatterns(patterns);
-      vector::populateVectorShapeCastLoweringPatterns(patterns);
-      if (failed(applyPatternsGreedily(module, std::move(patterns))))
-        return signalPassFailure();
-    }
+    if (failed(expandForLLVM(module)))
+      return signalPassFailure();
     LowerToLLVMOptions options(context);
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(context, options);

@@ -1,5 +1,4 @@
-//===- KVBufferToROCDL.cpp - Lower per-lane code to llvm and rocdl *- C++
-//-*-===//
+//===- KVBufferToROCDL.cpp - Lower per-lane code to llvm and rocdl --------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -23,15 +22,12 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTOROCDL
@@ -422,15 +418,8 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
     return signalPassFailure();
   }
   ensureLds(module);
-  {
-    // Ops that have no conversion of their own.
-    RewritePatternSet patterns(context);
-    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-    vector::populateVectorFromElementsUnrollPatterns(patterns);
-    vector::populateVectorShapeCastLoweringPatterns(patterns);
-    if (failed(applyPatternsGreedily(module, std::move(patterns))))
-      return signalPassFailure();
-  }
+  if (failed(expandForLLVM(module)))
+    return signalPassFailure();
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What both vendors' conversions make of the mathematics of a softmax.
-/// Upstream calls libraries that are not there.
+/// What both vendors' conversions share: the mathematics of a softmax, for
+/// which upstream calls libraries that are not there, and ops that upstream
+/// does not convert.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,12 @@
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include <numbers>
 
 namespace kvbuf {
@@ -78,6 +83,16 @@ struct LowerMaxNum : mlir::ConvertOpToLLVMPattern<mlir::arith::MaxNumFOp> {
     return mlir::success();
   }
 };
+
+/// Rewrites ops that have no conversion of their own into others. Fails where
+/// the rewriting does not end.
+inline llvm::LogicalResult expandForLLVM(mlir::gpu::GPUModuleOp module) {
+  mlir::RewritePatternSet patterns(module.getContext());
+  mlir::arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  mlir::vector::populateVectorFromElementsUnrollPatterns(patterns);
+  mlir::vector::populateVectorShapeCastLoweringPatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
 
 /// Adds the patterns above with a vendor's instructions.
 template <typename Instructions>
