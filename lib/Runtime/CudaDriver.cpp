@@ -84,20 +84,7 @@ public:
   explicit CudaBackend(unsigned ordinal)
       : lib({"libcuda.so.1", "libcuda.so"}, "NVIDIA GPU") {
     load();
-    int count = 0;
-    int code = init(0);
-    if (code == 0)
-      code = deviceGetCount(&count);
-    if (code != 0 || count == 0)
-      throw Error("no NVIDIA GPU: " +
-                  (code ? errorText(code) : std::string("none is installed")));
-    if (ordinal >= static_cast<unsigned>(count))
-      throw Error("no NVIDIA GPU number " + std::to_string(ordinal) +
-                  ": there are " + std::to_string(count));
-    check(deviceGet(&device, static_cast<int>(ordinal)), "opening the GPU");
-    char name[256] = {};
-    check(deviceGetName(name, sizeof(name) - 1, device), "opening the GPU");
-    deviceName = name;
+    device = openDevice("NVIDIA", ordinal);
     int major = attribute(kComputeCapabilityMajor);
     capability = major * 10 + attribute(kComputeCapabilityMinor);
     sharedBytes = static_cast<unsigned>(attribute(kMaxSharedPerBlockOptin));
@@ -131,8 +118,7 @@ public:
     const char *name = nullptr, *text = nullptr;
     getErrorName(code, &name);
     getErrorString(code, &text);
-    return std::string(text ? text : "unknown error") + " (" +
-           (name ? name : std::to_string(code)) + ")";
+    return describeError(code, name, text);
   }
 
   std::string whyNot(const TargetSpec &target,
@@ -202,10 +188,10 @@ private:
   }
 
   void load() {
-    lib.get(init, "cuInit");
-    lib.get(deviceGetCount, "cuDeviceGetCount");
-    lib.get(deviceGet, "cuDeviceGet");
-    lib.get(deviceGetName, "cuDeviceGetName");
+    lib.get(driver.init, "cuInit");
+    lib.get(driver.deviceGetCount, "cuDeviceGetCount");
+    lib.get(driver.deviceGet, "cuDeviceGet");
+    lib.get(driver.deviceGetName, "cuDeviceGetName");
     lib.get(deviceGetAttribute, "cuDeviceGetAttribute");
     lib.get(primaryRetain, "cuDevicePrimaryCtxRetain");
     lib.get(primaryRelease, "cuDevicePrimaryCtxRelease_v2");
@@ -234,10 +220,6 @@ private:
   }
 
   DynamicLibrary lib;
-  int (*init)(unsigned) = nullptr;
-  int (*deviceGetCount)(int *) = nullptr;
-  int (*deviceGet)(int *, int) = nullptr;
-  int (*deviceGetName)(char *, int, int) = nullptr;
   int (*deviceGetAttribute)(int *, int, int) = nullptr;
   int (*primaryRetain)(GpuDriver::Handle *, int) = nullptr;
   int (*primaryRelease)(int) = nullptr;

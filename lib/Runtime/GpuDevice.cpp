@@ -30,6 +30,33 @@ void GpuBackend::check(int code, const std::string &doing) const {
   throw Error(text);
 }
 
+int GpuBackend::openDevice(const std::string &vendor, unsigned ordinal) {
+  int count = 0;
+  int code = driver.init(0);
+  if (code == 0)
+    code = driver.deviceGetCount(&count);
+  if (code != 0 || count == 0)
+    throw Error("no " + vendor + " GPU: " +
+                (code ? errorText(code) : std::string("none is installed")));
+  if (ordinal >= static_cast<unsigned>(count))
+    throw Error("no " + vendor + " GPU number " + std::to_string(ordinal) +
+                ": there are " + std::to_string(count));
+  int device = 0;
+  check(driver.deviceGet(&device, static_cast<int>(ordinal)),
+        "opening the GPU");
+  char name[256] = {};
+  check(driver.deviceGetName(name, sizeof(name) - 1, device),
+        "opening the GPU");
+  deviceName = name;
+  return device;
+}
+
+std::string GpuBackend::describeError(int code, const char *name,
+                                      const char *text) {
+  return std::string(text ? text : "unknown error") + " (" +
+         (name ? name : std::to_string(code)) + ")";
+}
+
 void GpuBackend::encodeTensorMap(const BoundTensorMap &, void *) const {
   throw Error("the kernel takes tensor maps, which " + deviceName +
               " does not have");

@@ -33,6 +33,10 @@ namespace kvbuf::rt {
 struct GpuDriver {
   using Handle = void *;
 
+  int (*init)(unsigned flags);
+  int (*deviceGetCount)(int *count);
+  int (*deviceGet)(int *device, int ordinal);
+  int (*deviceGetName)(char *name, int bytes, int device);
   int (*memAlloc)(uint64_t *address, size_t bytes);
   int (*memFree)(uint64_t address);
   int (*copyToDevice)(uint64_t to, const void *from, size_t bytes);
@@ -86,6 +90,16 @@ public:
 
   /// Throws if `code` is an error: KernelFault for those a kernel causes.
   void check(int code, const std::string &doing) const;
+
+protected:
+  /// Initialises the driver and returns the handle of device number `ordinal`,
+  /// whose name becomes `deviceName`. Throws Error where there is none;
+  /// `vendor` is for the message.
+  int openDevice(const std::string &vendor, unsigned ordinal);
+  /// "an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)" of what a driver says of
+  /// an error code; either text may be null.
+  static std::string describeError(int code, const char *name,
+                                   const char *text);
 };
 
 /// The device class over a backend.

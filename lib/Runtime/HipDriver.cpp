@@ -25,22 +25,7 @@ public:
             "AMD GPU"),
         ordinal(static_cast<int>(ordinal)) {
     load();
-    int count = 0;
-    int code = init(0);
-    if (code == 0)
-      code = getDeviceCount(&count);
-    if (code != 0 || count == 0)
-      throw Error("no AMD GPU: " +
-                  (code ? errorText(code) : std::string("none is installed")));
-    if (this->ordinal >= count)
-      throw Error("no AMD GPU number " + std::to_string(ordinal) +
-                  ": there are " + std::to_string(count));
-    char name[256] = {};
-    int device = 0;
-    check(deviceGet(&device, this->ordinal), "opening the GPU");
-    check(deviceGetName(name, sizeof(name) - 1, device), "opening the GPU");
-    deviceName = name;
-    int units = 0;
+    int device = openDevice("AMD", ordinal), units = 0;
     if (deviceGetAttribute(&units, kMultiprocessorCount, device) == 0)
       multiprocessors = static_cast<unsigned>(units);
   }
@@ -53,9 +38,7 @@ public:
   void leave() override { setDevice(previous); }
 
   std::string errorText(int code) const override {
-    const char *name = getErrorName(code), *text = getErrorString(code);
-    return std::string(text ? text : "unknown error") + " (" +
-           (name ? name : std::to_string(code)) + ")";
+    return describeError(code, getErrorName(code), getErrorString(code));
   }
 
   std::string whyNot(const TargetSpec &target,
@@ -80,10 +63,10 @@ public:
 
 private:
   void load() {
-    lib.get(init, "hipInit");
-    lib.get(getDeviceCount, "hipGetDeviceCount");
-    lib.get(deviceGet, "hipDeviceGet");
-    lib.get(deviceGetName, "hipDeviceGetName");
+    lib.get(driver.init, "hipInit");
+    lib.get(driver.deviceGetCount, "hipGetDeviceCount");
+    lib.get(driver.deviceGet, "hipDeviceGet");
+    lib.get(driver.deviceGetName, "hipDeviceGetName");
     lib.get(deviceGetAttribute, "hipDeviceGetAttribute");
     lib.get(getDevice, "hipGetDevice");
     lib.get(setDevice, "hipSetDevice");
@@ -110,10 +93,6 @@ private:
   }
 
   DynamicLibrary lib;
-  int (*init)(unsigned) = nullptr;
-  int (*getDeviceCount)(int *) = nullptr;
-  int (*deviceGet)(int *, int) = nullptr;
-  int (*deviceGetName)(char *, int, int) = nullptr;
   int (*deviceGetAttribute)(int *, int, int) = nullptr;
   int (*getDevice)(int *) = nullptr;
   int (*setDevice)(int) = nullptr;
