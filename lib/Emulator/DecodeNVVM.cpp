@@ -161,39 +161,37 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   }
 
   // Matrices.
+  auto isOf8x8 = [](auto x) {
+    return x.getEltType() == NVVM::LdStMatrixEltType::B16 &&
+           x.getShape().getM() == 8 && x.getShape().getN() == 8;
+  };
+  auto emitMatrices = [&](auto x, Code code, const Comps &registers) {
+    auto [base, offset] = getAddress(x.getPtr());
+    Inst &inst = emit(code);
+    inst.a = base.slot;
+    inst.offset = offset;
+    inst.align = 16;
+    inst.flags = x.getLayout() == NVVM::MMALayout::col;
+    inst.stat = program.numStats++;
+    list(inst, registers);
+  };
   if (auto x = dyn_cast<NVVM::LdMatrixOp>(op)) {
-    if (x.getEltType() != NVVM::LdStMatrixEltType::B16 ||
-        x.getShape().getM() != 8 || x.getShape().getN() != 8)
+    if (!isOf8x8(x))
       return unsupported(op, "matrices other than 8x8 of b16");
     Comps result = allocate(op->getResult(0).getType());
     if (result.size() != x.getNum())
       return unsupported(op, "this result type");
-    auto [base, offset] = getAddress(x.getPtr());
-    Inst &inst = emit(Code::LdMatrix);
-    inst.a = base.slot;
-    inst.offset = offset;
-    inst.align = 16;
-    inst.flags = x.getLayout() == NVVM::MMALayout::col;
-    inst.stat = program.numStats++;
-    list(inst, result);
+    emitMatrices(x, Code::LdMatrix, result);
     set(op->getResult(0), result);
     return success();
   }
   if (auto x = dyn_cast<NVVM::StMatrixOp>(op)) {
-    if (x.getEltType() != NVVM::LdStMatrixEltType::B16 ||
-        x.getShape().getM() != 8 || x.getShape().getN() != 8)
+    if (!isOf8x8(x))
       return unsupported(op, "matrices other than 8x8 of b16");
     Comps sources;
     for (Value v : x.getSources())
       sources.push_back(getScalar(v));
-    auto [base, offset] = getAddress(x.getPtr());
-    Inst &inst = emit(Code::StMatrix);
-    inst.a = base.slot;
-    inst.offset = offset;
-    inst.align = 16;
-    inst.flags = x.getLayout() == NVVM::MMALayout::col;
-    inst.stat = program.numStats++;
-    list(inst, sources);
+    emitMatrices(x, Code::StMatrix, sources);
     return success();
   }
   if (auto x = dyn_cast<NVVM::MmaOp>(op)) {
