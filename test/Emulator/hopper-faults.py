@@ -30,6 +30,20 @@ def copy(k, at=0, where=(0, 0), bytes=BOX):
     k.once(body)
 
 
+def loaded(threads=128, at=0):
+    """A kernel that has copied the tile to shared byte `at` and waited for it."""
+    k = kernel(threads)
+    k.setup((k.full, 1))
+    copy(k, at)
+    k.wait(k.full, 0)
+    return k
+
+
+def matrix(k):
+    """The descriptor of the tile at shared byte 0."""
+    return k.descriptor(k.at(0), 16, 1024, 128)
+
+
 def read(k, at=0):
     return k.load(k.at(k.bin("add", k.bin("mul", k.tid, 4), at)), space=3)
 
@@ -41,15 +55,23 @@ def write(k, at=0):
 failed = []
 
 
-def check(build, good, bad, *patterns, args=None):
-    """`build` with `good` runs clean, with `bad` it fails as the patterns say."""
+def check_all(build, good, faults, args=None):
+    """`build` with `good` runs clean; with each key of `faults` it fails as the
+    pattern, or the patterns, of the key say."""
     args = args or tile()
+    case = good
     try:
         code, _, messages = runner.run(build(good), args)
         assert code == 0, f"a fault in what is good: {messages}"
-        runner.bad(build(bad), args, *patterns)
+        for case, patterns in faults.items():
+            runner.bad(build(case), args, *((patterns,) if isinstance(patterns, str) else patterns))
     except AssertionError as e:
-        failed.append(f"{build.__name__}({good}, {bad}): {e}")
+        failed.append(f"{build.__name__}({case}): {e}")
+
+
+def check(build, good, bad, *patterns, args=None):
+    """The same for one fault."""
+    check_all(build, good, {bad: patterns}, args)
 
 
 #===----------------------------------------------------------------------===#
@@ -66,10 +88,12 @@ def arrivals(count):
     return k
 
 
-check(arrivals, 128, 129, r"'nvvm.mbarrier.try_wait.parity' by warp 0 .*: waits for parity 0 of the mbarrier at "
-      r"shared byte 0xfff8 \(phase 0: 128 of 129 arrivals\), and nothing can go on")
-check(arrivals, 128, 0, r"'nvvm.mbarrier.init' by thread 0 .*: an mbarrier for 0 arrivals; 1 to 1048575 are possible")
-check(arrivals, 128, 1 << 20, "an mbarrier for 1048576 arrivals; 1 to 1048575 are possible")
+check_all(arrivals, 128, {
+    129: r"'nvvm.mbarrier.try_wait.parity' by warp 0 .*: waits for parity 0 of the mbarrier at "
+         r"shared byte 0xfff8 \(phase 0: 128 of 129 arrivals\), and nothing can go on",
+    0: r"'nvvm.mbarrier.init' by thread 0 .*: an mbarrier for 0 arrivals; 1 to 1048575 are possible",
+    1 << 20: "an mbarrier for 1048576 arrivals; 1 to 1048575 are possible",
+})
 
 
 def over_count(count):
@@ -84,10 +108,12 @@ def over_count(count):
     return k
 
 
-check(over_count, 2, 5, r"'nvvm.mbarrier.arrive' by thread 0 .*: arrives 5 times at the mbarrier at shared byte "
-      r"0xfff8, more than it awaits \(phase 0: 0 of 4 arrivals\)")
-check(over_count, 2, 3, r"'nvvm.mbarrier.arrive.nocomplete' .*: must not complete the phase of the mbarrier at shared "
-      "byte 0xfff8, but is its last arrival")
+check_all(over_count, 2, {
+    5: r"'nvvm.mbarrier.arrive' by thread 0 .*: arrives 5 times at the mbarrier at shared byte "
+       r"0xfff8, more than it awaits \(phase 0: 0 of 4 arrivals\)",
+    3: r"'nvvm.mbarrier.arrive.nocomplete' .*: must not complete the phase of the mbarrier at shared "
+       "byte 0xfff8, but is its last arrival",
+})
 
 
 def states(late):
@@ -130,10 +156,12 @@ def uninitialised(op):
     return k
 
 
-check(uninitialised, "", "arrive", r"'nvvm.mbarrier.arrive' .*: arrives at shared byte 0x80, where there is no "
-      "initialised mbarrier")
-check(uninitialised, "", "wait", r"'nvvm.mbarrier.try_wait.parity' .*: waits for shared byte 0x80, where there is no "
-      "initialised mbarrier")
+check_all(uninitialised, "", {
+    "arrive": r"'nvvm.mbarrier.arrive' .*: arrives at shared byte 0x80, where there is no "
+              "initialised mbarrier",
+    "wait": r"'nvvm.mbarrier.try_wait.parity' .*: waits for shared byte 0x80, where there is no "
+            "initialised mbarrier",
+})
 
 
 def invalidated(when):
@@ -153,10 +181,13 @@ def invalidated(when):
     return k
 
 
-check(invalidated, "after", "within", r"'nvvm.mbarrier.inval' .*: invalidates the mbarrier at shared byte 0xfff8 "
-      r"within a phase \(phase 0: 1 of 2 arrivals\)", "note: 'nvvm.mbarrier.init': its initialisation")
-check(invalidated, "after", "never", r"'nvvm.mbarrier.init' .*: initialises the mbarrier at shared byte 0xfff8, which "
-      r"is in use \(phase 1: 0 of 2 arrivals\)")
+check_all(invalidated, "after", {
+    "within": (r"'nvvm.mbarrier.inval' .*: invalidates the mbarrier at shared byte 0xfff8 "
+               r"within a phase \(phase 0: 1 of 2 arrivals\)",
+               "note: 'nvvm.mbarrier.init': its initialisation"),
+    "never": r"'nvvm.mbarrier.init' .*: initialises the mbarrier at shared byte 0xfff8, which "
+             r"is in use \(phase 1: 0 of 2 arrivals\)",
+})
 
 
 def own_bytes(access):
@@ -173,9 +204,11 @@ def own_bytes(access):
     return k
 
 
-check(own_bytes, "", "store", r"'llvm.store' .*: writes shared byte 0xfff8, a part of an mbarrier in use",
-      "note: 'nvvm.mbarrier.init': its initialisation")
-check(own_bytes, "", "load", r"'llvm.load' .*: reads shared byte 0xfff8, a part of an mbarrier in use")
+check_all(own_bytes, "", {
+    "store": (r"'llvm.store' .*: writes shared byte 0xfff8, a part of an mbarrier in use",
+              "note: 'nvvm.mbarrier.init': its initialisation"),
+    "load": r"'llvm.load' .*: reads shared byte 0xfff8, a part of an mbarrier in use",
+})
 
 
 def order(parity):
@@ -222,31 +255,9 @@ check(later, "before", "after", r"(read|write) of shared byte 0x\w+ with no barr
       "which nothing has written")
 
 
-def lag(waits):
-    """Three phases; a warp that looks only at the end of them has missed two."""
-    k = kernel(threads=64)
-    go = k.mbarrier()
-    k.setup((k.full, 1), (go, 1))
-
-    def first():
-        for i in range(3):
-            k.arrive(k.full)
-            k.wait(k.full, i & 1)
-        k.arrive(go)
-
-    def second():
-        k.wait(go, 0)
-        k.wait(k.full, waits)
-    k.branch(k.cmp("eq", k.tid, 0), first, lambda: k.branch(k.cmp("eq", k.tid, 32), second))
-    return k
-
-
-check(lag, 0, 1, r"'nvvm.mbarrier.try_wait.parity' by (warp 1|thread 32) .*: waits for parity 1 of the mbarrier at "
-      r"shared byte 0xfff8 \(phase 3: 0 of 1 arrivals\), and nothing can go on")
-
-
-def missed(phases):
-    """A warp that comes back when its phase and the next one are over."""
+def late(case):
+    """A warp that looks for a parity only when so many phases are over."""
+    phases, parity = case
     k = kernel(threads=64)
     go = k.mbarrier()
     k.setup((k.full, 1), (go, 1))
@@ -259,13 +270,15 @@ def missed(phases):
 
     def second():
         k.wait(go, 0)
-        k.wait(k.full, 0)
+        k.wait(k.full, parity)
     k.branch(k.cmp("eq", k.tid, 0), first, lambda: k.branch(k.cmp("eq", k.tid, 32), second))
     return k
 
 
-check(missed, 1, 2, r"'nvvm.mbarrier.try_wait.parity' by thread 32 .*: waits for phase 0 of the mbarrier at shared "
-      "byte 0xfff8, but phase 1 has completed already: the parity does not tell them apart",
+check(late, (3, 0), (3, 1), r"'nvvm.mbarrier.try_wait.parity' by (warp 1|thread 32) .*: waits for parity 1 of the "
+      r"mbarrier at shared byte 0xfff8 \(phase 3: 0 of 1 arrivals\), and nothing can go on")
+check(late, (1, 0), (2, 0), r"'nvvm.mbarrier.try_wait.parity' by thread 32 .*: waits for phase 0 of the mbarrier at "
+      "shared byte 0xfff8, but phase 1 has completed already: the parity does not tell them apart",
       "note: 'nvvm.mbarrier.arrive': its last arrival")
 
 #===----------------------------------------------------------------------===#
@@ -367,15 +380,13 @@ check(fence_order, "writer", "before", "with no 'nvvm.fence.proxy' after the gen
 
 
 def one_copy(at):
-    k = kernel()
-    k.setup((k.full, 1))
-    copy(k, at)
-    k.wait(k.full, 0)
-    return k
+    return loaded(at=at)
 
 
-check(one_copy, 128, 64, r"misaligned: shared byte 0x40 needs an alignment of 128")
-check(one_copy, 128, 61440, r"out of bounds: a box of 8192 bytes at shared byte 0xf000; the block has 65536")
+check_all(one_copy, 128, {
+    64: r"misaligned: shared byte 0x40 needs an alignment of 128",
+    61440: r"out of bounds: a box of 8192 bytes at shared byte 0xf000; the block has 65536",
+})
 for bad, why in ((dict(dims="64x65", box="64x65"), r"out of bounds: reads 128 bytes at offset 8192 of buffer 'arg0' \(8192 bytes\)"),
                  (dict(box="64x257", dims="64x64"), "the box in dimension 1 is 257; 1 to 256 are possible"),
                  (dict(box="65x64", swizzle=0), "a box row of 130 bytes, no multiple of 16"),
@@ -432,19 +443,22 @@ def cp_async(fault):
         k.wait(k.full, 0)
         if fault != "no fence":
             k.fence_proxy()
-        d = k.descriptor(k.at(0), 16, 1024, 128)
+        d = matrix(k)
         k.wgmma_wait(k.wgmma(64, d, [0], a=d, a_steps=[0]))
     k.branch(k.cmp("ult", k.tid, 128), consume, produce)
     return k
 
 
-check(cp_async, "", "no fence", r"'kvbuffer.wgmma' by warp \d .*: the asynchronous proxy reads shared byte 0x\w+ with no "
-      "'nvvm.fence.proxy' after the generic write by cp.async for the mbarrier at shared byte 0xfff8",
-      "note: 'nvvm.cp.async.shared.global'")
-check(cp_async, "", "arrives at once", r"'kvbuffer.wgmma' by warp \d .*: reads shared byte 0x\w+: read of bytes an "
-      "asynchronous copy still owes")
-check(cp_async, "", "one more", r"waits for parity 0 of the mbarrier at shared byte 0xfff8 \(phase 0: .* of 128 "
-      r"arrivals, 128 due from cp.async\), and nothing can go on")
+check_all(cp_async, "", {
+    "no fence": (r"'kvbuffer.wgmma' by warp \d .*: the asynchronous proxy reads shared byte 0x\w+ with no "
+                 "'nvvm.fence.proxy' after the generic write by cp.async for the mbarrier at shared byte 0xfff8",
+                 "note: 'nvvm.cp.async.shared.global'"),
+    "arrives at once":
+        r"'kvbuffer.wgmma' by warp \d .*: reads shared byte 0x\w+: read of bytes an "
+        "asynchronous copy still owes",
+    "one more": r"waits for parity 0 of the mbarrier at shared byte 0xfff8 \(phase 0: .* of 128 "
+                r"arrivals, 128 due from cp.async\), and nothing can go on",
+})
 
 #===----------------------------------------------------------------------===#
 # Products
@@ -452,11 +466,8 @@ check(cp_async, "", "one more", r"waits for parity 0 of the mbarrier at shared b
 
 
 def product(fault):
-    k = kernel()
-    k.setup((k.full, 1))
-    copy(k)
-    k.wait(k.full, 0)
-    d = k.descriptor(k.at(0), 16, 1024, 128)
+    k = loaded()
+    d = matrix(k)
     if fault == "lanes":
         d = k.bin("add", d, k.op(f"llvm.zext {k.bin('and', k.lane, 1)} : i32 to i64"), "i64")
     if fault == "reserved":
@@ -474,22 +485,22 @@ def product(fault):
     return k
 
 
-check(product, "", "lanes", r"'kvbuffer.wgmma' by warp \d .*: the lanes of the warp have different descriptors")
-check(product, "", "reserved", r"reserved bits are set in the descriptor \d+")
-check(product, "", "beyond", r"out of bounds: the descriptor leads to shared byte 0x10000; the block has 65536|"
-      "which nothing has written")
-check(product, "", "accumulates onto another", r"accumulates onto other registers of a product in flight",
-      "note: 'kvbuffer.wgmma': the product")
-check(product, "", "operand in flight", r"operand a is the result of a product in flight")
+check_all(product, "", {
+    "lanes": r"'kvbuffer.wgmma' by warp \d .*: the lanes of the warp have different descriptors",
+    "reserved": r"reserved bits are set in the descriptor \d+",
+    "beyond": r"out of bounds: the descriptor leads to shared byte 0x10000; the block has 65536|"
+              "which nothing has written",
+    "accumulates onto another": (r"accumulates onto other registers of a product in flight",
+                                 "note: 'kvbuffer.wgmma': the product"),
+    "operand in flight":
+        r"operand a is the result of a product in flight",
+})
 
 
 def through_nvvm(fault):
     n, struct = 8, "!llvm.struct<(f32, f32, f32, f32)>"
-    k = kernel()
-    k.setup((k.full, 1))
-    copy(k)
-    k.wait(k.full, 0)
-    d = k.descriptor(k.at(0), 16, 1024, 128)
+    k = loaded()
+    d = matrix(k)
     if fault != "no fence":
         k.emit("nvvm.wgmma.fence.aligned")
     acc = k.op(f"llvm.mlir.undef : {struct}")
@@ -517,11 +528,8 @@ check(through_nvvm, "", "no fence", r"'nvvm.wgmma.mma_async' by warp \d .*: no '
 
 
 def small_block(threads):
-    k = kernel(threads=threads)
-    k.setup((k.full, 1))
-    copy(k)
-    k.wait(k.full, 0)
-    d = k.descriptor(k.at(0), 16, 1024, 128)
+    k = loaded(threads)
+    d = matrix(k)
     k.wgmma_wait(k.wgmma(8, d, [0], a=d, a_steps=[0]))
     return k
 
@@ -531,11 +539,8 @@ check(small_block, 128, 96, "warpgroup 0 has fewer than 4 warps")
 
 def around_the_loop(_):
     """A product in flight across the back edge, waited for at the loop's top."""
-    k = kernel()
-    k.setup((k.full, 1))
-    copy(k)
-    k.wait(k.full, 0)
-    d = k.descriptor(k.at(0), 16, 1024, 128)
+    k = loaded()
+    d = matrix(k)
     start = k.wgmma(8, d, [0], a=d, a_steps=[0])[0]
     zero, one = k.const(0), k.const(1)
     k.emit(f"llvm.br ^top({zero}, {start} : i32, vector<4xf32>)")
@@ -572,10 +577,15 @@ def registers(plan):
 
 
 fits = ((-24,), (240,), (240,))
-check(registers, fits, ((-40,), (240,), (240,)), r"'nvvm.setmaxregister' by warp \d+ .*: waits for 2304 registers, of "
-      r"which \d+ are free, and nothing can go on")
-check(registers, fits, ((-176,), (), ()), "decreases to 176 registers, but the lane has 168")
-check(registers, fits, ((160,), (), ()), "increases to 160 registers, but the lane has 168")
+check_all(registers, fits, {
+    ((-40,), (240,), (240,)):
+        r"'nvvm.setmaxregister' by warp \d+ .*: waits for 2304 registers, of "
+        r"which \d+ are free, and nothing can go on",
+    ((-176,), (), ()):
+        "decreases to 176 registers, but the lane has 168",
+    ((160,), (), ()):
+        "increases to 160 registers, but the lane has 168",
+})
 check(registers, ((-24, 168), (-24, 168), ()), ((-24,), (240, 248), (240,)), r"waits for \d+ registers, of which \d+ are "
       "free, and nothing can go on")
 
