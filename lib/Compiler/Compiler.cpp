@@ -124,8 +124,8 @@ static llvm::FailureOr<TargetInfo> chooseTarget(ModuleOp module, Stage stage,
                << "compiled for \"" << options.target << "\"",
            failure();
   std::string chip = !options.target.empty() ? options.target
-                     : named ? named.getValue().str()
-                             : CompileOptions::kDefaultTarget.str();
+                     : named                 ? named.getValue().str()
+                                             : kDefaultChip;
   if (std::optional<TargetInfo> target = lookupTarget(chip))
     return *target;
   return module.emitError()

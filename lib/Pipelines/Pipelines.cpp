@@ -149,7 +149,7 @@ void kvbuf::registerPipelines() {
         LoweringOptions options;
         options.copyOptionValuesFrom(given);
         if (!given.chip.hasValue())
-          options.chip = "gfx950";
+          options.chip = kDefaultAMDChip;
         buildLoweringPipeline(pm, options);
       });
 }

@@ -40,11 +40,12 @@ static cl::opt<std::string> outputFile(
     cl::desc("Where to write; '-' is the standard output. Default: NAME.kvbuf "
              "in the current folder for an artifact, '-' for text"),
     cl::cat(category));
-static cl::opt<std::string>
-    target("target", cl::value_desc("chip"),
-           cl::desc("Chip to compile for, e.g. sm_80, sm_90, gfx942. Default: "
-                    "the one that the module names, else sm_80"),
-           cl::cat(category));
+static const std::string targetHelp =
+    std::string("Chip to compile for, e.g. sm_80, sm_90, gfx942. Default: the "
+                "one that the module names, else ") +
+    kvbuf::kDefaultChip;
+static cl::opt<std::string> target("target", cl::value_desc("chip"),
+                                   cl::desc(targetHelp), cl::cat(category));
 static cl::opt<std::string>
     schedule("schedule", cl::value_desc("BM=64,warps=2"),
              cl::desc("Replace parameters of the schedule that is chosen for "

@@ -17,6 +17,7 @@
 #define KVBUFFER_COMPILER_COMPILER_H
 
 #include "kvbuffer/Runtime/Artifact.h"
+#include "kvbuffer/Target/DefaultChips.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/SmallVector.h"
@@ -50,7 +51,7 @@ llvm::StringRef stageName(Stage stage);
 /// What to compile for, and with which tools.
 struct CompileOptions {
   /// The chip, e.g. "sm_80". Empty: the one that the module names
-  /// (`kvbuffer.target`), else `kDefaultTarget`.
+  /// (`kvbuffer.target`), else `kDefaultChip`.
   std::string target;
   /// Replaces parameters of the schedule: "BM=64,warps=2".
   std::string schedule;
@@ -72,8 +73,6 @@ struct CompileOptions {
   /// Called when a step begins ("tile", "llvm", "ptxas", ...), for progress and
   /// timing. The last call, at the end, has an empty name.
   std::function<void(llvm::StringRef step)> onStep;
-
-  static constexpr llvm::StringLiteral kDefaultTarget = "sm_80";
 };
 
 /// What a kernel takes of a multiprocessor. Numbers that no tool has told are

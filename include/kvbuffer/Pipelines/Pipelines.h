@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_PIPELINES_PIPELINES_H
 #define KVBUFFER_PIPELINES_PIPELINES_H
 
+#include "kvbuffer/Target/DefaultChips.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include <string>
@@ -25,7 +26,7 @@ namespace kvbuf {
 struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<std::string> chip{*this, "chip",
                            llvm::cl::desc("Chip to lower for, e.g. sm_80"),
-                           llvm::cl::init("sm_80")};
+                           llvm::cl::init(kDefaultChip)};
   Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "

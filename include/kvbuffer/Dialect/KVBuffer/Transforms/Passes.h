@@ -10,6 +10,7 @@
 #define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/DefaultChips.h"
 #include "mlir/Pass/Pass.h"
 
 namespace kvbuf {

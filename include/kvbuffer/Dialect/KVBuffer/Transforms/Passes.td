@@ -21,7 +21,7 @@ def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
     is kept and checked. A remark says what was chosen.
   }];
   let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+    Option<"chip", "chip", "std::string", /*default=*/"::kvbuf::kDefaultChip",
            "Chip to choose for">,
     Option<"schedule", "schedule", "std::string", /*default=*/"",
            "Parameters to replace, e.g. 'BM=64,warps=2'">];
