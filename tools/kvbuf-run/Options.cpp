@@ -7,10 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
-#include "../support/WorkloadFlags.h"
 #include "kvbuffer/Runtime/Error.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace kvbuf::run;
 using kvbuf::rt::Error;
@@ -53,25 +50,15 @@ or bad input.)";
 
 std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   Options o;
-  CLI::App app(kDescription, "kvbuf-run");
-  app.footer(kExamples);
-  app.set_version_flag("--version", "kvbuf-run " KVBUF_VERSION);
-  app.get_formatter()->column_width(30);
-
-  WorkloadFlags flags;
+  CommandLine line("kvbuf-run", kDescription, kExamples);
+  CLI::App &app = line.app;
   std::vector<std::string> outputs;
   std::string checkRows = "auto";
-  app.add_option("FILE", o.file, "artifact or .mlir file")->required();
-  app.add_option("--device", o.device,
-                 "auto, emulator, cuda, cuda:N, hip or hip:N [auto]")
-      ->type_name("NAME");
-  app.add_option("--target", o.target,
-                 "chip to compile for [the GPU's, or sm_80]")
-      ->type_name("CHIP");
+  line.addKernel(o, "artifact or .mlir file");
   app.add_option("--schedule", o.schedule,
                  "schedule for the compiler, as BM=128,BN=64,...")
       ->type_name("LIST");
-  flags.addTo(app);
+  line.addWorkload();
   addRepeated(app, "--output", outputs, "write a tensor; may be repeated",
               "NAME=FILE.npy");
   app.add_flag("--check", o.check, "compare with a float64 reference");
@@ -86,17 +73,8 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   app.add_option("--json", o.json, "write all that is printed to a file")
       ->type_name("FILE");
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) { // --help, --version
-    app.exit(e);
+  if (!line.parse(argc, argv, o))
     return std::nullopt;
-  } catch (const CLI::ParseError &e) {
-    throw Error(std::string(e.what()) +
-                " (kvbuf-run --help lists the options)");
-  }
-
-  flags.apply(o.workload);
   for (const std::string &text : outputs)
     o.outputs.insert(splitPair("--output", text));
   if (checkRows == "all") {
@@ -106,6 +84,5 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
     if (o.checkRows < 1)
       throw Error("--check-rows: expected a positive number, all or auto");
   }
-  o.emulator = flags.emulatorOptions();
   return o;
 }

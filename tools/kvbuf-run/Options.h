@@ -9,7 +9,7 @@
 #ifndef KVBUF_RUN_OPTIONS_H
 #define KVBUF_RUN_OPTIONS_H
 
-#include "kvbuffer/Runtime/Workload.h"
+#include "../support/CommandLine.h"
 
 #include <map>
 #include <optional>
@@ -18,17 +18,11 @@
 namespace kvbuf::run {
 
 /// The command line, parsed.
-struct Options {
-  std::string file;
-  std::string device = "auto";
-  /// Empty: the GPU's chip, or sm_80.
-  std::string target;
+struct Options : KernelOptions {
+  /// Parameters for the compiler to replace; empty: none.
   std::string schedule;
-  rt::WorkloadOptions workload;
   /// Names of tensors to files.
   std::map<std::string, std::string> outputs;
-  /// JSON object for the emulator.
-  std::string emulator = "{}";
   bool check = false, bench = false, report = false;
   /// 0: automatic; -1: all.
   int64_t checkRows = 0;

@@ -1,5 +1,4 @@
-//===- tools/kvbuf-run/kvbuf-run.cpp - Run, check and measure kernels *- C++
-//-*-===//
+//===- kvbuf-run.cpp - Run, check and measure kernels ---------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,19 +12,11 @@
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Npy.h"
 
-#include <cstdio>
-#include <new>
-
 using namespace kvbuf;
 using namespace kvbuf::rt;
 using namespace kvbuf::run;
 
 namespace {
-
-/// What is compiled for when there is no GPU to ask.
-constexpr const char *kDefaultTarget = "sm_80";
-
-enum ExitStatus { kPassed = 0, kFailed = 1, kBadInput = 2 };
 
 bool endsWith(const std::string &text, const std::string &suffix) {
   return text.size() >= suffix.size() &&
@@ -89,27 +80,17 @@ void Runner::load() {
   }
   if (device)
     return;
-  if (options.device == "auto") {
-    device = openAutoDevice(&artifact, &manifest, deviceOptions, deviceNote);
-  } else {
-    device = openDevice(options.device, deviceOptions);
-    deviceNote = device->description();
-  }
+  device =
+      run::openDevice(options, &artifact, &manifest, deviceOptions, deviceNote);
 }
 
 void Runner::compile(const std::string &source) {
   std::string target = options.target;
   // Without a target the device decides, so it is opened first.
   if (target.empty()) {
-    device = options.device == "auto"
-                 ? openAutoDevice(nullptr, nullptr, deviceOptions, deviceNote)
-                 : openDevice(options.device, deviceOptions);
-    if (deviceNote.empty())
-      deviceNote = device->description();
-    target = device->isHost() ? kDefaultTarget : device->chip();
-    if (target.empty())
-      throw Error("give --target=CHIP: " + device->description() +
-                  " does not tell its own");
+    device =
+        run::openDevice(options, nullptr, nullptr, deviceOptions, deviceNote);
+    target = chipToCompileFor(options, *device);
   }
   nlohmann::json request = {{"target", target}};
   if (!options.schedule.empty())
@@ -234,28 +215,18 @@ ExitStatus Runner::run() {
   if (options.check || !pass)
     printer.verdict(pass);
   writeJson();
-  return pass ? kPassed : kFailed;
+  return pass ? kDone : kFailed;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  try {
-    std::optional<Options> options = parseCommandLine(argc, argv);
-    return options ? Runner(*options).run() : kPassed;
-  } catch (const ReportedError &) {
-    return kBadInput;
-  } catch (const KernelFault &e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());
-    return kFailed;
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "kvbuf-run: error: out of memory; give smaller "
-                         "sizes\n");
-    return kBadInput;
-  } catch (const std::exception &e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "kvbuf-run: error: %s\n", e.what());
-    return kBadInput;
-  }
+  return runTool("kvbuf-run", [&] {
+    try {
+      std::optional<Options> options = parseCommandLine(argc, argv);
+      return options ? Runner(*options).run() : kDone;
+    } catch (const ReportedError &) { // its messages are printed
+      return kBadInput;
+    }
+  });
 }

@@ -7,11 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
-#include "../support/WorkloadFlags.h"
 #include "Candidates.h"
 #include "kvbuffer/Runtime/Error.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace kvbuf::tune;
 using kvbuf::rt::Error;
@@ -57,26 +54,16 @@ usage or bad input, or no schedule compiles.)";
 
 std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   Options o;
-  CLI::App app(kDescription, "kvbuf-tune");
-  app.footer(kExamples);
-  app.set_version_flag("--version", "kvbuf-tune " KVBUF_VERSION);
-  app.get_formatter()->column_width(30);
-
-  run::WorkloadFlags flags;
+  run::CommandLine line("kvbuf-tune", kDescription, kExamples);
+  CLI::App &app = line.app;
   std::vector<std::string> candidates;
   bool noCheck = false;
-  app.add_option("FILE", o.file, ".mlir file")->required();
-  app.add_option("--device", o.device,
-                 "auto, emulator, cuda, cuda:N, hip or hip:N [auto]")
-      ->type_name("NAME");
-  app.add_option("--target", o.target,
-                 "chip to compile for [the GPU's, or sm_80]")
-      ->type_name("CHIP");
+  line.addKernel(o, ".mlir file");
   run::addRepeated(app, "--candidates", candidates,
                    "schedules to try; may be repeated [what the compiler "
                    "proposes for the chip]",
                    "NAME=V,V;...");
-  flags.addTo(app);
+  line.addWorkload();
   app.add_option("--rounds", o.rounds, "turns of each kernel [5]")
       ->type_name("N");
   app.add_option("--turn", o.turn, "milliseconds of a turn [50]")
@@ -90,15 +77,8 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   app.add_flag("--verbose", o.verbose,
                "say why schedules are refused, and what the compiler warns of");
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) { // --help, --version
-    app.exit(e);
+  if (!line.parse(argc, argv, o))
     return std::nullopt;
-  } catch (const CLI::ParseError &e) {
-    throw Error(std::string(e.what()) +
-                " (kvbuf-tune --help lists the options)");
-  }
 
   if (o.rounds < 1 || o.rounds > 1000)
     throw Error("--rounds: expected 1 to 1000");
@@ -107,7 +87,5 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   if (!candidates.empty())
     o.schedules = parseCandidates(candidates);
   o.check = !noCheck;
-  flags.apply(o.workload);
-  o.emulator = flags.emulatorOptions();
   return o;
 }

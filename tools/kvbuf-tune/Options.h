@@ -9,7 +9,7 @@
 #ifndef KVBUF_TUNE_OPTIONS_H
 #define KVBUF_TUNE_OPTIONS_H
 
-#include "kvbuffer/Runtime/Workload.h"
+#include "../support/CommandLine.h"
 
 #include <optional>
 #include <string>
@@ -18,17 +18,10 @@
 namespace kvbuf::tune {
 
 /// The command line, parsed.
-struct Options {
-  std::string file;
-  std::string device = "auto";
-  /// Empty: the GPU's chip, or sm_80.
-  std::string target;
+struct Options : run::KernelOptions {
   /// Texts for the compiler; the first is "", its own choice. Empty: what the
   /// compiler proposes for the target.
   std::vector<std::string> schedules;
-  rt::WorkloadOptions workload;
-  /// JSON object for the emulator.
-  std::string emulator = "{}";
   bool check = true, verbose = false;
   /// Turns of each schedule, and milliseconds of a turn.
   unsigned rounds = 5;

@@ -24,8 +24,6 @@ using namespace kvbuf::tune;
 
 namespace {
 
-/// What is compiled for when there is no GPU to ask.
-constexpr const char *kDefaultTarget = "sm_80";
 /// The clock of a GPU rises over the first tenths of a second.
 constexpr double kWarmUpSeconds = 1;
 constexpr unsigned kMostLaunches = 1000;
@@ -103,16 +101,9 @@ void Tuner::run() {
 }
 
 void Tuner::open() {
-  std::string why;
-  gpu = options.device == "auto"
-            ? openAutoDevice(nullptr, nullptr, deviceOptions, why)
-            : openDevice(options.device, deviceOptions);
-  chip = options.target;
-  if (chip.empty())
-    chip = gpu->isHost() ? kDefaultTarget : gpu->chip();
-  if (chip.empty())
-    throw Error("give --target=CHIP: " + gpu->description() +
-                " does not tell its own");
+  std::string note;
+  gpu = run::openDevice(options, nullptr, nullptr, deviceOptions, note);
+  chip = run::chipToCompileFor(options, *gpu);
 }
 
 void Tuner::chooseCandidates() {

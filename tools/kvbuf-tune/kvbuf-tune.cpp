@@ -12,16 +12,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
 using namespace kvbuf::tune;
-using kvbuf::run::Json;
+using namespace kvbuf::run;
 
 namespace {
-
-enum ExitStatus { kRanked = 0, kWrong = 1, kBadInput = 2 };
 
 std::string format(const char *pattern, double value) {
   char text[64];
@@ -162,25 +159,14 @@ ExitStatus tuneAll(const Options &options) {
   if (!options.best.empty() && !order.empty() &&
       !writeWholeFile(options.best, tuner.finalArtifact(*order.front()), error))
     throw Error(error);
-  return wrong ? kWrong : order.empty() ? kBadInput : kRanked;
+  return wrong ? kFailed : order.empty() ? kBadInput : kDone;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  auto fail = [](const char *what, ExitStatus status) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "kvbuf-tune: error: %s\n", what);
-    return status;
-  };
-  try {
-    std::optional<Options> options = parseCommandLine(argc, argv);
-    return options ? tuneAll(*options) : kRanked;
-  } catch (const KernelFault &e) {
-    return fail(e.what(), kWrong);
-  } catch (const std::bad_alloc &) {
-    return fail("out of memory; give smaller sizes", kBadInput);
-  } catch (const std::exception &e) {
-    return fail(e.what(), kBadInput);
-  }
+  return runTool("kvbuf-tune", [&] {
+    std::optional<tune::Options> options = tune::parseCommandLine(argc, argv);
+    return options ? tuneAll(*options) : kDone;
+  });
 }
