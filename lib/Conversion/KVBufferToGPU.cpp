@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTOGPU
@@ -69,11 +70,37 @@ struct ConvertKVBufferToGPUPass
                "schedule with producers = 0";
         return signalPassFailure();
       }
+      if (failed(checkAlignment(kernel, *target, roles)))
+        return signalPassFailure();
       std::unique_ptr<Machine> machine = createMachine(*target, roles);
-      LaneLowering lowering(kernel, *target, schedule, *machine);
+      LaneLowering lowering(kernel, *target, schedule, *machine, alignment);
       if (failed(lowering.run()))
         return signalPassFailure();
     }
+  }
+
+private:
+  /// Whether kernels of this kind can assume no more than `alignment`.
+  LogicalResult checkAlignment(gpu::GPUFuncOp kernel, const TargetInfo &target,
+                               bool roles) {
+    int64_t bytes = alignment;
+    if (bytes < 2 || bytes > kTensorAlignment || !llvm::isPowerOf2_64(bytes))
+      return kernel.emitOpError()
+             << "is to be lowered with alignment = " << bytes
+             << "; expected 2, 4, 8 or 16";
+    if (bytes == kTensorAlignment)
+      return success();
+    if (!target.copiesUnaligned)
+      return kernel.emitOpError()
+             << "is to be lowered with alignment = " << bytes
+             << ", but copies on " << target.chip
+             << " need 16 bytes; expected alignment = 16";
+    if (roles)
+      return kernel.emitOpError()
+             << "is to be lowered with alignment = " << bytes
+             << ", but has warp roles, whose copy engine needs 16 bytes; "
+                "expected a schedule with producers = 0";
+    return success();
   }
 };
 } // namespace

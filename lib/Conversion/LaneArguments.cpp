@@ -305,6 +305,7 @@ void LaneLowering::finishKernel() {
       "ceildiv",
       b.getArrayAttr({size("seq_q"), b.getI64IntegerAttr(schedule.getBM())})));
   NamedAttrList list;
+  list.append("alignment", b.getI64IntegerAttr(alignment));
   list.append("args", b.getArrayAttr(parameters));
   list.append("block", b.getI64ArrayAttr({blockThreads(), 1, 1}));
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));

@@ -63,9 +63,11 @@ Value Machine::roundOperand(LaneLowering &lower, Value value, VectorType type,
 }
 
 LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
-                           ScheduleAttr schedule, Machine &machine)
+                           ScheduleAttr schedule, Machine &machine,
+                           int64_t alignment)
     : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
-      layouts(schedule, target), kernel(kernel), machine(machine) {}
+      alignment(alignment), layouts(schedule, target), kernel(kernel),
+      machine(machine) {}
 
 //===----------------------------------------------------------------------===//
 // Helpers
@@ -97,6 +99,19 @@ Value LaneLowering::flat(Value data) {
       b, type, data, b.getIndexAttr(0),
       ArrayRef<OpFoldResult>{index(std::numeric_limits<int64_t>::max())},
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+}
+
+Value LaneLowering::rowsAligned(const TileValues &tile, int64_t bytes) {
+  Type element = cast<MemRefType>(tile.data.getType()).getElementType();
+  Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
+  if (tile.table)
+    elements = arith::OrIOp::create(b, elements, tile.pageStride);
+  Value inBytes = arith::MulIOp::create(
+      b, elements, index(element.getIntOrFloatBitWidth() / 8));
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, tile.data);
+  Value low = arith::AndIOp::create(
+      b, arith::OrIOp::create(b, inBytes, address), index(bytes - 1));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low, index(0));
 }
 
 Value LaneLowering::shared(Type element) {

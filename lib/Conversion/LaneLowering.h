@@ -41,6 +41,11 @@ namespace kvbuf {
 /// that starts at bank 0.
 constexpr int64_t kBufferAlignment = 1024;
 
+/// The widest copies and stores of a lane move this many bytes: kernels assume
+/// that rows of 16-bit tensors begin at multiples of it, unless they are made
+/// for less. The runtime checks it of every launch (lib/Runtime/Launch.cpp).
+constexpr int64_t kTensorAlignment = 16;
+
 using Values = llvm::SmallVector<mlir::Value>;
 
 /// A tensor (or cache) among the kernel's parameters.
@@ -230,8 +235,11 @@ std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
 /// Lowers one kernel.
 class LaneLowering {
 public:
+  /// `alignment`: bytes that addresses and strides of 16-bit tensors are
+  /// multiples of.
   LaneLowering(mlir::gpu::GPUFuncOp kernel, const TargetInfo &target,
-               ScheduleAttr schedule, Machine &machine);
+               ScheduleAttr schedule, Machine &machine,
+               int64_t alignment = kTensorAlignment);
 
   /// Replaces the kernel; errors are reported at the op that causes them.
   mlir::LogicalResult run();
@@ -241,6 +249,8 @@ public:
   mlir::ImplicitLocOpBuilder b;
   const TargetInfo &target;
   ScheduleAttr schedule;
+  /// Bytes that addresses and strides of 16-bit tensors are multiples of.
+  const int64_t alignment;
   FragmentLayouts layouts;
   /// Thread in the block, lane in the warp, warp in the block; i32. Among
   /// producers, thread and warp count from the first producer.
@@ -257,6 +267,9 @@ public:
   mlir::Value lookupScalar(mlir::Value value) { return map[value].front(); }
   /// A tensor in DRAM as one line of elements.
   mlir::Value flat(mlir::Value data);
+  /// Whether the rows of a tile of 16-bit elements begin at multiples of
+  /// `bytes`; i1, the same for all threads.
+  mlir::Value rowsAligned(const TileValues &tile, int64_t bytes);
   /// Shared memory as one line of elements of a type.
   mlir::Value shared(mlir::Type element);
   /// The tile that a buffer's slot is, in LDS.
@@ -327,6 +340,9 @@ private:
   mlir::LogicalResult lower(FragmentLoadOp op);
   mlir::LogicalResult lower(FragmentStoreOp op);
   void emitStore(FragmentStoreOp op, const TileValues &tile);
+  /// The same with stores of at most `bytes` bytes, which its rows begin at
+  /// multiples of.
+  void emitStore(FragmentStoreOp op, const TileValues &tile, int64_t bytes);
   mlir::LogicalResult lower(TileFragmentOp op);
   void lower(RowStoreOp op);
   mlir::LogicalResult lower(mlir::memref::LoadOp op);

@@ -24,10 +24,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The widest store of a lane. Rows of 16-bit tensors start at multiples of it,
-/// which the runtime checks of every launch (lib/Runtime/Launch.cpp).
-static constexpr int64_t kStoreBytes = 16;
-
 static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::AddIOp::create(b, x, y);
 }
@@ -148,6 +144,19 @@ static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
 }
 
 void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
+  if (alignment >= kTensorAlignment)
+    return emitStore(op, tile, kTensorAlignment);
+  auto aligned = scf::IfOp::create(b, rowsAligned(tile, kTensorAlignment),
+                                   /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(aligned.thenBlock());
+  emitStore(op, tile, kTensorAlignment);
+  b.setInsertionPointToStart(aligned.elseBlock());
+  emitStore(op, tile, alignment);
+}
+
+void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
+                             int64_t bytes) {
   FragmentType type = op.getFragment().getType();
   const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
   const Values &vectors = get(op.getFragment());
@@ -160,9 +169,9 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
 
   // Runs of registers with consecutive columns go out in one store, after an
   // exchange where the layout allows one and no vector is cut off.
-  int64_t run = layouts.columnRun(), width = kStoreBytes * 8 / bits;
+  int64_t run = layouts.columnRun(), width = kTensorAlignment * 8 / bits;
   SmallVector<unsigned> lanes;
-  if (cols % width == 0)
+  if (bytes >= kTensorAlignment && cols % width == 0)
     lanes = layouts.vectorLanes(bits, width);
   // The first column of a lane after an exchange among the first bits: each of
   // them chooses between vectors now, no longer between parts of one.
@@ -200,11 +209,18 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
         return add(b, line, toIndex(col));
       };
       auto store = [&](Value value, Value from, int64_t at) {
-        int64_t bytes =
-            cast<VectorType>(value.getType()).getNumElements() * bits / 8;
-        vector::StoreOp::create(b, value, out,
-                                ValueRange{add(b, from, index(at))},
-                                /*nontemporal=*/false, llvm::Align(bytes));
+        int64_t count = cast<VectorType>(value.getType()).getNumElements();
+        int64_t step = std::min(count, bytes * 8 / bits);
+        for (int64_t first = 0; first < count; first += step) {
+          Value part = value;
+          if (step < count)
+            part = vector::ShuffleOp::create(
+                b, value, value,
+                llvm::to_vector(llvm::seq(first, first + step)));
+          vector::StoreOp::create(
+              b, part, out, ValueRange{add(b, from, index(at + first))},
+              /*nontemporal=*/false, llvm::Align(step * bits / 8));
+        }
       };
       OpBuilder::InsertionGuard guard(b);
       auto enter = [&](Value condition) {

@@ -15,7 +15,12 @@ using namespace mlir;
 using namespace kvbuf;
 
 /// 16 bytes: the widest cp.async, and a row of an ldmatrix matrix.
-static constexpr int64_t kVectorBytes = 16;
+static constexpr int64_t kVectorBytes = kTensorAlignment;
+/// The least that cp.async copies, and two elements.
+static constexpr int64_t kWordBytes = 4;
+/// Rows of a lane whose copies in words stand beside each other, so that their
+/// loads overlap; the rest is a loop.
+static constexpr int64_t kRowsAtOnce = 4;
 
 std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
   return std::make_unique<NVIDIAMachine>();
@@ -51,6 +56,41 @@ Value NVIDIAMachine::emitAddress(LaneLowering &lower,
       col / layout.blockCols * layout.blockBytes() / layout.elementBytes;
   Value inBlock = address.emit(lower.b, first, align, offset - block);
   return arith::AddIOp::create(lower.b, inBlock, lower.index(block));
+}
+
+Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
+                                  const TileValues &tile, Value row,
+                                  Value rowOk) {
+  ImplicitLocOpBuilder &b = lower.b;
+  // This row's page; no look-up for a row that is not there.
+  Value key = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
+  int64_t page = type.getPageSize();
+  Value number =
+      arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
+  Value entry = arith::AddIOp::create(b, tile.tableBase, number);
+  auto lookUp = [&]() -> Value {
+    Value word =
+        memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
+    return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
+  };
+  Value block;
+  if (rowOk) {
+    auto guarded =
+        scf::IfOp::create(b, TypeRange{b.getIndexType()}, rowOk, true, true);
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(guarded.thenBlock());
+    scf::YieldOp::create(b, lookUp());
+    b.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(b, lower.index(0));
+    block = guarded.getResult(0);
+  } else {
+    block = lookUp();
+  }
+  Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
+  Value line =
+      arith::AddIOp::create(b, arith::MulIOp::create(b, block, tile.pageStride),
+                            arith::MulIOp::create(b, inPage, tile.rowStride));
+  return arith::AddIOp::create(b, line, tile.base);
 }
 
 void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
@@ -115,36 +155,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
       line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
       walk = line;
     } else {
-      // This row's page; no look-up for a row that is not there.
-      Value key = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(r));
-      int64_t page = tileType.getPageSize();
-      Value number =
-          arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
-      Value entry = arith::AddIOp::create(b, tile.tableBase, number);
-      auto lookUp = [&]() -> Value {
-        Value word = memref::LoadOp::create(b, lower.flat(tile.table),
-                                            ValueRange{entry});
-        return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
-      };
-      Value block;
-      if (rowOk) {
-        auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, rowOk,
-                                         true, true);
-        OpBuilder::InsertionGuard inner(b);
-        b.setInsertionPointToStart(guarded.thenBlock());
-        scf::YieldOp::create(b, lookUp());
-        b.setInsertionPointToStart(guarded.elseBlock());
-        scf::YieldOp::create(b, lower.index(0));
-        block = guarded.getResult(0);
-      } else {
-        block = lookUp();
-      }
-      Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
       line = arith::AddIOp::create(
-          b, arith::MulIOp::create(b, block, tile.pageStride),
-          arith::MulIOp::create(b, inPage, tile.rowStride));
-      line = arith::AddIOp::create(b, line, laneCols);
-      line = arith::AddIOp::create(b, line, tile.base);
+          b, emitPagedRow(lower, tileType, tile, r, rowOk), laneCols);
     }
     for (int64_t block = 0; block < layout.repeats; ++block) {
       int64_t start = block * layout.blockCols;
@@ -175,11 +187,168 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   }
 }
 
-Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
-                               const TileValues &tile, Value slot) {
+void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
+                                   const TileValues &tile, Value slot,
+                                   bool async) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = copy.params;
+  Type element = params.getElementType();
+  SharedTile layout = lower.sharedTile(params);
+  int64_t width = kWordBytes / layout.elementBytes;
+  // Consecutive threads walk the words of a block's row, as far as there are
+  // threads, then the next row.
+  int64_t perRow = std::min(layout.blockCols / width,
+                            int64_t(llvm::bit_floor(uint64_t(copy.threads))));
+  int64_t rowsPerStep =
+      std::min(int64_t(llvm::bit_floor(uint64_t(copy.threads / perRow))),
+               layout.rows & -layout.rows);
+  int64_t rowsAtOnce =
+      std::min(kRowsAtOnce * rowsPerStep, layout.rows & -layout.rows);
+  unsigned colBits = llvm::Log2_64(perRow),
+           rowBits = llvm::Log2_64(rowsPerStep),
+           stepBits = llvm::Log2_64_Ceil(layout.rows / rowsAtOnce);
+
+  Value col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
+  Value row = arith::ShRUIOp::create(b, lower.thread, lower.i32(colBits));
+  Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  Value shared = lower.shared(element), source = lower.flat(tile.data);
+  Value laneCol = arith::MulIOp::create(b, col, lower.i32(width));
+  Value laneCols = lower.toIndex(laneCol);
+
+  OpBuilder::InsertionGuard guard(b);
+  if (rowsPerStep * perRow < copy.threads) {
+    Value busy =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
+                              lower.i32(rowsPerStep * perRow));
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
+  }
+  auto loop = scf::ForOp::create(
+      b, lower.i32(0), lower.i32(layout.rows / rowsAtOnce), lower.i32(1));
+  b.setInsertionPointToStart(loop.getBody());
+  Value step = loop.getInductionVar();
+  LinearAddress address;
+  address.terms.push_back(
+      {col, imagesOf(layout, "col", llvm::Log2_64(width), colBits)});
+  address.terms.push_back({row, imagesOf(layout, "row", 0, rowBits)});
+  address.terms.push_back(
+      {step, imagesOf(layout, "row", llvm::Log2_64(rowsAtOnce), stepBits)});
+  Value stepRow = arith::AddIOp::create(
+      b, row, arith::MulIOp::create(b, step, lower.i32(rowsAtOnce)));
+
+  // Words loaded ahead of their stores.
+  auto wordType = VectorType::get({width}, element);
+  struct Word {
+    Value value, to;
+  };
+  SmallVector<Word> loaded;
+  for (int64_t ahead = 0; ahead < rowsAtOnce; ahead += rowsPerStep) {
+    Value r = arith::AddIOp::create(b, stepRow, lower.i32(ahead));
+    Value rowOk = arith::AndIOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
+    Value line =
+        tile.table
+            ? emitPagedRow(lower, copy.type, tile, r, rowOk)
+            : Value(arith::AddIOp::create(
+                  b, arith::MulIOp::create(b, lower.toIndex(r), tile.rowStride),
+                  tile.base));
+    line = arith::AddIOp::create(b, line, laneCols);
+    for (int64_t start = 0; start < layout.cols(); start += perRow * width) {
+      Value ok = rowOk;
+      if (start + perRow * width > copy.type.getCols())
+        // Columns past the tile's are zero.
+        ok = arith::AndIOp::create(
+            b, ok,
+            arith::CmpIOp::create(
+                b, arith::CmpIPredicate::slt, laneCol,
+                lower.i32(std::max<int64_t>(0, copy.type.getCols() - start))));
+      Value to = emitAddress(lower, address, first, params, ahead, start);
+      Value from = arith::AddIOp::create(b, line, lower.index(start));
+      if (async) {
+        // A copy of nothing still has an address: one that exists.
+        from = arith::SelectOp::create(b, ok, from, lower.index(0));
+        Value count =
+            arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+        nvgpu::DeviceAsyncCopyOp::create(
+            b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
+            ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width),
+            count, /*bypassL1=*/UnitAttr());
+        continue;
+      }
+      auto load =
+          scf::IfOp::create(b, TypeRange{wordType}, ok, /*addThenBlock=*/true,
+                            /*addElseBlock=*/true);
+      {
+        OpBuilder::InsertionGuard inner(b);
+        b.setInsertionPointToStart(load.thenBlock());
+        Values elements;
+        for (int64_t i = 0; i < width; ++i)
+          elements.push_back(memref::LoadOp::create(
+              b, source,
+              ValueRange{arith::AddIOp::create(b, from, lower.index(i))}));
+        scf::YieldOp::create(b, ValueRange{vector::FromElementsOp::create(
+                                    b, wordType, elements)});
+        b.setInsertionPointToStart(load.elseBlock());
+        scf::YieldOp::create(b, ValueRange{arith::ConstantOp::create(
+                                    b, wordType, b.getZeroAttr(wordType))});
+      }
+      loaded.push_back({load.getResult(0), to});
+    }
+  }
+  for (const Word &word : loaded)
+    vector::StoreOp::create(b, word.value, shared, ValueRange{word.to},
+                            /*nontemporal=*/false, llvm::Align(kWordBytes));
+}
+
+void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
+                                   const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads())};
+  OpBuilder::InsertionGuard guard(b);
+  // Goes on behind `then` where rows begin at multiples of `bytes`, which
+  // `then` needs.
+  auto unlessAligned = [&](int64_t bytes, function_ref<void()> then) {
+    if (lower.alignment >= bytes)
+      return then();
+    auto ifOp = scf::IfOp::create(b, lower.rowsAligned(tile, bytes),
+                                  /*withElseRegion=*/true);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    then();
+    b.setInsertionPointToStart(ifOp.elseBlock());
+  };
+  unlessAligned(kVectorBytes, [&] {
+    OpBuilder::InsertionGuard guard(b);
+    if (op.getWhole()) {
+      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
+      return;
+    }
+    // Most tiles are whole; they copy without looking at rows.
+    Value whole = arith::AndIOp::create(
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
+                              lower.i32(0)),
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
+                              lower.i32(op.getTile().getType().getRows())));
+    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(ifWhole.thenBlock());
+    emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
+    b.setInsertionPointToStart(ifWhole.elseBlock());
+    emitCopies(lower, copy, tile, slot, /*checkRows=*/true);
+  });
+  if (lower.alignment >= kVectorBytes)
+    return;
+  unlessAligned(kWordBytes, [&] {
+    emitWordCopies(lower, copy, tile, slot, /*async=*/true);
+  });
+  if (lower.alignment < kWordBytes)
+    emitWordCopies(lower, copy, tile, slot, /*async=*/false);
+}
+
+Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
+                               const TileValues &tile, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
   {
     OpBuilder::InsertionGuard guard(b);
     if (op.getPred()) {
@@ -187,22 +356,7 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                                       /*withElseRegion=*/false);
       b.setInsertionPointToStart(issued.thenBlock());
     }
-    if (op.getWhole()) {
-      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
-    } else {
-      // Most tiles are whole; they copy without looking at rows.
-      Value whole = arith::AndIOp::create(
-          b,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
-                                lower.i32(0)),
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
-                                lower.i32(op.getTile().getType().getRows())));
-      auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
-      b.setInsertionPointToStart(ifWhole.thenBlock());
-      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
-      b.setInsertionPointToStart(ifWhole.elseBlock());
-      emitCopies(lower, copy, tile, slot, /*checkRows=*/true);
-    }
+    emitTileCopies(lower, op, tile, slot);
   }
   // The group exists whether or not it has copies: waits count groups.
   auto group = nvgpu::DeviceAsyncCreateGroupOp::create(

@@ -43,6 +43,19 @@ protected:
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
                   mlir::Value slot, bool checkRows);
+  /// The same, 4 bytes at a time, for tiles whose rows do not begin at
+  /// multiples of 16 bytes: `async` copies where they begin at multiples of 4,
+  /// else by loads of elements, which the threads wait for, and stores.
+  void emitWordCopies(LaneLowering &lower, const Copy &copy,
+                      const TileValues &tile, mlir::Value slot, bool async);
+  /// A load's copies, of the kind that the tile's rows allow.
+  void emitTileCopies(LaneLowering &lower, DramLoadOp op,
+                      const TileValues &tile, mlir::Value slot);
+  /// The element of a tile over small pages that row `row` (i32) begins with;
+  /// looked up where `rowOk`, or always if that is null.
+  static mlir::Value emitPagedRow(LaneLowering &lower, TileType type,
+                                  const TileValues &tile, mlir::Value row,
+                                  mlir::Value rowOk);
   /// The index, in elements, of (row, col) of a tile in LDS whose slot starts
   /// at element `first`, moved by the terms of `address`.
   static mlir::Value emitAddress(LaneLowering &lower,

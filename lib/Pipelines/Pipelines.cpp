@@ -77,7 +77,7 @@ static bool isAMD(const LoweringOptions &options) {
 void kvbuf::buildThreadPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
-  module.addPass(createConvertKVBufferToGPU());
+  module.addPass(createConvertKVBufferToGPU({options.alignment}));
   module.addPass(createCanonicalizerPass());
   module.addPass(createCSEPass());
 }

@@ -34,6 +34,7 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.ldsBytes = lds;
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
+  target.copiesUnaligned = true;
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need
   // PTX 8.6; the rest is in 8.0.

@@ -26,7 +26,7 @@ shared = re.search(r"dynamic_shared_bytes = (\d+)", target)[1]
 lines = target.split("\n")
 
 # The arguments, as the kernel describes them.
-described = re.search(r"kvbuffer\.kernel = \{args = \[(.*?)\], block = ", target)[1]
+described = re.search(r"kvbuffer\.kernel = \{.*?\bargs = \[(.*?)\], block = ", target)[1]
 arguments, places = [], {}
 for entry in re.findall(r"\{(.*?)\}", described):
     field = lambda name: re.search(rf'\b{name} = "?([\w.]+)"?', entry)[1]

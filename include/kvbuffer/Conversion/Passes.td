@@ -23,7 +23,17 @@ def ConvertKVBufferToGPU
     Warp roles become branches on the warp's number, rings and mailboxes slots
     with barriers in LDS; what copies, waits and multiplies there are
     instructions of the vendor's dialect, or `kvbuffer.wgmma`.
+
+    Kernels assume that addresses and strides of 16-bit tensors are multiples of
+    `alignment` bytes. With less than 16, the code for a tile looks at the tensor
+    at hand: rows that begin at multiples of 16 bytes move as ever, others in
+    pieces of 4 or 2 bytes. The launch description (`kvbuffer.kernel`) repeats the
+    number, and the runtime holds tensors to it.
   }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "16",
+           "Bytes that addresses and strides of 16-bit tensors are multiples "
+           "of: 2, 4, 8 or 16">];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
     "::mlir::amdgpu::AMDGPUDialect", "::mlir::arith::ArithDialect",

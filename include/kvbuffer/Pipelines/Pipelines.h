@@ -32,6 +32,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "
                      "see #kvbuffer.schedule"),
       llvm::cl::init("")};
+  Option<int64_t> alignment{
+      *this, "alignment",
+      llvm::cl::desc("Bytes that addresses and strides of 16-bit tensors are "
+                     "multiples of: 2, 4, 8 or 16 (convert-kvbuffer-to-gpu)"),
+      llvm::cl::init(16)};
   Option<bool> overlap{
       *this, "overlap",
       llvm::cl::desc("Overlap products and softmax where the schedule says so "

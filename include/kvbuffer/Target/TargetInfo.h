@@ -108,6 +108,10 @@ struct TargetInfo {
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
   bool copiesByWave = false;
+  /// Whether kernels without warp roles can be made for tensors whose rows begin
+  /// at any element: tiles that 16-byte copies cannot take are then copied
+  /// piece by piece.
+  bool copiesUnaligned = false;
   /// Whether a product may wait for its own operand only, so that copies for
   /// later products stay in flight.
   bool waitsByOperand = false;
