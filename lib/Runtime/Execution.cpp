@@ -24,7 +24,7 @@ Execution::Execution(Device &device, Module &module, Workload &workload)
         uint64_t region = device.allocate(t.memory->regionSize());
         regions.push_back(region);
         device.upload(region, t.memory->region(), t.memory->regionSize());
-        address = region + GuardedMemory::kZone;
+        address = region + t.memory->payloadStart();
       }
       args.push_back({t.name, address, t.dtype, t.shape, t.strides});
     }

@@ -32,6 +32,9 @@ constexpr int kPoisonByte = 0xFF;
 /// pages in its gaps instead of poison, so that it costs no memory.
 constexpr uint64_t kSparseBytes = uint64_t(1) << 30;
 
+/// More elements in front of a tensor show nothing that fewer do not.
+constexpr int64_t kMostOffset = 1 << 20;
+
 int64_t elementCount(const std::vector<int64_t> &shape) {
   int64_t count = 1;
   for (int64_t extent : shape)
@@ -192,7 +195,8 @@ private:
 // GuardedMemory, HostTensor
 //===----------------------------------------------------------------------===//
 
-GuardedMemory::GuardedMemory(uint64_t bytes) : bytes(bytes) {
+GuardedMemory::GuardedMemory(uint64_t bytes, uint64_t shift)
+    : bytes(bytes), start(kZone + shift) {
   void *p = mmap(nullptr, regionSize(), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
@@ -203,18 +207,18 @@ GuardedMemory::GuardedMemory(uint64_t bytes) : bytes(bytes) {
 }
 
 void GuardedMemory::restoreZones() {
-  std::memset(base, kZoneByte, kZone);
-  std::memset(base + kZone + bytes, kZoneByte, kZone);
+  std::memset(base, kZoneByte, start);
+  std::memset(base + start + bytes, kZoneByte, kZone);
 }
 
 GuardedMemory::~GuardedMemory() { munmap(base, regionSize()); }
 
 bool GuardedMemory::zonesIntact() const {
-  auto intact = [](const uint8_t *p) {
-    return std::all_of(p, p + kZone,
+  auto intact = [](const uint8_t *p, uint64_t size) {
+    return std::all_of(p, p + size,
                        [](uint8_t byte) { return byte == kZoneByte; });
   };
-  return intact(base) && intact(base + kZone + bytes);
+  return intact(base, start) && intact(base + start + bytes, kZone);
 }
 
 std::string HostTensor::packed() const {
@@ -236,6 +240,13 @@ void Workload::allocate() {
   for (const auto &[name, strides] : options.memory.strides)
     if (!spec.findTensor(name))
       throw Error("--strides " + name + ": the kernel has no such tensor");
+  for (const auto &[name, elements] : options.memory.offsets) {
+    if (!spec.findTensor(name))
+      throw Error("--offset " + name + ": the kernel has no such tensor");
+    if (elements < 0 || elements > kMostOffset)
+      throw Error("--offset " + name + "=" + std::to_string(elements) +
+                  ": expected 0 to " + std::to_string(kMostOffset));
+  }
   uint64_t wanted = 0, available = availableBytes();
   for (const TensorSpec &t : spec.tensors) {
     HostTensor tensor;
@@ -255,7 +266,11 @@ void Workload::allocate() {
                   std::to_string(available >> 20) +
                   " MiB of memory that this machine has left; give smaller "
                   "sizes");
-    tensor.memory = std::make_shared<GuardedMemory>(span);
+    uint64_t shift = 0;
+    if (auto it = options.memory.offsets.find(t.name);
+        it != options.memory.offsets.end())
+      shift = static_cast<uint64_t>(it->second) * sizeOf(t.dtype);
+    tensor.memory = std::make_shared<GuardedMemory>(span, shift);
     if (!isSparse(span, used))
       parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
                   [&](int64_t begin, int64_t end) {

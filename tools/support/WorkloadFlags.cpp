@@ -96,6 +96,10 @@ void WorkloadFlags::addTo(CLI::App &app) {
   addRepeated(app, "--strides", strides,
               "strides of a tensor in elements; may be repeated",
               "NAME=S0,S1,...");
+  addRepeated(app, "--offset", offsets,
+              "elements from a multiple of 256 bytes to the first of a tensor "
+              "[0]; may be repeated",
+              "NAME=N");
   addRepeated(app, "--emulator", emulator,
               "an option of the emulator, as landing=late; may be repeated",
               "KEY=VALUE");
@@ -122,6 +126,10 @@ void WorkloadFlags::apply(rt::WorkloadOptions &to) const {
   for (const std::string &text : strides) {
     auto [name, value] = splitPair("--strides", text);
     to.memory.strides[name] = parseIntegers("--strides " + name, value, true);
+  }
+  for (const std::string &text : offsets) {
+    auto [name, value] = splitPair("--offset", text);
+    to.memory.offsets[name] = parseInteger("--offset " + name, value);
   }
   to.init = rt::parseInit(init);
   if (layout != "seq-major" && layout != "heads-major")

@@ -44,7 +44,7 @@ public:
   std::string emulatorOptions() const;
 
 private:
-  std::vector<std::string> sizes, inputs, strides, emulator;
+  std::vector<std::string> sizes, inputs, strides, offsets, emulator;
   std::string lengthsQ, lengthsK, cacheLengths, init = "normal",
                                                 layout = "seq-major";
   uint64_t seed = 1;

@@ -49,6 +49,8 @@ struct MemoryOptions {
   bool headsMajor = false;
   /// Explicit strides in elements, by tensor name.
   std::map<std::string, std::vector<int64_t>> strides;
+  /// Elements from a multiple of 256 bytes to the first one, by tensor name.
+  std::map<std::string, int64_t> offsets;
 };
 
 /// What the user asked for. Without any size, length or input, sizes to try a
@@ -81,16 +83,19 @@ public:
   static constexpr uint64_t kZone = 4096;
   static constexpr uint8_t kZoneByte = 0xA5;
 
-  explicit GuardedMemory(uint64_t bytes);
+  /// `shift`: bytes that the first red zone is longer, so that the payload
+  /// begins so far behind a multiple of 4096 bytes (256 in a copy on a GPU).
+  explicit GuardedMemory(uint64_t bytes, uint64_t shift = 0);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory &) = delete;
   GuardedMemory &operator=(const GuardedMemory &) = delete;
 
-  uint8_t *data() const { return base + kZone; }
+  uint8_t *data() const { return base + start; }
   uint64_t size() const { return bytes; }
-  /// The payload with both red zones.
+  /// The payload with both red zones, and where in it the payload begins.
   uint8_t *region() const { return base; }
-  uint64_t regionSize() const { return bytes + 2 * kZone; }
+  uint64_t regionSize() const { return start + bytes + kZone; }
+  uint64_t payloadStart() const { return start; }
   /// Fills both red zones again.
   void restoreZones();
   /// Are both red zones as they were?
@@ -98,7 +103,7 @@ public:
 
 private:
   uint8_t *base = nullptr;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, start = kZone;
 };
 
 /// A tensor on the host.
