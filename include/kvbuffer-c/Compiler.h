@@ -16,7 +16,8 @@
 |*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
 |*   "prefetch": true            issue loads ahead of their use               *|
 |*   "split_loops": true         a loop of their own for unmasked tiles *|
-|*   "alternatives": true        a kernel without tensor maps beside one with *|
+|*   "alternatives": true        a second kernel, for tensors that the first  *|
+|*                               cannot take (tensor maps, alignment)         *|
 |*   "remarks": false            also send remarks to the callback            *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/

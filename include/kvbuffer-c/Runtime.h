@@ -55,8 +55,10 @@ typedef struct kvbufTensor {
   /** As in the manifest: "q", "k.table", ... */
   const char *name;
   /** First element, in the device's memory; on the emulator, in host memory.
-   *  At least 16-byte aligned for 16-bit floats. May be NULL if the tensor has
-   *  no element. */
+   *  Aligned to the size of an element at least; 16-bit floats at addresses or
+   *  with strides that are no multiples of 16 bytes are refused, or run on
+   *  another kernel than the fastest, by what the artifact holds. May be NULL
+   *  if the tensor has no element. */
   void *data;
   /** "f16", "bf16", "f32", "i32", "i64" or "u8". */
   const char *dtype;

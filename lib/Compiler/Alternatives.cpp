@@ -1,4 +1,4 @@
-//===- Alternatives.cpp - A kernel for any strides ------------------------===//
+//===- Alternatives.cpp - Kernels for any tensors -------------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -58,6 +58,7 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
                                        LLVM::LLVMFuncOp kernel,
                                        gpu::GPUModuleOp other,
                                        LLVM::LLVMFuncOp alternative) {
+  bool maps = takesTensorMaps(kernel);
   SymbolTable symbols(code), others(other);
   for (Operation &op : llvm::make_early_inc_range(*other.getBody())) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
@@ -78,7 +79,7 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
       }
       std::string stem = symbol.getName().str();
       if (&op == alternative)
-        stem += "_without_maps";
+        stem += maps ? "_without_maps" : "_unaligned";
       std::string name = stem;
       for (unsigned i = 1; symbols.lookup(name) || others.lookup(name); ++i)
         name = stem + "_" + std::to_string(i);
@@ -94,7 +95,8 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
     return b.getNamedAttr(name, b.getStringAttr(value));
   };
   setLaunchFields(alternative, string("entry", alternative.getName()));
-  setLaunchFields(kernel, {string("requires", "tensor_maps"),
-                           string("instead", alternative.getName())});
+  setLaunchFields(kernel, string("instead", alternative.getName()));
+  if (maps)
+    setLaunchFields(kernel, string("requires", "tensor_maps"));
   return alternative;
 }

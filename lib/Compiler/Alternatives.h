@@ -1,4 +1,4 @@
-//===- Alternatives.h - A kernel for any strides ----------------*- C++ -*-===//
+//===- Alternatives.h - Kernels for any tensors -----------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -19,8 +19,9 @@ namespace kvbuf {
 bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 
 /// Moves everything of `other` into `code`, and makes `other`'s kernel (its
-/// only one) what runs instead of `kernel` where a tensor has no map: under a
-/// name of its own, which is returned. Both are at the target stage.
+/// only one) what runs instead of `kernel` where `kernel` cannot take a tensor:
+/// as `<entry>_without_maps` or `<entry>_unaligned`, by what `kernel` needs (a
+/// number follows if that is taken). Returns it. Both are at the target stage.
 mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
                                       mlir::LLVM::LLVMFuncOp kernel,
                                       mlir::gpu::GPUModuleOp other,

@@ -148,9 +148,11 @@ static LogicalResult verifyForTarget(ModuleOp module,
 }
 
 /// Runs the pipelines that lead from the module's stage to `goal`, at most the
-/// target stage. Returns the chip.
+/// target stage, for tensors with addresses and strides that are multiples of
+/// `alignment` bytes. Returns the chip.
 static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
-                                           const CompileOptions &options) {
+                                           const CompileOptions &options,
+                                           int64_t alignment = 16) {
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
     return failure();
@@ -166,6 +168,7 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
   LoweringOptions lowering;
   lowering.chip = target->chip;
   lowering.schedule = options.schedule;
+  lowering.alignment = alignment;
   lowering.prefetch = options.prefetch;
   lowering.splitLoops = options.splitLoops;
   using Build = void (*)(OpPassManager &, const LoweringOptions &);
@@ -301,29 +304,41 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
   return success();
 }
 
-/// Lowers `problem`, from which `found` comes, once more, for tensors that no
-/// tensor map can describe, and adds that kernel to `found`.
-static LogicalResult addKernelWithoutMaps(ModuleOp problem,
-                                          const CompileOptions &options,
-                                          TargetModule &found) {
-  // The options' schedule, and the problem's, are for a kernel with roles.
+/// Lowers `problem`, from which `found` comes, once more, for tensors that its
+/// kernel cannot take, and adds that kernel to `found`.
+static LogicalResult addKernelForAnyTensor(ModuleOp problem,
+                                           const TargetInfo &target,
+                                           const CompileOptions &options,
+                                           TargetModule &found) {
+  LLVM::LLVMFuncOp kernel = found.kernels.front();
   CompileOptions plain = options;
-  plain.schedule = "producers=0";
   plain.onStep = nullptr;
-  problem.walk([](AttentionOp op) { op.removeScheduleAttr(); });
-  if (failed(lowerTo(problem, Stage::Target, plain)))
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  if (schedule && schedule.getProducers()) {
+    // The options' schedule, and the problem's, are for a kernel with roles.
+    plain.schedule = "producers=0";
+    problem.walk([](AttentionOp op) { op.removeScheduleAttr(); });
+  }
+  int64_t alignment = target.copiesUnaligned ? 2 : 16;
+  if (failed(lowerTo(problem, Stage::Target, plain, alignment)))
     return failure();
   llvm::FailureOr<TargetModule> other = findKernels(problem);
   if (failed(other))
     return failure();
-  LLVM::LLVMFuncOp kernel = found.kernels.front();
   found.kernels.push_back(
       addAlternative(found.code, kernel, other->code, other->kernels.front()));
+  std::string which;
+  if (takesTensorMaps(kernel))
+    which = " that no tensor map can describe";
+  if (target.copiesUnaligned)
+    which += std::string(which.empty() ? "" : ", or") +
+             " whose addresses or strides are no multiples of 16 bytes";
   remark::passed(
       kernel.getLoc(),
       remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
       << "added '" << found.kernels.back().getName().str()
-      << "', which runs for tensors that no tensor map can describe";
+      << "', which runs for tensors" << which;
   return success();
 }
 
@@ -343,8 +358,8 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   if (failed(found))
     return failure();
   if (problem && found->kernels.size() == 1 &&
-      takesTensorMaps(found->kernels.front()) &&
-      failed(addKernelWithoutMaps(*problem, options, *found)))
+      (target->copiesUnaligned || takesTensorMaps(found->kernels.front())) &&
+      failed(addKernelForAnyTensor(*problem, *target, options, *found)))
     return failure();
   SmallVector<KernelResources> use =
       llvm::map_to_vector(found->kernels, resourcesOf);

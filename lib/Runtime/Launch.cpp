@@ -10,6 +10,7 @@
 #include "kvbuffer/Runtime/Error.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <map>
 
@@ -17,13 +18,12 @@ using namespace kvbuf::rt;
 
 namespace {
 
-/// Copies move 16 bytes at a time, so rows of 16-bit tensors start at
-/// multiples of this.
-constexpr uint64_t kRowAlignment = 16;
-
-uint64_t alignmentOf(const TensorSpec &spec) {
-  bool is16Bit = spec.dtype == DType::F16 || spec.dtype == DType::BF16;
-  return is16Bit ? kRowAlignment : sizeOf(spec.dtype);
+/// "tensor 'q' starts at address 0x7f001002".
+std::string startsAt(const TensorArg &arg) {
+  char address[32];
+  std::snprintf(address, sizeof(address), "0x%llx",
+                static_cast<unsigned long long>(arg.address));
+  return "tensor '" + arg.name + "' starts at address " + address;
 }
 
 /// Does a kernel take this stride as an argument, or in a tensor map?
@@ -54,10 +54,9 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
   std::string who = "tensor '" + spec.name + "'";
   std::vector<int64_t> dense = contiguousStrides(arg.shape);
   bool empty = std::count(arg.shape.begin(), arg.shape.end(), 0) > 0;
-  uint64_t align = alignmentOf(spec);
-  if (arg.address % align != 0)
-    throw Error(who + " starts at an address that is no multiple of " +
-                std::to_string(align) + " bytes");
+  if (uint64_t size = sizeOf(spec.dtype); arg.address % size != 0)
+    throw Error(startsAt(arg) + "; expected a multiple of " +
+                std::to_string(size) + " bytes, the size of an element");
   if (!empty && arg.address == 0)
     throw Error(who + " has a null address");
   size_t rank = arg.shape.size();
@@ -86,9 +85,6 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
                   "; the kernel expects this tensor contiguous there "
                   "(stride " +
                   std::to_string(dense[d]) + ")");
-    if (static_cast<uint64_t>(stride) * sizeOf(spec.dtype) % align != 0)
-      throw Error(what + " is no multiple of " + std::to_string(align) +
-                  " bytes");
   }
 }
 
@@ -130,6 +126,33 @@ unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
 }
 
 using BoundTensors = std::map<std::string, TensorArg>;
+
+/// Why a kernel's copies cannot take the tensors' addresses and strides, else
+/// "".
+std::string whyUnaligned(const KernelSpec &spec, const Manifest &m,
+                         const BoundTensors &tensors) {
+  uint64_t align = spec.alignment;
+  std::string need = "; the kernel needs a multiple of ";
+  for (const TensorSpec &t : m.tensors) {
+    if (t.dtype != DType::F16 && t.dtype != DType::BF16)
+      continue;
+    const TensorArg &arg = tensors.at(t.name);
+    // Even a copy of nothing has an address.
+    if (arg.address % align != 0)
+      return startsAt(arg) + need + std::to_string(align) + " bytes";
+    if (std::count(arg.shape.begin(), arg.shape.end(), 0) > 0)
+      continue;
+    for (size_t d = 0; d + 1 < arg.shape.size(); ++d) {
+      uint64_t bytes = static_cast<uint64_t>(arg.strides[d]) * sizeOf(t.dtype);
+      if (arg.shape[d] > 1 && bytes % align != 0)
+        return "tensor '" + t.name + "': stride " +
+               std::to_string(arg.strides[d]) + " of dimension " +
+               std::to_string(d) + " is " + std::to_string(bytes) + " bytes" +
+               need + std::to_string(align);
+    }
+  }
+  return "";
+}
 
 /// Fills the kernel's tensor maps. Returns why one cannot be made, else "".
 std::string bindMaps(const KernelSpec &spec, const BoundTensors &tensors,
@@ -285,7 +308,11 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       continue;
     KernelLaunch k;
     const KernelSpec *spec = &first;
-    for (std::string reason; !(reason = bindMaps(*spec, bound, k)).empty();) {
+    auto whyNot = [&] {
+      std::string reason = whyUnaligned(*spec, manifest, bound);
+      return reason.empty() ? bindMaps(*spec, bound, k) : reason;
+    };
+    for (std::string reason; !(reason = whyNot()).empty();) {
       if (spec->instead.empty())
         throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
       launch.remarks.push_back("kernel '" + spec->instead +

@@ -319,10 +319,14 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
   parseOnly(r, "requires", "tensor_maps");
   if (r.has("instead"))
     k.instead = r.string("instead");
-  if ((r.has("requires") || r.has("instead")) && !k.takesTensorMaps())
+  k.alignment = parseChoice(r, "alignment", 16, {2, 4, 8, 16});
+  if (r.has("requires") && !k.takesTensorMaps())
     throw Error("manifest: " + r.path +
-                " has \"requires\" or \"instead\", but no argument of kind "
-                "tensor_map, so that nothing can keep it from running");
+                " has \"requires\", but no argument of kind tensor_map");
+  if (r.has("instead") && !k.takesTensorMaps() && k.alignment == 2)
+    throw Error("manifest: " + r.path +
+                " has \"instead\", but no argument of kind tensor_map and an "
+                "alignment of 2, so that nothing can keep it from running");
   return k;
 }
 

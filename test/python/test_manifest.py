@@ -106,10 +106,26 @@ class Alternatives(unittest.TestCase):
                     lambda kernels: kernels[0].update(instead="mock"))
 
     def test_needless(self):
-        self.expect("manifest: kernels[1] has \"requires\" or \"instead\", but "
-                    "no argument of kind tensor_map, so that nothing can keep "
-                    "it from running",
-                    lambda kernels: kernels[1].update(instead="mock"))
+        self.expect("manifest: kernels[1] has \"requires\", but no argument of "
+                    "kind tensor_map",
+                    lambda kernels: kernels[1].update(requires="tensor_maps"))
+        self.expect("manifest: kernels[1] has \"instead\", but no argument of "
+                    "kind tensor_map and an alignment of 2, so that nothing "
+                    "can keep it from running",
+                    lambda kernels: kernels[1].update(instead="mock",
+                                                      alignment=2))
+
+    def test_chain(self):
+        def longer(kernels):
+            kernels[1].update(instead="last")
+            kernels.append({**kernels[1], "entry": "last", "alignment": 2})
+            del kernels[2]["instead"]
+        self.expect("accepted", longer)
+
+    def test_alignment(self):
+        self.expect("manifest: kernels[0].alignment is 32; expected 2, 4, 8 or "
+                    "16",
+                    lambda kernels: kernels[0].update(alignment=32))
 
     def test_unknown_requirement(self):
         self.expect("manifest: kernels[0].requires is 'clusters'; this runtime "

@@ -101,6 +101,20 @@ class TensorMaps(unittest.TestCase):
         self.assertEqual(run.remarks(), [])
         np.testing.assert_array_equal(o, mapped)
 
+    def test_views_at_odd_elements(self):
+        run = kernel(instead="unaligned", alignment=2)
+        wide = np.zeros((2, 9, 2, 67), np.uint16)
+        wide[..., 3:] = self.q
+        k, v = self.k.copy(), self.v.copy()
+        o = run(q=wide[..., 3:], k=k, v=v)
+        remark, = run.remarks()
+        self.assertRegex(remark, "^kernel 'unaligned' runs in place of 'mock': "
+                         "tensor 'q' starts at address 0x[0-9a-f]*6; the "
+                         "kernel needs a multiple of 16 bytes$")
+        aligned = run(q=self.q, k=k, v=v)
+        self.assertEqual(run.remarks(), [])
+        np.testing.assert_array_equal(o, aligned)
+
     def test_no_other_kernel(self):
         run = kernel(tensor_maps=True)
         with self.assertRaisesRegex(kvbuf.Error, "^kernel 'mock' cannot run: "
@@ -172,7 +186,8 @@ class Errors(unittest.TestCase):
 
     def test_misaligned(self):
         flat = np.zeros(5 * 2 * 64 + 1, np.uint16)[1:]
-        self.fails("no multiple of 16 bytes", q=flat.reshape(1, 5, 2, 64))
+        self.fails("tensor 'q' starts at address 0x[0-9a-f]*2; the kernel needs "
+                   "a multiple of 16 bytes", q=flat.reshape(1, 5, 2, 64))
 
     def test_no_tensor(self):
         self.fails("'q' is a list; expected an object with __dlpack__", q=[1])

@@ -95,7 +95,8 @@ static cl::opt<bool>
 static cl::opt<bool> noAlternatives(
     "no-alternatives",
     cl::desc("Leave out the kernel that runs for tensors which no tensor map "
-             "can describe"),
+             "can describe, or whose addresses or strides are no multiples of "
+             "16 bytes"),
     cl::cat(category));
 
 static constexpr const char *overview =

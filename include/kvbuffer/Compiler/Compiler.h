@@ -60,8 +60,9 @@ struct CompileOptions {
   /// Passes that can be switched off, see LoweringOptions.
   bool prefetch = true;
   bool splitLoops = true;
-  /// Whether an artifact's kernel with tensor maps has one without beside it,
-  /// which the runtime launches for tensors that no map can describe.
+  /// Whether an artifact's kernel has one beside it, where the chip allows it,
+  /// which the runtime launches for tensors that no tensor map can describe or
+  /// whose addresses or strides are no multiples of 16 bytes.
   bool alternatives = true;
   /// Path of NVIDIA's assembler. Empty: looked for in $KVBUF_PTXAS, the PATH,
   /// $CUDA_HOME/bin and /usr/local/cuda/bin. "none": not used. An artifact for

@@ -109,10 +109,10 @@ std::string bindTensorMap(const TensorMapRecipe &recipe,
 
 /// Completes `sizes` from the tensors' shapes, checks every tensor (name,
 /// element type, shape, innermost dimension contiguous, other strides what the
-/// kernel takes, 16-byte alignment), chooses between a kernel and its
-/// alternative and packs the arguments. `multiprocessors` is the device's
-/// number of them, 0 if it cannot tell. Throws Error that names the tensor and
-/// says what was expected.
+/// kernels take), chooses between each kernel and its alternatives (the first
+/// whose alignment and tensor maps suit all tensors) and packs the arguments.
+/// `multiprocessors` is the device's number of them, 0 if it cannot tell.
+/// Throws Error that names the tensor and says what was expected.
 BoundLaunch bindLaunch(const Manifest &manifest,
                        const std::vector<TensorArg> &tensors, Sizes &sizes,
                        unsigned multiprocessors);

@@ -27,10 +27,12 @@
 //   {kind = "counter"}                            address, 64 bits
 //   {kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
 //    box = [64, 128, 1, 1], swizzle = 128}        128 bytes by value
-// (see KernelArg and TensorMapRecipe). A kernel with tensor maps may say
-// `requires = "tensor_maps"` and `instead = "other_entry"`: where a tensor
-// cannot be described by its map, the kernel of that name is launched in its
-// place; else that kernel is not launched.
+// (see KernelArg and TensorMapRecipe). `alignment = 16` says what addresses and
+// strides of 16-bit tensors have to be multiples of, in bytes (2 to 16; 16 if
+// it is absent), and `requires = "tensor_maps"` that the kernel has such
+// arguments. `instead = "other_entry"` names the kernel that is launched in
+// this one's place where a tensor is not aligned so or cannot be described by
+// its map; else that kernel is not launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,8 +131,10 @@ struct KernelSpec {
   /// Registers per thread, 0 when the compiler does not know.
   unsigned registers = 0;
   std::vector<KernelArg> args;
-  /// The kernel that is launched instead where a tensor cannot be described by
-  /// its map; empty: that is an error.
+  /// Bytes that addresses and strides of 16-bit tensors are multiples of.
+  unsigned alignment = 16;
+  /// The kernel that is launched instead where a tensor is not aligned so or
+  /// cannot be described by its map; empty: that is an error.
   std::string instead;
 
   bool takesTensorMaps() const;

@@ -6,7 +6,7 @@
 
 With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
 grid with a counter; instead=NAME adds a kernel without maps that runs in its
-place. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
+place, and alignment=BYTES is what the last kernel needs. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
 mock compiler takes for source. The container is written from its description,
 not with the project's code.
 """
@@ -17,7 +17,8 @@ import sys
 import zlib
 
 
-def manifest(tensor_maps=False, instead="", shared=0, **options):
+def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
+             **options):
     p = {"op": "attention", "dtype": "bf16", "heads": 2, "kv_heads": 2,
          "head_size": 64, "query": "dense", "cache": "dense", "causal": False,
          "window_left": -1, "window_right": -1, "softcap": 0.0, "sink": False,
@@ -66,16 +67,21 @@ def manifest(tensor_maps=False, instead="", shared=0, **options):
     tiles = {"product": [{"ceildiv": ["seq_q", 128]}, "batch", heads]}
     kernels = [{"entry": "mock", "block": [128, 1, 1], "grid": [tiles, 1, 1],
                 "dynamic_shared_bytes": shared, "args": args}]
+    if instead:
+        kernels.append({**kernels[0], "entry": instead})
     if tensor_maps:
-        kernels = [with_maps(kernels[0], tensors, instead)] + (
-            [{**kernels[0], "entry": instead}] if instead else [])
+        kernels[0] = with_maps(kernels[0], tensors)
+    if instead:
+        kernels[0]["instead"] = instead
+    if alignment:
+        kernels[-1]["alignment"] = alignment
     return {"kvbuf": 1, "producer": "test", "name": "mock",
             "target": {"vendor": "nvidia", "chip": "sm_80", "wave": 32},
             "problem": p, "tensors": tensors,
             "kernels": kernels}
 
 
-def with_maps(kernel, tensors, instead):
+def with_maps(kernel, tensors):
     """The kernel with tensor maps in place of pointers and strides."""
     ranks = {t["name"]: len(t["shape"]) for t in tensors
              if t["dtype"] in ("bf16", "f16")}
@@ -91,10 +97,7 @@ def with_maps(kernel, tensors, instead):
                          "swizzle": 128})
     grid = [{"min": [{"product": ["sms", 2]}, kernel["grid"][0]]}, 1, 1]
     args.append({"kind": "counter"})
-    result = {**kernel, "args": args, "grid": grid}
-    if instead:
-        result |= {"requires": "tensor_maps", "instead": instead}
-    return result
+    return {**kernel, "args": args, "grid": grid, "requires": "tensor_maps"}
 
 
 def artifact(text, sections, version=1):
