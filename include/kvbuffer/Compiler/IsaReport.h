@@ -51,6 +51,7 @@ struct IsaCounts {
   /// Of `nops`: cycles that they wait, in units of 4 clocks.
   int64_t nopCycles = 0;
 
+  /// All instructions.
   int64_t total() const {
     return mfma + valu + ldsReads + ldsWrites + ldsExchanges + vmem + scratch +
            scalar + waits + nops + barriers + branches + other;

@@ -61,6 +61,7 @@ struct Options {
   static llvm::Expected<Options> fromJSON(llvm::StringRef text);
 };
 
+/// Of a message, the least first.
 enum class Severity { Note, Remark, Warning, Error };
 
 /// Receives messages such as "prefill.mlir:12:3: error: ...".
@@ -83,6 +84,8 @@ struct Argument {
   size_t bytes;
 };
 
+/// Executes the kernels of one module at the target stage, lane by lane.
+/// Create it, register what they may access, launch.
 class Emulator {
 public:
   /// Decodes every kernel of `module`. Returns null when one holds something

@@ -67,6 +67,7 @@ public:
   static LinearLayout zeros(llvm::StringRef in, llvm::StringRef out,
                             unsigned log2Size);
 
+  /// The input (output) dimensions, in the order in which they were given.
   llvm::ArrayRef<Dim> inDims() const { return ins; }
   llvm::ArrayRef<Dim> outDims() const { return outs; }
   /// Whether there is an input (output) dimension of that name.

@@ -27,6 +27,7 @@ namespace kvbuf {
 struct Swizzle {
   unsigned bits = 0, base = 0, shift = 0;
   bool operator==(const Swizzle &) const = default;
+  /// The vector that is stored where vector `x` would be without the swizzle.
   int64_t operator()(int64_t x) const {
     return x ^ (((x >> (base + shift)) & ((int64_t(1) << bits) - 1)) << base);
   }
@@ -45,6 +46,7 @@ struct SharedTile {
   /// Applied to the index of a 16-byte vector within a block.
   Swizzle swizzle;
 
+  /// Columns of the tile, bytes of a block, bytes of the tile.
   int64_t cols() const { return repeats * blockCols; }
   int64_t blockBytes() const { return rows * blockCols * elementBytes; }
   int64_t bytes() const { return repeats * blockBytes(); }
@@ -71,6 +73,7 @@ struct TransposedTile {
   llvm::SmallVector<unsigned> keyBits;
   unsigned banks = 32;
 
+  /// Bytes of the tile.
   int64_t bytes() const { return keys * depth * 2; }
   /// ("row" of keys, "col") to "byte"; columns up to the next power of two.
   LinearLayout layout() const;

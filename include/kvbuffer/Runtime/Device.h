@@ -78,11 +78,16 @@ public:
 
   /// At least 256-byte aligned; never null, not even for 0 bytes.
   virtual uint64_t allocate(uint64_t bytes) = 0;
+  /// Gives back what `allocate` returned.
   virtual void free(uint64_t address) = 0;
+  /// Copies from the host, copies to the host, sets every byte: in order with
+  /// launches on the default stream. Throw Error where the driver refuses.
   virtual void upload(uint64_t to, const void *from, uint64_t bytes) = 0;
   virtual void download(void *to, uint64_t from, uint64_t bytes) = 0;
   virtual void fill(uint64_t address, uint8_t byte, uint64_t bytes) = 0;
 
+  /// Loads the artifact's code, the section that fits this device best; throws
+  /// Error if there is none, or if the driver does not accept it.
   virtual std::unique_ptr<Module> load(const Artifact &artifact,
                                        const Manifest &manifest) = 0;
   /// Waits for all work; throws KernelFault if a kernel failed.

@@ -44,6 +44,7 @@ public:
   /// returns the names of inputs that are no longer as they were uploaded.
   std::vector<std::string> fetch();
 
+  /// The launches that `run` and `time` make.
   const BoundLaunch &bound() const { return launch; }
 
 private:

@@ -137,6 +137,7 @@ struct KernelSpec {
   /// cannot be described by its map; empty: that is an error.
   std::string instead;
 
+  /// Whether an argument is a tensor map.
   bool takesTensorMaps() const;
 };
 
@@ -159,21 +160,27 @@ const char *nameOf(Layout layout);
 /// The attention problem that an artifact solves.
 struct AttentionProblem {
   DType dtype = DType::BF16;
+  /// Heads of the queries, heads of the cache, elements of a head.
   int64_t heads = 1, kvHeads = 1, headSize = 64;
   Layout query = Layout::Dense, cache = Layout::Dense;
+  /// Tokens of a page; 0 where the cache has none.
   int64_t pageSize = 0;
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.
   int64_t windowLeft = -1, windowRight = -1;
   /// s = softcap * tanh(s / softcap) when positive.
   double softcap = 0;
+  /// Whether each head has a sink, and whether the log-sum-exp is an output.
   bool sink = false, lse = false;
+  /// Scores are scale * q . k.
   double scale = 1;
 };
 
 /// What the code was compiled for.
 struct TargetSpec {
+  /// "nvidia" and "sm_90a", "amd" and "gfx942".
   std::string vendor, chip;
+  /// Lanes of a wave (warp).
   unsigned wave = 32;
 };
 

@@ -43,7 +43,10 @@ struct RowResult {
 /// thread.
 class Reference {
 public:
+  /// `workload` must outlive this object.
   explicit Reference(const Workload &workload) : w(workload) {}
+  /// Computes one row: in float64 on the inputs as stored, and as the baseline,
+  /// in fp32 with the weights rounded to the operands' type.
   void compute(const RowId &row, RowResult &result);
 
 private:

@@ -30,6 +30,7 @@ namespace kvbuf::rt {
 /// Describes boxes of a tensor in global memory and how they lie in shared
 /// memory. Dimension 0 is the contiguous one; unused dimensions are zero.
 struct alignas(64) SoftwareTensorMap {
+  /// What `magic` has to be, and the most dimensions.
   static constexpr uint64_t expectedMagic = 0x314D54667562766Bull; // "kvbufTM1"
   static constexpr unsigned maxRank = 5;
 

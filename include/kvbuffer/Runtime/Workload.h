@@ -83,16 +83,19 @@ public:
   static constexpr uint64_t kZone = 4096;
   static constexpr uint8_t kZoneByte = 0xA5;
 
-  /// `shift`: bytes that the first red zone is longer, so that the payload
-  /// begins so far behind a multiple of 4096 bytes (256 in a copy on a GPU).
+  /// `bytes` of payload, all zero. `shift`: bytes that the first red zone is
+  /// longer, so that the payload begins so far behind a multiple of 4096 bytes
+  /// (256 in a copy on a GPU). Throws Error if the memory is not to be had.
   explicit GuardedMemory(uint64_t bytes, uint64_t shift = 0);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory &) = delete;
   GuardedMemory &operator=(const GuardedMemory &) = delete;
 
+  /// The payload and its bytes.
   uint8_t *data() const { return base + start; }
   uint64_t size() const { return bytes; }
-  /// The payload with both red zones, and where in it the payload begins.
+  /// The payload with both red zones, the bytes of that, and where in it the
+  /// payload begins.
   uint8_t *region() const { return base; }
   uint64_t regionSize() const { return start + bytes + kZone; }
   uint64_t payloadStart() const { return start; }
@@ -114,6 +117,7 @@ struct HostTensor {
   std::vector<int64_t> shape, strides;
   std::shared_ptr<GuardedMemory> memory;
 
+  /// The first element; T has the size of an element.
   template <typename T> T *as() const {
     return reinterpret_cast<T *>(memory->data());
   }
@@ -129,6 +133,7 @@ public:
   Workload(const Workload &) = delete;
   Workload &operator=(const Workload &) = delete;
 
+  /// What the workload is of; its sizes, completed; its number of sequences.
   const Manifest &manifest() const { return spec; }
   const AttentionProblem &problem() const { return *spec.attention; }
   const Sizes &sizes() const { return values; }
@@ -140,10 +145,11 @@ public:
   /// Null if the manifest has no such tensor.
   HostTensor *find(const std::string &name);
   const HostTensor *find(const std::string &name) const;
+  /// In the order of the manifest.
   std::vector<HostTensor> &tensors() { return all; }
+  const std::vector<HostTensor> &tensors() const { return all; }
   /// Fills the outputs with NaN, and the memory around them as it was.
   void poisonOutputs();
-  const std::vector<HostTensor> &tensors() const { return all; }
 
   /// Rows of head_size elements. Head `h` counts query heads for q and o, and
   /// key/value heads for k and v.

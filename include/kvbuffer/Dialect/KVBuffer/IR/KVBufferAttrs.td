@@ -188,8 +188,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     All the parameters of the seed's `KVBuffer`, under their names; `operand` k
     is the seed's `transpose = true`. `stages` slots of LDS; a slot holds
     BN x `smem_cols` elements as blocks of BN x BK. The members that the seed
-    derives are methods (`KVBufferAttr::getNumMmas` and so on, in
-    `KVBufferParams.h`).
+    derives are methods (`KVBufferAttr::getNumMmas` and so on).
 
     Example:
 

@@ -50,6 +50,7 @@ void forEachParameter(Parameters &parameters, Visitor visit) {
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 }
 
+/// For the uniquing of attributes.
 inline llvm::hash_code hash_value(const ScheduleParameters &parameters) {
   llvm::hash_code code(0);
   forEachParameter(
