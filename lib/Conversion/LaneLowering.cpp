@@ -484,10 +484,11 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
             RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
-            ApplyRaiseOp, SoftmaxHeadOp, MeetOp, StaggerOp>([&](auto op) {
-        lower(op);
-        return success();
-      })
+            ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp>(
+          [&](auto op) {
+            lower(op);
+            return success();
+          })
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
           return op->emitOpError() << "has no per-lane form";

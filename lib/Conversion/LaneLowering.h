@@ -395,6 +395,7 @@ private:
   void lower(RaiseMaxOp op);
   void lower(ApplyRaiseOp op);
   void lower(SoftmaxHeadOp op);
+  void lower(CarryExcessOp op);
   mlir::LogicalResult lower(SoftmaxTailOp op);
   void lower(MeetOp op);
   void lower(StaggerOp op);

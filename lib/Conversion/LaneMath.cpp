@@ -391,9 +391,11 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
   Value sink;
   if (op.getSink())
     sink = mulf(b, single(op.getSink()), f32(std::numbers::log2e));
-  Values inverse, lse;
-  for (auto [m, l] :
-       llvm::zip_equal(get(op.getMax()), rowValues(op.getSum()))) {
+  Values inverse, lse, excess;
+  if (op.getExcess())
+    excess = get(op.getExcess());
+  for (auto [row, m, l] :
+       llvm::enumerate(get(op.getMax()), rowValues(op.getSum()))) {
     Value sum = reduceLanes(l, /*isMax=*/false);
     // Base-2 logarithm of the largest term; -inf for a row without a key.
     Value top = mulf(b, m, scale);
@@ -409,7 +411,11 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     }
     Value empty =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
-    Value ratio = machine.emitRatio(*this, factor, sum);
+    // O is of weights as they were rounded, the LSE of the weights.
+    Value divisor = sum;
+    if (!excess.empty())
+      divisor = fma(b, reduceLanes(excess[row], /*isMax=*/false), factor, sum);
+    Value ratio = machine.emitRatio(*this, factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     Value logarithm = addf(b, top, math::Log2Op::create(b, sum));
     lse.push_back(

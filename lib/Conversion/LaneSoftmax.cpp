@@ -9,7 +9,6 @@
 #include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <numbers>
 
@@ -50,13 +49,16 @@ void LaneLowering::lower(RaiseMaxOp op) {
   auto larger = [&](Value x, Value y) -> Value {
     return arith::MaxNumFOp::create(b, x, y);
   };
+  Value slack = f32(kSlack / scale);
+  if (op.getExact())
+    slack = arith::SelectOp::create(b, single(op.getExact()), f32(0), slack);
   // Each lane looks at its own scores; who raises asks the others of the row.
   Values own;
   Value needed;
   for (auto [row, values] : llvm::enumerate(
            valuesByRow(op.getScores().getType(), get(op.getScores())))) {
     own.push_back(chain(values, larger));
-    Value limit = arith::AddFOp::create(b, max[row], f32(kSlack / scale));
+    Value limit = arith::AddFOp::create(b, max[row], slack);
     Value above =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, own.back(), limit);
     needed = needed ? arith::OrIOp::create(b, needed, above) : above;
@@ -153,10 +155,6 @@ void LaneLowering::lower(SoftmaxHeadOp op) {
   Values excess;
   for (auto [row, values] : llvm::enumerate(
            valuesByRow(op.getScores().getType(), get(op.getScores())))) {
-    if (op.getOperand().isF32()) {
-      excess.push_back(f32(0));
-      continue;
-    }
     Value own = chain(values, [&](Value x, Value y) -> Value {
       return arith::MaxNumFOp::create(b, x, y);
     });
@@ -193,10 +191,12 @@ LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
         return isHead(index % cols * atom.cols, type.getCols()) ? x : exp2(x);
       });
   // The sum stays this lane's part of it until the end.
-  Values sum = rowValues(op.getSum()), excess = get(op.getExcess());
+  Values sum = rowValues(op.getSum()), excess;
+  if (op.getExcess())
+    excess = get(op.getExcess());
   for (auto [row, values] : llvm::enumerate(valuesByRow(type, p))) {
     values.insert(values.begin(), sum[row]);
-    if (!matchPattern(excess[row], m_AnyZeroFloat()))
+    if (!excess.empty())
       values.push_back(excess[row]);
     sum[row] = chain(values, [&](Value x, Value y) -> Value {
       return arith::AddFOp::create(b, x, y);
@@ -208,6 +208,14 @@ LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
   set(op.getP(), words);
   set(op.getNewSum(), sum);
   return success();
+}
+
+void LaneLowering::lower(CarryExcessOp op) {
+  Values carried;
+  for (auto [value, factor, excess] : llvm::zip_equal(
+           get(op.getCarried()), get(op.getFactor()), get(op.getExcess())))
+    carried.push_back(math::FmaOp::create(b, value, factor, excess));
+  set(op.getNewCarried(), carried);
 }
 
 void LaneLowering::lower(MeetOp op) { machine.emitMeet(*this); }

@@ -198,10 +198,10 @@ LogicalResult BlockRun::runOp(Operation *op) {
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
             LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, OnlineSoftmaxOp,
             RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
-            SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp, RingWaitOp,
-            RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
-            LaunchSizeOp, MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
-          [&](auto op) { return runOp(op); })
+            CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp,
+            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
+            NextTileOp, LaunchSizeOp, MmaStartOp, MmaWaitOp, TurnWaitOp,
+            TurnPassOp>([&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })
@@ -476,7 +476,8 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
 
 LogicalResult BlockRun::runOp(RaiseMaxOp op) {
   RaisedMax raised = raiseMax(matrix(op.getScores()), matrix(op.getMax()),
-                              op.getScale().convertToFloat());
+                              op.getScale().convertToFloat(),
+                              op.getExact() && integer(op.getExact()));
   set(op.getNewMax(), std::move(raised.max));
   set(op.getFactor(), std::move(raised.factor));
   set(op.getRaised(), int64_t(raised.any));
@@ -522,14 +523,24 @@ LogicalResult BlockRun::runOp(SoftmaxHeadOp op) {
 }
 
 LogicalResult BlockRun::runOp(SoftmaxTailOp op) {
-  const Matrix &excess = matrix(op.getExcess());
   SoftmaxTail tail =
       softmaxTail(matrix(op.getExponents()), matrix(op.getSum()));
   Type element = op.getP().getType().getElementType();
   set(op.getP(), map(tail.p, element, [](float x) { return x; }));
-  for (int64_t r = 0; r < excess.rows; ++r)
-    tail.sum.at(r, 0) += excess.at(r, 0);
+  if (op.getExcess())
+    for (int64_t r = 0; r < tail.sum.rows; ++r)
+      tail.sum.at(r, 0) += matrix(op.getExcess()).at(r, 0);
   set(op.getNewSum(), std::move(tail.sum));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(CarryExcessOp op) {
+  Matrix carried = matrix(op.getCarried());
+  for (int64_t r = 0; r < carried.rows; ++r)
+    carried.at(r, 0) =
+        std::fma(carried.at(r, 0), matrix(op.getFactor()).at(r, 0),
+                 matrix(op.getExcess()).at(r, 0));
+  set(op.getNewCarried(), std::move(carried));
   return success();
 }
 
@@ -539,6 +550,7 @@ LogicalResult BlockRun::runOp(SoftmaxFinishOp op) {
     sink = cast<FloatAttr>(get<Attribute>(op.getSink())).getValueAsDouble();
   SoftmaxResult result = finishSoftmax(
       matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum()),
+      op.getExcess() ? &matrix(op.getExcess()) : nullptr,
       op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr);
   set(op.getResult(), std::move(result.out));
   set(op.getLse(), std::move(result.lse));

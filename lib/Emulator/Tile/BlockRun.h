@@ -85,6 +85,7 @@ private:
   mlir::LogicalResult runOp(ApplyRaiseOp op);
   mlir::LogicalResult runOp(SoftmaxHeadOp op);
   mlir::LogicalResult runOp(SoftmaxTailOp op);
+  mlir::LogicalResult runOp(CarryExcessOp op);
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
   // Roles (Roles.cpp).
   mlir::LogicalResult runOp(WarpRolesOp op);

@@ -116,10 +116,11 @@ SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
   return step;
 }
 
-RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale) {
+RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale,
+                         bool exact) {
   RaisedMax raised{max, max, false};
   float base2 = scale * std::numbers::log2e_v<float>;
-  constexpr float slack = 8; // weights of up to 2^8
+  const float slack = exact ? 0 : 8; // weights of up to 2^8
   for (int64_t r = 0; r < scores.rows; ++r)
     for (int64_t c = 0; c < scores.cols; ++c) {
       float &m = raised.max.at(r, 0);
@@ -162,8 +163,8 @@ SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum) {
 }
 
 SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
-                                  const Matrix &sum, float scale,
-                                  const float *sink) {
+                                  const Matrix &sum, const Matrix *excess,
+                                  float scale, const float *sink) {
   SoftmaxResult result{acc, max};
   for (int64_t r = 0; r < acc.rows; ++r) {
     float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
@@ -174,7 +175,8 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
       factor = l == 0 ? 0 : std::exp(m - origin);
       l = l * factor + std::exp(*sink - origin);
     }
-    float inverse = l == 0 ? 0 : factor / l;
+    float divisor = excess ? l + excess->at(r, 0) * factor : l;
+    float inverse = l == 0 ? 0 : factor / divisor;
     for (int64_t c = 0; c < acc.cols; ++c)
       result.out.at(r, c) = acc.at(r, c) * inverse;
     result.lse.at(r, 0) = l == 0 ? -kInfinity : origin + std::log(l);

@@ -50,7 +50,8 @@ struct RaisedMax {
   Matrix max, factor;
   bool any;
 };
-RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale);
+RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale,
+                   bool exact);
 
 /// `kvbuffer.softmax_head`: weights in the left half of the columns, exponents
 /// in the right one.
@@ -67,7 +68,8 @@ struct SoftmaxResult {
   Matrix out, lse;
 };
 SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
-                            const Matrix &sum, float scale, const float *sink);
+                            const Matrix &sum, const Matrix *excess,
+                            float scale, const float *sink);
 
 } // namespace kvbuf::emu::tile
 

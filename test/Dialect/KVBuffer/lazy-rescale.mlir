@@ -7,22 +7,104 @@
 !row = !kvbuffer.fragment<128x1xf32, row>
 !o = !kvbuffer.fragment<128x128xf32, acc>
 !p = !kvbuffer.fragment<128x64xbf16, a>
+!v = !kvbuffer.fragment<64x128xbf16, b>
 #lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
 
+// What rounding adds joins the sum, which only the division reads. The first two
+// tiles raise maxima at once.
 // CHECK-LABEL: gpu.func @lazy
-// CHECK: %[[M:.*]], %[[F:.*]], %[[ANY:.*]] = kvbuffer.raise_max %[[S:.*]], %{{.*}} {scale = 1.250000e-01 : f32}
+// CHECK: %[[TWO:.*]] = arith.constant 1 : i32
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[A0:.*]] = %{{.*}}, %[[M0:.*]] = %{{.*}}, %[[L0:.*]] = %{{.*}}) ->
+// CHECK: %[[I32:.*]] = arith.index_cast %[[I]] : index to i32
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[I32]], %[[TWO]] : i32
+// CHECK: %[[M:.*]], %[[F:.*]], %[[ANY:.*]] = kvbuffer.raise_max %[[S:.*]], %[[M0]] exact(%[[FEW]]) {scale = 1.250000e-01 : f32}
 // CHECK: %[[X:.*]], %[[E:.*]] = kvbuffer.softmax_head %[[S]], %[[M]] {masked, operand = bf16, scale = 1.250000e-01 : f32}
-// CHECK: %[[A:.*]], %[[L:.*]] = kvbuffer.apply_raise %[[ANY]], %[[F]], %{{.*}}, %{{.*}} :
-// CHECK: %[[P:.*]], %[[L1:.*]] = kvbuffer.softmax_tail %[[X]], %[[E]], %[[L]] :
-// CHECK-NOT: kvbuffer.online_softmax
-// CHECK-NOT: kvbuffer.rescale
+// CHECK: %[[A:.*]], %[[L:.*]] = kvbuffer.apply_raise %[[ANY]], %[[F]], %[[A0]], %[[L0]] :
+// CHECK: %[[P:.*]], %[[L1:.*]] = kvbuffer.softmax_tail %[[X]], %[[L]] excess(%[[E]]) :
+// CHECK: %[[A1:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[A]] :
+// CHECK: scf.yield %[[A1]], %[[M]], %[[L1]] :
+// CHECK-NOT: kvbuffer.carry_excess
+// CHECK: kvbuffer.softmax_finish %{{.*}}#0, %{{.*}}#1, %{{.*}}#2 {scale
 // REMARK: 8 in base 2
 gpu.module @m {
-  gpu.func @lazy(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !row, !row, !o)
+  gpu.func @lazy(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index) -> !o
       attributes {kvbuffer.schedule = #lazy} {
-    %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
-    %a1 = kvbuffer.rescale %a, %r : !o, !row
-    gpu.return %p, %m1, %l1, %a1 : !p, !row, !row, !o
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m0, %l0 {scale = 0.125 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 0.125 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+}
+
+// -----
+
+!s = !kvbuffer.fragment<128x64xf32, acc>
+!row = !kvbuffer.fragment<128x1xf32, row>
+!o = !kvbuffer.fragment<128x128xf32, acc>
+!p = !kvbuffer.fragment<128x64xbf16, a>
+!v = !kvbuffer.fragment<64x128xbf16, b>
+#lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
+
+// A log-sum-exp reads the sum: what rounding adds goes beside it. With a mask,
+// one tile behind those that it cuts raises maxima at once.
+// CHECK-LABEL: gpu.func @lse
+// CHECK-SAME: %[[EDGE:[^:]*]]: index) ->
+// CHECK: %[[EDGE32:.*]] = arith.index_cast %[[EDGE]] : index to i32
+// CHECK: %[[LAST:.*]] = arith.maxsi %[[EDGE32]], %{{.*}} : i32
+// CHECK: %[[NONE:.*]] = kvbuffer.fragment_fill 0.000000e+00 : <128x1xf32, row>
+// CHECK: %[[R:.*]]:4 = scf.for %[[I:.*]] = %{{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[C0:.*]] = %[[NONE]]) ->
+// CHECK: %[[I32:.*]] = arith.index_cast %[[I]] : index to i32
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[I32]], %[[LAST]] : i32
+// CHECK: %[[M:.*]], %[[F:.*]], %{{.*}} = kvbuffer.raise_max %{{.*}}, %{{.*}} exact(%[[FEW]])
+// CHECK: %[[X:.*]], %[[E:.*]] = kvbuffer.softmax_head
+// CHECK: %{{.*}}, %[[L:.*]] = kvbuffer.apply_raise
+// CHECK: %[[C1:.*]] = kvbuffer.carry_excess %[[C0]], %[[F]], %[[E]] : <128x1xf32, row>
+// CHECK: %{{.*}}, %[[L1:.*]] = kvbuffer.softmax_tail %[[X]], %[[L]] :
+// CHECK: scf.yield %{{.*}}, %[[M]], %[[L1]], %[[C1]] :
+// CHECK: } {kvbuffer.whole_after_first}
+// CHECK: kvbuffer.softmax_finish %[[R]]#0, %[[R]]#1, %[[R]]#2 excess(%[[R]]#3) {scale
+
+// No loop, no tile in front.
+// CHECK-LABEL: gpu.func @one_tile
+// CHECK: kvbuffer.raise_max %{{[^ ]*}}, %{{[^ ]*}} {scale
+// CHECK: %[[X:.*]], %[[E:.*]] = kvbuffer.softmax_head
+// CHECK: kvbuffer.softmax_tail %[[X]], %{{[^ ]*}} :
+// CHECK: kvbuffer.softmax_finish %{{.*}} excess(%[[E]]) {scale
+gpu.module @m {
+  gpu.func @lse(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index, %edge: index) -> (!o, !row)
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %cut = arith.cmpi slt, %i, %edge : index
+      %s1 = scf.if %cut -> !s {
+        %s2 = kvbuffer.mask %s rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<causal = true>} : !s
+        scf.yield %s2 : !s
+      } else {
+        scf.yield %s : !s
+      }
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s1, %m0, %l0 {scale = 0.125 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    } {kvbuffer.whole_after_first}
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 0.125 : f32} : !o, !row
+    gpu.return %o, %lse : !o, !row
+  }
+  gpu.func @one_tile(%s: !s, %v: !v, %a: !o, %m: !row) -> (!o, !row)
+      attributes {kvbuffer.schedule = #lazy} {
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
+    %a1 = kvbuffer.rescale %a, %f : !o, !row
+    %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+    %o, %lse = kvbuffer.softmax_finish %a2, %m1, %l1 {scale = 0.125 : f32} : !o, !row
+    gpu.return %o, %lse : !o, !row
   }
 }
 
@@ -35,18 +117,38 @@ gpu.module @m {
 #lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
 #eager = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true>
 
-// A factor that something else reads too, and a schedule that does not ask.
+// A factor or a sum that something else reads too, a sum that starts somewhere
+// else, and a schedule that does not ask.
 // CHECK-LABEL: gpu.func @two_readers
+// CHECK: kvbuffer.online_softmax
+// CHECK-LABEL: gpu.func @sum_read
+// CHECK: kvbuffer.online_softmax
+// CHECK-LABEL: gpu.func @sum_given
 // CHECK: kvbuffer.online_softmax
 // CHECK-LABEL: gpu.func @eager
 // CHECK: kvbuffer.online_softmax
 // REMARK: rescaled every time: the factor is not of one accumulator that is there before the softmax
+// REMARK: rescaled every time: the sum of the weights is not one that only a division reads
+// REMARK: rescaled every time: the sum of the weights is not one that only a division reads
 gpu.module @m {
   gpu.func @two_readers(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !row, !o)
       attributes {kvbuffer.schedule = #lazy} {
     %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
     %a1 = kvbuffer.rescale %a, %r : !o, !row
     gpu.return %p, %r, %a1 : !p, !row, !o
+  }
+  gpu.func @sum_read(%s: !s, %m: !row, %a: !o) -> (!p, !row, !o)
+      attributes {kvbuffer.schedule = #lazy} {
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
+    %a1 = kvbuffer.rescale %a, %r : !o, !row
+    gpu.return %p, %l1, %a1 : !p, !row, !o
+  }
+  gpu.func @sum_given(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !o)
+      attributes {kvbuffer.schedule = #lazy} {
+    %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
+    %a1 = kvbuffer.rescale %a, %r : !o, !row
+    gpu.return %p, %a1 : !p, !o
   }
   gpu.func @eager(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !o)
       attributes {kvbuffer.schedule = #eager} {

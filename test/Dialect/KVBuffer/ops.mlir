@@ -123,6 +123,8 @@ func.func @fragments(%q: !kvbuffer.fragment<128x16xbf16, a>, %k: !kvbuffer.fragm
   %o, %lse = kvbuffer.softmax_finish %a2, %m1, %l1 {scale = 0.125 : f32} : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
   // CHECK: kvbuffer.softmax_finish %{{.*}}, %newMax, %newSum sink(%{{.*}}) {scale = 1.250000e-01 : f32} : <128x128xf32, acc>, <128x1xf32, row>
   %o1, %lse1 = kvbuffer.softmax_finish %a2, %m1, %l1 sink(%sink) {scale = 0.125 : f32} : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+  // CHECK: kvbuffer.softmax_finish %{{.*}}, %newMax, %newSum excess(%{{.*}}) sink(%{{.*}}) {scale = 1.250000e-01 : f32} : <128x128xf32, acc>, <128x1xf32, row>
+  %o2, %lse2 = kvbuffer.softmax_finish %a2, %m1, %l1 excess(%r) sink(%sink) {scale = 0.125 : f32} : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
   // CHECK: kvbuffer.fragment_convert %result : <128x128xf32, acc> -> <128x128xbf16, acc>
   %o16 = kvbuffer.fragment_convert %o : !kvbuffer.fragment<128x128xf32, acc> -> !kvbuffer.fragment<128x128xbf16, acc>
   return

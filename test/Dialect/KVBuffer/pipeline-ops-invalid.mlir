@@ -18,6 +18,32 @@ func.func @rows(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<
 
 func.func @weights(%x: !kvbuffer.fragment<128x64xf32, acc>, %l: !kvbuffer.fragment<128x1xf32, row>) {
   // expected-error@+1 {{'kvbuffer.softmax_tail' op expected exponents in accumulators and weights in their shape in role a, got}}
-  %0, %1 = kvbuffer.softmax_tail %x, %l, %l : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x32xbf16, a>
+  %0, %1 = kvbuffer.softmax_tail %x, %l excess(%l) : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x32xbf16, a>
+  return
+}
+
+// -----
+
+func.func @operand(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>) {
+  // expected-error@+1 {{'kvbuffer.softmax_head' op attribute 'operand' failed to satisfy constraint: type attribute of bfloat16 type or 16-bit float}}
+  %0, %1 = kvbuffer.softmax_head %s, %m {scale = 1.0 : f32, operand = f32} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @carried(%s: !kvbuffer.fragment<128x64xf32, acc>) {
+  // expected-error@+1 {{'kvbuffer.carry_excess' op expected row values, got '!kvbuffer.fragment<128x64xf32, acc>'}}
+  %0 = kvbuffer.carry_excess %s, %s, %s : !kvbuffer.fragment<128x64xf32, acc>
+  return
+}
+
+// -----
+
+// An excess has the type of the sum.
+// expected-note@+1 {{prior use here}}
+func.func @excess(%x: !kvbuffer.fragment<128x64xf32, acc>, %l: !kvbuffer.fragment<128x1xf32, row>, %e: !kvbuffer.fragment<64x1xf32, row>) {
+  // expected-error@+1 {{use of value '%e' expects different type than prior uses}}
+  %0, %1 = kvbuffer.softmax_tail %x, %l excess(%e) : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x64xbf16, a>
   return
 }

@@ -37,6 +37,15 @@
 // REDEFINE: %{sizes} = --size seq_q=130 --size seq_k=300
 // RUN: %{run}
 
+// Lazily rescaled, with and without a log-sum-exp, and in turns.
+// REDEFINE: %{stages} = 2,lazy_rescale=true
+// RUN: %{run}
+// REDEFINE: %{sizes} = --size seq_q=130 --size seq_k=300 --init=ramp
+// RUN: %{run}
+// REDEFINE: %{sizes} = --size seq_q=200 --size seq_k=70
+// RUN: %{run}
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=gfx942 | kvbuf-tile-run --size seq_q=130 --size seq_k=300 --init=ramp | FileCheck %s
+
 // At the tile stage, before any load moves.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-attention | kvbuf-tile-run --size seq_q=130 --size seq_k=300 | FileCheck %s
 

@@ -35,6 +35,13 @@ LogicalResult SoftmaxHeadOp::verify() {
                       getScale());
 }
 
+LogicalResult CarryExcessOp::verify() {
+  if (getCarried().getType().getRole() != Role::Row)
+    return emitOpError() << "expected row values, got "
+                         << getCarried().getType();
+  return success();
+}
+
 LogicalResult SoftmaxTailOp::verify() {
   FragmentType p = getP().getType(), x = getExponents().getType();
   if (x.getRole() != Role::Acc || p.getRole() != Role::A ||

@@ -340,15 +340,17 @@ struct ChooseSchedulePass
           return WalkResult::interrupt();
         request.roles = !named.contains("producers") || asked.producers > 0;
         ScheduleChoice choice = target->chooseSchedule(request);
-        // What keeps lazily rescaled rows exact, the sum of weights as they are
-        // rounded (kvbuf-lazy-rescale), is not what a log-sum-exp is of.
+        // V's way through registers leaves none for what a log-sum-exp carries
+        // beside the sum where a soft cap or a window's two edges need some.
+        if (op.getLse() && choice.vPath == Path::Registers &&
+            (op.getSoftcapValue() > 0 || mask.boundsLeft()))
+          choice.lazyRescale = choice.pingPong = choice.overlap = false;
         // Turns need a lazy softmax, and nothing but turns loads ahead for a
         // softmax that runs ahead: who refuses the one does not want the rest.
         auto refused = [&](StringRef name, bool value) {
           return named.contains(name) && !value;
         };
-        if (choice.lazyRescale &&
-            (op.getLse() || refused("lazy_rescale", asked.lazyRescale)))
+        if (choice.lazyRescale && refused("lazy_rescale", asked.lazyRescale))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
         if (choice.lazyRescale && refused("ping_pong", asked.pingPong))
           choice.overlap = false;

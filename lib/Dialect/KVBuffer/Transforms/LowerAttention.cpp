@@ -304,7 +304,8 @@ void TileProgram::computeTile() {
     sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
   auto finish = SoftmaxFinishOp::create(b, accType, rowType, loop.getResult(0),
                                         loop.getResult(1), loop.getResult(2),
-                                        sink, b.getF32FloatAttr(softmaxScale));
+                                        /*excess=*/Value(), sink,
+                                        b.getF32FloatAttr(softmaxScale));
   Value out = FragmentConvertOp::create(
       b, fragment(BM, depth, element, Role::Acc), finish.getResult());
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);

@@ -319,6 +319,10 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
     if (isa<FragmentFillOp>(op))
       place(&op, now);
   place(scores, now);
+  // Not beside the next head, whose factor and excess would need registers of
+  // their own.
+  for (auto carry : body->getOps<CarryExcessOp>())
+    place(carry, now);
   place(found.tail, now);
   placeAll(slices, now);
   place(behindB, now);

@@ -563,11 +563,16 @@ def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
-    Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch<["max", "sum", "lse"]>]> {
+    Pure, AttrSizedOperandSegments, AllTypesMatch<["acc", "result"]>,
+    AllTypesMatch<["max", "sum", "lse"]>,
+    OptionalTypesMatchWith<"excess and max have the same type", "max", "excess",
+                           "$_self">]> {
   let summary = "Normalizes an attention accumulator";
   let description = [{
     O = acc / l and LSE = scale * m + ln l; rows without a key give 0 and -inf.
-    With `sink`, exp(sink) joins the denominator.
+    With `sink`, exp(sink) joins the denominator. With `excess`, which is what
+    rounding has added to the weights (`kvbuffer.carry_excess`), O = acc / (l +
+    excess); the LSE knows nothing of it.
 
     Example:
 
@@ -577,12 +582,13 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-                       KVBuffer_FragmentType:$sum, Optional<F32>:$sink,
-                       F32Attr:$scale);
+                       KVBuffer_FragmentType:$sum,
+                       Optional<KVBuffer_FragmentType>:$excess,
+                       Optional<F32>:$sink, F32Attr:$scale);
   let results = (outs KVBuffer_FragmentType:$result, KVBuffer_FragmentType:$lse);
   let assemblyFormat = [{
-    $acc `,` $max `,` $sum (`sink` `(` $sink^ `)`)? attr-dict
-    `:` type($acc) `,` type($max)
+    $acc `,` $max `,` $sum (`excess` `(` $excess^ `)`)?
+    (`sink` `(` $sink^ `)`)? attr-dict `:` type($acc) `,` type($max)
   }];
   let hasVerifier = 1;
 }

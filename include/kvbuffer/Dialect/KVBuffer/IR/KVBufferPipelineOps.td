@@ -27,7 +27,9 @@ def KVBuffer_RaiseMaxOp : KVBuffer_Op<"raise_max", [
     holds. Elsewhere m' = m and factor = 1: the weights that come of such an m are
     at most 256, which neither fp32 sums nor 16-bit operands mind. Which rows are
     a group is the machine's choice, a warp's as a rule, so that a row's result
-    depends, in its last bits, on its neighbours.
+    depends, in its last bits, on its neighbours. Where `exact` holds, any rowmax
+    s > m raises: the maximum of few scores says little of those that follow, and
+    a largest weight of 1 needs no rounding.
 
     Most tiles raise nothing, and then cost a comparison instead of a
     multiplication of every accumulator.
@@ -35,16 +37,17 @@ def KVBuffer_RaiseMaxOp : KVBuffer_Op<"raise_max", [
     Example:
 
     ```mlir
-    %m1, %f, %raised = kvbuffer.raise_max %s, %m {scale = 0.125 : f32}
+    %m1, %f, %raised = kvbuffer.raise_max %s, %m exact(%few) {scale = 0.125 : f32}
       : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
-                       F32Attr:$scale);
+                       Optional<I1>:$exact, F32Attr:$scale);
   let results = (outs KVBuffer_FragmentType:$newMax, KVBuffer_FragmentType:$factor,
                       I1:$raised);
   let assemblyFormat = [{
-    $scores `,` $max attr-dict `:` type($scores) `,` type($max)
+    $scores `,` $max (`exact` `(` $exact^ `)`)? attr-dict
+    `:` type($scores) `,` type($max)
   }];
   let hasVerifier = 1;
 }
@@ -86,7 +89,9 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_Op<"softmax_head", [
     A maximum that is behind the scores makes the largest weight some number that
     the operand's type, `operand`, has to round, where it would be 1. `excess` is
     what the rounding adds to the largest weights (of each lane, or of the row):
-    with it in the sum, a row that one key decides is as exact as that key.
+    an output divided by a sum with it is, in a row that one key decides, as exact
+    as that key. It goes into the sum by `kvbuffer.softmax_tail`, or beside it by
+    `kvbuffer.carry_excess`.
 
     Example:
 
@@ -96,7 +101,8 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_Op<"softmax_head", [
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
-                       F32Attr:$scale, TypeAttr:$operand, UnitAttr:$masked);
+                       F32Attr:$scale, TypeAttrOf<AnyTypeOf<[BF16, F16]>>:$operand,
+                       UnitAttr:$masked);
   let results = (outs KVBuffer_FragmentType:$exponents,
                       KVBuffer_FragmentType:$excess);
   let assemblyFormat = [{
@@ -106,26 +112,54 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_Op<"softmax_head", [
 }
 
 def KVBuffer_SoftmaxTailOp : KVBuffer_Op<"softmax_tail", [
-    Pure, AllTypesMatch<["excess", "sum", "newSum"]>]> {
+    Pure, AllTypesMatch<["sum", "newSum"]>,
+    OptionalTypesMatchWith<"excess and sum have the same type", "sum", "excess",
+                           "$_self">]> {
   let summary = "The weights and their sums";
   let description = [{
     p = exp2(x) for what `kvbuffer.softmax_head` has left as exponents; l' = l +
-    rowsum p + excess. P has the type of the operand that it becomes.
+    rowsum p, plus `excess` where it is given. P has the type of the operand that
+    it becomes.
 
     Example:
 
     ```mlir
-    %p, %l1 = kvbuffer.softmax_tail %x, %e, %l
+    %p, %l1 = kvbuffer.softmax_tail %x, %l excess(%e)
       : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
         -> !kvbuffer.fragment<128x64xbf16, a>
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$exponents,
-                       KVBuffer_FragmentType:$excess, KVBuffer_FragmentType:$sum);
+                       KVBuffer_FragmentType:$sum,
+                       Optional<KVBuffer_FragmentType>:$excess);
   let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newSum);
   let assemblyFormat = [{
-    $exponents `,` $excess `,` $sum attr-dict
+    $exponents `,` $sum (`excess` `(` $excess^ `)`)? attr-dict
     `:` type($exponents) `,` type($sum) `->` type($p)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_CarryExcessOp : KVBuffer_Op<"carry_excess", [
+    Pure, AllTypesMatch<["carried", "factor", "excess", "newCarried"]>]> {
+  let summary = "What rounding has added to weights so far, beside their sum";
+  let description = [{
+    c' = c * factor + excess. Where nothing was raised `factor` is 1, so that this
+    needs no branch. `kvbuffer.softmax_finish` puts c together with the sum, which
+    stays that of the weights as they are: the one of which a log-sum-exp is.
+
+    Example:
+
+    ```mlir
+    %c1 = kvbuffer.carry_excess %c, %f, %e : !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_FragmentType:$carried,
+                       KVBuffer_FragmentType:$factor,
+                       KVBuffer_FragmentType:$excess);
+  let results = (outs KVBuffer_FragmentType:$newCarried);
+  let assemblyFormat = [{
+    $carried `,` $factor `,` $excess attr-dict `:` type($carried)
   }];
   let hasVerifier = 1;
 }

@@ -159,8 +159,16 @@ def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
     Where the schedule asks for `lazy_rescale`: `kvbuffer.online_softmax` and the
     `kvbuffer.rescale` of its factor become `kvbuffer.raise_max`, which changes nothing
     in most tiles, `kvbuffer.softmax_head` and `kvbuffer.softmax_tail`, and
-    `kvbuffer.apply_raise`.
+    `kvbuffer.apply_raise`. What rounding adds to weights above 1 corrects their
+    sum; where a log-sum-exp reads that sum, `kvbuffer.carry_excess` carries the
+    correction beside it to the division.
+
+    In tiles that a mask may cut and in the one behind them, the first two at
+    least, maxima follow the scores exactly: that of a few keys at a row's end
+    says little of the keys to come.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
