@@ -16,14 +16,29 @@
 // GFX950:   {schedule = #[[D96]]}
 // GFX950: @d256
 // GFX950:   {schedule = #[[D256]]}
+// GFX950: @lse
+// GFX950:   {schedule = #[[D64]]}
+// GFX950: @lse_softcap
+// GFX950:   {schedule = #[[D64]], softcap
+// GFX950: @lse_window
+// GFX950:   {mask = #{{.*}}, schedule = #[[D64]]}
 // GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
 // GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
+// GFX942-DAG: #[[EAGER:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d256
 // GFX942:   {schedule = #[[D256]]}
+// A log-sum-exp carries one value a row more. Beside V on its way through
+// registers there is room for that, but for a soft cap or a left edge besides.
+// GFX942: @lse
+// GFX942:   {schedule = #[[D64]]}
+// GFX942: @lse_softcap
+// GFX942:   {schedule = #[[EAGER]], softcap
+// GFX942: @lse_window
+// GFX942:   {mask = #{{.*}}, schedule = #[[EAGER]]}
 
 // Without lazy rescaling no turns and nothing ahead; without turns nothing ahead;
 // what is asked for is there all the same.
@@ -77,5 +92,19 @@ func.func @d96(%q: !qo96, %k: !kv96, %v: !kv96, %o: !qo96) {
 !kv256 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 256>
 func.func @d256(%q: !qo256, %k: !kv256, %v: !kv256, %o: !qo256) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo256, !kv256, !kv256, !qo256
+  return
+}
+
+!lse = memref<?x2x?xf32>
+func.func @lse(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%l) : !qo64, !kv64, !kv64, !qo64, lse !lse
+  return
+}
+func.func @lse_softcap(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%l) {softcap = 20.0 : f32} : !qo64, !kv64, !kv64, !qo64, lse !lse
+  return
+}
+func.func @lse_window(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%l) {mask = #kvbuffer.mask<left = 70, right = 0>} : !qo64, !kv64, !kv64, !qo64, lse !lse
   return
 }
