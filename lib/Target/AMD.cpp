@@ -62,6 +62,13 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
     target.matrixInstructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   else
     target.matrixInstructions = {{32, 32, 8, 4, 2}, {16, 16, 16, 4, 2}};
+  // CDNA3 ISA, "FP8 and BF8": biased by 8 and 16, without infinities; CDNA4
+  // ISA: the Open Compute Project's. Instructions of 16-bit operands with as
+  // many elements in a lane have the same lane maps.
+  target.float8Formats =
+      cdna4 ? decltype(target.float8Formats){"f8E4M3FN", "f8E5M2"}
+            : decltype(target.float8Formats){"f8E4M3FNUZ", "f8E5M2FNUZ"};
+  target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   target.copiesByWave = true;
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vendors.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace kvbuf;
 using llvm::StringRef;
@@ -98,12 +98,7 @@ std::optional<std::string> detail::whyNotAMD(const TargetInfo &target,
                                 : llvm::ArrayRef(kGfx950Only),
                           op))
     return std::nullopt;
-  llvm::SmallVector<std::string> shapes;
-  for (const MatrixInstruction &mma : target.matrixInstructions)
-    shapes.push_back((llvm::Twine(mma.m) + "x" + llvm::Twine(mma.n) + "x" +
-                      llvm::Twine(mma.k))
-                         .str());
   return "the chip has no matrix instruction of this shape and type; for bf16 "
          "and f16 it has " +
-         llvm::join(shapes, " and ");
+         TargetInfo::shapesOf(target.matrixInstructions);
 }

@@ -48,6 +48,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   // Transposed scores would have to be an operand b, whose lanes walk along the
   // rows that the accumulator's registers hold.
   target.swapsOperands = false;
+  // PTX ISA, "mma.sync": .e4m3 and .e5m2 need sm_89. LLVM 22 has no op for
+  // them.
+  if (chip == "sm_89" || chip.starts_with("sm_90"))
+    target.float8Formats = {"f8E4M3FN", "f8E5M2"};
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a")
     target.warpsPerMatrixGroup = 4;

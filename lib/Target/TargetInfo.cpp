@@ -24,7 +24,88 @@ TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape) const {
 }
 
 std::optional<std::string> TargetInfo::whyNot(llvm::StringRef op) const {
-  return vendor == Vendor::AMD ? detail::whyNotAMD(*this, op) : std::nullopt;
+  return vendor == Vendor::AMD ? detail::whyNotAMD(*this, op)
+                               : detail::whyNotNVIDIA(*this, op);
+}
+
+static bool is16Bit(llvm::StringRef element) {
+  return element == "bf16" || element == "f16";
+}
+
+/// "a, b and c", or with another word in front of the last.
+template <typename Range>
+static std::string listOf(const Range &items, llvm::StringRef last) {
+  std::string text;
+  size_t left = items.size();
+  for (const auto &item : items) {
+    text += item;
+    --left;
+    if (left)
+      text += left == 1 ? (" " + last + " ").str() : ", ";
+  }
+  return text;
+}
+
+std::string
+TargetInfo::shapesOf(llvm::ArrayRef<MatrixInstruction> instructions) {
+  llvm::SmallVector<std::string> shapes;
+  for (const MatrixInstruction &mma : instructions)
+    shapes.push_back(std::to_string(mma.m) + "x" + std::to_string(mma.n) + "x" +
+                     std::to_string(mma.k));
+  return listOf(shapes, "and");
+}
+
+llvm::ArrayRef<MatrixInstruction>
+TargetInfo::matrixInstructionsFor(llvm::StringRef element) const {
+  if (is16Bit(element))
+    return matrixInstructions;
+  if (llvm::is_contained(float8Formats, element))
+    return float8Instructions;
+  return {};
+}
+
+/// Why a chip cannot multiply elements of a type that it does not have; nothing
+/// if it has them.
+static std::optional<std::string> whyLacking(const TargetInfo &target,
+                                             llvm::StringRef element) {
+  // The names of 8-bit floats in MLIR: f8E4M3FN and so on.
+  if (!element.starts_with("f8") ||
+      llvm::is_contained(target.float8Formats, element))
+    return std::nullopt;
+  std::string text = ", which " + target.chip + " lacks; ";
+  if (target.float8Formats.empty())
+    return text + "it has no 8-bit floats";
+  return text + "its 8-bit floats are " + listOf(target.float8Formats, "and");
+}
+
+std::optional<std::string>
+TargetInfo::whyNoProduct(llvm::StringRef element) const {
+  if (!matrixInstructionsFor(element).empty())
+    return std::nullopt;
+  if (std::optional<std::string> lacking = whyLacking(*this, element))
+    return lacking;
+  llvm::SmallVector<llvm::StringRef> known = {"bf16", "f16"};
+  if (llvm::is_contained(float8Formats, element))
+    return ", which " + chip +
+           " has, but there is no code for its products yet; expected " +
+           listOf(known, "or");
+  if (!float8Instructions.empty())
+    known.append(float8Formats);
+  return ", for which there is no matrix instruction on " + chip +
+         "; expected " + listOf(known, "or");
+}
+
+std::optional<std::string>
+TargetInfo::whyNoKernel(llvm::StringRef element) const {
+  if (is16Bit(element))
+    return std::nullopt;
+  if (std::optional<std::string> lacking = whyLacking(*this, element))
+    return lacking;
+  if (llvm::is_contained(float8Formats, element))
+    return ", which " + chip +
+           " has, but there are no kernels for 8-bit floats yet; expected "
+           "bf16 or f16";
+  return ", for which there are no kernels; expected bf16 or f16";
 }
 
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {

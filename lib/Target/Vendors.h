@@ -35,6 +35,8 @@ ScheduleChoice scheduleAMD(const TargetInfo &target,
 /// See TargetInfo::whyNot.
 std::optional<std::string> whyNotAMD(const TargetInfo &target,
                                      llvm::StringRef op);
+std::optional<std::string> whyNotNVIDIA(const TargetInfo &target,
+                                        llvm::StringRef op);
 
 } // namespace kvbuf::detail
 

@@ -31,7 +31,7 @@ enum class Vendor { NVIDIA, AMD };
 /// The name used in manifests: "nvidia" or "amd".
 llvm::StringRef vendorName(Vendor vendor);
 
-/// A matrix instruction for 16-bit operands with fp32 accumulation.
+/// A matrix instruction with fp32 accumulation.
 struct MatrixInstruction {
   int64_t m = 0, n = 0, k = 0;
   /// Operand elements that one register of the instruction holds in a lane; a
@@ -124,7 +124,14 @@ struct TargetInfo {
   bool roundsToBf16 = true;
   /// Whether kernels can read the size of the grid from a register.
   bool readsGridSize = true;
+  /// Matrix instructions for 16-bit operands, bf16 or f16.
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
+  /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;
+  /// empty where it has none.
+  llvm::SmallVector<llvm::StringRef> float8Formats;
+  /// Matrix instructions for operands of those formats, each of either, that
+  /// code is generated for; empty where there is none yet.
+  llvm::SmallVector<MatrixInstruction> float8Instructions;
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
   /// Schedules with `producers` need them.
@@ -134,11 +141,24 @@ struct TargetInfo {
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
-  /// The matrix instruction of a shape, or null.
+  /// The matrix instructions for operands of a type, by its name in MLIR
+  /// ("bf16", "f8E4M3FN"); empty: see `whyNoProduct`.
+  llvm::ArrayRef<MatrixInstruction>
+  matrixInstructionsFor(llvm::StringRef element) const;
+  /// Why there is no matrix instruction for operands of a type, for a message
+  /// that goes on after the type's name (", which gfx942 lacks; ..."); nothing
+  /// if there is one.
+  std::optional<std::string> whyNoProduct(llvm::StringRef element) const;
+  /// The same for whole kernels, which take fewer types than lanes do.
+  std::optional<std::string> whyNoKernel(llvm::StringRef element) const;
+  /// The shapes of some matrix instructions for a message: "32x32x8 and
+  /// 16x16x16".
+  static std::string shapesOf(llvm::ArrayRef<MatrixInstruction> instructions);
+  /// The matrix instruction for 16-bit operands of a shape, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
   /// Why the chip cannot execute an op of its vendor's dialect
-  /// ("rocdl.wmma..."), for a message; nothing if it can, or if it is not known
-  /// that it cannot.
+  /// ("rocdl.wmma...", "nvvm.wgmma..."), for a message; nothing if it can, or
+  /// if it is not known that it cannot.
   std::optional<std::string> whyNot(llvm::StringRef op) const;
   /// The operand layouts of one of this chip's matrix instructions; of a whole
   /// group of them.
