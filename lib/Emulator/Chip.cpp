@@ -57,6 +57,10 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
                            target->asyncCopyBytes.end());
   for (const MatrixInstruction &mma : target->matrixInstructions)
     chip.matrixShapes.push_back({mma.m, mma.n, mma.k});
+  if (llvm::is_contained(target->float8Formats, "f8E4M3FNUZ"))
+    chip.float8 = Float8::FNUZ;
+  else if (!target->float8Formats.empty())
+    chip.float8 = Float8::OCP;
   chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
   // CDNA4 brought them together with the copies of 16 bytes, and TargetInfo
   // tells of those.

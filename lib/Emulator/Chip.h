@@ -19,6 +19,10 @@ class Operation;
 
 namespace kvbuf::emu {
 
+/// How 8-bit floats are encoded: as the Open Compute Project's OFP8 says, or
+/// with a bias that is one higher, one NaN, no infinity and no negative zero.
+enum class Float8 { None, OCP, FNUZ };
+
 /// The machine that a kernel is executed as. The defaults are those of an
 /// NVIDIA GPU of no particular name.
 struct Chip {
@@ -36,6 +40,8 @@ struct Chip {
   std::vector<unsigned> ldsCopyBytes;
   /// Shapes (m, n, largest k) of MFMA with 16-bit operands; empty: not known.
   std::vector<std::vector<int64_t>> matrixShapes;
+  /// The 8-bit floats of MFMA; none: not known, or the chip has none.
+  Float8 float8 = Float8::None;
   /// Transposed LDS reads and swaps of rows of lanes.
   bool hasTransposeReads = true;
 

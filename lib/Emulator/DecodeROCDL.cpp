@@ -175,27 +175,44 @@ LogicalResult Decoder::decodeSwizzle(Operation *op) {
 LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
   struct Form {
     int64_t m, k;
-    bool bf16;
+    uint8_t elements;
+  };
+  auto float8 = [](bool leftBF8, bool rightBF8) -> uint8_t {
+    return mfmaFloat8 | (leftBF8 ? mfmaLeftBF8 : 0) |
+           (rightBF8 ? mfmaRightBF8 : 0);
   };
   auto form = llvm::StringSwitch<std::optional<Form>>(shape)
-                  .Case("f32.32x32x8f16", Form{32, 8, false})
-                  .Case("f32.16x16x16f16", Form{16, 16, false})
-                  .Case("f32.32x32x8bf16.1k", Form{32, 8, true})
-                  .Case("f32.16x16x16bf16.1k", Form{16, 16, true})
-                  .Case("f32.32x32x16.f16", Form{32, 16, false})
-                  .Case("f32.16x16x32.f16", Form{16, 32, false})
-                  .Case("f32.32x32x16.bf16", Form{32, 16, true})
-                  .Case("f32.16x16x32.bf16", Form{16, 32, true})
+                  .Case("f32.32x32x8f16", Form{32, 8, 0})
+                  .Case("f32.16x16x16f16", Form{16, 16, 0})
+                  .Case("f32.32x32x8bf16.1k", Form{32, 8, mfmaBF16})
+                  .Case("f32.16x16x16bf16.1k", Form{16, 16, mfmaBF16})
+                  .Case("f32.32x32x16.f16", Form{32, 16, 0})
+                  .Case("f32.16x16x32.f16", Form{16, 32, 0})
+                  .Case("f32.32x32x16.bf16", Form{32, 16, mfmaBF16})
+                  .Case("f32.16x16x32.bf16", Form{16, 32, mfmaBF16})
+                  .Case("f32.32x32x16.fp8.fp8", Form{32, 16, float8(0, 0)})
+                  .Case("f32.32x32x16.fp8.bf8", Form{32, 16, float8(0, 1)})
+                  .Case("f32.32x32x16.bf8.fp8", Form{32, 16, float8(1, 0)})
+                  .Case("f32.32x32x16.bf8.bf8", Form{32, 16, float8(1, 1)})
+                  .Case("f32.16x16x32.fp8.fp8", Form{16, 32, float8(0, 0)})
+                  .Case("f32.16x16x32.fp8.bf8", Form{16, 32, float8(0, 1)})
+                  .Case("f32.16x16x32.bf8.fp8", Form{16, 32, float8(1, 0)})
+                  .Case("f32.16x16x32.bf8.bf8", Form{16, 32, float8(1, 1)})
                   .Default(std::nullopt);
   if (!form)
     return unsupported(op, "shapes other than 32x32x8, 16x16x16, 32x32x16 and "
-                           "16x16x32 of f16 or bf16 with fp32 accumulators");
-  auto [m, k, bf16] = *form;
+                           "16x16x32 of f16, bf16 or 8-bit floats with fp32 "
+                           "accumulators");
+  auto [m, k, elements] = *form;
+  bool is8Bit = elements & mfmaFloat8;
   const auto &shapes = program.chip.matrixShapes;
   auto covers = [&, m = m, k = k](const std::vector<int64_t> &s) {
     return s[0] == m && s[1] == m && s[2] >= k;
   };
-  if (!shapes.empty() && llvm::none_of(shapes, covers))
+  if (is8Bit && program.chip.float8 == Float8::None)
+    return unsupported(op, "8-bit floats on " + program.chip.describe() +
+                               ", whose format is not known");
+  if (!is8Bit && !shapes.empty() && llvm::none_of(shapes, covers))
     return unsupported(op, program.chip.describe() + " has no MFMA of shape " +
                                Twine(m) + "x" + Twine(m) + "x" + Twine(k));
   for (unsigned i = 3; i < op->getNumOperands(); ++i)
@@ -203,14 +220,25 @@ LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
       return unsupported(op, "broadcasts and other modifiers");
   Comps parts = allocate(op->getResult(0).getType()), result = parts;
   for (unsigned i = 0; i < 3; ++i)
-    llvm::append_range(parts, get(op->getOperand(i)));
-  // C and D, then half a word an element of A and B.
-  if (parts.size() != static_cast<size_t>(2 * (m * m / 64) + m * k / 64) ||
+    for (Comp part : get(op->getOperand(i))) {
+      // Operands of 8-bit floats are numbers of 64 bits.
+      if (part.wide) {
+        parts.push_back(emitFree(Code::Lo64, false, part));
+        part = emitFree(Code::Hi64, false, part);
+      }
+      parts.push_back(part);
+    }
+  // C and D, then a half or a quarter of a word an element of A and B.
+  int64_t perWord = is8Bit ? 4 : 2;
+  if (parts.size() !=
+          static_cast<size_t>(2 * (m * m / 64) + 2 * m * k / 64 / perWord) ||
       result.size() != static_cast<size_t>(m * m / 64))
     return unsupported(op, "operands of these types");
   Inst &inst = emit(Code::AmdMfma);
   inst.imm = m << 16 | k;
-  inst.flags = bf16;
+  inst.flags = elements;
+  if (program.chip.float8 == Float8::FNUZ)
+    inst.flags |= mfmaFNUZ;
   list(inst, parts);
   set(op->getResult(0), result);
   return success();

@@ -12,7 +12,8 @@
 //   B  lane = M * group + column, k likewise
 //   C  lane = M * group + column, register p is row (p / 4) * 4 G + 4 group
 //      + p % 4
-// so that the lanes of a group hold, in one register, a row of C.
+// so that the lanes of a group hold, in one register, a row of C. Operands of
+// 8-bit floats follow the same rule with four elements to a word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +34,36 @@ void unpackOperand(float (*d)[M], const uint32_t *slots) {
   }
 }
 
-template <bool BF16, unsigned M, unsigned K> void mfmaShape(const Inst &i) {
-  constexpr unsigned registers = M * M / 64, words = K * M / 128;
+// The same for 8-bit floats, by the table of their values.
+template <unsigned M, unsigned K>
+void unpackFloat8(float (*d)[M], const uint32_t *slots, const float *values) {
+  constexpr unsigned perLane = K * M / 64;
+  for (unsigned e = 0; e < perLane; ++e) {
+    const uint32_t *s = reg<uint32_t>(slots[e / 4]);
+    for (unsigned group = 0; group < 64 / M; ++group)
+      for (unsigned x = 0; x < M; ++x)
+        d[group * perLane + e][x] =
+            values[s[group * M + x] >> (8 * (e % 4)) & 0xFF];
+  }
+}
+
+template <unsigned M, unsigned K> void mfmaShape(const Inst &i) {
+  constexpr unsigned registers = M * M / 64;
+  const unsigned words = i.flags & mfmaFloat8 ? K * M / 256 : K * M / 128;
   const uint32_t *slots = h.lists + i.list, *a = slots + registers,
                  *b = a + words, *c = b + words;
   alignas(64) float left[K][M], right[K][M];
-  unpackOperand<BF16, M, K>(left, a);
-  unpackOperand<BF16, M, K>(right, b);
+  if (i.flags & mfmaFloat8) {
+    bool fnuz = i.flags & mfmaFNUZ;
+    unpackFloat8<M, K>(left, a, float8Values(i.flags & mfmaLeftBF8, fnuz));
+    unpackFloat8<M, K>(right, b, float8Values(i.flags & mfmaRightBF8, fnuz));
+  } else if (i.flags & mfmaBF16) {
+    unpackOperand<true, M, K>(left, a);
+    unpackOperand<true, M, K>(right, b);
+  } else {
+    unpackOperand<false, M, K>(left, a);
+    unpackOperand<false, M, K>(right, b);
+  }
   for (unsigned p = 0; p < registers; ++p)
     for (unsigned group = 0; group < 64 / M; ++group) {
       unsigned row = p / 4 * (256 / M) + 4 * group + p % 4;
@@ -56,21 +80,17 @@ template <bool BF16, unsigned M, unsigned K> void mfmaShape(const Inst &i) {
     }
 }
 
-template <unsigned M, unsigned K> void mfmaType(const Inst &i) {
-  i.flags ? mfmaShape<true, M, K>(i) : mfmaShape<false, M, K>(i);
-}
-
 void mfma(const Inst &i) {
   if (!converged(i))
     return;
   switch (i.imm) {
   case 32 << 16 | 8:
-    return mfmaType<32, 8>(i);
+    return mfmaShape<32, 8>(i);
   case 32 << 16 | 16:
-    return mfmaType<32, 16>(i);
+    return mfmaShape<32, 16>(i);
   case 16 << 16 | 16:
-    return mfmaType<16, 16>(i);
+    return mfmaShape<16, 16>(i);
   case 16 << 16 | 32:
-    return mfmaType<16, 32>(i);
+    return mfmaShape<16, 32>(i);
   }
 }

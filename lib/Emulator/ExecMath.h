@@ -42,6 +42,39 @@ static inline float fromF16(uint32_t h) {
   return asFloat(bits | (h & 0x8000) << 16);
 }
 
+/// The values of all 8-bit floats of a format with so many mantissa bits and
+/// such a bias (OCP's OFP8; CDNA3 ISA, "FP8 and BF8").
+struct Float8Table {
+  float values[256];
+
+  constexpr Float8Table(int mantissa, int bias, bool fnuz) : values() {
+    for (int bits = 0; bits < 256; ++bits) {
+      int fraction = bits & ((1 << mantissa) - 1),
+          exponent = (bits & 0x7F) >> mantissa,
+          largest = (1 << (7 - mantissa)) - 1;
+      bool normal = exponent != 0;
+      float x = static_cast<float>(fraction + (normal ? 1 << mantissa : 0));
+      for (int e = (normal ? exponent : 1) - bias - mantissa; e != 0;
+           e += e > 0 ? -1 : 1)
+        x *= e > 0 ? 2.0f : 0.5f;
+      if (fnuz            ? bits == 0x80
+          : mantissa == 2 ? exponent == largest && fraction != 0
+                          : (bits & 0x7F) == 0x7F)
+        x = __builtin_nanf("");
+      else if (!fnuz && mantissa == 2 && exponent == largest)
+        x = __builtin_inff();
+      values[bits] = bits & 0x80 ? -x : x;
+    }
+  }
+};
+
+/// The table of fp8 (E4M3) or bf8 (E5M2), as OCP or as FNUZ has it.
+static inline const float *float8Values(bool bf8, bool fnuz) {
+  static constexpr Float8Table tables[] = {
+      {3, 7, false}, {3, 8, true}, {2, 15, false}, {2, 16, true}};
+  return tables[2 * bf8 + fnuz].values;
+}
+
 static inline float flush(float x) {
   return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
 }

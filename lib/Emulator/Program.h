@@ -99,6 +99,10 @@ struct Inst {
   int64_t offset = 0;
 };
 
+/// Flags of AmdMfma: what the operands are, f16 if nothing else is said.
+inline constexpr uint8_t mfmaBF16 = 1, mfmaFloat8 = 2, mfmaLeftBF8 = 4,
+                         mfmaRightBF8 = 8, mfmaFNUZ = 16;
+
 /// An MLIR operation that became instructions.
 struct Origin {
   std::string name;     // "nvvm.ldmatrix"

@@ -11,6 +11,7 @@ elements a lane:
 Written here from coordinates to lanes, the other way round than the emulator
 does it. Numbers are small integers, so that every sum is exact in any order.
 """
+import struct
 import sys
 
 sys.path.insert(0, sys.argv[1] + "/Inputs")
@@ -70,6 +71,97 @@ mfma("32x32x16.f16", 32, 16, "f16", "vector<8xf16>", "gfx950")
 mfma("16x16x32.f16", 16, 32, "f16", "vector<8xf16>", "gfx950")
 mfma("32x32x16.bf16", 32, 16, "bf16", "vector<8xbf16>", "gfx950")
 mfma("16x16x32.bf16", 16, 32, "bf16", "vector<8xbf16>", "gfx950")
+
+# 8-bit floats: bits of mantissa, and the bias as OCP's OFP8 and as gfx942 has it.
+BIAS = {"fp8": (3, {"gfx950": 7, "gfx942": 8}), "bf8": (2, {"gfx950": 15, "gfx942": 16})}
+
+
+def float8(kind, chip, code):
+    """The value of a code, from the text of the formats' descriptions."""
+    mantissa, bias = BIAS[kind][0], BIAS[kind][1][chip]
+    sign = -1.0 if code >= 128 else 1.0
+    exponent, fraction = divmod(code % 128, 2 ** mantissa)
+    if chip == "gfx942":
+        if code == 128:
+            return float("nan")  # where -0 would be; nothing else is special
+    elif kind == "fp8":
+        if code % 128 == 127:
+            return float("nan")  # no infinity
+    elif exponent == 31:
+        return float("nan") if fraction else sign * float("inf")
+    if exponent == 0:
+        return sign * fraction * 2.0 ** (1 - bias - mantissa)
+    return sign * (1 + fraction / 2 ** mantissa) * 2.0 ** (exponent - bias)
+
+
+def mfma8(m, k, left, right, chip, a_codes, b_codes):
+    """D = A B for codes a_codes[row][k] and b_codes[k][col], as rows."""
+    groups, per_lane, registers = 64 // m, m * k // 64, m * m // 64
+    a, b = ([0] * (64 * per_lane // 4) for _ in "ab")
+    for kk in range(k):
+        lane, element = m * (kk // (k // groups)), kk % (k // groups)
+        for x in range(m):
+            # Four to a word, the first in the lowest bits.
+            word, shift = 64 * (element // 4) + lane + x, 8 * (element % 4)
+            a[word] |= a_codes[x][kk] << shift
+            b[word] |= b_codes[kk][x] << shift
+    d = f"vector<{registers}xf32>"
+    body = "".join(load_words(p, 2) + join("ab"[p], [f"%w{p}_{i}" for i in range(2)], "i64") for p in range(2))
+    body += f"""
+    %z = llvm.mlir.constant(0 : i32) : i32
+    %c = llvm.mlir.constant(dense<0.0> : {d}) : {d}
+    %d = rocdl.mfma.f32.{m}x{m}x{k}.{left}.{right} %a, %b, %c, %z, %z, %z : (i64, i64, {d}, i32, i32, i32) -> {d}"""
+    text, values = split("x", "%d", registers, d)
+    signed = lambda words: [w - 2 ** 32 if w >= 2 ** 31 else w for w in words]
+    got = wave.run(body + text + store_words(2, values),
+                   [listed("i32", signed(a)), listed("i32", signed(b)), f"buf:i32:{64 * registers}:uninit"], chip)
+    # The bits: as numbers they are printed with six digits.
+    got = struct.unpack(f"<{len(got)}f", struct.pack(f"<{len(got)}I", *(int(x) % 2 ** 32 for x in got)))
+    return [[got[64 * (4 * (row // (4 * groups)) + row % 4) + m * (row // 4 % groups) + col] for col in range(m)]
+            for row in range(m)]
+
+
+def float8_products(m, k, left, right, chip):
+    code_of = {kind: {float8(kind, chip, c): c for c in reversed(range(256))} for kind in BIAS}
+    # Lane maps: integers that both formats have, sums that are exact.
+    a = [[(7 * i + 3 * kk) % 11 - 5 for kk in range(k)] for i in range(m)]
+    b = [[(5 * kk + 2 * n + kk * n) % 9 - 4 for n in range(m)] for kk in range(k)]
+    encode = lambda kind, rows: [[code_of[kind][float(x - x % 2 if abs(x) > 4 else x)] for x in row] for row in rows]
+    ca, cb = encode(left, a), encode(right, b)
+    got = mfma8(m, k, left, right, chip, ca, cb)
+    for i in range(m):
+        for n in range(m):
+            want = sum(float8(left, chip, ca[i][kk]) * float8(right, chip, cb[kk][n]) for kk in range(k))
+            assert got[i][n] == want, (chip, m, left, right, i, n, got[i][n], want)
+    # Every finite code of both operands, multiplied by one.
+    finite = lambda kind: [c for c in range(256) if abs(float8(kind, chip, c)) < float("inf")]
+    one = {kind: code_of[kind][1.0] for kind in BIAS}
+    for first in range(0, 256, m * k):
+        fa, fb = finite(left), finite(right)
+        ca = [[fa[(first + i * k + kk) % len(fa)] for kk in range(k)] for i in range(m)]
+        eye = [[one[right] if kk == n % k else 0 for n in range(m)] for kk in range(k)]
+        got = mfma8(m, k, left, right, chip, ca, eye)
+        for i in range(m):
+            assert got[i] == [float8(left, chip, ca[i][n % k]) for n in range(m)], (chip, left, i)
+        cb = [[fb[(first + kk * m + n) % len(fb)] for n in range(m)] for kk in range(k)]
+        eye = [[one[left] if kk == i % k else 0 for kk in range(k)] for i in range(m)]
+        got = mfma8(m, k, left, right, chip, eye, cb)
+        for i in range(m):
+            assert got[i] == [float8(right, chip, cb[i % k][n]) for n in range(m)], (chip, right, i)
+    # The others: a row each.
+    others = [c for c in range(256) if c not in finite(left)]
+    ca = [[others[i] if i < len(others) and kk == 0 else 0 for kk in range(k)] for i in range(m)]
+    got = mfma8(m, k, left, right, chip, ca, [[one[right]] * m] * k)
+    for i in range(m):
+        want = float8(left, chip, others[i]) if i < len(others) else 0.0
+        assert all(x == want or (x != x and want != want) for x in got[i]), (chip, left, i, got[i])
+
+
+for chip in ("gfx942", "gfx950"):
+    for m, k in ((32, 16), (16, 32)):
+        for left in BIAS:
+            for right in BIAS:
+                float8_products(m, k, left, right, chip)
 
 
 def transposed_read():
