@@ -169,3 +169,18 @@ func.func private @f() attributes {kvbuffer.problem = "attention"}
 
 // expected-error @below {{attribute 'kvbuffer.tensors' must be an array}}
 func.func private @f() attributes {kvbuffer.tensors = {}}
+
+// -----
+
+// expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [3, 0, 0]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 0], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [64, 0, 3]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [64, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [-1, 0, 3]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [-1, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}

@@ -138,6 +138,49 @@
 // RUN: %{run}
 // SHARED: error: 'kvbuffer.attention' op the schedule needs 263168 bytes of shared memory, sm_90a has 232448 for a block; BN = 160 would fit
 
+// Of numbers without a limit of their own.
+// REDEFINE: %{options} = schedule=stages=4294967296
+// REDEFINE: %{prefix} = MANY
+// RUN: %{run}
+// MANY: error: 'kvbuffer.attention' op stages must be at most 65536, got 4294967296
+
+// REDEFINE: %{options} = chip=sm_90a schedule=q_stages=9223372036854775807
+// REDEFINE: %{prefix} = QSLOTS
+// RUN: %{run}
+// QSLOTS: error: 'kvbuffer.attention' op q_stages must be at most 65536, got 9223372036854775807
+
+// REDEFINE: %{options} = chip=gfx942 schedule=xcds=65537
+// REDEFINE: %{prefix} = DIES
+// RUN: %{run}
+// DIES: error: 'kvbuffer.attention' op xcds must be at most 65536, got 65537
+
+// More producers than a block has warps: no number of warps would fit.
+// REDEFINE: %{options} = chip=sm_90a schedule=producers=48
+// REDEFINE: %{prefix} = CROWD
+// RUN: %{run}
+// CROWD: error: 'kvbuffer.attention' op a schedule of 1792 threads does not fit sm_90a, which has at most 1024 in a block{{$}}
+
+// What only warps with roles have.
+// REDEFINE: %{options} = schedule=consumer_registers=160
+// REDEFINE: %{prefix} = SHARES
+// RUN: %{run}
+// SHARES: error: 'kvbuffer.attention' op consumer_registers needs warps with roles; expected producers > 0
+
+// REDEFINE: %{options} = chip=gfx950 schedule=producer_registers=24
+// REDEFINE: %{prefix} = NOSHARES
+// RUN: %{run}
+// NOSHARES: error: 'kvbuffer.attention' op producer_registers needs warps with roles; expected producers > 0
+
+// REDEFINE: %{options} = chip=sm_90a schedule=v_path=registers
+// REDEFINE: %{prefix} = PATH
+// RUN: %{run}
+// PATH: error: 'kvbuffer.attention' op v_path = registers does not fit sm_90a, which has copies into LDS for every tile; expected direct
+
+// REDEFINE: %{options} = chip=gfx942 schedule=swap_a_b=false
+// REDEFINE: %{prefix} = PLAIN
+// RUN: %{run}
+// PLAIN: error: 'kvbuffer.attention' op swap_a_b = false does not fit gfx942: scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = true
+
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Keywords.h"
+#include "VerifyTile.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -204,6 +205,13 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
+/// A parameter that is a size; 0 for flags, shapes and enumerations.
+template <typename T> static int64_t sizeOf(const T &value) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    return value;
+  return 0;
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleParameters schedule) {
   if (schedule.BK <= 0 || !llvm::isPowerOf2_64(schedule.BK))
@@ -233,6 +241,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (schedule.stages < 1)
     return emitError() << "stages must be at least 1, got " << schedule.stages;
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+  if (sizeOf(schedule.FIELD) > kMostElements)                                  \
+    return emitError() << NAME " must be at most " << kMostElements            \
+                       << ", got " << sizeOf(schedule.FIELD);
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
   if (schedule.warps < 1 || schedule.BM % schedule.warps)
     return emitError() << "warps must divide BM = " << schedule.BM << ", got "
                        << schedule.warps;
@@ -326,6 +339,14 @@ LogicalResult KVBufferAttr::verify(
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (!swizzle.empty() && swizzle.size() != 3)
     return emitError() << "swizzle must be [bits, base, shift]";
+  // Another one would not be a permutation, or not be defined.
+  if (!swizzle.empty() &&
+      (llvm::any_of(swizzle, [](int64_t x) { return x < 0 || x > 16; }) ||
+       (swizzle[0] && !swizzle[2])))
+    return emitError() << "swizzle must be three numbers of 0 to 16 whose "
+                          "shift is not 0, got ["
+                       << swizzle[0] << ", " << swizzle[1] << ", " << swizzle[2]
+                       << "]";
   // A slot's rows are those of a tile: see ScheduleAttr::verify.
   if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
     return emitError() << "BN must be a power of two or a multiple of 16, got "

@@ -78,7 +78,10 @@ LogicalResult AttentionOp::verify() {
   auto out = cast<MemRefType>(getOut().getType());
   CacheType k = getK().getType(), v = getV().getType();
   Type element = k.getElementType();
-  if (!element.isBF16() && !element.isF16())
+  // Which 8-bit floats there are, and kernels for, depends on the chip.
+  bool isFloat8 =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  if (!element.isBF16() && !element.isF16() && !isFloat8)
     return emitOpError() << "(C1) expected elements bf16 or f16, got "
                          << element;
   if (q.getElementType() != element || v.getElementType() != element ||
@@ -119,6 +122,9 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "(C5) expected a head size that is a multiple of 8 "
                             "elements (16 bytes), got "
                          << headSize;
+  if (headSize > kMostElements)
+    return emitOpError() << "(C5) expected a head size of at most "
+                         << kMostElements << ", got " << headSize;
   if (getLse()) {
     auto lse = cast<MemRefType>(getLse().getType());
     if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)

@@ -13,6 +13,11 @@
 
 namespace kvbuf {
 
+/// The most elements along one side of a tile, slots of a buffer, warps, ...:
+/// far more than a chip holds, and few enough that products of them, which
+/// limits are compared with, do not overflow.
+inline constexpr int64_t kMostElements = int64_t(1) << 16;
+
 /// Whether a tile fits a slot of a buffer: its rows and elements are the
 /// buffer's, its columns at most the slot's. An error at `op` if not.
 mlir::LogicalResult verifyTileFits(mlir::Operation *op, TileType tile,

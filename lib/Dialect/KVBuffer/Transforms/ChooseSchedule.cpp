@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
@@ -150,14 +151,17 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
       return op.emitOpError()
              << name << " does not go with producers" << instead;
   int64_t threads = (s.getWarps() + s.getProducers()) * target.waveSize;
-  if (threads > target.maxThreads)
-    return op.emitOpError()
-           << "a schedule of " << threads << " threads does not fit "
-           << target.chip << ", which has at most " << target.maxThreads
-           << " in a block; warps = "
-           << llvm::alignDown(
-                  target.maxThreads / target.waveSize - s.getProducers(), group)
-           << " would fit";
+  if (threads > target.maxThreads) {
+    InFlightDiagnostic diag = op.emitOpError()
+                              << "a schedule of " << threads
+                              << " threads does not fit " << target.chip
+                              << ", which has at most " << target.maxThreads
+                              << " in a block";
+    if (int64_t left = target.maxThreads / target.waveSize - s.getProducers();
+        left >= group)
+      diag << "; warps = " << llvm::alignDown(left, group) << " would fit";
+    return diag;
+  }
 
   RoleNeeds needs = roleNeeds(op, s, s.getBN(), s.getStages(), target);
   if (needs.blockRegisters > needs.startRegisters) {
@@ -206,6 +210,8 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
 /// fit and what the limit is.
 static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                                const TargetInfo &target) {
+  if (failed(verifyElements(op, op.getElementType(), target)))
+    return failure();
   const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
   if (!mma) {
     InFlightDiagnostic diag = op.emitOpError()
@@ -224,6 +230,19 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                             << ": transposed scores of its matrix instructions "
                                "lie across other lanes than operands; expected "
                                "swap_a_b = false";
+  MmaLayouts layouts = target.layouts(*mma);
+  if (!schedule.getSwapAB() && !contractionOrder(layouts.a, layouts.c))
+    return op.emitOpError() << "swap_a_b = false does not fit " << target.chip
+                            << ": scores of its matrix instructions lie across "
+                               "other lanes than operands; expected swap_a_b = "
+                               "true";
+  for (auto [name, path] :
+       {std::pair<StringRef, Path>{"k_path", schedule.getKPath()},
+        {"v_path", schedule.getVPath()}})
+    if (path == Path::Registers && !target.copiesByWave)
+      return op.emitOpError()
+             << name << " = registers does not fit " << target.chip
+             << ", which has copies into LDS for every tile; expected direct";
   if (schedule.getProducers())
     return checkRoles(op, schedule, target);
   // Where each wave counts its own copies, halves of a block can take turns
@@ -234,7 +253,9 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
         {"ping_pong", schedule.getPingPong() && !target.copiesByWave},
         {"join_tiles", schedule.getJoinTiles()},
         {"q_stages", schedule.getQStages() > 1},
-        {"stage_output", schedule.getStageOutput()}})
+        {"stage_output", schedule.getStageOutput()},
+        {"producer_registers", schedule.getProducerRegisters() != 0},
+        {"consumer_registers", schedule.getConsumerRegisters() != 0}})
     if (used)
       return op.emitOpError() << name << " needs warps with roles; expected "
                               << "producers > 0";
@@ -276,13 +297,6 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "
            << target.chip << " has " << target.ldsBytes << " for a block";
-  for (auto [name, path] :
-       {std::pair<StringRef, Path>{"k_path", schedule.getKPath()},
-        {"v_path", schedule.getVPath()}})
-    if (path == Path::Registers && !target.copiesByWave)
-      return op.emitOpError()
-             << name << " = registers does not fit " << target.chip
-             << ", which has copies into LDS for every tile; expected direct";
   if (schedule.getVPath() == Path::Direct && !target.readsTransposed)
     return op.emitOpError()
            << "v_path = direct does not fit " << target.chip

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -444,6 +445,11 @@ struct LowerAttentionPass
                          << "'; run kvbuf-choose-schedule first";
       return signalPassFailure();
     }
+    // A schedule that the op brings has not passed kvbuf-choose-schedule.
+    for (func::FuncOp func : funcs)
+      for (auto op : func.getOps<AttentionOp>())
+        if (failed(verifyElements(op, op.getElementType(), *target)))
+          return signalPassFailure();
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                     UnitAttr::get(&getContext()));
     for (func::FuncOp func : funcs)

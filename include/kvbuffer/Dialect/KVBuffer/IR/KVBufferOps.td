@@ -48,10 +48,11 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     h: h / (heads / kv_heads). Keys of a sequence: `kvbuffer.cache.num_keys`.
     `scale` defaults to 1 / sqrt(head_size).
 
-    Constraints: (C1) Q, O and the caches have one element type, bf16 or f16;
-    (C2) their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank
-    is 3 with `offsets` and 4 without, and O's type is Q's; (C5) head_size is a
-    multiple of 8.
+    Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
+    8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
+    their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
+    with `offsets` and 4 without, and O's type is Q's; (C5) head_size is a
+    multiple of 8 and at most 65536.
 
     Example:
 
@@ -603,9 +604,10 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
   let description = [{
     d = a * b + c for one instruction of `shape` M, N, K. a and b are the words,
     in register order, that the instruction's layouts give to a lane; c is the
-    lane's accumulators. The vendor-neutral form in which the thread stage names
-    the matrix unit: `nvgpu.mma.sync` of LLVM 22 accepts bf16 but cannot lower
-    it.
+    lane's accumulators. Elements of a and b are of one type, or both 8-bit
+    floats, where the chip has such instructions. The vendor-neutral form in which
+    the thread stage names the matrix unit: `nvgpu.mma.sync` of LLVM 22 accepts
+    bf16 but cannot lower it.
 
     Example:
 
