@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckKernel.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
@@ -50,26 +51,11 @@ struct ConvertKVBufferToGPUPass
             << KVBufferDialect::kTargetAttr << "' on the module";
         return signalPassFailure();
       }
-      if (!target->findMatrix(schedule.getMmaShape())) {
-        kernel.emitOpError() << "is scheduled for a matrix instruction that "
-                             << target->chip << " does not have";
+      if (failed(checkTiles(kernel, schedule, *target)))
         return signalPassFailure();
-      }
-      if (schedule.getSwapAB() && !target->swapsOperands) {
-        kernel.emitOpError() << "is scheduled with swap_a_b, which "
-                             << target->chip << " cannot do";
-        return signalPassFailure();
-      }
       bool roles =
           kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
               .wasInterrupted();
-      if (roles && !target->warpsPerMatrixGroup) {
-        kernel.emitOpError()
-            << "has warp roles, but the matrix unit of " << target->chip
-            << " does not read operands from LDS by itself; expected a "
-               "schedule with producers = 0";
-        return signalPassFailure();
-      }
       if (failed(checkAlignment(kernel, *target, roles)))
         return signalPassFailure();
       std::unique_ptr<Machine> machine = createMachine(*target, roles);

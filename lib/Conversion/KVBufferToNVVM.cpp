@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckKernel.h"
 #include "LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -161,6 +162,20 @@ struct ConvertKVBufferToNVVMPass
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     gpu::GPUModuleOp module = getOperation();
+    auto parent = module->getParentOfType<ModuleOp>();
+    auto chip =
+        parent ? parent->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    if (chip) {
+      std::optional<TargetInfo> info = lookupTarget(chip.getValue());
+      if (!info || info->vendor != Vendor::NVIDIA) {
+        module.emitOpError()
+            << "is for '" << chip.getValue() << "', which is no NVIDIA chip";
+        return signalPassFailure();
+      }
+      if (failed(checkLanes(module, *info)))
+        return signalPassFailure();
+    }
     if (failed(expandForLLVM(module)))
       return signalPassFailure();
     LowerToLLVMOptions options(context);

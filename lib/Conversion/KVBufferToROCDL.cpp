@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckKernel.h"
 #include "LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -64,10 +65,29 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
     Value a = adaptor.getA().front().front(),
           b = adaptor.getB().front().front(), c = adaptor.getC().front();
     auto word = cast<VectorType>(a.getType());
-    bool bf16 = word.getElementType().isBF16();
-    if (!bf16 && !word.getElementType().isF16())
-      return rewriter.notifyMatchFailure(op, "no MFMA for these elements");
     Value zero = i32(rewriter, loc, 0);
+    ArrayRef<int64_t> shape = op.getShape();
+    auto elementOf = [](Value value) {
+      return cast<VectorType>(value.getType()).getElementType();
+    };
+    Type left = elementOf(op.getA().front()),
+         right = elementOf(op.getB().front());
+    if (left.getIntOrFloatBitWidth() == 8) {
+      // Eight of a kind are one number; the chip has one format of each kind.
+      for (Value *operand : {&a, &b})
+        *operand = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI64Type(),
+                                           *operand);
+      Operation *mfma =
+          createFloat8(rewriter, loc, shape, isBF8(left), isBF8(right),
+                       c.getType(), {a, b, c, zero, zero, zero});
+      if (!mfma)
+        return rewriter.notifyMatchFailure(op, "no MFMA of this shape");
+      rewriter.replaceOp(op, mfma->getResult(0));
+      return success();
+    }
+    bool bf16 = left.isBF16();
+    if (!bf16 && !left.isF16())
+      return rewriter.notifyMatchFailure(op, "no MFMA for these elements");
     auto replace = [&](auto create, bool asIntegers) {
       if (asIntegers) {
         // CDNA3's instructions take bf16 as integers.
@@ -85,7 +105,6 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
             ->getResult(0);
       };
     };
-    ArrayRef<int64_t> shape = op.getShape();
     if (shape == ArrayRef<int64_t>{32, 32, 16})
       return bf16 ? replace(make.operator()<ROCDL::mfma_f32_32x32x16_bf16>(),
                             false)
@@ -107,6 +126,39 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
                   : replace(make.operator()<ROCDL::mfma_f32_16x16x16f16>(),
                             false);
     return rewriter.notifyMatchFailure(op, "no MFMA of this shape");
+  }
+
+private:
+  /// AMD's names: fp8 has four bits of exponent, bf8 has five.
+  static bool isBF8(Type type) {
+    return isa<Float8E5M2Type, Float8E5M2FNUZType>(type);
+  }
+
+  /// The MFMA for two 8-bit floats; null if there is none of this shape.
+  static Operation *createFloat8(OpBuilder &b, Location loc,
+                                 ArrayRef<int64_t> shape, bool leftBF8,
+                                 bool rightBF8, Type type,
+                                 ValueRange operands) {
+    auto pick = [&]<typename FF, typename FB, typename BF, typename BB>()
+        -> Operation * {
+      auto make = [&]<typename Op>() -> Operation * {
+        return Op::create(b, loc, TypeRange{type}, operands);
+      };
+      if (leftBF8)
+        return rightBF8 ? make.template operator()<BB>()
+                        : make.template operator()<BF>();
+      return rightBF8 ? make.template operator()<FB>()
+                      : make.template operator()<FF>();
+    };
+    if (shape == ArrayRef<int64_t>{32, 32, 16})
+      return pick.operator()<
+          ROCDL::mfma_f32_32x32x16_fp8_fp8, ROCDL::mfma_f32_32x32x16_fp8_bf8,
+          ROCDL::mfma_f32_32x32x16_bf8_fp8, ROCDL::mfma_f32_32x32x16_bf8_bf8>();
+    if (shape == ArrayRef<int64_t>{16, 16, 32})
+      return pick.operator()<
+          ROCDL::mfma_f32_16x16x32_fp8_fp8, ROCDL::mfma_f32_16x16x32_fp8_bf8,
+          ROCDL::mfma_f32_16x16x32_bf8_fp8, ROCDL::mfma_f32_16x16x32_bf8_bf8>();
+    return nullptr;
   }
 };
 
@@ -417,6 +469,8 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
                          << ", which is not a name that LLVM knows";
     return signalPassFailure();
   }
+  if (failed(checkLanes(module, *info)))
+    return signalPassFailure();
   ensureLds(module);
   if (failed(expandForLLVM(module)))
     return signalPassFailure();

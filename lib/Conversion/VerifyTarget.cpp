@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckKernel.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -28,27 +29,14 @@ using namespace kvbuf;
 /// The address space of shared memory, on both vendors' LLVM targets.
 static constexpr unsigned kSharedSpace = 3;
 
-/// "1, 2 or 4".
-static std::string listOf(ArrayRef<unsigned> numbers) {
-  std::string text;
-  for (auto [index, number] : llvm::enumerate(numbers))
-    text += (index == 0                    ? ""
-             : index + 1 == numbers.size() ? " or "
-                                           : ", ") +
-            std::to_string(number);
-  return text;
-}
-
 /// A copy from DRAM into LDS of `bytes` a lane, with an immediate offset.
 static LogicalResult verifyLdsCopy(Operation *op, std::optional<int64_t> bytes,
                                    std::optional<int64_t> offset,
                                    const TargetInfo &target) {
   if (!bytes || !offset)
     return op->emitOpError("needs a width and an offset that are constants");
-  if (!llvm::is_contained(target.asyncCopyBytes, *bytes))
-    return op->emitOpError()
-           << "copies " << *bytes << " bytes a lane into LDS; " << target.chip
-           << " can copy " << listOf(target.asyncCopyBytes);
+  if (failed(checkLdsCopy(op, bytes, target)))
+    return failure();
   // The backend drops the bits that the instruction has no room for.
   constexpr int64_t maxOffset = 4095;
   if (*offset < 0 || *offset > maxOffset)
@@ -65,10 +53,48 @@ static std::optional<int64_t> constantOf(Value value) {
   return std::nullopt;
 }
 
+/// Where an intrinsic of AMD's that copies into LDS has its width and its
+/// offset, by the beginning of its name.
+static constexpr struct {
+  StringLiteral prefix;
+  unsigned width, offset;
+} kLdsCopies[] = {{"raw.ptr.buffer.load.lds", 2, 5},
+                  {"raw.buffer.load.lds", 2, 5},
+                  {"struct.ptr.buffer.load.lds", 2, 6},
+                  {"struct.buffer.load.lds", 2, 6},
+                  {"global.load.lds", 2, 3},
+                  {"load.to.lds", 2, 3}};
+
+/// A call of an intrinsic, against the chip: AMD's have the names of the ops of
+/// LLVM's dialect.
+static LogicalResult verifyIntrinsic(LLVM::CallIntrinsicOp op,
+                                     const TargetInfo &target) {
+  StringRef name = op.getIntrin();
+  bool amd = target.vendor == Vendor::AMD;
+  if (name.starts_with(amd ? "llvm.nvvm." : "llvm.amdgcn."))
+    return op.emitOpError()
+           << "calls '" << name << "', which is another vendor's than "
+           << target.chip;
+  if (!name.consume_front("llvm.amdgcn."))
+    return success();
+  if (std::optional<std::string> reason =
+          target.whyNot(("rocdl." + name).str()))
+    return op.emitOpError()
+           << "calls '" << op.getIntrin() << "', no instruction of "
+           << target.chip << ": " << *reason;
+  for (const auto &copy : kLdsCopies)
+    if (name.starts_with(copy.prefix) && copy.offset < op.getArgs().size())
+      return verifyLdsCopy(op, constantOf(op.getArgs()[copy.width]),
+                           constantOf(op.getArgs()[copy.offset]), target);
+  return success();
+}
+
 /// One op against the chip.
 static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
   bool amd = target.vendor == Vendor::AMD;
-  if (amd ? isa_and_nonnull<NVVM::NVVMDialect>(op->getDialect())
+  // Of this project's ops, those of NVIDIA's matrix unit come this far.
+  if (amd ? isa_and_nonnull<NVVM::NVVMDialect, KVBufferDialect>(
+                op->getDialect())
           : isa_and_nonnull<ROCDL::ROCDLDialect>(op->getDialect()))
     return op->emitOpError()
            << "is of another vendor's dialect than " << target.chip;
@@ -76,6 +102,8 @@ static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
           target.whyNot(op->getName().getStringRef()))
     return op->emitOpError()
            << "is no instruction of " << target.chip << ": " << *reason;
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
+    return verifyIntrinsic(call, target);
   if (auto copy = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op))
     return verifyLdsCopy(op, constantOf(copy.getSize()),
                          constantOf(copy.getOffset()), target);

@@ -12,7 +12,7 @@ gpu.module @m {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op is scheduled for a matrix instruction that sm_80 does not have}}
+    // expected-error @below {{'gpu.func' op is scheduled for a matrix instruction of shape 32x32x8; sm_80 has 16x8x16}}
     gpu.func @other_mma() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8]>} {
       gpu.return
     }

@@ -41,6 +41,48 @@ gpu.module @m {
 
 // -----
 
+// 8-bit floats: eight of them are a number of 64 bits; the operands' types may
+// differ. Their format is the chip's.
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @float8_fnuz(
+  // CHECK-SAME:    %[[A:[a-z0-9]+]]: vector<8xi8>, %[[B:[a-z0-9]+]]: vector<8xi8>
+  // CHECK:         %[[FP8:.*]] = llvm.bitcast %[[A]] : vector<8xi8> to i64
+  // CHECK:         rocdl.mfma.f32.32x32x16.fp8.fp8 %[[FP8]], %[[FP8]], %{{.*}} : (i64, i64, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+  // CHECK:         %[[BF8:.*]] = llvm.bitcast %[[B]] : vector<8xi8> to i64
+  // CHECK:         rocdl.mfma.f32.32x32x16.fp8.bf8 %[[FP8]], %[[BF8]]
+  // CHECK:         rocdl.mfma.f32.16x16x32.bf8.fp8 %[[BF8]], %[[FP8]], %{{.*}} : (i64, i64, vector<4xf32>, i32, i32, i32) -> vector<4xf32>
+  // CHECK:         rocdl.mfma.f32.16x16x32.bf8.bf8 %[[BF8]], %[[BF8]]
+  gpu.func @float8_fnuz(%a: vector<8xf8E4M3FNUZ>, %b: vector<8xf8E5M2FNUZ>, %c: vector<16xf32>, %d: vector<4xf32>, %out: memref<16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %w = kvbuffer.lane_mma a(%a : vector<8xf8E4M3FNUZ>) b(%a : vector<8xf8E4M3FNUZ>) c(%c : vector<16xf32>) {shape = array<i64: 32, 32, 16>}
+    %x = kvbuffer.lane_mma a(%a : vector<8xf8E4M3FNUZ>) b(%b : vector<8xf8E5M2FNUZ>) c(%w : vector<16xf32>) {shape = array<i64: 32, 32, 16>}
+    vector.store %x, %out[%c0] : memref<16xf32>, vector<16xf32>
+    %y = kvbuffer.lane_mma a(%b : vector<8xf8E5M2FNUZ>) b(%a : vector<8xf8E4M3FNUZ>) c(%d : vector<4xf32>) {shape = array<i64: 16, 16, 32>}
+    %z = kvbuffer.lane_mma a(%b : vector<8xf8E5M2FNUZ>) b(%b : vector<8xf8E5M2FNUZ>) c(%y : vector<4xf32>) {shape = array<i64: 16, 16, 32>}
+    vector.store %z, %out[%c0] : memref<16xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+}
+
+// -----
+
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @float8_ocp(
+  // CHECK:         rocdl.mfma.f32.16x16x32.fp8.bf8
+  gpu.func @float8_ocp(%a: vector<8xf8E4M3FN>, %b: vector<8xf8E5M2>, %d: vector<4xf32>, %out: memref<16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %y = kvbuffer.lane_mma a(%a : vector<8xf8E4M3FN>) b(%b : vector<8xf8E5M2>) c(%d : vector<4xf32>) {shape = array<i64: 16, 16, 32>}
+    vector.store %y, %out[%c0] : memref<16xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+}
+
+// -----
+
 #global = #gpu.address_space<global>
 #lds = #gpu.address_space<workgroup>
 

@@ -77,6 +77,49 @@ gpu.module @threads attributes {kvbuffer.target = "gfx950"} {
 
 // -----
 
+// Intrinsics have the names of the ops.
+gpu.module @intrinsics attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%r: !llvm.ptr<8>, %lds: !llvm.ptr<3>, %i: i32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c16 = llvm.mlir.constant(16 : i32) : i32
+    // expected-error@+1 {{'llvm.call_intrinsic' op copies 16 bytes a lane into LDS; gfx942 can copy 1, 2 or 4}}
+    llvm.call_intrinsic "llvm.amdgcn.raw.ptr.buffer.load.lds"(%r, %lds, %c16, %i, %c0, %c0, %c0) : (!llvm.ptr<8>, !llvm.ptr<3>, i32, i32, i32, i32, i32) -> ()
+    // expected-error@+1 {{'llvm.call_intrinsic' op calls 'llvm.amdgcn.ds.read.tr16.b64.v4i16', no instruction of gfx942: transposed LDS reads came with gfx950}}
+    %t = llvm.call_intrinsic "llvm.amdgcn.ds.read.tr16.b64.v4i16"(%lds) : (!llvm.ptr<3>) -> vector<4xi16>
+    // expected-error@+1 {{'llvm.call_intrinsic' op calls 'llvm.nvvm.barrier0', which is another vendor's than gfx942}}
+    llvm.call_intrinsic "llvm.nvvm.barrier0"() : () -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @hopper attributes {kvbuffer.target = "sm_80"} {
+  llvm.func @kernel(%d: i64, %b: !llvm.ptr<3>, %i: i32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    // expected-error@+1 {{'nvvm.setmaxregister' op is no instruction of sm_80: it is of sm_90a}}
+    nvvm.setmaxregister increase 160
+    // expected-error@+1 {{'nvvm.wgmma.fence.aligned' op is no instruction of sm_80: it is of sm_90a}}
+    nvvm.wgmma.fence.aligned
+    // expected-error@+1 {{'kvbuffer.wgmma' op is no instruction of sm_80: it is of sm_90a}}
+    %s:2 = kvbuffer.wgmma a_desc(%d) b(%d) {a_steps = array<i64: 0>, b_steps = array<i64: 0>, element = bf16, n = 16 : i64} : vector<4xf32>, vector<4xf32>
+    // expected-error@+1 {{'nvvm.mbarrier.try_wait.parity' op is no instruction of sm_80: it came with sm_90}}
+    nvvm.mbarrier.try_wait.parity %b, %i, %i : !llvm.ptr<3>, i32, i32
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @matrix_group attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%d: i64) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    // expected-error@+1 {{'kvbuffer.wgmma' op is of another vendor's dialect than gfx950}}
+    %s:2 = kvbuffer.wgmma a_desc(%d) b(%d) {a_steps = array<i64: 0>, b_steps = array<i64: 0>, element = bf16, n = 16 : i64} : vector<4xf32>, vector<4xf32>
+    llvm.return
+  }
+}
+
+// -----
+
 gpu.module @vendor attributes {kvbuffer.target = "sm_80"} {
   llvm.func @kernel() attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
     // expected-error@+1 {{'rocdl.s.barrier' op is of another vendor's dialect than sm_80}}

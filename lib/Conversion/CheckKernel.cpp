@@ -1,0 +1,271 @@
+//===- CheckKernel.cpp - Kernels of a stage against the chip --------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckKernel.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// "1, 2 or 4".
+static std::string listOf(ArrayRef<unsigned> numbers) {
+  std::string text;
+  for (auto [index, number] : llvm::enumerate(numbers))
+    text += (index == 0                    ? ""
+             : index + 1 == numbers.size() ? " or "
+                                           : ", ") +
+            std::to_string(number);
+  return text;
+}
+
+static std::string shapeOf(ArrayRef<int64_t> shape) {
+  return TargetInfo::shapesOf(
+      MatrixInstruction{.m = shape[0], .n = shape[1], .k = shape[2]});
+}
+
+LogicalResult kvbuf::checkLdsCopy(Operation *op, std::optional<int64_t> bytes,
+                                  const TargetInfo &target) {
+  if (!bytes)
+    return op->emitOpError("needs a width that is constant");
+  if (!llvm::is_contained(target.asyncCopyBytes, *bytes))
+    return op->emitOpError()
+           << "copies " << *bytes << " bytes a lane into LDS; " << target.chip
+           << " can copy " << listOf(target.asyncCopyBytes);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// What the schedule asks for by itself.
+static LogicalResult checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
+                                   const TargetInfo &target) {
+  const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
+  if (!mma)
+    return kernel.emitOpError()
+           << "is scheduled for a matrix instruction of shape "
+           << shapeOf(schedule.getMmaShape()) << "; " << target.chip << " has "
+           << TargetInfo::shapesOf(target.matrixInstructions);
+  if (schedule.getSwapAB() && !target.swapsOperands)
+    return kernel.emitOpError() << "is scheduled with swap_a_b, which "
+                                << target.chip << " cannot do";
+  MmaLayouts layouts = target.layouts(*mma);
+  if (!schedule.getSwapAB() && !contractionOrder(layouts.a, layouts.c))
+    return kernel.emitOpError() << "is scheduled without swap_a_b, which "
+                                << target.chip << " cannot do";
+  bool roles = kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
+                   .wasInterrupted();
+  if (roles && !target.warpsPerMatrixGroup)
+    return kernel.emitOpError()
+           << "has warp roles, but the matrix unit of " << target.chip
+           << " does not read operands from LDS by itself; expected a "
+              "schedule with producers = 0";
+  int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
+  if (schedule.getWM() % rowUnit)
+    return kernel.emitOpError()
+           << "is scheduled with BM / warps = " << schedule.getWM()
+           << " rows, which no " << shapeOf(schedule.getMmaShape())
+           << " instruction divides";
+  int64_t threads = (schedule.getWarps() + schedule.getProducers()) *
+                    int64_t(target.waveSize);
+  if (threads > target.maxThreads)
+    return kernel.emitOpError()
+           << "is scheduled for " << threads << " threads; " << target.chip
+           << " has at most " << target.maxThreads << " in a block";
+  return success();
+}
+
+/// A fragment whose rows the warps share, as the schedule says.
+static LogicalResult checkFragment(Operation *op, FragmentType fragment,
+                                   ScheduleAttr schedule,
+                                   const TargetInfo &target) {
+  bool operand = fragment.getRole() == Role::A || fragment.getRole() == Role::B;
+  if (operand && failed(verifyElements(op, fragment.getElementType(), target)))
+    return failure();
+  if (fragment.getRole() != Role::B && fragment.getRows() != schedule.getBM())
+    return op->emitOpError()
+           << "has a fragment of " << fragment.getRows()
+           << " rows in a kernel whose schedule has BM = " << schedule.getBM();
+  return success();
+}
+
+/// A buffer that the schedule's warps fill and read.
+static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
+                                 ScheduleAttr schedule,
+                                 const TargetInfo &target) {
+  if (failed(verifyElements(op, params.getElementType(), target)))
+    return failure();
+  if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
+    return op->emitOpError()
+           << "has a buffer for " << shapeOf(params.getMmaShape())
+           << " instructions in a kernel whose schedule has "
+           << shapeOf(schedule.getMmaShape());
+  if (params.getWarpSize() != target.waveSize)
+    return op->emitOpError()
+           << "has a buffer for waves of " << params.getWarpSize() << " lanes; "
+           << target.chip << " has " << target.waveSize;
+  int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
+  if (params.getNumThreads() != threads)
+    return op->emitOpError()
+           << "has a buffer for " << params.getNumThreads()
+           << " threads in a kernel whose schedule has " << schedule.getWarps()
+           << " warps of " << target.waveSize << ", " << threads;
+  return success();
+}
+
+LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
+                                const TargetInfo &target) {
+  if (failed(checkSchedule(kernel, schedule, target)))
+    return failure();
+  int64_t bytes = 0;
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes()) {
+      LogicalResult good =
+          llvm::TypeSwitch<Type, LogicalResult>(type)
+              .Case([&](FragmentType fragment) {
+                return checkFragment(op, fragment, schedule, target);
+              })
+              .Case<BufferType, RingType>([&](auto buffer) {
+                return checkBuffer(op, buffer.getParams(), schedule, target);
+              })
+              .Default([](Type) { return success(); });
+      if (failed(good))
+        return failure();
+    }
+    auto alloc = dyn_cast<AllocOp>(op);
+    if (!alloc)
+      return WalkResult::advance();
+    KVBufferAttr params = alloc.getBuffer().getType().getParams();
+    // Not the product, which might overflow.
+    int64_t left = target.ldsBytes - bytes;
+    if (params.getStages() > left / params.getStageBytes())
+      return op->emitOpError()
+             << "needs " << params.getStages() << " slots of "
+             << params.getStageBytes() << " bytes of shared memory; "
+             << target.chip << " has " << target.ldsBytes << " for a block, "
+             << bytes << " of which are taken";
+    bytes += params.getBytes();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// Words of an operand as an instruction wants them: `elements` in a lane.
+static LogicalResult checkWords(LaneMmaOp op, char name, OperandRange words,
+                                Type element, int64_t elements,
+                                const MatrixInstruction &mma,
+                                const TargetInfo &target) {
+  int64_t count = elements / mma.wordElements;
+  auto type = VectorType::get({int64_t(mma.wordElements)}, element);
+  bool fits = int64_t(words.size()) == count &&
+              llvm::all_of(words.getTypes(), [&](Type t) { return t == type; });
+  if (fits)
+    return success();
+  return op.emitOpError() << "expected operand " << name << " of " << count
+                          << " x " << type << " for " << shapeOf(op.getShape())
+                          << " on " << target.chip << ", got " << words.size()
+                          << " x " << words.front().getType();
+}
+
+static LogicalResult checkLaneMma(LaneMmaOp op, const TargetInfo &target) {
+  if (op.getA().empty() || op.getB().empty())
+    return op.emitOpError("expected operands a and b");
+  auto elementOf = [](OperandRange words) {
+    return cast<VectorType>(words.front().getType()).getElementType();
+  };
+  Type a = elementOf(op.getA()), b = elementOf(op.getB());
+  for (Type element : {a, b})
+    if (std::optional<std::string> why =
+            target.whyNoProduct(elementName(element)))
+      return op.emitOpError()
+             << "multiplies elements of " << elementName(element) << *why;
+  // One instruction may take both 8-bit floats; other types do not mix.
+  ArrayRef<MatrixInstruction> known =
+      target.matrixInstructionsFor(elementName(a));
+  bool float8 = a.getIntOrFloatBitWidth() == 8;
+  if (a != b && !(float8 && b.getIntOrFloatBitWidth() == 8))
+    return op.emitOpError()
+           << "multiplies elements of " << elementName(a) << " by "
+           << elementName(b) << "; expected one type";
+  const auto *mma = llvm::find_if(known, [&](const MatrixInstruction &mma) {
+    return op.getShape() == ArrayRef<int64_t>{mma.m, mma.n, mma.k};
+  });
+  if (mma == known.end())
+    return op.emitOpError() << "has shape " << shapeOf(op.getShape())
+                            << "; for " << elementName(a) << " " << target.chip
+                            << " has " << TargetInfo::shapesOf(known);
+  int64_t lanes = target.waveSize;
+  if (failed(checkWords(op, 'a', op.getA(), a, mma->m * mma->k / lanes, *mma,
+                        target)) ||
+      failed(checkWords(op, 'b', op.getB(), b, mma->k * mma->n / lanes, *mma,
+                        target)))
+    return failure();
+  auto c = cast<VectorType>(op.getC().getType());
+  auto expected = VectorType::get({mma->m * mma->n / lanes},
+                                  Float32Type::get(op.getContext()));
+  if (c != expected)
+    return op.emitOpError()
+           << "expected accumulators " << expected << " for "
+           << shapeOf(op.getShape()) << " on " << target.chip << ", got " << c;
+  return success();
+}
+
+/// The 8-bit floats of an op of AMD's dialect, whose lowering tells chips apart
+/// but does not say what they have.
+static LogicalResult checkFloat8(Operation *op, const TargetInfo &target) {
+  auto check = [&](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() != 8)
+      return success();
+    std::optional<std::string> why = target.whyNoProduct(elementName(element));
+    if (!why)
+      return success();
+    return LogicalResult(op->emitOpError()
+                         << "has elements of " << elementName(element) << *why);
+  };
+  for (Type type : op->getOperandTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
+LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
+                                const TargetInfo &target) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (auto mma = dyn_cast<LaneMmaOp>(op))
+      return checkLaneMma(mma, target);
+    if (auto copy = dyn_cast<RangeCopyOp>(op))
+      return checkLdsCopy(op, copy.getBytes(), target);
+    if (auto copy = dyn_cast<amdgpu::GatherToLDSOp>(op)) {
+      Type type = copy.getTransferType();
+      int64_t elements = 1;
+      if (auto vector = dyn_cast<VectorType>(type))
+        elements = vector.getNumElements();
+      return checkLdsCopy(
+          op, elements * getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8,
+          target);
+    }
+    if (isa<amdgpu::TransposeLoadOp>(op) && !target.readsTransposed)
+      return op->emitOpError()
+             << "reads LDS transposed, which " << target.chip << " cannot do";
+    if (isa_and_nonnull<amdgpu::AMDGPUDialect>(op->getDialect()))
+      return checkFloat8(op, target);
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}

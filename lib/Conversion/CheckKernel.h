@@ -1,0 +1,43 @@
+//===- CheckKernel.h - Kernels of a stage against the chip ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the conversions ask before they lower a kernel, which may have been
+/// edited by hand: whether the chip has what it names. Each says at the op what
+/// the chip lacks, and what it has.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
+#define KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include <optional>
+
+namespace kvbuf {
+
+/// A kernel of the tile or the scheduled stage: its schedule's matrix
+/// instruction, operands and threads, and that its fragments, its buffers and
+/// their elements are those that the schedule and the chip have room for.
+mlir::LogicalResult checkTiles(mlir::gpu::GPUFuncOp kernel,
+                               ScheduleAttr schedule, const TargetInfo &target);
+
+/// The kernels of a module at the thread stage: their matrix instructions,
+/// copies into LDS and transposed reads of it.
+mlir::LogicalResult checkLanes(mlir::gpu::GPUModuleOp module,
+                               const TargetInfo &target);
+
+/// A copy of `bytes` a lane from DRAM into LDS; no number: it is not constant.
+mlir::LogicalResult checkLdsCopy(mlir::Operation *op,
+                                 std::optional<int64_t> bytes,
+                                 const TargetInfo &target);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
