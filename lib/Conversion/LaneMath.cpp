@@ -252,6 +252,10 @@ void LaneLowering::lower(FragmentScaleOp op) {
       }));
 }
 
+/// Windows that reach further are compared in 64 bits first: their ends as
+/// columns of a tile need not fit into 32. More than any tile is wide.
+static constexpr int64_t kFarReach = int64_t(1) << 29;
+
 void LaneLowering::lower(MaskOp op) {
   FragmentType type = op.getScores().getType();
   const auto &atom = layouts.atom(Role::Acc);
@@ -268,21 +272,41 @@ void LaneLowering::lower(MaskOp op) {
   Value col = laneCol(), laneRows = laneRow();
   Value edge = toI32(arith::SubIOp::create(b, keys, key));
   // The position of row 0 as a column of this tile.
-  Value origin = toI32(
-      arith::SubIOp::create(b, arith::AddIOp::create(b, row, shift), key));
+  Value start =
+      arith::SubIOp::create(b, arith::AddIOp::create(b, row, shift), key);
+  Value origin = toI32(start);
   Value position = arith::AddIOp::create(b, origin, laneRows);
+  // The column that lies `reach` from the position of each of this lane's rows.
+  auto columnsAt = [&](int64_t reach) {
+    Value first = position;
+    bool far = std::abs(reach) > kFarReach;
+    if (far) {
+      Value bounded = arith::AddIOp::create(b, start, index(reach));
+      bounded = arith::MinSIOp::create(b, bounded, index(kFarReach));
+      bounded = arith::MaxSIOp::create(b, bounded, index(-kFarReach));
+      first = arith::AddIOp::create(b, toI32(bounded), laneRows);
+    }
+    Values columns;
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at =
+          arith::AddIOp::create(b, first, i32(rowOffset(r / parts, r % parts)));
+      columns.push_back(far ? at : arith::AddIOp::create(b, at, i32(reach)));
+    }
+    return columns;
+  };
+  Values ends, begins;
+  if (mask.boundsRight())
+    ends = columnsAt(mask.rightReach() + 1);
+  if (mask.boundsLeft())
+    begins = columnsAt(-mask.getLeft());
   Values high(rows), low(rows);
   for (int64_t r = 0; r < rows; ++r) {
-    Value at = arith::AddIOp::create(b, position,
-                                     i32(rowOffset(r / parts, r % parts)));
     Value limit = edge;
     if (mask.boundsRight())
-      limit = arith::MinSIOp::create(
-          b, edge, arith::AddIOp::create(b, at, i32(mask.rightReach() + 1)));
+      limit = arith::MinSIOp::create(b, edge, ends[r]);
     high[r] = arith::SubIOp::create(b, limit, col);
     if (mask.boundsLeft())
-      low[r] = arith::SubIOp::create(
-          b, arith::SubIOp::create(b, at, i32(mask.getLeft())), col);
+      low[r] = arith::SubIOp::create(b, begins[r], col);
   }
   Value hidden = f32(-std::numeric_limits<double>::infinity());
   set(op.getResult(),

@@ -7,6 +7,11 @@ func.func private @f() attributes {a = #kvbuffer.mask<left = -2>}
 
 // -----
 
+// expected-error @below {{a window reaches at most 4611686018427387904 keys to either side, or -1 for no limit; got left = -1, right = 9223372036854775807}}
+func.func private @f() attributes {a = #kvbuffer.mask<right = 9223372036854775807>}
+
+// -----
+
 // expected-error @below {{unknown parameter 'BX', expected one of BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BX = 64>}
 

@@ -170,6 +170,13 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
            << "a window reaches 0 or more keys to either side, or -1 "
               "for no limit; got left = "
            << left << ", right = " << right;
+  // Positions are sums of lengths and windows.
+  constexpr int64_t kMost = int64_t(1) << 62;
+  if (left > kMost || right > kMost)
+    return emitError() << "a window reaches at most " << kMost
+                       << " keys to either side, or -1 for no limit; got left "
+                          "= "
+                       << left << ", right = " << right;
   return success();
 }
 
