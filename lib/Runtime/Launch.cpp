@@ -213,20 +213,32 @@ std::vector<int64_t>
 kvbuf::rt::contiguousStrides(const std::vector<int64_t> &shape) {
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
+    if (__builtin_mul_overflow(strides[d], std::max<int64_t>(shape[d], 1),
+                               &strides[d - 1]))
+      throw Error("a tensor of shape " + shapeString(shape) +
+                  " exceeds 64-bit addressing");
   return strides;
 }
 
 uint64_t kvbuf::rt::spanBytes(DType dtype, const std::vector<int64_t> &shape,
                               const std::vector<int64_t> &strides) {
-  uint64_t last = 0;
+  if (std::count(shape.begin(), shape.end(), 0) > 0)
+    return 0;
+  int64_t elements = 1, step = 0, bytes = 0;
+  bool overflow = false;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0)
-      return 0;
-    last +=
-        static_cast<uint64_t>(shape[d] - 1) * static_cast<uint64_t>(strides[d]);
+    // The stride of one element moves nothing, and may be anything.
+    if (shape[d] == 1)
+      continue;
+    overflow |= __builtin_mul_overflow(shape[d] - 1, strides[d], &step) ||
+                __builtin_add_overflow(elements, step, &elements);
   }
-  return (last + 1) * sizeOf(dtype);
+  overflow |= __builtin_mul_overflow(
+      elements, static_cast<int64_t>(sizeOf(dtype)), &bytes);
+  if (overflow)
+    throw Error("a tensor of shape " + shapeString(shape) + " with strides " +
+                shapeString(strides) + " exceeds 64-bit addressing");
+  return static_cast<uint64_t>(bytes);
 }
 
 void kvbuf::rt::inferSizes(const Manifest &manifest,
@@ -289,8 +301,11 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       throw Error("missing tensor '" + spec.name + "': " + nameOf(spec.dtype) +
                   " of shape " + shapeString(spec.shape));
     const TensorArg &arg = it->second;
-    launch.buffers.push_back({spec.name, arg.address,
-                              spanBytes(arg.dtype, arg.shape, arg.strides),
+    uint64_t bytes = spanBytes(arg.dtype, arg.shape, arg.strides);
+    if (arg.address + bytes < arg.address)
+      throw Error("tensor '" + spec.name + "' of " + std::to_string(bytes) +
+                  " bytes reaches beyond the end of memory");
+    launch.buffers.push_back({spec.name, arg.address, bytes,
                               /*readable=*/!spec.output,
                               /*writable=*/spec.output,
                               /*initialized=*/!spec.output});

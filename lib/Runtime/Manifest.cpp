@@ -22,6 +22,19 @@ using nlohmann::json;
 
 namespace {
 
+/// Deeper manifests are damaged; readers of theirs call themselves.
+constexpr int kMostNesting = 32;
+/// The most dimensions of a tensor; kvbufArtifactInferShape writes as many.
+constexpr size_t kMostDimensions = 16;
+/// Further windows could overflow sums of positions.
+constexpr int64_t kMostWindow = int64_t(1) << 62;
+
+/// Does an integer fit into 64 bits with a sign?
+bool fits64(const json &v) {
+  return !v.is_number_unsigned() ||
+         v.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max());
+}
+
 /// Reads fields of one JSON object; errors name the path of the field.
 class Reader {
 public:
@@ -50,13 +63,18 @@ public:
     const json &v = get(key);
     if (!v.is_number_integer())
       throw Error("manifest: " + at(key) + " is not an integer");
+    if (!fits64(v))
+      throw Error("manifest: " + at(key) + " is out of range: " + v.dump());
     return v.get<int64_t>();
   }
   int64_t integer(const char *key, int64_t fallback) const {
     return has(key) ? integer(key) : fallback;
   }
   unsigned natural(const char *key, unsigned fallback) const {
-    int64_t v = integer(key, fallback);
+    return has(key) ? natural(key) : fallback;
+  }
+  unsigned natural(const char *key) const {
+    int64_t v = integer(key);
     if (v < 0 || v > std::numeric_limits<int32_t>::max())
       throw Error("manifest: " + at(key) +
                   " is out of range: " + std::to_string(v));
@@ -96,7 +114,7 @@ private:
 
 SizeExpr parseExpr(const json &v, const std::string &path) {
   SizeExpr e;
-  if (v.is_number_integer()) {
+  if (v.is_number_integer() && fits64(v)) {
     e.constant = v.get<int64_t>();
     return e;
   }
@@ -138,15 +156,23 @@ Layout parseLayout(const Reader &r, const char *key, bool cache) {
       (cache ? "dense, ragged, continuous or paged" : "dense or ragged"));
 }
 
+int64_t parseWindow(const Reader &r, const char *key) {
+  int64_t window = r.integer(key, -1);
+  if (window > kMostWindow)
+    throw Error("manifest: " + r.at(key) +
+                " is out of range: " + std::to_string(window));
+  return window;
+}
+
 AttentionProblem parseProblem(const Reader &r) {
   AttentionProblem p;
   p.dtype = parseDType(r.string("dtype"));
   if (p.dtype != DType::F16 && p.dtype != DType::BF16)
     throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(p.dtype) +
                 "'; expected bf16 or f16");
-  p.heads = r.integer("heads");
-  p.kvHeads = r.integer("kv_heads");
-  p.headSize = r.integer("head_size");
+  p.heads = r.natural("heads");
+  p.kvHeads = r.natural("kv_heads");
+  p.headSize = r.natural("head_size");
   if (p.heads < 1 || p.kvHeads < 1 || p.heads % p.kvHeads != 0)
     throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
                 " heads and " + std::to_string(p.kvHeads) +
@@ -157,13 +183,13 @@ AttentionProblem parseProblem(const Reader &r) {
   p.query = parseLayout(r, "query", /*cache=*/false);
   p.cache = parseLayout(r, "cache", /*cache=*/true);
   if (p.cache == Layout::Paged) {
-    p.pageSize = r.integer("page_size");
+    p.pageSize = r.natural("page_size");
     if (p.pageSize < 1)
       throw Error("manifest: " + r.at("page_size") + " is not positive");
   }
   p.causal = r.boolean("causal", false);
-  p.windowLeft = r.integer("window_left", -1);
-  p.windowRight = r.integer("window_right", -1);
+  p.windowLeft = parseWindow(r, "window_left");
+  p.windowRight = parseWindow(r, "window_right");
   p.softcap = r.number("softcap", 0);
   p.sink = r.boolean("sink", false);
   p.lse = r.boolean("lse", false);
@@ -176,8 +202,8 @@ std::vector<unsigned> parseNumbers(const Reader &r, const char *key,
                                    unsigned least, unsigned most) {
   std::vector<unsigned> numbers;
   for (const json &v : r.array(key)) {
-    if (!v.is_number_integer() || v.get<int64_t>() < int64_t(least) ||
-        v.get<int64_t>() > int64_t(most))
+    if (!v.is_number_integer() || !fits64(v) ||
+        v.get<int64_t>() < int64_t(least) || v.get<int64_t>() > int64_t(most))
       throw Error("manifest: " + r.at(key) + " holds " + v.dump() +
                   "; expected integers from " + std::to_string(least) + " to " +
                   std::to_string(most));
@@ -299,8 +325,8 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
                 "and \"grid\"");
   uint64_t threads = 1;
   for (size_t i = 0; i < 3; ++i) {
-    if (!block[i].is_number_integer() || block[i].get<int64_t>() < 1 ||
-        block[i].get<int64_t>() > 1024)
+    if (!block[i].is_number_integer() || !fits64(block[i]) ||
+        block[i].get<int64_t>() < 1 || block[i].get<int64_t>() > 1024)
       throw Error("manifest: " + r.at("block") + " holds " + block[i].dump() +
                   "; expected integers from 1 to 1024");
     k.block[i] = block[i].get<unsigned>();
@@ -356,6 +382,11 @@ TensorSpec parseTensor(const Reader &r) {
     t.shape.push_back(parseExpr(dim, r.at("shape")));
   if (t.shape.empty())
     throw Error("manifest: " + r.at("shape") + " is empty");
+  if (t.shape.size() > kMostDimensions)
+    throw Error("manifest: " + r.at("shape") + " has " +
+                std::to_string(t.shape.size()) +
+                " dimensions; expected at most " +
+                std::to_string(kMostDimensions));
   std::set<std::string> names;
   for (const SizeExpr &e : t.shape)
     e.collectNames(names);
@@ -457,7 +488,13 @@ std::set<std::string> Manifest::sizeNames() const {
 }
 
 Manifest kvbuf::rt::parseManifest(const std::string &text) {
-  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  auto limitDepth = [](int depth, json::parse_event_t, json &) {
+    if (depth > kMostNesting)
+      throw Error("manifest: objects and arrays nest deeper than " +
+                  std::to_string(kMostNesting));
+    return true;
+  };
+  json root = json::parse(text, limitDepth, /*allow_exceptions=*/false);
   if (root.is_discarded())
     throw Error("manifest: not valid JSON");
   Reader r(root, "manifest");
@@ -477,6 +514,10 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   for (const json &t : r.array("tensors"))
     m.tensors.push_back(
         parseTensor(Reader(t, "tensors[" + std::to_string(i++) + "]")));
+  std::set<std::string> names;
+  for (const TensorSpec &t : m.tensors)
+    if (!names.insert(t.name).second)
+      throw Error("manifest: \"tensors\" has two of the name '" + t.name + "'");
   i = 0;
   for (const json &k : r.array("kernels"))
     m.kernels.push_back(

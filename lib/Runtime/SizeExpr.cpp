@@ -113,8 +113,8 @@ bool SizeExpr::unify(int64_t value, Sizes &sizes) const {
     for (const SizeExpr &e : operands) {
       if (e.kind == Kind::Name && !sizes.count(e.name) && !unknown)
         unknown = &e;
-      else
-        rest -= e.evaluate(sizes);
+      else if (__builtin_sub_overflow(rest, e.evaluate(sizes), &rest))
+        return false;
     }
     return unknown ? rest >= 0 && unknown->unify(rest, sizes) : rest == 0;
   }

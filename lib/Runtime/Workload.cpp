@@ -465,11 +465,10 @@ void Workload::validateIndices() const {
       return;
     const int32_t *at = tensor->as<int32_t>();
     for (size_t b = 0; b < lengths.size(); ++b)
-      if (at[b + 1] - at[b] != lengths[b])
+      if (int64_t rows = int64_t(at[b + 1]) - at[b]; rows != lengths[b])
         throw Error("tensor '" + tensor->name + "': sequence " +
-                    std::to_string(b) + " has " +
-                    std::to_string(at[b + 1] - at[b]) + " rows; expected " +
-                    std::to_string(lengths[b]));
+                    std::to_string(b) + " has " + std::to_string(rows) +
+                    " rows; expected " + std::to_string(lengths[b]));
     if (at[0] < 0 || at[lengths.size()] > values.at(total))
       throw Error("tensor '" + tensor->name + "' ends at row " +
                   std::to_string(at[lengths.size()]) + "; expected at most " +

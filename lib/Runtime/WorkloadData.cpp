@@ -111,9 +111,49 @@ std::vector<int64_t> chooseStrides(const TensorSpec &spec,
   int64_t step = shape[rank - 1] + memory.rowPad;
   for (size_t i = rank - 1; i-- > 0;) {
     strides[order[i]] = step;
-    step *= std::max<int64_t>(shape[order[i]], 1);
+    if (__builtin_mul_overflow(step, std::max<int64_t>(shape[order[i]], 1),
+                               &step))
+      throw Error("a tensor of shape " + shapeString(shape) +
+                  " with --row-pad exceeds 64-bit addressing");
   }
   return strides;
+}
+
+/// The shape that the problem gives a tensor of this name; empty for names that
+/// it does not use.
+std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
+                                  const std::string &name) {
+  int64_t batch = sizes.at("batch");
+  bool ragged = p.query == Layout::Ragged;
+  if (name == "q" || name == "o")
+    return ragged ? std::vector{sizes.at("total_q"), p.heads, p.headSize}
+                  : std::vector{batch, sizes.at("seq_q"), p.heads, p.headSize};
+  if (name == "lse")
+    return ragged ? std::vector{p.heads, sizes.at("total_q")}
+                  : std::vector{batch, p.heads, sizes.at("seq_q")};
+  if (name == "sink")
+    return {p.heads};
+  if (name == "q_offsets" || name == "k.offsets" || name == "v.offsets")
+    return {batch + 1};
+  if (name == "k.lengths" || name == "v.lengths")
+    return {batch};
+  bool paged = p.cache == Layout::Paged;
+  if (name == "k.table" || name == "v.table")
+    return paged ? std::vector{batch, sizes.at("pages_per_seq")}
+                 : std::vector{batch};
+  if (name != "k" && name != "v")
+    return {};
+  switch (p.cache) {
+  case Layout::Dense:
+    return {batch, sizes.at("seq_k"), p.kvHeads, p.headSize};
+  case Layout::Ragged:
+    return {sizes.at("total_k"), p.kvHeads, p.headSize};
+  case Layout::Continuous:
+    return {sizes.at("num_blocks"), sizes.at("max_seq"), p.kvHeads, p.headSize};
+  case Layout::Paged:
+    return {sizes.at("num_blocks"), p.pageSize, p.kvHeads, p.headSize};
+  }
+  return {};
 }
 
 /// Calls `body(offset in elements, packed index)` for each innermost row.
@@ -254,6 +294,13 @@ void Workload::allocate() {
     tensor.dtype = t.dtype;
     tensor.output = t.output;
     tensor.shape = evaluateShape(t, values);
+    // Rows are found by the problem's sizes: those of another shape would lie
+    // outside of the tensor.
+    if (std::vector<int64_t> shape = problemShape(problem(), values, t.name);
+        !shape.empty() && shape != tensor.shape)
+      throw Error("tensor '" + t.name + "' has shape " +
+                  shapeString(tensor.shape) + "; the problem needs " +
+                  shapeString(shape));
     uint64_t used =
         static_cast<uint64_t>(elementCount(tensor.shape)) * sizeOf(t.dtype);
     tensor.strides = chooseStrides(t, tensor.shape, options.memory);
@@ -326,15 +373,24 @@ const HostTensor *Workload::find(const std::string &name) const {
 void Workload::locate() {
   q = find("q");
   o = find("o");
-  qOffsets = find("q_offsets");
-  lseTensor = find("lse");
-  k = {find("k"), find("k.offsets"), find("k.table"), find("k.lengths")};
-  v = {find("v"), find("v.offsets"), find("v.table"), find("v.lengths")};
+  // A tensor that the problem does not need may be of any type.
+  const AttentionProblem &p = problem();
+  auto findIf = [&](bool needed, const std::string &name) {
+    return needed ? find(name) : nullptr;
+  };
+  qOffsets = findIf(p.query == Layout::Ragged, "q_offsets");
+  lseTensor = findIf(p.lse, "lse");
+  bool ragged = p.cache == Layout::Ragged;
+  bool table = p.cache == Layout::Continuous || p.cache == Layout::Paged;
+  for (auto [cache, name] :
+       {std::pair<CacheTensors *, std::string>{&k, "k"}, {&v, "v"}})
+    *cache = {find(name), findIf(ragged, name + ".offsets"),
+              findIf(table, name + ".table"), findIf(table, name + ".lengths")};
 }
 
 void Workload::fillData() {
   const AttentionProblem &p = problem();
-  if (HostTensor *sink = find("sink"); sink && !fromFile("sink")) {
+  if (HostTensor *sink = find("sink"); p.sink && !fromFile("sink")) {
     Random random(options.seed, kSink);
     for (int64_t h = 0; h < p.heads; ++h)
       sink->as<float>()[h] = 2.0f * random.normal();

@@ -149,6 +149,55 @@ class Sizes(unittest.TestCase):
                          " 'sms', which is the device's number of "
                          "multiprocessors and for grids and arguments alone")
 
+    def test_dimensions(self):
+        content = manifest()
+        content["tensors"][0]["shape"] = [1] * 17
+        self.assertEqual(refusal(content), "manifest: tensors[0].shape has 17 "
+                         "dimensions; expected at most 16")
+
+    def test_names(self):
+        content = manifest()
+        content["tensors"].append(content["tensors"][1])
+        self.assertEqual(refusal(content),
+                         "manifest: \"tensors\" has two of the name 'k'")
+
+
+class Numbers(unittest.TestCase):
+    """Numbers that do not fit what they are read into."""
+
+    def expect(self, message, path, value):
+        content = manifest()
+        *outer, last = path
+        at = content
+        for step in outer:
+            at = at[step]
+        at[last] = value
+        self.assertEqual(refusal(content), "manifest: " + message)
+
+    def test_unsigned(self):
+        most = 2**64 - 1
+        self.expect(f"manifest.kvbuf is out of range: {most}", ["kvbuf"], most)
+        self.expect(f"kernels[0].block holds {most}; expected integers from 1 "
+                    "to 1024", ["kernels", 0, "block", 1], most)
+        self.expect(f"tensors[0].shape holds {most}; expected an integer, a "
+                    "size name, or one of product, sum, ceildiv, min with "
+                    "operands", ["tensors", 0, "shape", 0], most)
+
+    def test_problem(self):
+        for name in "heads", "kv_heads", "head_size":
+            self.expect(f"problem.{name} is out of range: {2**40}",
+                        ["problem", name], 2**40)
+        for name in "window_left", "window_right":
+            self.expect(f"problem.{name} is out of range: {2**63 - 1}",
+                        ["problem", name], 2**63 - 1)
+
+    def test_nesting(self):
+        value = 1
+        for _ in range(40):
+            value = {"sum": [value]}
+        self.expect("objects and arrays nest deeper than 32",
+                    ["tensors", 0, "shape", 0], value)
+
 
 if __name__ == "__main__":
     unittest.main()

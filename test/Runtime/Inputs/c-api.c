@@ -75,6 +75,25 @@ int main(int argc, char **argv) {
   CHECK(kvbufModuleLaunch(module, tensors, 4, &batch, 1, NULL) ==
         KVBUF_BAD_INPUT);
   CHECK(strstr(kvbufLastError(), "where batch = 2"));
+
+  /* Shapes, strides and addresses whose end no address reaches. */
+  const int64_t hugeShape[] = {1, INT64_MAX, kHeads, kSize};
+  tensors[0].shape = tensors[3].shape = hugeShape;
+  CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "exceeds 64-bit addressing"));
+  const int64_t hugeStrides[] = {0, INT64_MAX / 16 * 16, kSize, 1};
+  tensors[0].shape = tensors[3].shape = qShape;
+  tensors[0].strides = hugeStrides;
+  CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "exceeds 64-bit addressing"));
+  tensors[0].strides = NULL;
+  tensors[0].data = (void *)(UINTPTR_MAX - 15);
+  CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) ==
+        KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "reaches beyond the end of memory"));
+
   tensors[0].data = NULL;
   CHECK(kvbufModuleLaunch(module, tensors, 4, NULL, 0, NULL) ==
         KVBUF_BAD_INPUT);

@@ -151,6 +151,32 @@ class Npy(unittest.TestCase):
         self.fails(["--input=q=q.npy", "--input=k=k.npy"], "where batch = 1",
                    **f16)
 
+    def test_shapes_that_contradict_the_problem(self):
+        """Rows are found by the problem's sizes, in tensors of the manifest's
+        shapes."""
+        for cache in "dense", "ragged", "continuous", "paged":
+            problem = dict(cache=cache, lse=True, sink=True, query="ragged")
+            if cache == "paged":
+                problem["page_size"] = 16
+            for index, tensor in enumerate(manifest(**problem)["tensors"]):
+                content = manifest(**problem)
+                shape = content["tensors"][index]["shape"]
+                shape[-1] = {"product": [shape[-1], 0]}
+                pathlib.Path("k.mlir").write_text(json.dumps(content))
+                done = subprocess.run([RUN, "k.mlir", "--device=emulator"],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 2, done)
+                self.assertRegex(done.stderr, f"error: tensor '{tensor['name']}"
+                                 r"' has shape \[.*0\]; the problem needs \[")
+
+    def test_offsets_far_apart(self):
+        np.save("k.npy", np.array([0, 5], np.int32))
+        np.save("v.npy", np.array([-2**31, 2**31 - 1], np.int32))
+        self.fails(["--input=k.offsets=k.npy", "--input=v.offsets=v.npy",
+                    "--size=seq_q=3"],
+                   "'v.offsets': sequence 0 has 4294967295 rows; expected 5",
+                   cache="ragged")
+
     def test_nothing_is_written_after_a_fault(self):
         os.environ["KVBUF_MOCK_FAULT"] = "detector"
         try:
