@@ -227,12 +227,16 @@ static llvm::FailureOr<TargetModule> findKernels(ModuleOp module) {
   return found;
 }
 
-/// The target-stage module as bytecode, for the emulator.
-static std::string writeBytecodeString(ModuleOp module) {
+/// The kernels at the target stage as bytecode, for the emulator. Whatever else
+/// the module holds stays out: the emulator knows few dialects.
+static std::string writeBytecodeString(ModuleOp module, TargetModule &found) {
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(module.getLoc());
+  kernels->getOperation()->setAttrs(module->getAttrDictionary());
+  kernels->push_back(found.code->clone());
   std::string bytes;
   llvm::raw_string_ostream os(bytes);
   BytecodeWriterConfig config("kvbuf " KVBUF_VERSION);
-  (void)writeBytecodeToFile(module, os, config);
+  (void)writeBytecodeToFile(*kernels, os, config);
   return bytes;
 }
 
@@ -375,7 +379,7 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   if (failed(manifest))
     return failure();
   artifact.manifest = *manifest;
-  artifact.sections.push_back({"mlir", writeBytecodeString(module)});
+  artifact.sections.push_back({"mlir", writeBytecodeString(module, *found)});
   step(options, "");
   if (resources)
     resources->assign(use.begin(), use.end());
