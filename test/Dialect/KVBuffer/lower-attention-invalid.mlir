@@ -88,3 +88,20 @@ module attributes {kvbuffer.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @called(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+  func.func @caller(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    // expected-error @below {{refers to @called, which becomes a kernel: expected no reference to it}}
+    func.call @called(%q, %k, %v, %o) : (!qo, !kv, !kv, !qo) -> ()
+    return
+  }
+}

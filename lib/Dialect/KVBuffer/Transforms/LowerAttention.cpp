@@ -392,6 +392,11 @@ struct LowerAttentionPass
         return other.emitOpError()
                << "is not supported beside kvbuffer.attention: expected a "
                   "function of one kvbuffer.attention and a return";
+    if (auto uses = SymbolTable::getSymbolUses(func, getOperation());
+        uses && !uses->empty())
+      return uses->begin()->getUser()->emitOpError()
+             << "refers to @" << func.getName()
+             << ", which becomes a kernel: expected no reference to it";
     if (func.getNumResults())
       return func.emitOpError() << "expected a function without results, as a "
                                    "kernel has none";
