@@ -41,6 +41,51 @@ static StringRef typeName(Type type) {
                         : "i32";
 }
 
+/// Checks that an argument is what its role says: the manifest describes it so.
+static LogicalResult checkRole(gpu::GPUFuncOp kernel, unsigned argument,
+                               StringRef role, bool ragged) {
+  Type type = kernel.getArgument(argument).getType();
+  auto bad = [&](const Twine &expected) {
+    return kernel.emitOpError()
+           << "argument " << argument << " is '" << role << "' of type " << type
+           << "; expected " << expected;
+  };
+  if ((role == "k" || role == "v") && isa<CacheType>(type))
+    return success();
+  int64_t rank = llvm::StringSwitch<int64_t>(role)
+                     .Cases({"q", "k", "v", "o"}, ragged ? 3 : 4)
+                     .Case("lse", ragged ? 2 : 3)
+                     .Cases({"q_offsets", "sink"}, 1)
+                     .Default(0);
+  if (!rank)
+    return bad("q, k, v, o, q_offsets, lse or sink");
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.getRank() != rank)
+    return bad("a memref of rank " + Twine(rank));
+  if (rank > 2 && role != "lse" &&
+      llvm::any_of(memref.getShape().take_back(2), ShapedType::isDynamic))
+    return bad("static heads and head_size");
+  return success();
+}
+
+/// Puts numbers for the sizes that types fix into the shapes of all tensors, so
+/// that tensors of another size do not match.
+static void fixShapes(MutableArrayRef<Attribute> tensors,
+                      const llvm::StringMap<int64_t> &fixedSizes) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](StringAttr name) -> std::optional<Attribute> {
+    auto it = fixedSizes.find(name.getValue());
+    if (it == fixedSizes.end())
+      return std::nullopt;
+    return Builder(name.getContext()).getI64IntegerAttr(it->second);
+  });
+  for (Attribute &tensor : tensors) {
+    NamedAttrList list(cast<DictionaryAttr>(tensor));
+    list.set("shape", replacer.replace(list.get("shape")));
+    tensor = list.getDictionary(tensor.getContext());
+  }
+}
+
 LogicalResult LaneLowering::expandArguments() {
   MLIRContext *context = b.getContext();
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
@@ -56,8 +101,21 @@ LogicalResult LaneLowering::expandArguments() {
              << "argument " << i
              << " has no 'kvbuffer.name', the role of its tensor";
     ragged |= name.getValue() == "q_offsets";
-    roles[name.getValue()] = kernel.getArgument(i).getType();
+    if (!roles.try_emplace(name.getValue(), kernel.getArgument(i).getType())
+             .second)
+      return kernel.emitOpError()
+             << "has two arguments with 'kvbuffer.name' = \"" << name.getValue()
+             << '"';
   }
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+    if (failed(checkRole(
+            kernel, i,
+            kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name").getValue(),
+            ragged)))
+      return failure();
+  if (kernel.getNumArguments() && !roles.contains("q"))
+    return kernel.emitOpError()
+           << "has no argument with 'kvbuffer.name' = \"q\"";
   if (!roles.contains("q") || !roles.contains("k"))
     return kernel.emitOpError() << "expected arguments named q and k";
 
@@ -109,11 +167,6 @@ LogicalResult LaneLowering::expandArguments() {
     Type type = kernel.getArgument(i).getType();
     auto cache = dyn_cast<CacheType>(type);
     auto memref = dyn_cast<MemRefType>(type);
-    if (!cache && !memref) {
-      // Scalars pass through.
-      return kernel.emitOpError() << "argument " << i << " of type " << type
-                                  << " is neither a tensor nor a cache";
-    }
     Type element = cache ? cache.getElementType() : memref.getElementType();
     if (memref && memref.getRank() == 1) {
       Attribute size =
@@ -148,8 +201,13 @@ LogicalResult LaneLowering::expandArguments() {
           isNamed ? Attribute(str(names[d]))
                   : Attribute(b.getI64IntegerAttr(isHeadOfLse ? heads : size)));
       // A size that the types fix is a number wherever it is asked for.
-      if (!isNamed && !names[d].empty())
-        fixedSizes[names[d]] = size;
+      if (isNamed || names[d].empty())
+        continue;
+      auto [it, isFirst] = fixedSizes.try_emplace(names[d], size);
+      if (it->second != size)
+        return kernel.emitOpError()
+               << "argument " << i << " fixes " << names[d] << " at " << size
+               << ", an argument before it at " << it->second;
     }
     tensor(role, element, shape, role == "o" || role == "lse");
     pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
@@ -199,6 +257,8 @@ LogicalResult LaneLowering::expandArguments() {
               [](TensorArg &t, Value v) { t.lengths = v; });
     }
   }
+
+  fixShapes(tensorList, fixedSizes);
 
   // Behind the tensors: what copy engines and shared counters need.
   unsigned ordinary = parameterTypes.size();
