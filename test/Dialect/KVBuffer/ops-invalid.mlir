@@ -64,6 +64,27 @@ func.func @ragged_rank(%q: !qo, %k: !kv, %off: memref<?xi32>) {
 // -----
 
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!q = memref<?x17x2x64xbf16>
+!o = memref<3x17x2x64xbf16>
+func.func @out_batch(%q: !q, %k: !kv, %o: !o) {
+  // expected-error @below {{(C4) expected out to have q's shape, got 'memref<3x17x2x64xbf16>' for 'memref<?x17x2x64xbf16>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!q = memref<?x?x2x64xbf16, 3>
+func.func @shared_memory(%q: !q, %k: !kv) {
+  // expected-error @below {{expected tensors in global memory, got 'memref<?x?x2x64xbf16, 3>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !kv, !kv, !q
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !q = memref<?x?x2x64xbf16>
 !o = memref<?x?x4x64xbf16>
 func.func @out_shape(%q: !q, %k: !kv, %o: !o) {
@@ -110,6 +131,16 @@ func.func @head_size(%q: !qo, %k: !kv) {
 func.func @page_sizes(%q: !qo, %k: !k, %v: !v) {
   // expected-error @below {{expected k and v of one cache kind and page size}}
   kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<2x?x2x64xbf16>
+func.func @lse_rows(%q: !qo, %k: !kv, %lse: memref<?x2x17xf32>) {
+  // expected-error @below {{expected lse to have the rows of q, got 'memref<?x2x17xf32>' for 'memref<2x?x2x64xbf16>'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x2x17xf32>
   return
 }
 
@@ -497,5 +528,13 @@ func.func @finish(%s: !s) {
 func.func @lane_mma(%w: vector<2xbf16>, %c: vector<4xf32>) {
   // expected-error @below {{expected shape of three positive sizes M, N, K}}
   %d = kvbuffer.lane_mma a(%w : vector<2xbf16>) b(%w : vector<2xbf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8>}
+  return
+}
+
+// -----
+
+func.func @no_token(%x: bf16) {
+  // expected-error @below {{expected tokens of loads, got 'bf16'}}
+  %s = kvbuffer.lds_stage %x : bf16
   return
 }

@@ -73,6 +73,15 @@ static bool hasContiguousRows(MemRefType type) {
          !type.isDynamicDim(type.getRank() - 1);
 }
 
+/// Memory that all blocks see: of no space, which the host's tensors have, or
+/// of the one that GPUs call so.
+static bool isGlobalMemory(MemRefType type) {
+  Attribute space = type.getMemorySpace();
+  if (auto gpuSpace = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return gpuSpace.getValue() == gpu::AddressSpace::Global;
+  return !space || type.getMemorySpaceAsInt() == 1;
+}
+
 LogicalResult AttentionOp::verify() {
   auto q = cast<MemRefType>(getQ().getType());
   auto out = cast<MemRefType>(getOut().getType());
@@ -97,10 +106,22 @@ LogicalResult AttentionOp::verify() {
                                  ? " ([rows, heads, head_size]) with"
                                  : " ([batch, rows, heads, head_size]) without")
                          << " offsets, got rank " << q.getRank();
+  // What q's type leaves open, no other type may fix.
+  auto isExtentOfQ = [&](int64_t extent, int64_t dim) {
+    return ShapedType::isDynamic(extent) || extent == q.getDimSize(dim);
+  };
   if (out.getRank() != rank ||
-      out.getShape().take_back(2) != q.getShape().take_back(2))
+      out.getShape().take_back(2) != q.getShape().take_back(2) ||
+      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
+        return isExtentOfQ(out.getDimSize(dim), dim);
+      }))
     return emitOpError() << "(C4) expected out to have q's shape, got " << out
                          << " for " << q;
+  for (Value operand : getOperands())
+    if (auto memref = dyn_cast<MemRefType>(operand.getType());
+        memref && !isGlobalMemory(memref))
+      return emitOpError() << "expected tensors in global memory, got "
+                           << memref;
   if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
       !hasContiguousRows(out))
     return emitOpError()
@@ -132,6 +153,10 @@ LogicalResult AttentionOp::verify() {
                            << (getOffsets() ? " ([heads, rows])"
                                             : " ([batch, heads, rows])")
                            << ", got " << lse;
+    if (!isExtentOfQ(lse.getShape().back(), rank - 3) ||
+        (rank == 4 && !isExtentOfQ(lse.getDimSize(0), 0)))
+      return emitOpError() << "expected lse to have the rows of q, got " << lse
+                           << " for " << q;
   }
   auto hasOtherHeads = [&](int64_t dim) {
     return !ShapedType::isDynamic(dim) && dim != getHeads();
@@ -220,12 +245,13 @@ LogicalResult KeyRangeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
-                                           std::optional<Location>,
+                                           std::optional<Location> location,
                                            DramLoadOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
   auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
   if (!buffer)
-    return failure();
+    return emitOptionalError(location, "expected a buffer, got ",
+                             adaptor.getBuffer().getType());
   types.push_back(TokenType::get(context, buffer.getParams()));
   return success();
 }
@@ -248,13 +274,14 @@ LogicalResult DramLoadOp::verify() {
 }
 
 LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
-                                           std::optional<Location>,
+                                           std::optional<Location> location,
                                            LdsStageOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
   for (Value token : adaptor.getTokens()) {
     auto type = dyn_cast<TokenType>(token.getType());
     if (!type)
-      return failure();
+      return emitOptionalError(location, "expected tokens of loads, got ",
+                               token.getType());
     types.push_back(StagedType::get(context, type.getParams()));
   }
   return success();

@@ -54,12 +54,13 @@ LogicalResult WarpRolesOp::verify() {
 }
 
 LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location>,
+                                       std::optional<Location> location,
                                        RingOp::Adaptor adaptor,
                                        SmallVectorImpl<Type> &types) {
   auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
   if (!buffer)
-    return failure();
+    return emitOptionalError(location, "expected a buffer, got ",
+                             adaptor.getBuffer().getType());
   types.push_back(RingType::get(context, buffer.getParams()));
   return success();
 }
@@ -70,12 +71,13 @@ LogicalResult RingLoadOp::verify() {
 }
 
 LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
-                                           std::optional<Location>,
+                                           std::optional<Location> location,
                                            RingWaitOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
   auto ring = dyn_cast<RingType>(adaptor.getRing().getType());
   if (!ring)
-    return failure();
+    return emitOptionalError(location, "expected a ring, got ",
+                             adaptor.getRing().getType());
   types.push_back(StagedType::get(context, ring.getParams()));
   return success();
 }
@@ -119,12 +121,13 @@ LogicalResult MmaStartOp::verify() {
 }
 
 LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location>,
+                                          std::optional<Location> location,
                                           MmaWaitOp::Adaptor adaptor,
                                           SmallVectorImpl<Type> &types) {
   auto pending = dyn_cast<PendingType>(adaptor.getPending().getType());
   if (!pending)
-    return failure();
+    return emitOptionalError(location, "expected a pending product, got ",
+                             adaptor.getPending().getType());
   types.push_back(FragmentType::get(context, pending.getRows(),
                                     pending.getCols(), pending.getElementType(),
                                     Role::Acc));
