@@ -6,6 +6,7 @@
 import collections
 import ctypes
 import json
+import operator
 import os
 import weakref
 from ctypes import c_int32, c_int64
@@ -66,6 +67,18 @@ def _default_target():
         return Device.shared("cuda").chip or DEFAULT_TARGET
     except Error:
         return DEFAULT_TARGET
+
+
+def _size(name, value):
+    """A size as an integer that the kernel can take."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**31:
+        raise Error(f"size '{name}' is {value!r}; expected an integer from 0 to "
+                    f"{2**31 - 1}")
+    return number
 
 
 class Artifact:
@@ -141,7 +154,8 @@ class Artifact:
         if self._needs_longest_query(sizes):
             sizes["seq_q"] = self._longest_query(views)
         size_array = (Size * max(len(sizes), 1))(
-            *[Size(name.encode(), int(value)) for name, value in sizes.items()])
+            *[Size(name.encode(), _size(name, value))
+              for name, value in sizes.items()])
         missing = [n for n in self._outputs if n not in given]
         for name in missing:
             tensors, _keep = self._pack(views)
@@ -221,6 +235,12 @@ class Artifact:
         step = offsets.strides[0] if offsets.strides else 1
         at = [c_int32.from_address(offsets.address + 4 * step * i).value
               for i in range(count)]
+        rows = views["q"].shape[0] if "q" in views and views["q"].shape else 0
+        for a, b in zip(at, at[1:]):
+            if not 0 <= a <= b <= rows:
+                raise Error(f"tensor 'q_offsets' has {a}, {b} in turn; expected "
+                            f"offsets that never fall, from 0 to {rows}, the "
+                            "rows of 'q'")
         return max((b - a for a, b in zip(at, at[1:])), default=0)
 
     def _module(self, device):

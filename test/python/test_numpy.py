@@ -147,6 +147,26 @@ class Ragged(unittest.TestCase):
             np.testing.assert_allclose(from_bf16(o[rows])[None], expected,
                                        rtol=2**-8, atol=1e-30)
 
+    def test_offsets_that_lead_out_of_q(self):
+        run = kernel(query="ragged")
+        q, k = normal(9, 2, 64), normal(2, 5, 2, 64)
+        for offsets in [0, 4, 2**31 - 1], [0, 5, 3], [-4, 0, 9], [0, 9, 10]:
+            with self.assertRaisesRegex(kvbuf.Error, "'q_offsets' has .* in "
+                                        "turn; expected offsets that never "
+                                        "fall, from 0 to 9, the rows of 'q'"):
+                run(q=q, k=k, v=k, q_offsets=np.array(offsets, np.int32))
+
+    def test_sizes_that_are_none(self):
+        run = kernel(query="ragged")
+        q, k = normal(9, 2, 64), normal(2, 5, 2, 64)
+        offsets = np.array([0, 4, 9], np.int32)
+        for size in 2**64 + 9, 2**31, -1, 5.5, "9":
+            with self.assertRaisesRegex(kvbuf.Error, "size 'seq_q' is .*; "
+                                        "expected an integer from 0 to "
+                                        "2147483647"):
+                run(q=q, k=k, v=k, q_offsets=offsets, seq_q=size)
+        run(q=q, k=k, v=k, q_offsets=offsets, seq_q=np.int64(5))
+
 
 class Errors(unittest.TestCase):
     def setUp(self):
