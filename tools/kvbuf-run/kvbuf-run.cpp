@@ -99,7 +99,7 @@ void Runner::compile(const std::string &source) {
   if (options.device == "emulator" || (device && device->isHost()))
     request["ptxas"] = "none";
   std::string error;
-  std::string bytes = compileSource(source, options.file, request.dump(),
+  std::string bytes = compileSource(source, options.file, toText(request),
                                     deviceOptions.message);
   if (!parseArtifact(bytes, artifact, error))
     throw Error("the compiler's artifact is unreadable: " + error);
@@ -152,7 +152,7 @@ void Runner::writeOutputs(const Workload &workload) {
 void Runner::writeJson() {
   std::string error;
   if (!options.json.empty() &&
-      !writeWholeFile(options.json, printer.json().dump(2) + "\n", error))
+      !writeWholeFile(options.json, toText(printer.json(), 2) + "\n", error))
     throw Error(error);
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tuner.h"
+#include "../support/Print.h"
 #include "Candidates.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
@@ -137,7 +138,7 @@ void Tuner::compileOne(Candidate &candidate) const {
   std::string reason;
   try {
     std::string bytes = compileSource(
-        source, options.file, request.dump(),
+        source, options.file, run::toText(request),
         [&](Severity severity, const std::string &text) {
           if (severity == Severity::Error && reason.empty())
             reason = brief(text);
@@ -158,7 +159,7 @@ std::string Tuner::finalArtifact(const Candidate &candidate) const {
   nlohmann::json request = {{"target", chip}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
-  return compileSource(source, options.file, request.dump(), {});
+  return compileSource(source, options.file, run::toText(request), {});
 }
 
 /// Parameters may say what the compiler would have chosen anyway.

@@ -137,7 +137,7 @@ void writeJson(const Tuner &tuner, const std::string &path) {
     line["device"] = tuner.device().description();
     line["problem"] = manifest["problem"];
     line["sizes"] = tuner.workload().sizes();
-    text += line.dump() + "\n";
+    text += run::toText(line) + "\n";
   }
   std::string error;
   if (!writeWholeFile(path, text, error))

@@ -20,6 +20,13 @@ namespace kvbuf::run {
 
 using Json = nlohmann::ordered_json;
 
+/// A value as text; bytes that are not UTF-8, as file names may hold, become
+/// U+FFFD.
+template <typename J> std::string toText(const J &value, int indent = -1) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false,
+                    J::error_handler_t::replace);
+}
+
 /// Text on the terminal and the same facts as JSON. Colours and progress appear
 /// on a terminal alone.
 class Printer {

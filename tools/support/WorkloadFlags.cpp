@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WorkloadFlags.h"
+#include "Print.h"
 #include "kvbuffer/Runtime/Error.h"
 
 #include <CLI/CLI.hpp>
@@ -151,5 +152,5 @@ std::string WorkloadFlags::emulatorOptions() const {
     else
       object[key] = value;
   }
-  return object.dump();
+  return toText(object);
 }

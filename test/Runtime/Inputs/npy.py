@@ -177,6 +177,14 @@ class Npy(unittest.TestCase):
                    "'v.offsets': sequence 0 has 4294967295 rows; expected 5",
                    cache="ragged")
 
+    def test_names_that_are_not_utf8(self):
+        name = b"k\xff.mlir"
+        pathlib.Path(os.fsdecode(name)).write_text(json.dumps(manifest()))
+        done = subprocess.run([RUN, name, "--device=emulator", "--size=seq=5",
+                               "--json=k.json"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("k\ufffd.mlir", pathlib.Path("k.json").read_text())
+
     def test_nothing_is_written_after_a_fault(self):
         os.environ["KVBUF_MOCK_FAULT"] = "detector"
         try:
