@@ -157,11 +157,58 @@ static void lowerWait(WgmmaWaitOp op) {
   op.erase();
 }
 
+/// A statement without results; its operands have 32 bits or one.
+static void statement(ImplicitLocOpBuilder &b, StringRef text,
+                      StringRef constraints, ValueRange operands) {
+  LLVM::InlineAsmOp::create(
+      b, LLVM::LLVMVoidType::get(b.getContext()), operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+}
+
+/// A pointer into shared memory as a register of 32 bits.
+static Value address(ImplicitLocOpBuilder &b, Value pointer) {
+  return LLVM::PtrToIntOp::create(b, b.getI32Type(), pointer);
+}
+
+static void lowerArrive(ClusterArriveOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  // The plain form: one that releases to the cluster waits for all of the
+  // thread's writes to memory, and took a fifth of a loop's time on an H200.
+  statement(b,
+            "{\n.reg .b32 there;\n"
+            "mapa.shared::cluster.u32 there, $0, $1;\n"
+            "@$2 mbarrier.arrive.shared::cluster.b64 _, [there];\n}",
+            "r,r,b,~{memory}",
+            {address(b, op.getBarrier()), op.getRank(), op.getPredicate()});
+  op.erase();
+}
+
+static void lowerStore(ClusterStoreOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  statement(b,
+            "{\n.reg .b32 there;\n.reg .b32 barrier;\n"
+            "mapa.shared::cluster.u32 there, $1, $3;\n"
+            "mapa.shared::cluster.u32 barrier, $2, $3;\n"
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
+            "[there], $0, [barrier];\n}",
+            "r,r,r,r,~{memory}",
+            {op.getValue(), address(b, op.getAddress()),
+             address(b, op.getBarrier()), op.getRank()});
+  op.erase();
+}
+
 void kvbuf::lowerWgmmaToInlineAsm(Operation *root) {
   root->walk([](Operation *op) {
     if (auto product = dyn_cast<WgmmaOp>(op))
       lowerProduct(product);
     else if (auto wait = dyn_cast<WgmmaWaitOp>(op))
       lowerWait(wait);
+    else if (auto arrive = dyn_cast<ClusterArriveOp>(op))
+      lowerArrive(arrive);
+    else if (auto store = dyn_cast<ClusterStoreOp>(op))
+      lowerStore(store);
   });
 }

@@ -204,7 +204,7 @@ struct ConvertKVBufferToNVVMPass
     target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
     target.addLegalDialect<NVVM::NVVMDialect>();
     // These stay until the translation: LLVM 22 has no op for all their forms.
-    target.addLegalOp<WgmmaOp, WgmmaWaitOp>();
+    target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp>();
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
 

@@ -67,7 +67,10 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            int64_t alignment)
     : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
       alignment(alignment), layouts(schedule, target), kernel(kernel),
-      machine(machine) {}
+      machine(machine) {
+  if (auto size = this->kernel.getKnownClusterSize())
+    clusterSize = size->front();
+}
 
 //===----------------------------------------------------------------------===//
 // Helpers

@@ -186,6 +186,20 @@ public:
   /// Arrives where `predicate` holds; every lane that gets here, without one.
   virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
                                  mlir::Value predicate) {}
+  /// Where `predicate` holds, arrives at the barrier at this place in block
+  /// `rank` of the cluster.
+  virtual void emitClusterArrive(LaneLowering &lower, mlir::Value barrier,
+                                 mlir::Value rank, mlir::Value predicate) {}
+  /// Arrives, and lets the barrier await `bytes` bytes.
+  virtual void emitExpectBytes(LaneLowering &lower, mlir::Value barrier,
+                               int64_t bytes) {}
+  /// Sends a word of 4 bytes to place `word` of LDS in block `rank` of the
+  /// cluster, where it counts as bytes at `barrier`.
+  virtual void emitClusterStore(LaneLowering &lower, mlir::Value value,
+                                mlir::Value word, mlir::Value barrier,
+                                mlir::Value rank) {}
+  /// Meets all threads of the cluster.
+  virtual void emitClusterMeet(LaneLowering &lower) {}
   /// Changes the registers of a lane from `before` to `count`.
   virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
                                 int64_t before) {}
@@ -287,8 +301,13 @@ public:
   int64_t groups() const {
     return schedule.getWarps() / target.warpsPerMatrixGroup;
   }
-  /// The lane's group, and whether it is the group's first; consumers only.
-  mlir::Value group, firstOfGroup;
+  /// The lane's group, whether it is the group's first, and whether it arrives
+  /// for the group at one of the cluster's blocks; consumers only.
+  mlir::Value group, firstOfGroup, arrivesInCluster;
+  /// Blocks of a cluster, and the number of this one in its own; null where
+  /// that is 1.
+  int64_t cluster() const { return clusterSize; }
+  mlir::Value rank;
   /// Whether this is the one thread that acts for all the producers.
   mlir::Value firstOfProducers;
   /// Whether that thread's is the only producers' code, as no load takes more.
@@ -366,6 +385,9 @@ private:
   /// Reserves LDS for the barriers of `stages` slots; `releases` arrivals
   /// empty one. Returns the byte offset.
   int64_t allocBarriers(int64_t stages, int64_t releases);
+  /// The same for one barrier, and for room only.
+  int64_t allocBarrier(int64_t arrivals);
+  int64_t reserveBarriers(int64_t count);
   /// The slot of a filling and the parity of the slot's phases; i32.
   struct Filling {
     mlir::Value slot, parity;
@@ -376,6 +398,15 @@ private:
   mlir::Value emptyBarrier(const RingValues &ring, const Filling &at);
   RingValues ringValues(mlir::Value ring, int64_t stages);
   RingValues mailboxValues(mlir::Value box);
+  /// Every lane that gets here arrives at the barrier at this place in each
+  /// block of the cluster.
+  void emitClusterArrivals(mlir::Value barrier);
+  /// Ends a role: says so to all blocks of the cluster. Consumers wait until
+  /// everybody has, as their block's LDS must outlive what others do there.
+  void leaveCluster(bool producers);
+  /// One lane of a warp releases for each block of the cluster where `shared`,
+  /// else one for the own.
+  void emitRelease(mlir::Value barrier, bool byWarps, bool shared);
   /// Whether an op of roles stands where it can be lowered.
   mlir::LogicalResult checkRoles(mlir::Operation *op);
 
@@ -466,6 +497,9 @@ private:
   int64_t barrierNext = 0, barrierEnd = 0;
   /// The next free named barrier; 0 is the block's.
   int64_t nextNamedBarrier = 1;
+  int64_t clusterSize = 1;
+  /// The barrier of a cluster's end.
+  int64_t endBarrier = 0;
   /// First of the groups' barriers for turns; 0 before there are any.
   int64_t turnBarriers = 0;
   /// The block's threads, and whether one producer thread does all the work.

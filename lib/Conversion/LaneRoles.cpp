@@ -54,6 +54,10 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
                             << target.warpsPerMatrixGroup
                             << ", which multiply together on " << target.chip;
 
+  // Every consumer and the producer of every block arrive at its end.
+  if (cluster() > 1)
+    endBarrier = allocBarrier(
+        (schedule.getWarps() * int64_t(target.waveSize) + 1) * cluster());
   {
     OpBuilder::InsertionGuard guard(b);
     Value first =
@@ -62,7 +66,13 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     b.setInsertionPointToStart(init.thenBlock());
     machine.emitBarrierInit(*this, ldsBarriers);
   }
-  gpu::BarrierOp::create(b);
+  // Another block of the cluster may arrive as soon as it has started.
+  if (cluster() > 1) {
+    rank = toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
+    machine.emitClusterMeet(*this);
+  } else {
+    gpu::BarrierOp::create(b);
+  }
 
   // The registers of a lane when the kernel starts: an equal share of all, in
   // the steps that they are handed out in.
@@ -73,8 +83,17 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
       machine.emitSetRegisters(*this, count, share);
   };
   singleProducer = true;
-  op.getProducers().walk(
-      [&](RingLoadOp load) { singleProducer &= !needsCopies(load); });
+  RingLoadOp copied;
+  op.getProducers().walk([&](RingLoadOp load) {
+    if (!needsCopies(load))
+      return;
+    singleProducer = false;
+    copied = load;
+  });
+  if (cluster() > 1 && copied)
+    return copied.emitOpError()
+           << "needs threads to copy, which does not go with cluster = "
+           << cluster();
 
   Value consumes = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, warp,
                                          i32(schedule.getWarps()));
@@ -92,6 +111,11 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
       arith::AndIOp::create(b, thread, i32(groupThreads() - 1)), i32(0));
+  if (cluster() > 1)
+    arrivesInCluster = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::slt,
+        arith::AndIOp::create(b, thread, i32(groupThreads() - 1)),
+        i32(cluster()));
   // What is shared goes in front of the first op that follows; that op must
   // exist, and stay.
   consumersStart = i32(0).getDefiningOp();
@@ -113,6 +137,8 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     return failure();
   b.setLoc(op.getLoc());
   machine.emitConsumersEnd(*this);
+  if (cluster() > 1)
+    leaveCluster(/*producers=*/false);
   consumersStart = nullptr;
 
   // Producers count their threads from 0.
@@ -137,6 +163,9 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   }
   if (failed(lowerBlock(op.getProducers().front())))
     return failure();
+  b.setLoc(op.getLoc());
+  if (cluster() > 1)
+    leaveCluster(/*producers=*/true);
   thread = outerThread;
   warp = outerWarp;
   roleWarps = outside;
@@ -147,12 +176,27 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   return success();
 }
 
+void LaneLowering::emitClusterArrivals(Value barrier) {
+  Value always = arith::ConstantIntOp::create(b, 1, 1);
+  for (int64_t to = 0; to < cluster(); ++to)
+    machine.emitClusterArrive(*this, barrier, i32(to), always);
+}
+
+void LaneLowering::leaveCluster(bool producers) {
+  // The barrier's one phase: every thread that reaches into another block's LDS
+  // has done so.
+  Value barrier = i32(endBarrier);
+  emitClusterArrivals(barrier);
+  if (!producers)
+    machine.emitBarrierWait(*this, barrier, i32(0));
+}
+
 //===----------------------------------------------------------------------===//
 // Rings
 //===----------------------------------------------------------------------===//
 
-int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases) {
-  int64_t bytes = 2 * stages * kBarrierBytes;
+int64_t LaneLowering::reserveBarriers(int64_t count) {
+  int64_t bytes = count * kBarrierBytes;
   if (barrierNext + bytes > barrierEnd) {
     barrierNext = ldsBytes;
     ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
@@ -160,6 +204,17 @@ int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases) {
   }
   int64_t offset = barrierNext;
   barrierNext += bytes;
+  return offset;
+}
+
+int64_t LaneLowering::allocBarrier(int64_t arrivals) {
+  int64_t offset = reserveBarriers(1);
+  ldsBarriers.push_back({offset, arrivals});
+  return offset;
+}
+
+int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases) {
+  int64_t offset = reserveBarriers(2 * stages);
   for (int64_t i = 0; i < stages; ++i)
     ldsBarriers.push_back({offset + i * kBarrierBytes, 1});
   for (int64_t i = 0; i < stages; ++i)
@@ -240,6 +295,8 @@ void LaneLowering::lower(RingOp op) {
     releasedByWarps.insert(op.getRing());
   int64_t releases = int64_t(op.getReleases()) *
                      (byWarps ? int64_t(target.warpsPerMatrixGroup) : 1);
+  if (op.getShared())
+    releases *= cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
   set(op.getRing(),
       {single(op.getBuffer()), i32(allocBarriers(stages, releases))});
@@ -290,10 +347,25 @@ void LaneLowering::lower(RingReleaseOp op) {
   RingValues ring =
       ringValues(op.getRing(), op.getRing().getType().getParams().getStages());
   Filling at = filling(op.getFill(), ring.stages);
-  Value arrives = firstOfGroup;
-  if (releasedByWarps.contains(op.getRing()))
-    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
-  machine.emitBarrierArrive(*this, emptyBarrier(ring, at), arrives);
+  emitRelease(emptyBarrier(ring, at), releasedByWarps.contains(op.getRing()),
+              op.getRing().getDefiningOp<RingOp>().getShared());
+}
+
+void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
+  if (!shared) {
+    Value arrives = firstOfGroup;
+    if (byWarps)
+      arrives =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
+    machine.emitBarrierArrive(*this, barrier, arrives);
+    return;
+  }
+  // Lane r of the group's first warp, or of each warp, arrives at block r.
+  Value arrives = arrivesInCluster;
+  if (byWarps)
+    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane,
+                                    i32(cluster()));
+  machine.emitClusterArrive(*this, barrier, lane, arrives);
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,11 +374,14 @@ void LaneLowering::lower(RingReleaseOp op) {
 
 void LaneLowering::lower(MailboxOp op) {
   // Every lane reads by itself, so every lane releases: one that releases for
-  // its warp would need the others' reads ordered before it.
+  // its warp would need the others' reads ordered before it. Of a shared box
+  // the producer reads, too, and those of all blocks.
   int64_t slots = op.getSlots();
-  int64_t barriers =
-      allocBarriers(slots, int64_t(op.getReleases()) *
-                               target.warpsPerMatrixGroup * target.waveSize);
+  int64_t releases = int64_t(op.getReleases()) *
+                     int64_t(target.warpsPerMatrixGroup * target.waveSize);
+  if (op.getShared())
+    releases = (releases + 1) * cluster();
+  int64_t barriers = allocBarriers(slots, releases);
   // The numbers lie in LDS of their own.
   int64_t words = ldsBytes;
   int64_t bytes = llvm::alignTo(4 * slots, kBarrierBytes);
@@ -342,6 +417,20 @@ void LaneLowering::lower(MailboxPostOp op) {
   Filling at = filling(op.getNumber(), box.stages);
   machine.emitBarrierWait(*this, emptyBarrier(box, at),
                           arith::XOrIOp::create(b, at.parity, i32(1)));
+  if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
+    // Each block awaits the word, the first one sends it to all.
+    machine.emitExpectBytes(*this, fullBarrier(box, at), 4);
+    auto leader = scf::IfOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, i32(0)),
+        /*withElseRegion=*/false);
+    b.setInsertionPointToStart(leader.thenBlock());
+    Value word = arith::AddIOp::create(
+        b, box.slots, arith::MulIOp::create(b, at.slot, i32(4)));
+    for (int64_t to = 0; to < cluster(); ++to)
+      machine.emitClusterStore(*this, value, word, fullBarrier(box, at),
+                               i32(to));
+    return;
+  }
   memref::StoreOp::create(b, value, shared(b.getI32Type()),
                           ValueRange{wordOf(*this, box, at.slot)});
   machine.emitBarrierArrive(*this, fullBarrier(box, at), Value());
@@ -353,8 +442,14 @@ void LaneLowering::lower(MailboxTakeOp op) {
   machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
   Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
                                       ValueRange{wordOf(*this, box, at.slot)});
-  machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
-  word = machine.uniform(*this, word);
+  if (op.getBox().getDefiningOp<MailboxOp>().getShared())
+    emitClusterArrivals(emptyBarrier(box, at));
+  else
+    machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
+  // Of the producers one thread runs.
+  if (op->getParentOfType<WarpRolesOp>().getConsumers().isAncestor(
+          op->getParentRegion()))
+    word = machine.uniform(*this, word);
   set(op.getValue(), {toIndex(word)});
 }
 
@@ -364,13 +459,16 @@ void LaneLowering::lower(NextTileOp op) {
     Value number =
         memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi, i32(1),
                                     flat(counter), ValueRange{index(0)});
-    // Every block takes one number past the end: the last of them is known.
+    // Every block, or cluster, takes one number past the end: the last of them
+    // is known.
     Value blocks;
     for (gpu::Dimension d :
          {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z}) {
       Value size = toI32(gpu::GridDimOp::create(b, d));
       blocks = blocks ? arith::MulIOp::create(b, blocks, size) : size;
     }
+    if (cluster() > 1)
+      blocks = arith::DivUIOp::create(b, blocks, i32(cluster()));
     Value last = arith::SubIOp::create(
         b, arith::AddIOp::create(b, total, blocks), i32(1));
     auto reset = scf::IfOp::create(
@@ -381,6 +479,21 @@ void LaneLowering::lower(NextTileOp op) {
     memref::StoreOp::create(b, i32(0), flat(counter), ValueRange{index(0)});
     return number;
   };
+  if (cluster() > 1) {
+    // The first block's one thread takes; the others are told.
+    auto leader = scf::IfOp::create(
+        b, TypeRange{b.getI32Type()},
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, i32(0)),
+        /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(leader.thenBlock());
+    scf::YieldOp::create(b, take());
+    b.setInsertionPointToStart(leader.elseBlock());
+    scf::YieldOp::create(b, i32(0));
+    b.setInsertionPointAfter(leader);
+    set(op.getTile(), {toIndex(leader.getResult(0))});
+    return;
+  }
   if (singleProducer) {
     set(op.getTile(), {toIndex(take())});
     return;

@@ -64,6 +64,9 @@ struct BulkCopy {
   uint32_t inst, warp;
   rt::SoftwareTensorMap map;
   uint64_t global; // of a copy in a row
+  /// A word that a thread sends; no copy of memory.
+  bool isWord = false;
+  uint32_t word = 0;
   std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
   uint32_t shared, bytes;
   /// The bytes have been moved.
@@ -152,7 +155,19 @@ struct AsyncState {
   uint32_t matrixAgent[maxGroups] = {};
   /// Clocks of the agents' last reads.
   uint32_t lastRead[maxActors] = {};
-  uint32_t freeRegisters = 0;
+  /// Of each block.
+  std::vector<uint32_t> freeRegisters;
+  /// What the arrivals at the cluster's barrier release: of this phase, and of
+  /// the phases before it.
+  Knowledge clusterNow, clusterBefore;
+  /// The last accesses of warps to other blocks' shared memory, and what the
+  /// warps of each block knew when they ended.
+  struct BlockEnd {
+    uint32_t reached[maxWarps] = {}, reachedBy[maxWarps] = {};
+    Knowledge known;
+    unsigned warpsEnded = 0;
+  };
+  std::vector<BlockEnd> ends;
   /// Counts everything that may let a waiting warp go on.
   uint64_t epoch = 0;
   /// Actors of the generic proxy, one bit each.
@@ -192,7 +207,9 @@ struct AsyncState {
                 const Piece &piece, bool store);
   bool fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
             uint64_t mapAddress, const int32_t *at, uint32_t bytes,
-            uint32_t shared, BulkCopy &copy);
+            uint32_t shared, BulkCopy &copy, bool count = true);
+  /// Takes a copy on its way to an mbarrier.
+  void send(Run &run, Warp &w, const Inst &inst, MBarrier &b, BulkCopy &copy);
 
   /// Checks a word that the asynchronous proxy reads, and notes the read.
   void readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,

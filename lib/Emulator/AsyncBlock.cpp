@@ -55,7 +55,12 @@ uint32_t AsyncState::newAgent(Run &run, std::string name, bool generic) {
 }
 
 std::string Run::actorName(uint32_t actor) const {
-  return actor < maxWarps ? "warp " + number(actor) : async->agentNames[actor];
+  if (actor >= maxWarps)
+    return async->agentNames[actor];
+  std::string name = "warp " + number(actor % warpsPerBlock);
+  if (program.cluster > 1)
+    name += " of the cluster's block " + number(actor / warpsPerBlock);
+  return name;
 }
 
 unsigned Run::rows() const {
@@ -254,13 +259,13 @@ bool Run::setMaxRegisters(Warp &w, const Inst &inst) {
               number(a.registers));
   } else if (increase) {
     uint32_t more = (wanted - a.registers) * lanes;
-    if (more > async->freeRegisters) {
+    if (more > async->freeRegisters[w.rank]) {
       block(w, inst, WaitFor::Registers);
       return false;
     }
-    async->freeRegisters -= more;
+    async->freeRegisters[w.rank] -= more;
   } else {
-    async->freeRegisters += (a.registers - wanted) * lanes;
+    async->freeRegisters[w.rank] += (a.registers - wanted) * lanes;
   }
   a.registers = wanted;
   ++async->epoch;
@@ -333,14 +338,23 @@ void Run::asyncDeadlock() {
         x.what += " (" + async->describe(it->second) + ")";
     } else if (w.wait == WaitFor::Registers) {
       x.what = "waits for " + number((inst.imm - w.async->registers) * lanes) +
-               " registers, of which " + number(async->freeRegisters) +
+               " registers, of which " + number(async->freeRegisters[w.rank]) +
                " are free";
+    } else if (w.wait == WaitFor::Cluster) {
+      unsigned arrived = 0, alive = 0;
+      for (const Warp &v : warps)
+        if (v.state != Stop::Exited) {
+          arrived += __builtin_popcountll(v.clusterArrived & v.live);
+          alive += __builtin_popcountll(v.live);
+        }
+      x.what = "waits at the cluster's barrier, where " + number(arrived) +
+               " of " + number(alive) + " threads have arrived";
     } else if (w.wait == WaitFor::Product) {
       x.what = "waits for a product that not all warps of warpgroup " +
                number(w.id / warpsPerGroup) + " execute";
     } else {
       x.inst = w.barrierInst;
-      const BarrierState &b = barriers[w.barrier];
+      const BarrierState &b = barriers[16 * w.rank + w.barrier];
       x.what = "waits at barrier " + number(w.barrier) + " (" +
                number(b.arrived) + " of " + number(b.expected) +
                " warps arrived)";
@@ -376,6 +390,8 @@ void Run::startAsync() {
   agents = 0;
   async = std::make_unique<AsyncState>();
   async->warps.resize(warps.size());
+  async->freeRegisters.assign(program.cluster, 0);
+  async->ends.assign(program.cluster, {});
   for (Warp &w : warps) {
     w.async = &async->warps[w.id];
     w.async->registers = program.entryRegisters;
@@ -401,6 +417,8 @@ void Run::exitAsync(Warp &w) {
     fault(FaultKind::InFlight, w, program.insts[copy.inst], copy.lane,
           "may still read shared memory when the warp ends: no "
           "'nvvm.cp.async.bulk.wait_group' after it");
+  if (program.cluster > 1)
+    endOfBlock(w);
 }
 
 void Run::endAsync() {

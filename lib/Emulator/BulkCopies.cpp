@@ -90,7 +90,7 @@ bool AsyncState::checkRow(Run &run, Warp &w, const Inst &inst, unsigned lane,
 // Fills in `copy` and checks all that can be checked where it is issued.
 bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
                       uint64_t address, const int32_t *at, uint32_t bytes,
-                      uint32_t shared, BulkCopy &copy) {
+                      uint32_t shared, BulkCopy &copy, bool count) {
   copy.inst = &inst - run.program.insts.data();
   copy.warp = w.id;
   copy.lane = lane;
@@ -141,7 +141,8 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
                   " needs an alignment of " + number(align));
     return false;
   }
-  if (static_cast<uint64_t>(shared) + copy.bytes > run.hot.sharedBytes) {
+  if (static_cast<uint64_t>(shared - run.blockBegin(shared)) + copy.bytes >
+      run.hot.sharedBytes) {
     run.fault(FaultKind::Bounds, w, inst, lane,
               "out of bounds: a box of " + number(copy.bytes) + " bytes at " +
                   run.sharedPlace(shared) + "; the block has " +
@@ -149,7 +150,8 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     return false;
   }
   uint32_t row = rowBytes(copy);
-  MemStat &s = run.hot.stats[inst.stat];
+  // What several blocks receive is read once.
+  MemStat unused, &s = count ? run.hot.stats[inst.stat] : unused;
   ++s.accesses;
   for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
     Piece piece = rowOf(copy, r);
@@ -169,6 +171,10 @@ void AsyncState::moveIn(Run &run, BulkCopy &copy) {
   if (copy.read)
     return;
   copy.read = true;
+  if (copy.isWord) {
+    std::memcpy(run.shared.data() + copy.shared, &copy.word, 4);
+    return;
+  }
   uint32_t row = rowBytes(copy);
   uint8_t buffer[2048];
   for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
@@ -213,12 +219,12 @@ void AsyncState::moveOut(Run &run, const BulkCopy &copy) {
 
 void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
                    uint64_t source, uint32_t mbarrier,
-                   const int32_t *coordinates, uint32_t size) {
+                   const int32_t *coordinates, uint32_t size, bool count) {
   MBarrier *b =
       async->find(*this, w, inst, lane, mbarrier, "copies in the name of");
   BulkCopy copy;
-  if (!b ||
-      !async->fill(*this, w, inst, lane, source, coordinates, size, dst, copy))
+  if (!b || !async->fill(*this, w, inst, lane, source, coordinates, size, dst,
+                         copy, count))
     return;
   if (!b->fenced) {
     fault(FaultKind::Proxy, w, inst, lane,
@@ -228,28 +234,34 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
           "the initialisation", &program.insts[b->initInst]);
     b->fenced = true;
   }
+  async->send(*this, w, inst, *b, copy);
+}
+
+void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
+                      BulkCopy &copy) {
+  MBarrier *b = &target;
   if (b->pending == 0 && b->inFlight + copy.bytes > b->bytes) {
-    fault(FaultKind::MBarrier, w, inst, lane,
-          "copies " + number(copy.bytes) + " bytes for the mbarrier at " +
-              sharedPlace(b->address) + ", more than it awaits (" +
-              async->describe(*b) + ")",
-          "its last arrival", &program.insts[b->lastArrival]);
+    run.fault(FaultKind::MBarrier, w, inst, copy.lane,
+              "copies " + number(copy.bytes) + " bytes for the mbarrier at " +
+                  run.sharedPlace(b->address) + ", more than it awaits (" +
+                  describe(*b) + ")",
+              "its last arrival", &run.program.insts[b->lastArrival]);
     return;
   }
   if (!b->copyAgent)
-    b->copyAgent = async->newAgent(
-        *this, "the copy engine, for the mbarrier at " + sharedPlace(mbarrier),
-        /*generic=*/false);
-  if (hot.checkShadow)
-    async->writeWords(*this, w, inst, copy.shared / 4, copy.bytes / 4,
-                      b->copyAgent);
+    b->copyAgent = newAgent(run,
+                            "the copy engine, for the mbarrier at " +
+                                run.sharedPlace(b->address),
+                            /*generic=*/false);
+  if (run.hot.checkShadow)
+    writeWords(run, w, inst, copy.shared / 4, copy.bytes / 4, b->copyAgent);
   b->inFlight += copy.bytes;
   b->copies.push_back(copy);
-  if (options.landing == Landing::Eager)
-    async->moveIn(*this, b->copies.back());
-  ++async->epoch;
-  if (options.landing == Landing::Eager && async->completes(*b))
-    async->settle(*this, *b);
+  if (run.options.landing == Landing::Eager)
+    moveIn(run, b->copies.back());
+  ++epoch;
+  if (run.options.landing == Landing::Eager && completes(*b))
+    settle(run, *b);
 }
 
 //===----------------------------------------------------------------------===//

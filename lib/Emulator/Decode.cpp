@@ -141,6 +141,15 @@ FailureOr<Program> Decoder::run() {
     return kernel.emitError("kernel '") << kernel.getName() << "' has no body";
   if (!isa<LLVM::LLVMVoidType>(kernel.getFunctionType().getReturnType()))
     return kernel.emitError("a kernel returns nothing");
+  if (auto sizes = kernel->getAttrOfType<DenseI32ArrayAttr>(
+          NVVM::NVVMDialect::getClusterDimAttrName())) {
+    ArrayRef<int32_t> size = sizes;
+    if (size.empty() || size[0] < 1 ||
+        llvm::any_of(size.drop_front(), [](int32_t n) { return n != 1; }))
+      return kernel.emitError("the emulator runs clusters along x only, got ")
+             << sizes;
+    program.cluster = size[0];
+  }
   for (unsigned i = 0; i < numSpecials; ++i)
     program.specials[i] = allocate(false).slot;
   if (failed(decodeParameters()))

@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-// The offset in shared memory that a pointer of any space stands for. A
-// cluster of one block addresses its shared memory as the block does.
+// The offset in shared memory that a pointer of any space stands for. A block's
+// shared memory has the same addresses in the cluster's.
 Comp Decoder::sharedPointer(Value v) {
   Comp c = getScalar(v);
   return c.wide ? emitFree(Code::FromGeneric, false, c, {}, {}, 3) : c;
@@ -162,13 +162,17 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
 
   // Bulk copies.
   auto bulk = [&](Code code, Value shared, Value global, Value mbarrier,
-                  Value predicate, Value bytes, ValueRange coordinates) {
+                  Value predicate, Value bytes, ValueRange coordinates,
+                  Value multicast = {}) {
     Comp s = sharedPointer(shared), g = getScalar(global),
          m = mbarrier ? sharedPointer(mbarrier) : Comp{};
     Comps parts = {optional(predicate), optional(bytes)};
     for (Value v : coordinates)
       parts.push_back(getScalar(v));
+    if (multicast)
+      parts.push_back(getScalar(multicast));
     Inst &inst = emitAsync(code);
+    inst.flags = bool(multicast);
     inst.a = s.slot;
     inst.b = g.slot;
     inst.c = m.slot;
@@ -181,10 +185,9 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op)) {
     if (x.getMode() != NVVM::TMALoadMode::TILE || !x.getIm2colOffsets().empty())
       return unsupported(op, "modes other than tile");
-    if (x.getMulticastMask())
-      return unsupported(op, "multicast");
     return bulk(Code::BulkLoad, x.getDstMem(), x.getTmaDescriptor(),
-                x.getMbar(), x.getPredicate(), {}, x.getCoordinates());
+                x.getMbar(), x.getPredicate(), {}, x.getCoordinates(),
+                x.getMulticastMask());
   }
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op)) {
     if (x.getMode() != NVVM::TMAStoreMode::TILE)
@@ -223,15 +226,25 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     return success();
   }
 
-  // Clusters of one block.
-  if (isa<NVVM::BlockInClusterIdXOp, NVVM::BlockInClusterIdYOp,
-          NVVM::BlockInClusterIdZOp, NVVM::ClusterId>(op)) {
+  // Clusters, which extend along x.
+  if (isa<NVVM::BlockInClusterIdYOp, NVVM::BlockInClusterIdZOp>(op)) {
     setResult(constant(0));
     return success();
   }
-  if (isa<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDimBlocksYOp,
-          NVVM::ClusterDimBlocksZOp, NVVM::ClusterDim>(op)) {
+  if (isa<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDim>(op)) {
+    setResult(constant(program.cluster));
+    return success();
+  }
+  if (isa<NVVM::ClusterDimBlocksYOp, NVVM::ClusterDimBlocksZOp>(op)) {
     setResult(constant(1));
+    return success();
+  }
+  if (isa<NVVM::ClusterArriveOp>(op)) {
+    emitAsync(Code::ClusterArrive);
+    return success();
+  }
+  if (isa<NVVM::ClusterWaitOp>(op)) {
+    emitAsync(Code::ClusterWait);
     return success();
   }
   return decodeWgmma(op, known);

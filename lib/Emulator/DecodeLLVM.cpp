@@ -324,9 +324,12 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::MBarrierArrive:
   case Code::MBarrierTest:
   case Code::MBarrierOwe:
+  case Code::ClusterArrive:
+  case Code::ClusterWait:
   case Code::ProxyFence:
   case Code::SetMaxRegisters:
     return Class::Barrier;
+  case Code::ClusterStore:
   case Code::BulkLoad:
   case Code::BulkStore:
   case Code::BulkCommit:

@@ -154,7 +154,7 @@ LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
     if (bytes == 0) {
       // Dynamic shared memory: placed when all static variables are known.
       Comp slot = allocate(false);
-      program.constants.push_back({slot.slot, false, 0});
+      program.constants.push_back({slot.slot, false, 0, /*inShared=*/true});
       dynamicSharedSlots.push_back(slot.slot);
       dynamicSharedAlign = std::max<uint32_t>(dynamicSharedAlign, align);
       it->second = slot;
@@ -163,7 +163,9 @@ LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
       program.sharedVars.push_back({program.staticShared,
                                     static_cast<uint32_t>(bytes),
                                     op.getGlobalName().str()});
-      it->second = constant(program.staticShared);
+      it->second = allocate(false);
+      program.constants.push_back({it->second.slot, false, program.staticShared,
+                                   /*inShared=*/true});
       program.staticShared += bytes;
     }
   }
@@ -248,7 +250,7 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
     auto isGlobal = [](unsigned s) { return s == 1 || s == 4; };
     Comp c = getScalar(cast.getArg());
     if ((from == 3 && to == 7) || (from == 7 && to == 3)) {
-      // A cluster of one block.
+      // A block's shared memory is a part of the cluster's.
     } else if (isNarrowSpace(from) && to == 0)
       c = emit(Code::ToGeneric, true, c, {}, {}, from == 7 ? 3 : from);
     else if (from == 0 && isNarrowSpace(to))

@@ -42,6 +42,10 @@ static std::optional<Special> specialRegister(StringRef name) {
       .Case("lanemask.gt", Special::LaneMaskGt)
       .Case("total.smem.size", Special::SharedBytes)
       .Case("dynamic.smem.size", Special::DynamicSharedBytes)
+      .Case("clusterid.x", Special::ClusterX)
+      .Case("nclusterid.x", Special::NClusterX)
+      .Case("cluster.ctaid.x", Special::ClusterRank)
+      .Case("cluster.ctarank", Special::ClusterRank)
       .Default(std::nullopt);
 }
 

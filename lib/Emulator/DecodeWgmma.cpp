@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Async.h"
 #include "Decoder.h"
-#include "MatrixJob.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
@@ -34,10 +34,34 @@ LogicalResult Decoder::needMatrixGroups(Operation *op) {
   return unsupported(op, program.chip.describe() + " does not have it");
 }
 
-// kvbuffer.wgmma: one committed group, with its fence.
+// What this dialect has beside llvm and nvvm. kvbuffer.wgmma: one committed
+// group, with its fence.
 LogicalResult Decoder::decodeKVBuffer(Operation *op) {
   if (failed(needMatrixGroups(op)))
     return failure();
+  if (auto x = dyn_cast<kvbuf::ClusterArriveOp>(op)) {
+    Comp address = sharedPointer(x.getBarrier()), rank = getScalar(x.getRank()),
+         predicate = getScalar(x.getPredicate());
+    Inst &inst = emitAsync(Code::MBarrierArrive);
+    inst.a = address.slot;
+    inst.b = rank.slot;
+    inst.flags = mbarrierArrives;
+    list(inst, {Comp{}, Comp{}, predicate});
+    return success();
+  }
+  if (auto x = dyn_cast<kvbuf::ClusterStoreOp>(op)) {
+    Comp address = sharedPointer(x.getAddress()),
+         value = getScalar(x.getValue()),
+         barrier = sharedPointer(x.getBarrier()), rank = getScalar(x.getRank());
+    Inst &inst = emitAsync(Code::ClusterStore);
+    inst.a = address.slot;
+    inst.b = value.slot;
+    inst.c = barrier.slot;
+    inst.align = 4;
+    inst.stat = program.numStats++;
+    list(inst, {rank});
+    return success();
+  }
   auto gather = [&](ValueRange range) {
     Comps all;
     for (Value v : range)
@@ -165,6 +189,7 @@ static void readSlots(const Inst &inst, ArrayRef<uint32_t> lists,
   case Code::Shuffle:
   case Code::BulkLoad:
   case Code::BulkStore:
+  case Code::ClusterStore:
   case Code::MBarrierArrive:
     llvm::copy_if(list, std::back_inserter(out),
                   [](uint32_t slot) { return slot != noSlot; });

@@ -42,8 +42,19 @@ void mbarrier(const Inst &i) {
   if (i.dst != noSlot)
     state = out<uint64_t>(i.dst);
   const uint32_t *slots = h.lists + i.list;
+  uint64_t mask = predicated(slots[2]);
+  uint32_t elsewhere[W];
+  if (i.b != noSlot) {
+    const uint32_t *rank = reg<uint32_t>(i.b);
+    uint64_t reached = 0;
+    KVBUF_EACH(mask)
+    if (r.reach(w, i, l, address[l], rank[l], elsewhere[l]))
+      reached |= 1ull << l;
+    mask = reached;
+    address = elsewhere;
+  }
   r.mbarrierArrive(w, i, address, maybe(slots[0]), maybe(slots[1]), state,
-                   predicated(slots[2]));
+                   mask);
   if (state)
     done<uint64_t>(i.dst);
 }
@@ -75,6 +86,10 @@ void bulkCopy(const Inst &i) {
     uint32_t bytes = i.imm ? 0 : reg<uint32_t>(slots[1])[l];
     if (store)
       r.bulkStore(w, i, l, shared[l] + i.offset, global[l], at, bytes);
+    else if (i.flags)
+      r.bulkMulticast(w, i, l, shared[l] + i.offset, global[l],
+                      reg<uint32_t>(i.c)[l], at, bytes,
+                      reg<uint32_t>(slots[2 + i.imm])[l] & 0xFFFF);
     else
       r.bulkLoad(w, i, l, shared[l] + i.offset, global[l],
                  reg<uint32_t>(i.c)[l], at, bytes);
@@ -172,7 +187,7 @@ template <bool BF16> void productOf(MatrixJob &job) {
   };
   move([](uint32_t word, float &x) { x = asFloat(word); });
   for (unsigned s = 0; s < job.steps; ++s) {
-    MatrixDescriptor db = decodeDescriptor(job.descriptorB[s]);
+    MatrixDescriptor db = decodeDescriptor(job.descriptorB[s], h.sharedBegin);
     if (job.flags & wgmmaTransposeB) {
       for (unsigned k = 0; k < 16; ++k)
         for (unsigned e = 0; e < job.n / 8; ++e)
@@ -196,7 +211,7 @@ template <bool BF16> void productOf(MatrixJob &job) {
           d[1] = element16<BF16>(word >> 16);
         }
     } else {
-      MatrixDescriptor da = decodeDescriptor(job.descriptorA[s]);
+      MatrixDescriptor da = decodeDescriptor(job.descriptorA[s], h.sharedBegin);
       if (job.flags & wgmmaTransposeA) {
         for (unsigned k = 0; k < 16; ++k)
           for (unsigned e = 0; e < 2; ++e) {

@@ -226,7 +226,8 @@ uint64_t clearShared(const Inst &i, uint32_t *address, const uint32_t *base,
   for (unsigned l = 0; l < W; ++l) {
     uint32_t on = -static_cast<uint32_t>(mask >> l & 1);
     address[l] = base[l] + offset;
-    bad |= on & ((address[l] & (i.align - 1)) | (address[l] > limit ? 1u : 0u));
+    bad |= on & ((address[l] & (i.align - 1)) | 
+                 (address[l] - h.sharedBegin > limit ? 1u : 0u));
   }
   if (bad || h.sharedBytes < bytes)
     mask = r.checkShared(w, i, address, bytes, mask, store);

@@ -428,6 +428,21 @@ template <unsigned W> Stop Exec<W>::run() {
     case Code::MBarrierOwe:
       mbarrier(i);
       break;
+    case Code::ClusterArrive:
+      r.clusterArrive(w, i);
+      break;
+    case Code::ClusterWait:
+      if (r.clusterWait(w, i))
+        break;
+      w.pc = &i - h.insts;
+      return Stop::Blocked;
+    case Code::ClusterStore: {
+      const u32 *rank = reg<u32>(h.lists[i.list]);
+      KVBUF_EACH(w.mask)
+      r.clusterStore(w, i, l, reg<u32>(i.a)[l], reg<u32>(i.b)[l],
+                     reg<u32>(i.c)[l], rank[l]);
+      break;
+    }
     case Code::MBarrierTest: {
       uint64_t complete = mbarrierTest(i);
       if (complete == w.mask)

@@ -80,8 +80,10 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
                   const std::vector<const void *> &args) {
   std::copy(block, block + 3, blockSize);
   threads = block[0] * block[1] * block[2];
-  unsigned count = (threads + lanes - 1) / lanes;
+  warpsPerBlock = (threads + lanes - 1) / lanes;
+  unsigned cluster = program.cluster, count = cluster * warpsPerBlock;
   warps.resize(count);
+  barriers.resize(16 * cluster);
   size_t perWarp = static_cast<size_t>(program.numSlots) * lanes;
   regs.assign(perWarp * count + 64, 0);
   // Slots start on cache lines.
@@ -90,10 +92,11 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     ++first;
   hot.sharedBytes = program.staticShared + dynamicShared;
   // A little more, so that the fast paths may look at an inactive lane's word.
-  shared.assign(hot.sharedBytes + 64, 0);
+  uint32_t allShared = (cluster - 1) * clusterSpan + hot.sharedBytes;
+  shared.assign(allShared + 64, 0);
   hot.localBytes = program.localBytes;
   local.assign(static_cast<size_t>(program.localBytes) * lanes * count, 0);
-  uint32_t cells = (hot.sharedBytes + 3) / 4 + 16;
+  uint32_t cells = (allShared + 3) / 4 + 16;
   wordClock.assign(cells, clockUnwritten);
   wordWriter.assign(cells, 0);
   wordReadMax.assign(cells, 0);
@@ -138,9 +141,12 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     Warp &w = warps[i];
     w = Warp{};
     w.id = i;
+    w.rank = i / warpsPerBlock;
+    unsigned number = i % warpsPerBlock;
     w.regs = first + perWarp * i;
     for (const Constant &c : program.constants)
-      fillSlot(w.regs, lanes, c.slot, c.wide, c.value);
+      fillSlot(w.regs, lanes, c.slot, c.wide,
+               c.value + (c.inShared ? w.rank * clusterSpan : 0));
     for (const Parameter &p : program.parameters) {
       uint64_t value = 0;
       if (p.byValue)
@@ -160,8 +166,10 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     special(Special::NCtaX, grid[0]);
     special(Special::NCtaY, grid[1]);
     special(Special::NCtaZ, grid[2]);
-    special(Special::WarpId, i);
-    special(Special::NWarps, count);
+    special(Special::WarpId, number);
+    special(Special::NWarps, warpsPerBlock);
+    special(Special::NClusterX, grid[0] / cluster);
+    special(Special::ClusterRank, w.rank);
     special(Special::SharedBytes, hot.sharedBytes);
     special(Special::DynamicSharedBytes, dynamicShared);
     for (unsigned l = 0; l < lanes; ++l) {
@@ -170,7 +178,7 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
                    lanes +
                l] = value;
       };
-      unsigned t = i * lanes + l;
+      unsigned t = number * lanes + l;
       uint32_t bit = 1u << (l & 31);
       lane(Special::TidX, t % block[0]);
       lane(Special::TidY, t / block[0] % block[1]);
@@ -194,7 +202,7 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
   // Everything that earlier blocks did is ordered before this one.
   uint32_t past = clockCounter++;
   for (Warp &w : warps) {
-    unsigned first = w.id * lanes;
+    unsigned first = w.id % warpsPerBlock * lanes;
     unsigned alive = std::min(lanes, threads - first);
     w.full = lanes == 64 ? ~0ull : (1ull << lanes) - 1;
     w.live = alive == 64 ? ~0ull : (1ull << alive) - 1;
@@ -222,7 +230,11 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     for (unsigned d = 0; d < 3; ++d)
       fillSlot(w.regs, lanes,
                program.specials[static_cast<unsigned>(Special::CtaX) + d],
-               false, blockIndex[d]);
+               false, blockIndex[d] + (d ? 0 : w.rank));
+    fillSlot(w.regs, lanes,
+             program.specials[static_cast<unsigned>(Special::ClusterX)], false,
+             blockIndex[0] / program.cluster);
+    w.clusterArrived = w.clusterOwing = 0;
     updateKnown(w);
   }
   startAsync();
@@ -271,16 +283,32 @@ bool Run::execute(const unsigned grid[3], const unsigned block[3],
     return usage("a block needs " + std::to_string(sharedBytes) +
                  " bytes of shared memory; the machine has " +
                  std::to_string(maxShared));
+  if (program.cluster > 1) {
+    std::string of = "clusters of " + std::to_string(program.cluster);
+    uint64_t count = (size + lanes - 1) / lanes;
+    if (grid[0] % program.cluster)
+      return usage("a grid of " + std::to_string(grid[0]) +
+                   " blocks along x is no whole number of " + of);
+    if (count * program.cluster > maxWarps || count % warpsPerGroup ||
+        sharedBytes > clusterSpan)
+      return usage("blocks of " + std::to_string(count) + " warps and " +
+                   std::to_string(sharedBytes) + " bytes do not go into " + of +
+                   "; the emulator takes whole warpgroups, " +
+                   std::to_string(maxWarps) + " warps in all and " +
+                   std::to_string(clusterSpan) + " bytes a block");
+  }
   size_t ownRanges = ranges.size();
   prepare(grid, block, dynamicShared, args);
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
-  for (uint64_t b = 0; b < total && !hot.stop; ++b) {
+  // The blocks of a cluster run together, as one with all their warps.
+  total = (total + program.cluster - 1) / program.cluster * program.cluster;
+  for (uint64_t b = 0; b < total && !hot.stop; b += program.cluster) {
     startBlock(b, grid, block);
     runBlock();
-    ++blocksExecuted;
+    blocksExecuted += program.cluster;
     if (progress)
-      progress(b + 1, total);
+      progress(b + program.cluster, total);
   }
   ranges.resize(ownRanges);
   return true;
@@ -307,6 +335,7 @@ void Run::runBlock() {
     }
     Warp &w = *ready[count == 1 ? 0 : next() % count];
     hot.quantum = 64 + next() % 4096;
+    hot.sharedBegin = w.rank * clusterSpan;
     w.wait = WaitFor::Nothing;
     Stop stop = run(*this, w);
     if (stop == Stop::Abort)
@@ -360,7 +389,7 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           std::to_string(expected) + " threads is no multiple of a warp");
     return true;
   }
-  BarrierState &b = barriers[which];
+  BarrierState &b = barriers[16 * w.rank + which];
   uint32_t index = &inst - program.insts.data();
   // Threads count by whole warps, as the machine does it.
   expected = (expected + lanes - 1) / lanes;

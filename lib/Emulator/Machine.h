@@ -50,6 +50,10 @@ constexpr unsigned maxWarps = 32;
 /// Warps, and agents from number `maxWarps` on.
 constexpr unsigned maxActors = 64;
 
+/// Blocks of a cluster share one line of shared memory, in which each begins at
+/// a multiple of this; matrix descriptors leave out what lies above.
+constexpr uint32_t clusterSpan = 1 << 18;
+
 /// Clocks with a meaning of their own, above all real ones.
 constexpr uint32_t clockUnwritten = 0xFFFFFFFF; // nothing wrote this yet
 constexpr uint32_t clockInFlight = 0xFFFFFFFE;  // an async copy owes it
@@ -119,7 +123,7 @@ enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
 
 /// What a blocked warp waits for that is no barrier with a number. It executes
 /// the instruction again when that may have happened.
-enum class WaitFor : uint8_t { Nothing, MBarrier, Registers, Product };
+enum class WaitFor : uint8_t { Nothing, MBarrier, Registers, Product, Cluster };
 
 struct WarpAsync;
 struct AsyncState;
@@ -128,6 +132,8 @@ struct MatrixJob;
 struct Warp {
   uint32_t *regs;
   uint32_t id;
+  /// The number of its block in the cluster. Warps of a cluster count on.
+  uint32_t rank;
   Stop state;
   // Control flow: next instruction, the current block and where the active
   // lanes meet the waiting ones.
@@ -153,6 +159,9 @@ struct Warp {
   // Where it waits.
   uint32_t barrier, barrierInst;
   WaitFor wait;
+  /// Lanes that have arrived in the present phase of the cluster's barrier, and
+  /// lanes that have arrived at it and not waited.
+  uint64_t clusterArrived, clusterOwing;
   uint64_t executed;
 };
 
@@ -163,7 +172,8 @@ struct Hot {
   const CodeBlock *blocks;
   uint64_t *blockRuns, *blockLanes;
   uint8_t *shared;
-  uint32_t sharedBytes;
+  /// Shared memory of the running warp's block.
+  uint32_t sharedBegin, sharedBytes;
   bool checkShadow;
   Shadow words;
   uint8_t *local; // [warp][lane][localBytes]
@@ -276,7 +286,12 @@ public:
   void proxyFence(Warp &w, const Inst &inst);
   void bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
                 uint64_t source, uint32_t mbarrier, const int32_t *coordinates,
-                uint32_t bytes);
+                uint32_t bytes, bool count = true);
+  /// The same into each block of the cluster whose bit is set.
+  void bulkMulticast(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
+                     uint64_t source, uint32_t mbarrier,
+                     const int32_t *coordinates, uint32_t bytes,
+                     uint32_t blocks);
   void bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
                  uint64_t target, const int32_t *coordinates, uint32_t bytes);
   void bulkCommit(Warp &w);
@@ -296,6 +311,17 @@ public:
   void matrixCheck(Warp &w, const Inst &inst);
   /// False: the warp waits.
   bool setMaxRegisters(Warp &w, const Inst &inst);
+
+  // Clusters.cpp.
+  /// The barrier of a cluster. False: the warp waits.
+  void clusterArrive(Warp &w, const Inst &inst);
+  bool clusterWait(Warp &w, const Inst &inst);
+  /// Where `address` of the own block lies in block `rank` of the cluster,
+  /// which the warp is about to access. False: nowhere.
+  bool reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+             uint32_t rank, uint32_t &there);
+  void clusterStore(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+                    uint32_t value, uint32_t mbarrier, uint32_t rank);
 
   void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                  const char *text);
@@ -345,6 +371,14 @@ private:
   void endAsync();
   void landRandomBulk();
 
+  // Clusters.cpp.
+  void completeCluster();
+  void endOfBlock(Warp &last);
+  /// The first byte of the block that an address belongs to.
+  uint32_t blockBegin(uint32_t address) const {
+    return program.cluster > 1 ? address / clusterSpan * clusterSpan : 0;
+  }
+
   // Races.cpp.
   Shadow &byteCells();
   void split(uint32_t word);
@@ -381,7 +415,8 @@ private:
   std::vector<uint64_t> byteReads;
   Shadow bytes{};
   std::vector<uint32_t> rangeOf;
-  BarrierState barriers[16];
+  /// 16 for each block of the cluster.
+  std::vector<BarrierState> barriers;
   /// Waves of AMD's that have ended, which barriers do not wait for.
   unsigned ended = 0;
   /// LDS operations that some wave had on their way at a barrier.
@@ -390,7 +425,9 @@ private:
   uint32_t clockCounter = 1;
   uint64_t random = 0;
   unsigned lanes;
-  unsigned threads = 0;
+  /// Of a block.
+  unsigned threads = 0, warpsPerBlock = 0;
+  /// Of the first block of the cluster.
   unsigned blockIndex[3] = {}, blockSize[3] = {};
   bool abort = false;
   /// Agents in use, one bit an actor.

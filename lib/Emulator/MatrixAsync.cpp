@@ -45,11 +45,12 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
   uint32_t actor = matrixAgent[w.id / warpsPerGroup];
   lastRead[actor] = std::max(lastRead[actor], record.clock);
   uint32_t limit = run.hot.sharedBytes < 16 ? 0 : run.hot.sharedBytes - 16;
+  uint32_t begin = run.hot.sharedBegin;
   bool good = true;
   auto read = [&](uint32_t address, bool stamp) {
     if (!good || run.hot.stop)
       return;
-    if (address > limit || run.hot.sharedBytes < 16) {
+    if (address - run.hot.sharedBegin > limit || run.hot.sharedBytes < 16) {
       good = false;
       run.fault(FaultKind::Bounds, w, inst, -1,
                 "out of bounds: the descriptor leads to " +
@@ -77,7 +78,7 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
     }
   };
   for (uint32_t s = 0; s < job.steps; ++s) {
-    MatrixDescriptor b = decodeDescriptor(job.descriptorB[s]);
+    MatrixDescriptor b = decodeDescriptor(job.descriptorB[s], begin);
     if (job.flags & wgmmaTransposeB) {
       for (uint32_t e = 0; e < job.n / 8; ++e)
         for (uint32_t k = 0; k < 16; ++k)
@@ -89,7 +90,7 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
     }
     if (job.flags & wgmmaRegisterA)
       continue;
-    MatrixDescriptor a = decodeDescriptor(job.descriptorA[s]);
+    MatrixDescriptor a = decodeDescriptor(job.descriptorA[s], begin);
     uint32_t quarter = w.id % warpsPerGroup;
     if (job.flags & wgmmaTransposeA) {
       for (uint32_t e = 0; e < 2; ++e)

@@ -43,12 +43,13 @@ struct MatrixDescriptor {
 
 constexpr uint64_t descriptorReserved = 0x3FF1C000C000C000ull;
 
-static inline MatrixDescriptor decodeDescriptor(uint64_t d) {
+/// Descriptors count from the block's first byte, which is at `begin`.
+static inline MatrixDescriptor decodeDescriptor(uint64_t d, uint32_t begin) {
   auto field = [&](unsigned bit) {
     return static_cast<uint32_t>(d >> bit & 0x3FFF) << 4;
   };
   static constexpr uint32_t spans[4] = {16, 128, 64, 32};
-  return {field(0), field(16), field(32), spans[d >> 62],
+  return {begin + field(0), field(16), field(32), spans[d >> 62],
           static_cast<uint32_t>(d >> 49 & 7)};
 }
 

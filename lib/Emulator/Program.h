@@ -143,14 +143,20 @@ enum class Special : uint8_t {
   LaneMaskGt,
   SharedBytes,
   DynamicSharedBytes,
+  ClusterX,    // the cluster's number in the grid
+  NClusterX,   // clusters in the grid
+  ClusterRank, // the block's number in its cluster
 };
-constexpr unsigned numSpecials = 22;
+constexpr unsigned numSpecials = 25;
 
 /// A constant: the same word (or two) in every lane.
 struct Constant {
   uint32_t slot;
   bool wide;
   uint64_t value;
+  /// An address in shared memory, which begins elsewhere for every block of a
+  /// cluster.
+  bool inShared = false;
 };
 
 /// A kernel parameter: `bytes` of the argument at `offset` into a slot, or,
@@ -190,6 +196,8 @@ struct Program {
   uint32_t localBytes = 0;
   /// Uses mbarriers, bulk copies, asynchronous products or setmaxnreg.
   bool async = false;
+  /// Blocks of a cluster, along x.
+  uint32_t cluster = 1;
   /// Registers of a lane at the kernel's entry; 0: unknown.
   uint32_t entryRegisters = 0;
 };

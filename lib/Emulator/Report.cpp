@@ -41,22 +41,27 @@ static std::string hex(uint64_t x) {
 
 std::string Run::who(const Warp &w, int lane) const {
   std::string text;
+  unsigned number = w.id - w.rank * warpsPerBlock;
   if (lane >= 0)
-    text = "thread " + std::to_string(w.id * lanes + lane) + " (lane " +
-           std::to_string(lane) + " of warp " + std::to_string(w.id) + ", ";
+    text = "thread " + std::to_string(number * lanes + lane) + " (lane " +
+           std::to_string(lane) + " of warp " + std::to_string(number) + ", ";
   else
-    text = "warp " + std::to_string(w.id) + " (";
-  return text + "block " + std::to_string(blockIndex[0]) + "," +
+    text = "warp " + std::to_string(number) + " (";
+  return text + "block " + std::to_string(blockIndex[0] + w.rank) + "," +
          std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]) +
          ")";
 }
 
 std::string Run::sharedPlace(uint32_t address) const {
+  uint32_t begin = blockBegin(address);
+  address -= begin;
   std::string text = "shared byte " + hex(address);
   for (const Program::SharedVar &v : program.sharedVars)
     if (address >= v.offset && address - v.offset < v.bytes)
-      return text + " (byte " + std::to_string(address - v.offset) + " of '" +
-             v.name + "')";
+      text += " (byte " + std::to_string(address - v.offset) + " of '" +
+              v.name + "')";
+  if (program.cluster > 1)
+    text += " of the cluster's block " + std::to_string(begin / clusterSpan);
   return text;
 }
 
@@ -125,7 +130,8 @@ uint64_t Run::checkShared(Warp &w, const Inst &inst, const uint32_t *address,
   const char *verb = store ? "writes " : "reads ";
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     unsigned l = __builtin_ctzll(rest);
-    if (static_cast<uint64_t>(address[l]) + size > hot.sharedBytes)
+    if (static_cast<uint64_t>(address[l] - hot.sharedBegin) + size >
+        hot.sharedBytes)
       fault(FaultKind::Bounds, w, inst, l,
             std::string("out of bounds: ") + verb + std::to_string(size) +
                 " bytes at shared byte " + hex(address[l]) +

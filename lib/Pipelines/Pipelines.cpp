@@ -47,11 +47,14 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   if (options.roles) {
     // A loop over tiles rests on rings: their slots know when they are free.
     if (options.persistent) {
+      kernel.addPass(createPairTiles());
       kernel.addPass(createPersistentTiles());
       if (options.joinTiles)
         kernel.addPass(createJoinTiles());
     }
     kernel.addPass(createAssignRoles());
+    if (options.shareLoads)
+      kernel.addPass(createShareLoads());
     if (options.asyncProducts)
       kernel.addPass(createAsyncProducts());
   }

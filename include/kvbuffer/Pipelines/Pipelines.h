@@ -65,6 +65,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
                      "multiply where the schedule says so (kvbuf-assign-roles "
                      "and what builds on it)"),
       llvm::cl::init(true)};
+  Option<bool> shareLoads{
+      *this, "share-loads",
+      llvm::cl::desc("Let the blocks of a cluster load tiles for each other "
+                     "(kvbuf-share-loads)"),
+      llvm::cl::init(true)};
   Option<bool> asyncProducts{
       *this, "async-products",
       llvm::cl::desc("Start products of such kernels on operands in shared "

@@ -182,6 +182,24 @@ LogicalResult BlockRun::runOp(Operation *op) {
         set(op.getResult(), grid[unsigned(op.getDimension())]);
         return success();
       })
+      .Case([&](gpu::ClusterBlockIdOp op) {
+        set(op.getResult(), op.getDimension() == gpu::Dimension::x
+                                ? block[0] % cluster(op)
+                                : int64_t(0));
+        return success();
+      })
+      .Case([&](gpu::ClusterIdOp op) {
+        set(op.getResult(),
+            block[unsigned(op.getDimension())] /
+                (op.getDimension() == gpu::Dimension::x ? cluster(op) : 1));
+        return success();
+      })
+      .Case([&](gpu::ClusterDimOp op) {
+        set(op.getResult(),
+            grid[unsigned(op.getDimension())] /
+                (op.getDimension() == gpu::Dimension::x ? cluster(op) : 1));
+        return success();
+      })
       .Case([&](MeetOp) {
         lds.meet();
         ++report.barriers;

@@ -97,6 +97,8 @@ private:
   mlir::LogicalResult runOp(MailboxPostOp op);
   mlir::LogicalResult runOp(MailboxTakeOp op);
   mlir::LogicalResult runOp(NextTileOp op);
+  /// Blocks of a cluster of the kernel that an op belongs to.
+  static int64_t cluster(mlir::Operation *op);
   mlir::LogicalResult runOp(LaunchSizeOp op);
   mlir::LogicalResult runOp(MmaStartOp op);
   mlir::LogicalResult runOp(MmaWaitOp op);

@@ -74,6 +74,15 @@ LogicalResult Rings::wait(unsigned number, int64_t fill, ErrorFn error) {
   return success();
 }
 
+FailureOr<int64_t> Rings::posted(unsigned number, int64_t fill,
+                                 ErrorFn error) const {
+  const Channel &channel = channels[number];
+  if (fill < 0 || fill >= int64_t(channel.fillings.size()))
+    return error() << "waits for ever: " << name(number, fill)
+                   << " is not posted in front of it";
+  return channel.fillings[fill].number;
+}
+
 FailureOr<const Matrix *> Rings::read(unsigned number, int64_t fill,
                                       ErrorFn error) {
   Filling &filling = channels[number].fillings[fill];

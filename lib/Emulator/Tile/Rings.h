@@ -37,6 +37,9 @@ public:
   int64_t number(unsigned channel, int64_t fill) const {
     return channels[channel].fillings[fill].number;
   }
+  /// Producers: the number that they have posted in a mailbox.
+  mlir::FailureOr<int64_t> posted(unsigned channel, int64_t fill,
+                                  ErrorFn error) const;
   /// Consumers: gives a slot back. Checks that it was awaited.
   mlir::LogicalResult release(mlir::Operation *op, unsigned channel,
                               int64_t fill, ErrorFn error);

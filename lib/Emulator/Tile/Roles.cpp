@@ -84,6 +84,16 @@ LogicalResult BlockRun::runOp(MailboxTakeOp op) {
   auto fail = [&] { return error(op); };
   unsigned box = get<ChannelRef>(op.getBox()).number;
   int64_t number = integer(op.getNumber());
+  // The producers of a cluster's block read what was posted; the consumers'
+  // release is the one that counts here, where both run one after the other.
+  if (op->getParentOfType<WarpRolesOp>().getProducers().isAncestor(
+          op->getParentRegion())) {
+    FailureOr<int64_t> value = rings.posted(box, number, fail);
+    if (failed(value))
+      return failure();
+    set(op.getValue(), *value);
+    return success();
+  }
   if (failed(rings.wait(box, number, fail)) ||
       failed(rings.release(op, box, number, fail)))
     return failure();
@@ -91,12 +101,22 @@ LogicalResult BlockRun::runOp(MailboxTakeOp op) {
   return success();
 }
 
-/// As if all blocks called in turn: each order of the calls is a legal one.
+int64_t BlockRun::cluster(Operation *op) {
+  auto size = op->getParentOfType<gpu::GPUFuncOp>().getKnownClusterSize();
+  return size ? size->front() : 1;
+}
+
+/// As if all blocks, or the first ones of all clusters, called in turn: each
+/// order of the calls is a legal one. Each block runs by itself and loads all
+/// that its cluster's blocks load for each other; what they learn from their
+/// first one is what it takes.
 LogicalResult BlockRun::runOp(NextTileOp op) {
   if (tilesTaken < 0)
     return error(op) << "takes another tile after the last one";
   int64_t blocks = grid[0] * grid[1] * grid[2];
   int64_t me = (block[2] * grid[1] + block[1]) * grid[0] + block[0];
+  blocks /= cluster(op);
+  me /= cluster(op);
   int64_t tile = tilesTaken++ * blocks + me;
   if (tile >= integer(op.getTotal()))
     tilesTaken = -1;

@@ -244,6 +244,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << schedule.qStages;
   if (schedule.xcds < 1)
     return emitError() << "xcds must be at least 1, got " << schedule.xcds;
+  if (schedule.cluster < 1)
+    return emitError() << "cluster must be at least 1, got "
+                       << schedule.cluster;
   if (llvm::any_of(schedule.mma, [](int64_t d) { return d <= 0; }))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (schedule.stages < 1)

@@ -46,8 +46,9 @@ void KVBufferDialect::initialize() {
 
 /// Whether an op of this dialect acts on the values of one lane.
 static bool isLaneOp(Operation *op) {
-  return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, DramRangeOp, RangeLoadOp,
-             RangeCopyOp, WaveBarrierOp, LaneAnyOp>(op);
+  return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
+             DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp>(
+      op);
 }
 
 /// Whether an op belongs to the lane level: it must not appear where values are
@@ -112,7 +113,7 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         return fail("llvm comes later");
       break;
     case Phase::Target:
-      if (isa<WgmmaOp, WgmmaWaitOp>(op))
+      if (isa<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp>(op))
         break;
       if (!isTargetDialect(op))
         return fail("only llvm and one vendor's dialect remain");

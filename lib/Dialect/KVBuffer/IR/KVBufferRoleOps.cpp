@@ -35,6 +35,11 @@ LogicalResult WarpRolesOp::verify() {
               MmaWaitOp, FragmentLoadOp, FragmentStoreOp, RowStoreOp,
               TurnWaitOp, TurnPassOp>(op);
       bool ofProducers = isa<RingLoadOp, MailboxPostOp, NextTileOp>(op);
+      // The blocks of a cluster learn what one of them posts.
+      if (auto take = dyn_cast<MailboxTakeOp>(op)) {
+        auto box = take.getBox().getDefiningOp<MailboxOp>();
+        ofConsumers = !box || !box.getShared();
+      }
       bool ofNone =
           isa<WarpRolesOp, AllocOp, RingOp, MailboxOp, DramLoadOp, LdsStageOp>(
               op);

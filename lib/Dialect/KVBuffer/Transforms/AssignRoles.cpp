@@ -105,6 +105,13 @@ private:
   LogicalResult writeIf(scf::IfOp op);
   LogicalResult writeWhile(scf::WhileOp op);
   void placeRelease(Block &block, Value staged, Value ring, Value fill);
+  /// Whether the producers, too, read a number from the mailbox: it is not
+  /// theirs alone.
+  bool takesPosted(Operation *op);
+  /// Asks for a number and posts it.
+  void post(NextTileOp op);
+  /// Takes number `number` out of the mailbox.
+  void take(NextTileOp op, Value number);
 
   ImplicitLocOpBuilder &b;
   ArrayRef<Channel> channels;
@@ -115,6 +122,8 @@ private:
   /// The filling that a token of the tile program stands for.
   llvm::DenseMap<Value, std::pair<unsigned, Value>> tokens;
   SmallVector<RingWaitOp> waits;
+  /// What has been posted and is still to be taken by the producers.
+  llvm::DenseMap<Operation *, Value> posted;
 };
 
 std::optional<unsigned> RoleWriter::channelOf(Operation *op) {
@@ -182,19 +191,45 @@ void RoleWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
   }
 }
 
+bool RoleWriter::takesPosted(Operation *op) {
+  auto box = channels[*channelOf(op)].value.getDefiningOp<MailboxOp>();
+  return box && box.getShared();
+}
+
+void RoleWriter::post(NextTileOp op) {
+  unsigned c = *channelOf(op);
+  b.setLoc(op.getLoc());
+  auto tile = cast<NextTileOp>(b.clone(*op, map));
+  MailboxPostOp::create(b, tile.getTile(), channels[c].value, count[c]);
+  count[c] = add(count[c], constant(1));
+}
+
+void RoleWriter::take(NextTileOp op, Value number) {
+  b.setLoc(op.getLoc());
+  map.map(op.getTile(),
+          MailboxTakeOp::create(b, b.getIndexType(),
+                                channels[*channelOf(op)].value, number));
+}
+
 LogicalResult RoleWriter::write(Block &body) {
-  // Producers ask for a number early; consumers read it when they need it, so
-  // that it takes no register before.
+  // Producers ask for a number early; who reads it from the mailbox does so
+  // when it is needed, so that it takes no register before.
   SmallVector<Operation *> late;
   for (Operation &op : body.without_terminator()) {
-    bool isLate = !isProducer && isa<NextTileOp>(op) &&
+    bool isLate = isa<NextTileOp>(op) &&
                   llvm::all_of(op.getUsers(), [&](Operation *user) {
                     return user == body.getTerminator();
                   });
-    if (isLate)
+    if (isLate && isProducer && takesPosted(&op)) {
+      // Posted here, taken at the end.
+      posted[&op] = count[*channelOf(&op)];
+      post(cast<NextTileOp>(op));
       late.push_back(&op);
-    else if (failed(writeOp(&op)))
+    } else if (isLate && !isProducer) {
+      late.push_back(&op);
+    } else if (failed(writeOp(&op))) {
       return failure();
+    }
   }
   for (Operation *op : late)
     if (failed(writeOp(op)))
@@ -251,16 +286,18 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
     return success();
   }
   if (auto next = dyn_cast<NextTileOp>(op)) {
-    unsigned c = *channelOf(op);
-    Value box = channels[c].value;
-    if (isProducer) {
-      Value tile = b.clone(*op, map)->getResult(0);
-      MailboxPostOp::create(b, tile, box, count[c]);
+    if (isProducer && !posted.contains(op)) {
+      Value number = count[*channelOf(op)];
+      post(next);
+      if (takesPosted(op))
+        take(next, number);
+    } else if (isProducer) {
+      take(next, posted.lookup(op));
     } else {
-      map.map(next.getTile(),
-              MailboxTakeOp::create(b, b.getIndexType(), box, count[c]));
+      unsigned c = *channelOf(op);
+      take(next, count[c]);
+      count[c] = add(count[c], constant(1));
     }
-    count[c] = add(count[c], constant(1));
     return success();
   }
   if (isProducer && (llvm::any_of(op->getOperandTypes(),
@@ -503,14 +540,17 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     }
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
-      channel.value = RingOp::create(b, channel.buffer.getBuffer(), releases);
+      channel.value = RingOp::create(b, channel.buffer.getBuffer(), releases,
+                                     /*shared=*/false);
     }
     b.setLoc(kernel.getLoc());
     // Two numbers in the box: the producers look one tile ahead.
     if (counts)
       channels.push_back(
-          {AllocOp(), MailboxOp::create(b, MailboxType::get(b.getContext()),
-                                        /*slots=*/2, releases)});
+          {AllocOp(),
+           MailboxOp::create(b, MailboxType::get(b.getContext()),
+                             /*slots=*/2, releases,
+                             /*shared=*/bool(kernel.getKnownClusterSize()))});
     auto roles = WarpRolesOp::create(
         b, schedule.getProducers(), schedule.getProducerRegisters(),
         schedule.getWarps(), schedule.getConsumerRegisters());

@@ -94,6 +94,38 @@ static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
   return needs;
 }
 
+/// Why the blocks of a cluster could not load tiles of K and V for each other;
+/// empty if they can.
+static StringRef whyNotShared(AttentionOp op) {
+  // A part of a tile is a box of its tensor; other tiles are copied by threads.
+  if (op.getK().getType().getKind() != CacheKind::Dense || op.isRagged())
+    return "only tiles of dense caches are boxes of their tensors";
+  if (op.getMaskValue().boundsLeft())
+    return "a window on the left cuts tiles, which threads then copy";
+  return "";
+}
+
+/// Checks the part of a schedule that clusters of blocks add.
+static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s) {
+  if (s.getCluster() == 1)
+    return success();
+  if (s.getCluster() != 2)
+    return op.emitOpError() << "cluster = " << s.getCluster()
+                            << " is not supported; expected 1 or 2";
+  if (s.getTiles() == TileOrder::Grid)
+    return op.emitOpError() << "cluster = " << s.getCluster()
+                            << " needs blocks that take several tiles; "
+                               "expected tiles = static or dynamic";
+  if (s.getJoinTiles())
+    return op.emitOpError()
+           << "join_tiles does not go with cluster = " << s.getCluster();
+  if (StringRef why = whyNotShared(op); !why.empty())
+    return op.emitOpError()
+           << "cluster = " << s.getCluster() << " does not fit: " << why
+           << "; expected cluster = 1";
+  return success();
+}
+
 /// Checks a schedule whose warps have roles; names the limit that it breaks and
 /// what would fit.
 static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
@@ -150,6 +182,8 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
     if (used)
       return op.emitOpError()
              << name << " does not go with producers" << instead;
+  if (failed(checkCluster(op, s)))
+    return failure();
   int64_t threads = (s.getWarps() + s.getProducers()) * target.waveSize;
   if (threads > target.maxThreads) {
     InFlightDiagnostic diag = op.emitOpError()
@@ -255,7 +289,8 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
         {"q_stages", schedule.getQStages() > 1},
         {"stage_output", schedule.getStageOutput()},
         {"producer_registers", schedule.getProducerRegisters() != 0},
-        {"consumer_registers", schedule.getConsumerRegisters() != 0}})
+        {"consumer_registers", schedule.getConsumerRegisters() != 0},
+        {"cluster", schedule.getCluster() > 1}})
     if (used)
       return op.emitOpError() << name << " needs warps with roles; expected "
                               << "producers > 0";
@@ -374,6 +409,14 @@ struct ChooseSchedulePass
               << "no warp roles: " << choice.note;
         if (failed(applyOverrides(schedule, choice, op.getLoc())))
           return WalkResult::interrupt();
+        if (StringRef why = whyNotShared(op);
+            choice.cluster > 1 && choice.producers && !why.empty()) {
+          remark::missed(
+              op.getLoc(),
+              remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
+              << "no clusters: " << why;
+          choice.cluster = 1;
+        }
         const ScheduleParameters &parameters = choice;
         attr = ScheduleAttr::getChecked([&] { return op.emitOpError(); },
                                         context, parameters);

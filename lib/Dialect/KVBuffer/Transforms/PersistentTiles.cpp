@@ -55,9 +55,9 @@ Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
 
 /// Sizes the groups: as many heads as `kGroupBytes` hold, `headBytes(keys)`
 /// each, in multiples of those that share K and V; what is left in the end, and
-/// no less than `kLastTiles`, is the last group.
+/// no less than `lastTiles`, is the last group.
 void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
-                int64_t keyBytes, int64_t sharing) {
+                int64_t keyBytes, int64_t sharing, int64_t lastTiles) {
   auto c = [&](int64_t value) { return constantOf(b, value); };
   Value one = c(1);
   Value bytes = b.createOrFold<arith::MulIOp>(
@@ -66,7 +66,7 @@ void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
   grid.group = b.createOrFold<arith::MulIOp>(
       b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
   Value last = b.createOrFold<arith::DivUIOp>(
-      c(kLastTiles), b.createOrFold<arith::MaxSIOp>(grid.rowTiles, one));
+      c(lastTiles), b.createOrFold<arith::MaxSIOp>(grid.rowTiles, one));
   Value before = b.createOrFold<arith::MaxSIOp>(
       b.createOrFold<arith::SubIOp>(grid.heads,
                                     b.createOrFold<arith::MaxSIOp>(last, one)),
@@ -121,6 +121,8 @@ struct PersistentTilesPass
   /// Whether tiles differ in length: a mask hides keys on the right.
   bool unequal;
   bool denseCache;
+  /// Blocks that take a number together (kvbuf-pair-tiles).
+  int64_t cluster = 1;
 
   /// Reads them from the kernel's attributes.
   LogicalResult readProblem() {
@@ -175,12 +177,15 @@ struct PersistentTilesPass
     return ids;
   }
 
+  /// Rows of what has a number: a tile, or the tiles of a cluster's blocks.
+  int64_t tileRows() const { return schedule.getBM() * cluster; }
+
   /// Keys of a sequence, about: for dense caches the most there are, for others
   /// as many as queries.
   Value estimateKeys(ImplicitLocOpBuilder &b, Value rowTiles) {
     if (denseCache)
       return LaunchSizeOp::create(b, b.getStringAttr("seq_k"));
-    return arith::MulIOp::create(b, rowTiles, constantOf(b, schedule.getBM()));
+    return arith::MulIOp::create(b, rowTiles, constantOf(b, tileRows()));
   }
 
   /// One tile a block.
@@ -199,7 +204,7 @@ struct PersistentTilesPass
     Value batches = gpu::GridDimOp::create(b, gpu::Dimension::z);
     grid.heads = arith::MulIOp::create(b, batches, constantOf(b, heads));
     groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
-               heads / kvHeads);
+               heads / kvHeads, kLastTiles);
     Value row = arith::AddIOp::create(
         b,
         arith::MulIOp::create(b, id(gpu::Dimension::z), constantOf(b, heads))
@@ -212,7 +217,8 @@ struct PersistentTilesPass
   }
 
   /// How many blocks to launch: one for each multiprocessor, which a block of
-  /// producers and consumers fills, and no more than there are tiles.
+  /// producers and consumers fills, and no more than there are tiles; of
+  /// clusters likewise.
   ArrayAttr launchGrid(Builder &b, Attribute seqQ, Attribute batch) {
     auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
       return b.getDictionaryAttr(
@@ -220,11 +226,19 @@ struct PersistentTilesPass
     };
     Attribute one = b.getI64IntegerAttr(1);
     Attribute rowTiles =
-        expr("ceildiv", {seqQ, b.getI64IntegerAttr(schedule.getBM())});
+        expr("ceildiv", {seqQ, b.getI64IntegerAttr(tileRows())});
     Attribute tiles =
         expr("product", {rowTiles, b.getI64IntegerAttr(heads), batch});
     Attribute resident = expr("product", {b.getStringAttr("sms"), one});
-    return b.getArrayAttr({expr("min", {resident, tiles}), one, one});
+    if (cluster == 1)
+      return b.getArrayAttr({expr("min", {resident, tiles}), one, one});
+    Attribute size = b.getI64IntegerAttr(cluster);
+    // As many whole clusters as there are multiprocessors for.
+    Attribute spare =
+        expr("sum", {b.getStringAttr("sms"), b.getI64IntegerAttr(1 - cluster)});
+    resident = expr("ceildiv", {spare, size});
+    return b.getArrayAttr(
+        {expr("product", {expr("min", {resident, tiles}), size}), one, one});
   }
 
   void loopOverTiles() {
@@ -260,12 +274,12 @@ struct PersistentTilesPass
     TileGrid grid;
     grid.headsOfSequence = heads;
     grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
-        materialize(seqQ), constantOf(b, schedule.getBM()));
+        materialize(seqQ), constantOf(b, tileRows()));
     grid.heads =
         b.createOrFold<arith::MulIOp>(materialize(batch), constantOf(b, heads));
     if (unequal)
       groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
-                 heads / kvHeads);
+                 heads / kvHeads, kLastTiles / cluster);
     Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
     auto fill = [&](Block *target, Value tile) {
@@ -276,8 +290,13 @@ struct PersistentTilesPass
       replaceIds(ids, index, grid.rowTiles);
     };
     if (schedule.getTiles() == TileOrder::Static) {
-      Value first = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-      Value blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
+      // The blocks of a cluster take the same numbers.
+      bool clusters = cluster > 1;
+      auto x = gpu::Dimension::x;
+      Value first = clusters ? gpu::ClusterIdOp::create(b, x).getResult()
+                             : gpu::BlockIdOp::create(b, x).getResult();
+      Value blocks = clusters ? gpu::ClusterDimOp::create(b, x).getResult()
+                              : gpu::GridDimOp::create(b, x).getResult();
       auto loop = scf::ForOp::create(b, first, total, blocks);
       fill(loop.getBody(), loop.getInductionVar());
     } else {
@@ -320,6 +339,8 @@ struct PersistentTilesPass
       return;
     if (failed(readProblem()))
       return signalPassFailure();
+    auto size = getOperation().getKnownClusterSize();
+    cluster = size ? size->front() : 1;
     if (schedule.getTiles() == TileOrder::Grid)
       return orderGrid();
     loopOverTiles();

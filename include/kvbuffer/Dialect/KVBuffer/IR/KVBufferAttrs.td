@@ -155,7 +155,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     makes a row's bits depend on its neighbours; `k_path` and `v_path` say
     whether K and V go from DRAM to LDS directly or through registers; `xcds`
     deals heads to so many dies of a chip, so that blocks of one head share a
-    cache.
+    cache; `cluster` blocks work on neighbouring tiles of queries at the same
+    time and load each tile of K and V once, a part each, for all of them.
 
     Example:
 

@@ -60,13 +60,19 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NamedResults,
     *empty*, which `releases` releases complete. Fillings are numbered from 0;
     filling f lies in slot f mod stages. All slots start empty.
 
+    With `shared` the blocks of a cluster fill their rings alike: each loads an
+    equal part of the rows of every tile, into all of them. A slot is then empty
+    when the `releases` of every block have released it, in all of them; *full*
+    stays a matter of each block.
+
     Example:
 
     ```mlir
     %kring = kvbuffer.ring %kbuf {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_BufferType:$buffer, I64Attr:$releases);
+  let arguments = (ins KVBuffer_BufferType:$buffer, I64Attr:$releases,
+                       UnitAttr:$shared);
   let results = (outs KVBuffer_RingType:$ring);
   let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
 }
@@ -142,13 +148,17 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
     `slots` numbers in LDS with the barriers of a ring: what the producers tell
     the consumers, such as the next tile of a persistent kernel.
 
+    With `shared` the boxes of a cluster's blocks receive the same numbers: those
+    that its first block posts. The producers of every block post, and then take
+    what was posted, as the consumers do.
+
     Example:
 
     ```mlir
     %box = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
     ```
   }];
-  let arguments = (ins I64Attr:$slots, I64Attr:$releases);
+  let arguments = (ins I64Attr:$slots, I64Attr:$releases, UnitAttr:$shared);
   let results = (outs KVBuffer_MailboxType:$box);
   let assemblyFormat = "attr-dict";
 }
@@ -210,7 +220,10 @@ def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
   let description = [{
     0, 1, 2, ... in the order of the calls; every block calls until the result is
     `total` or more and then no more. The last block to do so sets the counter
-    back to 0, so that it can serve the next launch. Only producers may call.
+    back to 0, so that it can serve the next launch. Only producers may call. In
+    a kernel of clusters the first block of each takes numbers for all of its
+    blocks; the result says nothing in the others, which learn it from a
+    `shared` mailbox.
 
     Example:
 
@@ -361,6 +374,51 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
   let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
   let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
   let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
+  let summary = "Arrives at the mbarrier at the same place in another block";
+  let description = [{
+    Where `predicate` holds, one arrival at the mbarrier that lies in block
+    `rank` of the cluster where `barrier` lies in this one; `rank` may be this
+    block's own. Exists because LLVM 22's forms for other blocks take no
+    predicate, where a branch would part the code that the assembler schedules;
+    it becomes inline assembly in the translation out of MLIR (PTX ISA, "mapa",
+    "mbarrier.arrive").
+
+    Example:
+
+    ```mlir
+    kvbuffer.cluster_arrive %barrier in %rank if %first : !llvm.ptr<3>
+    ```
+  }];
+  let arguments = (ins AnyType:$barrier, I32:$rank, I1:$predicate);
+  let assemblyFormat = [{
+    $barrier `in` $rank `if` $predicate attr-dict `:` type($barrier)
+  }];
+}
+
+def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
+    AllTypesMatch<["address", "barrier"]>]> {
+  let summary = "Sends a word to the same place in another block";
+  let description = [{
+    Stores `value` where `address` lies in block `rank` of the cluster and then
+    completes 4 bytes at the mbarrier there, asynchronously; `rank` may be this
+    block's own. Exists because LLVM 22 has no op for it; it becomes inline
+    assembly in the translation out of MLIR (PTX ISA, "st.async").
+
+    Example:
+
+    ```mlir
+    kvbuffer.cluster_store %value to %address completes %barrier in %rank : !llvm.ptr<3>
+    ```
+  }];
+  let arguments = (ins I32:$value, AnyType:$address, AnyType:$barrier,
+                       I32:$rank);
+  let assemblyFormat = [{
+    $value `to` $address `completes` $barrier `in` $rank attr-dict
+    `:` type($address)
+  }];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD

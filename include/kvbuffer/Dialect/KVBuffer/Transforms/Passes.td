@@ -141,6 +141,29 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Give a cluster of blocks neighbouring tiles of queries";
+  let description = [{
+    Where the schedule has `cluster = n`, the program of one tile becomes that of
+    block `gpu.cluster_block_id x` of a cluster on n neighbouring tiles: the id
+    of a block numbers such groups of tiles, the range of keys is what any of
+    their rows sees, and the cluster is active if its first tile is. So all
+    blocks of a cluster walk over the same tiles of K and V. Tiles past the end
+    of a sequence have no valid rows.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Let the blocks of a cluster fill rings for each other";
+  let description = [{
+    In a kernel with roles and `cluster > 1`, a ring becomes `shared` if all its
+    fillings are the same in every block of a cluster: neither their tiles nor
+    their numbers nor whether they happen depend on which block it is. A ring
+    for which that does not hold keeps loads of its own, with a remark.
+  }];
+}
+
 def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start products on staged operands, wait as late as possible";
   let description = [{

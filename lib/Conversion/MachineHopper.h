@@ -1,0 +1,114 @@
+//===- MachineHopper.h - Warp roles on NVIDIA, sm_90a -----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Tiles move by the tensor copy engine (TMA) or, where its boxes do not fit,
+/// by the producers' threads; slots change hands through mbarriers
+/// (MachineHopperRings.cpp); products are wgmma (MachineHopper.cpp). PTX ISA:
+/// "cp.async.bulk.tensor", "mbarrier", "Asynchronous warpgroup level matrix
+/// instructions", "setmaxnreg".
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
+#define KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
+
+#include "MachineNVIDIA.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace kvbuf::hopper {
+
+/// Rows of a that a warpgroup multiplies: m of every wgmma.
+constexpr int64_t kGroupRows = 64;
+/// Rows after which a swizzled tile repeats.
+constexpr int64_t kSwizzleRows = 8;
+
+/// A pointer into shared memory; with `cluster` one that may lead to any block
+/// of the cluster, of which the own block's shared memory is a part.
+mlir::Value pointer(LaneLowering &lower, mlir::Value offset,
+                    bool cluster = false);
+/// Bytes of a row of one LDS block: what the swizzle spans.
+int64_t rowBytes(KVBufferAttr params);
+/// Bytes of one LDS block of BN x BK elements.
+int64_t blockBytes(KVBufferAttr params);
+/// Whether a buffer's swizzle is the one that the copy engine and the matrix
+/// unit know for rows of this width: 16-byte vectors XOR the row's number in
+/// what repeats every 8 rows, of which rows shorter than 128 bytes fill a part.
+mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
+
+/// See the file's comment.
+class HopperMachine : public NVIDIAMachine {
+public:
+  bool hasRoles() const override { return true; }
+  mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
+                        mlir::Value y) override;
+  std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
+                                               mlir::Operation *op) override;
+  mlir::Type tensorMapType(mlir::MLIRContext *context) override;
+  void emitRolesPrologue(LaneLowering &lower) override;
+  void emitBarrierInit(LaneLowering &lower,
+                       llvm::ArrayRef<LdsBarrier> barriers) override;
+  mlir::Value uniform(LaneLowering &lower, mlir::Value value) override;
+  mlir::Value emitElect(LaneLowering &lower) override;
+  void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
+                       mlir::Value parity) override;
+  void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
+                         mlir::Value predicate) override;
+  void emitClusterArrive(LaneLowering &lower, mlir::Value barrier,
+                         mlir::Value rank, mlir::Value predicate) override;
+  void emitExpectBytes(LaneLowering &lower, mlir::Value barrier,
+                       int64_t bytes) override;
+  void emitClusterStore(LaneLowering &lower, mlir::Value value,
+                        mlir::Value word, mlir::Value barrier,
+                        mlir::Value rank) override;
+  void emitClusterMeet(LaneLowering &lower) override;
+  void emitSetRegisters(LaneLowering &lower, int64_t count,
+                        int64_t before) override;
+  void emitNamedBarrier(LaneLowering &lower, mlir::Value id, int64_t threads,
+                        bool wait) override;
+  mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
+                                   const TileValues &tile,
+                                   const TileCoordinates &at, mlir::Value slot,
+                                   mlir::Value full, mlir::Value empty,
+                                   mlir::Value emptyParity) override;
+  mlir::LogicalResult emitMmaStart(LaneLowering &lower, MmaStartOp op,
+                                   llvm::ArrayRef<mlir::Value> a,
+                                   mlir::Value slot,
+                                   llvm::ArrayRef<mlir::Value> acc,
+                                   Values &results) override;
+  void emitMmaWait(LaneLowering &lower, Values &values,
+                   int64_t younger) override;
+  mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
+                                   const TileCoordinates &at,
+                                   llvm::ArrayRef<mlir::Value> values,
+                                   mlir::Value buffer) override;
+  void emitConsumersEnd(LaneLowering &lower) override;
+
+private:
+  /// The barriers of a block's role, made at their first use.
+  static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
+    if (!first)
+      first = lower.namedBarriers(count);
+    return first;
+  }
+  mlir::Value descriptor(LaneLowering &lower, mlir::Value offset,
+                         int64_t leadingBytes, int64_t strideBytes,
+                         int64_t swizzleBytes);
+  void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileCoordinates &at,
+                 mlir::Value slot, mlir::Value full);
+  void waitForStores(LaneLowering &lower);
+
+  /// Descriptors of byte 0 of LDS, by their constant part.
+  llvm::DenseMap<int64_t, mlir::Value> origins;
+  int64_t copyBarrier = 0, storeBarriers = 0;
+  bool storesInFlight = false;
+};
+
+} // namespace kvbuf::hopper
+
+#endif // KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
