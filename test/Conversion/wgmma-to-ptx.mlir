@@ -1,4 +1,5 @@
-// What kvbuffer.wgmma and kvbuffer.wgmma_wait are in PTX. The target stage keeps
+// What kvbuffer.wgmma, kvbuffer.wgmma_wait and what reaches into other blocks of a
+// cluster are in PTX. The target stage keeps
 // the ops themselves; inline assembly is written on the way out of MLIR.
 
 // RUN: kvbuf-compile %s --target=sm_90a --emit=asm | FileCheck %s
@@ -63,6 +64,22 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %s = kvbuffer.wgmma a(%w, %w, %w, %w : vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>) b(%b) {a_steps = array<i64>, b_steps = array<i64: 0>, element = bf16, n = 8 : i64} : vector<4xf32>
       %r = kvbuffer.wgmma_wait %s {pending = 0 : i64} : vector<4xf32>
       llvm.store %r, %out : vector<4xf32>, !llvm.ptr
+      llvm.return
+    }
+
+    // The plain form of the arrival, under a predicate; a word and its barrier in
+    // the same block.
+    // CHECK-LABEL: .entry in_cluster(
+    // CHECK:      mapa.shared::cluster.u32 there, %r{{[0-9]+}}, [[RANK:%r[0-9]+]];
+    // CHECK-NEXT: @%p{{[0-9]+}} mbarrier.arrive.shared::cluster.b64 _, [there];
+    // CHECK:      mapa.shared::cluster.u32 there, %r{{[0-9]+}}, [[RANK]];
+    // CHECK-NEXT: mapa.shared::cluster.u32 barrier, %r{{[0-9]+}}, [[RANK]];
+    // CHECK-NEXT: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %r{{[0-9]+}}, [barrier];
+    llvm.func @in_cluster(%at: i32, %rank: i32, %value: i32) attributes {nvvm.kernel, gpu.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<target>} {
+      %barrier = llvm.inttoptr %at : i32 to !llvm.ptr<3>
+      %first = llvm.icmp "eq" %value, %at : i32
+      kvbuffer.cluster_arrive %barrier in %rank if %first : !llvm.ptr<3>
+      kvbuffer.cluster_store %value to %barrier completes %barrier in %rank : !llvm.ptr<3>
       llvm.return
     }
   }

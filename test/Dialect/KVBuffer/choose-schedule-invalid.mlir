@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path or xcds
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, xcds or cluster
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER
@@ -170,6 +170,32 @@
 // REDEFINE: %{prefix} = NOSHARES
 // RUN: %{run}
 // NOSHARES: error: 'kvbuffer.attention' op producer_registers needs warps with roles; expected producers > 0
+
+// Clusters of two, whose blocks take several tiles.
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=3
+// REDEFINE: %{prefix} = THREE
+// RUN: %{run}
+// THREE: error: 'kvbuffer.attention' op cluster = 3 is not supported; expected 1 or 2
+
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=0
+// REDEFINE: %{prefix} = NOBLOCK
+// RUN: %{run}
+// NOBLOCK: error: 'kvbuffer.attention' op cluster must be at least 1, got 0
+
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=2,tiles=grid
+// REDEFINE: %{prefix} = CLUSTERGRID
+// RUN: %{run}
+// CLUSTERGRID: error: 'kvbuffer.attention' op cluster = 2 needs blocks that take several tiles; expected tiles = static or dynamic
+
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=2,join_tiles=true
+// REDEFINE: %{prefix} = CLUSTERJOIN
+// RUN: %{run}
+// CLUSTERJOIN: error: 'kvbuffer.attention' op join_tiles does not go with cluster = 2
+
+// REDEFINE: %{options} = chip=sm_90 schedule=cluster=2
+// REDEFINE: %{prefix} = CLUSTERROLES
+// RUN: %{run}
+// CLUSTERROLES: error: 'kvbuffer.attention' op cluster needs warps with roles; expected producers > 0
 
 // REDEFINE: %{options} = chip=sm_90a schedule=v_path=registers
 // REDEFINE: %{prefix} = PATH

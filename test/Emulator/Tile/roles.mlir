@@ -48,6 +48,16 @@
 // REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=70
 // RUN: %{run}
 
+// Clusters, whose blocks load for each other: an odd number of tiles, too.
+// REDEFINE: %{schedule} = tiles=dynamic,cluster=2
+// REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=400 --size batch=2
+// RUN: %{run}
+// REDEFINE: %{sizes} = --size seq_q=100 --size seq_k=70
+// RUN: %{run}
+// REDEFINE: %{schedule} = tiles=static,cluster=2
+// REDEFINE: %{sizes} = --size seq_q=500 --size seq_k=600 --blocks=3
+// RUN: %{run}
+
 // Tiles joined: the last product of one beside the first scores of the next.
 // REDEFINE: %{schedule} = tiles=dynamic,join_tiles=true
 // REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=400 --size batch=2

@@ -255,6 +255,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   if (kernel->hasAttr(KVBufferDialect::kGridAttr))
     grid = {std::min<int64_t>(blocks, tiles * problem.heads * workload.batch()),
             1, 1};
+  // Whole clusters.
+  if (auto cluster = kernel.getKnownClusterSize())
+    grid[0] = llvm::alignTo(grid[0], cluster->front());
   (*interpreter)->bindSize("seq_q", workload.sizes().at("seq_q"));
   (*interpreter)->bindSize("batch", workload.batch());
   if (auto keys = workload.sizes().find("seq_k");

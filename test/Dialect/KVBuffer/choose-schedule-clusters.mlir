@@ -1,0 +1,36 @@
+// Problems whose blocks cannot load for each other keep single blocks, with a
+// remark; a schedule that insists is an error.
+
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=DEFAULT
+// DEFAULT-NOT: cluster =
+
+// CHECK-DAG: #[[PAIR:.*]] = #kvbuffer.schedule<{{.*}}tiles = dynamic{{.*}}cluster = 2>
+// CHECK-DAG: #[[ALONE:.*]] = #kvbuffer.schedule<{{.*}}tiles = dynamic, stage_output = true>
+
+!qo = memref<?x?x2x128xbf16>
+!dense = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+// CHECK: func.func @dense
+// CHECK: schedule = #[[PAIR]]
+func.func @dense(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !dense, !dense, !qo
+  return
+}
+
+!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 128>
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}only tiles of dense caches are boxes of their tensors
+// CHECK: func.func @paged
+// CHECK: schedule = #[[ALONE]]
+func.func @paged(%q: !qo, %k: !paged, %v: !paged, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !paged, !paged, !qo
+  return
+}
+
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}a window on the left cuts tiles, which threads then copy
+// CHECK: func.func @window
+// CHECK: schedule = #[[ALONE]]
+func.func @window(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 100>} : !qo, !dense, !dense, !qo
+  return
+}

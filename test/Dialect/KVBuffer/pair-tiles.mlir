@@ -1,0 +1,38 @@
+// Neighbouring tiles of queries for the blocks of a cluster.
+
+// DEFINE: %{schedule} = cluster=2
+// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-pair-tiles,canonicalize,cse))
+// DEFINE: %{run} = kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=%{schedule}},%{passes})"
+// RUN: %{run} | FileCheck %s
+// RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-pair-tiles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// REDEFINE: %{schedule} = cluster=1
+// RUN: %{run} | FileCheck %s --check-prefix=ALONE
+
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+
+// REMARK: pair-tiles.mlir:{{.*}} remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take neighbouring tiles"
+// CHECK-LABEL: gpu.func @full
+// CHECK-SAME:    known_cluster_size = array<i32: 2, 1, 1>
+// CHECK:         %[[X:.*]] = gpu.block_id x
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[X]], %c256
+// CHECK:         %[[RANK:.*]] = gpu.cluster_block_id x
+// CHECK:         %[[PART:.*]] = arith.muli %[[RANK]], %c128
+// CHECK:         %[[ROW:.*]] = arith.addi %[[FIRST]], %[[PART]]
+// CHECK:         %[[QUERIES:.*]] = memref.dim
+// Whether there is something to do, and for which keys, is the cluster's matter.
+// CHECK:         %[[ACTIVE:.*]] = arith.cmpi slt, %[[FIRST]], %[[QUERIES]]
+// CHECK:         scf.if %[[ACTIVE]]
+// CHECK:           kvbuffer.key_range %[[FIRST]] of %[[QUERIES]] {{.*}}BM = 256
+// Rows are the block's own.
+// CHECK:           %[[LEFT:.*]] = arith.subi %[[QUERIES]], %[[ROW]]
+// CHECK:           kvbuffer.dram_tile %{{.*}}, %[[ROW]], %{{.*}}] valid(%[[LEFT]])
+// CHECK:           kvbuffer.mask %{{.*}} rows(%[[ROW]], %[[QUERIES]])
+// CHECK:           kvbuffer.dram_tile %{{.*}}, %[[ROW]], %{{.*}}] valid(%[[LEFT]])
+// ALONE-LABEL: gpu.func @full
+// ALONE-NOT:     cluster
+// ALONE:         kvbuffer.key_range {{.*}}BM = 128
+func.func @full(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}

@@ -1,0 +1,90 @@
+// Rings whose fillings are the same in all blocks of a cluster.
+
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" | FileCheck %s
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" --remark-format=emitRemark --remarks-filter=kvbuf-share-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 64, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = dynamic, cluster = 2>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
+
+// The tile's number is everybody's, K follows from it, Q from the block's rank.
+// CHECK-LABEL: gpu.func @tile
+// CHECK-DAG:     kvbuffer.ring %kbuf {releases = 1 : i64, shared}
+// CHECK-DAG:     kvbuffer.ring %qbuf {releases = 1 : i64} :
+// A number that differs: of the filling; a branch that not all take; a loop of
+// other lengths.
+// CHECK-LABEL: gpu.func @parted
+// CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
+
+// REMARK-DAG: [Passed] cluster{{.*}}Remark="the blocks of a cluster load ", Remark=k, Remark=" for each other"
+// REMARK-DAG: [Missed] cluster{{.*}}Remark=q, Remark=" each for itself: what they load differs"
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @tile(%q: memref<?x1x16xbf16>, %k: !kv, %total: index) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c16 = arith.constant 16 : index
+      %c64 = arith.constant 64 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %qring = kvbuffer.ring %qbuf {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
+      %box = kvbuffer.mailbox {releases = 1 : i64, shared, slots = 2 : i64}
+      kvbuffer.warp_roles producers(4, 0) {
+        %rank = gpu.cluster_block_id x
+        %taken = kvbuffer.next_tile of %total
+        kvbuffer.mailbox_post %taken to %box[%c0]
+        %first = kvbuffer.mailbox_take %box[%c0]
+        %end:2 = scf.while (%tile = %first, %n = %c0) : (index, index) -> (index, index) {
+          %more = arith.cmpi slt, %tile, %total : index
+          scf.condition(%more) %tile, %n : index, index
+        } do {
+        ^bb0(%tile: index, %n: index):
+          %row = arith.addi %tile, %rank : index
+          %qt = kvbuffer.dram_tile %q[%row, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
+          kvbuffer.ring_load %qt into %qring[%n] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#qbuf>
+          %kt = kvbuffer.cache_tile %k[%tile, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+          kvbuffer.ring_load %kt into %kring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+          %n1 = arith.addi %n, %c1 : index
+          %next = kvbuffer.next_tile of %total
+          kvbuffer.mailbox_post %next to %box[%n1]
+          %then = kvbuffer.mailbox_take %box[%n1]
+          scf.yield %then, %n1 : index, index
+        }
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+
+    gpu.func @parted(%k: !kv) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c16 = arith.constant 16 : index
+      %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %b = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %c = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+      %aring = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %cring = kvbuffer.ring %c {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      kvbuffer.warp_roles producers(4, 0) {
+        %rank = gpu.cluster_block_id x
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+        %first = arith.cmpi eq, %rank, %c0 : index
+        %n = scf.if %first -> (index) {
+          kvbuffer.ring_load %kt into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+          scf.yield %c1 : index
+        } else {
+          scf.yield %c0 : index
+        }
+        kvbuffer.ring_load %kt into %bring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+        scf.for %i = %c0 to %n step %c1 {
+          kvbuffer.ring_load %kt into %cring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
+        }
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+  }
+}
