@@ -13,10 +13,13 @@ Options, with their defaults: those of the manifest's "problem".
 import sys
 
 #: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
-#: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads.
+#: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
+#: `*_cache_depth=0`: rows of head_size elements.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
+    "k_cache_depth": 0, "k_head_dim_offset": 0, "v_cache_depth": 0,
+    "v_head_dim_offset": 0,
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "schedule": "",
 }
@@ -36,10 +39,20 @@ def problem(**options):
     page = f", page_size = {o['page_size']}" if o["page_size"] else ""
     query = (f"memref<{rows}x{heads}x{o['head_size']}x{o['dtype']}, "
              f"strided<[{strides}]>>")
-    cache = (f"!kvbuffer.cache<{o['cache']}, {o['dtype']}, heads = {kv_heads}, "
-             f"head_size = {o['head_size']}{page}>")
+    caches = {}
+    for name in "k", "v":
+        row = "".join(f", {part} = {o[f'{name}_{part}']}"
+                      for part in ("cache_depth", "head_dim_offset")
+                      if o[f"{name}_{part}"])
+        caches[name] = (
+            f"!kvbuffer.cache<{o['cache']}, {o['dtype']}, heads = {kv_heads}, "
+            f"head_size = {o['head_size']}{page}{row}>")
+    alike = caches["k"] == caches["v"]
+    aliases = ({"!kv": caches["k"]} if alike
+               else {"!k": caches["k"], "!v": caches["v"]})
 
-    operands = {"q": "!q", "k": "!kv", "v": "!kv", "out": "!q"}
+    operands = {"q": "!q", "k": "!kv" if alike else "!k",
+                "v": "!kv" if alike else "!v", "out": "!q"}
     if ragged:
         operands["offsets"] = "memref<?xi32>"
     if o["lse"]:
@@ -67,7 +80,8 @@ def problem(**options):
     uses = " ".join(f"{n}(%{n})" for n in operands)
     types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                       for n, t in operands.items())
-    return (f"!q = {query}\n!kv = {cache}\n\n"
+    lines = "".join(f"{name} = {type}\n" for name, type in aliases.items())
+    return (f"!q = {query}\n{lines}\n"
             f"func.func @{o['name']}({arguments}) {{\n"
             f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
             f"    : {types}\n  return\n}}\n")

@@ -187,7 +187,7 @@ LogicalResult LaneLowering::expandArguments() {
       dims.push_back(cache.getKind() == CacheKind::Paged
                          ? cache.getPageSize()
                          : ShapedType::kDynamic);
-      dims.append({cache.getHeads(), cache.getHeadSize()});
+      dims.append({cache.getHeads(), cache.getCacheDepth()});
     } else {
       llvm::append_range(dims, memref.getShape());
     }
@@ -341,6 +341,9 @@ LaneLowering::describeTensorMap(const TensorMapRequest &request) {
   list.append("dims", b.getI64ArrayAttr(dims));
   list.append("box", b.getI64ArrayAttr(box));
   list.append("swizzle", b.getI64IntegerAttr(bytes >= 32 ? bytes : 0));
+  // What lies beside the operand is outside of the map.
+  if (cache && request.cols != cache.getCacheDepth())
+    list.append("columns", b.getI64ArrayAttr({request.firstCol, request.cols}));
   return list.getDictionary(b.getContext());
 }
 

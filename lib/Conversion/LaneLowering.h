@@ -103,6 +103,9 @@ struct TensorMapRequest {
   mlir::Value tensor;
   /// Rows and columns of a box.
   int64_t boxRows, boxCols;
+  /// The part of the rows that boxes are boxes of; a box's column 0 is its
+  /// first.
+  int64_t firstCol, cols;
   bool operator==(const TensorMapRequest &) const = default;
 };
 
@@ -349,6 +352,8 @@ private:
 
   // Movement (LaneMovement.cpp).
   mlir::Value lookup(mlir::Value table, mlir::Value entry);
+  /// A tile as a buffer reads it: from the first column that the buffer takes.
+  TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
   void lower(DramTileOp op);

@@ -220,6 +220,14 @@ void LaneLowering::lower(AllocOp op) {
                             kBufferAlignment);
 }
 
+TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,
+                                  KVBufferAttr params) {
+  TileValues source = TileValues::unpack(tile.getType(), get(tile));
+  if (int64_t first = params.getHeadDimOffset())
+    source.base = add(b, source.base, index(first));
+  return source;
+}
+
 void LaneLowering::lower(DramLoadOp op) {
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Value slot = single(op.getBuffer());
@@ -228,11 +236,7 @@ void LaneLowering::lower(DramLoadOp op) {
         b, slot,
         arith::MulIOp::create(b, toI32(single(op.getSlot())),
                               i32(params.getStageBytes())));
-  TileValues tile =
-      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
-  // The buffer takes a part of each row: of a cache whose rows hold more.
-  if (int64_t first = params.getHeadDimOffset())
-    tile.base = add(b, tile.base, index(first));
+  TileValues tile = sourceOf(op.getTile(), params);
   Values token = machine.emitLoad(*this, op, tile, slot);
   token.insert(token.begin(), slot);
   set(op.getToken(), token);

@@ -325,8 +325,7 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // The phase before the filling's own: slots start empty, as if phase -1 had
   // completed.
   Value emptyParity = arith::XOrIOp::create(b, to.parity, i32(1));
-  TileValues tile =
-      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+  TileValues tile = sourceOf(op.getTile(), params);
   return machine.emitRingLoad(*this, op, tile, at->second, slot,
                               fullBarrier(ring, to), emptyBarrier(ring, to),
                               emptyParity);

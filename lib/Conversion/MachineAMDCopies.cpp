@@ -66,7 +66,7 @@ Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
   return arith::AndIOp::create(b, value, lower.i32(size - 1));
 }
 
-/// A tile's rows as ranges of DRAM.
+/// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
   RowSource(LaneLowering &lower, DramLoadOp op, const TileValues &tile)
@@ -74,7 +74,7 @@ public:
         elementBytes(
             op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
             8),
-        columns(op.getTile().getType().getCols()) {
+        columns(op.getBuffer().getType().getParams().getDepth()) {
     stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
                                    lower.i32(elementBytes));
     hi = tile.hi;
@@ -168,7 +168,7 @@ public:
   }
 
   /// `offset`, or a place outside of every range where column `col` (in bytes,
-  /// plus `constant`) is past the tile's. `bound`: a column that `col` +
+  /// plus `constant`) is past the buffer's. `bound`: a column that `col` +
   /// `constant` stays below.
   Value insideColumns(Value offset, Value col, int64_t constant,
                       int64_t bound) {
@@ -471,10 +471,10 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
     if (!all)
       exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
                                      lower.i32(plan.pieces));
-    int64_t columns = op.getTile().getType().getCols();
-    if (columns < params.getSmemCols()) {
-      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                           piece.col, lower.i32(columns));
+    if (params.getDepth() < params.getSmemCols()) {
+      Value inside =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, piece.col,
+                                lower.i32(params.getDepth()));
       exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
     }
     for (int64_t key = 0; key < plan.vectors(); ++key) {

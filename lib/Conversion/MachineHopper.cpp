@@ -256,7 +256,8 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
       scf::IfOp::create(b, lower.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
-  Value map = lower.tensorMap({at.tensor, kGroupRows, params.getBK()});
+  Value map = lower.tensorMap(
+      {at.tensor, kGroupRows, params.getBK(), 0, params.getDepth()});
   Value rows = arith::MulIOp::create(b, lower.group, lower.i32(kGroupRows));
   Value from = arith::AddIOp::create(
       b, buffer, arith::MulIOp::create(b, rows, lower.i32(rowBytes(params))));

@@ -91,13 +91,15 @@ std::optional<TensorMapRequest> HopperMachine::tensorMapFor(LaneLowering &lower,
       return std::nullopt;
     KVBufferAttr params = load.getRing().getType().getParams();
     if (Value tensor = tensorOf(load.getTile()))
-      return TensorMapRequest{tensor, boxRows(lower, load), params.getBK()};
+      return TensorMapRequest{tensor, boxRows(lower, load), params.getBK(),
+                              params.getHeadDimOffset(), params.getDepth()};
   }
   if (auto store = dyn_cast<FragmentStoreOp>(op))
     if (store.getVia())
       if (Value tensor = tensorOf(store.getTile()))
-        return TensorMapRequest{tensor, kGroupRows,
-                                store.getVia().getType().getParams().getBK()};
+        return TensorMapRequest{
+            tensor, kGroupRows, store.getVia().getType().getParams().getBK(), 0,
+            store.getVia().getType().getParams().getDepth()};
   return std::nullopt;
 }
 
@@ -208,7 +210,8 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
   int64_t rows = boxRows(lower, op);
-  Value map = lower.tensorMap({at.tensor, rows, params.getBK()});
+  Value map = lower.tensorMap({at.tensor, rows, params.getBK(),
+                               params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
   if (isShared(op)) {

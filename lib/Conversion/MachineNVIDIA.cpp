@@ -161,12 +161,11 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
     for (int64_t block = 0; block < layout.repeats; ++block) {
       int64_t start = block * layout.blockCols;
       Value ok = rowOk;
-      if (start + layout.blockCols > tileType.getCols()) {
-        // Columns past the tile's are zero.
+      if (start + layout.blockCols > params.getDepth()) {
+        // Columns past the buffer's are zero.
         Value inside = arith::CmpIOp::create(
             b, arith::CmpIPredicate::slt, col,
-            lower.i32(std::max<int64_t>(0, tileType.getCols() - start) /
-                      width));
+            lower.i32(std::max<int64_t>(0, params.getDepth() - start) / width));
         ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
       }
       Value to = emitAddress(lower, address, first, params, step, start);

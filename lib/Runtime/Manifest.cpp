@@ -187,6 +187,21 @@ AttentionProblem parseProblem(const Reader &r) {
     if (p.pageSize < 1)
       throw Error("manifest: " + r.at("page_size") + " is not positive");
   }
+  auto parseRow = [&](const std::string &name) {
+    std::string depth = name + "_cache_depth",
+                offset = name + "_head_dim_offset";
+    CacheRow row{r.integer(depth.c_str(), p.headSize),
+                 r.integer(offset.c_str(), 0)};
+    if (row.headDimOffset < 0 ||
+        row.headDimOffset > row.cacheDepth - p.headSize)
+      throw Error("manifest: " + r.at(offset.c_str()) + " is " +
+                  std::to_string(row.headDimOffset) + "; expected " +
+                  std::to_string(p.headSize) + " elements from there on in " +
+                  depth + " = " + std::to_string(row.cacheDepth));
+    return row;
+  };
+  p.k = parseRow("k");
+  p.v = parseRow("v");
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");
@@ -265,6 +280,21 @@ TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
   if (map.box.size() != rank)
     throw Error(who + " has a \"box\" of " + std::to_string(map.box.size()) +
                 " extents; expected one for each dimension");
+  if (r.has("columns")) {
+    std::vector<unsigned> columns =
+        parseNumbers(r, "columns", 0, std::numeric_limits<int32_t>::max());
+    const SizeExpr &extent = tensor.shape.back();
+    if (columns.size() != 2 || columns[1] == 0 ||
+        columns[0] * sizeOf(tensor.dtype) % TensorMapRecipe::kAlignment != 0 ||
+        extent.kind != SizeExpr::Kind::Constant ||
+        int64_t(columns[0]) + columns[1] > extent.constant)
+      throw Error(who + " has \"columns\" " + r.get("columns").dump() +
+                  "; expected the first, at a multiple of 16 bytes, and how "
+                  "many, of " +
+                  extent.str());
+    map.firstColumn = columns[0];
+    map.columns = columns[1];
+  }
   size_t row = map.box[0] * sizeOf(tensor.dtype);
   if (row % TensorMapRecipe::kAlignment != 0)
     throw Error(who + " has a box of " + std::to_string(row) +
@@ -429,6 +459,12 @@ void checkAttentionTensors(const Manifest &m) {
     need("sink", 1, DType::F32);
   for (std::string name : {"k", "v"}) {
     need(name, raggedK ? 3 : 4, p.dtype);
+    int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
+    const SizeExpr &extent = m.findTensor(name)->shape.back();
+    if (extent.kind != SizeExpr::Kind::Constant || extent.constant != depth)
+      throw Error("manifest: tensor '" + name + "' has rows of " +
+                  extent.str() + " elements; the problem needs " +
+                  std::to_string(depth));
     if (raggedK)
       need(name + ".offsets", 1, DType::I32);
     if (p.cache == Layout::Continuous || p.cache == Layout::Paged) {

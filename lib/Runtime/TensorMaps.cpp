@@ -52,13 +52,15 @@ std::string kvbuf::rt::bindTensorMap(const TensorMapRecipe &recipe,
   map.elementBytes = static_cast<uint8_t>(elementBytes);
   map.rank = static_cast<uint8_t>(recipe.dims.size());
   map.swizzle = static_cast<uint8_t>(recipe.swizzle);
-  map.address = empty ? 0 : tensor.address;
+  map.address = empty ? 0 : tensor.address + recipe.firstColumn * elementBytes;
   if (map.address % align != 0)
     return who + " starts at an address that is no multiple of 16 bytes, which "
                  "a tensor map needs";
   for (unsigned d = 0; d < map.rank; ++d) {
     unsigned dim = recipe.dims[d];
-    uint64_t extent = static_cast<uint64_t>(tensor.shape[dim]);
+    uint64_t extent = d == 0 && recipe.columns
+                          ? recipe.columns
+                          : static_cast<uint64_t>(tensor.shape[dim]);
     map.box[d] = recipe.box[d];
     map.dims[d] = empty ? 1 : extent;
     if (map.dims[d] > kMostElements)

@@ -485,7 +485,8 @@ const uint16_t *Workload::vRow(int64_t b, int64_t j, int64_t h) const {
 const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
                                    int64_t j, int64_t h) const {
   const HostTensor &t = *cache.data;
-  const uint16_t *base = t.as<uint16_t>();
+  const CacheRow &row = cache.data == k.data ? problem().k : problem().v;
+  const uint16_t *base = t.as<uint16_t>() + row.headDimOffset;
   switch (problem().cache) {
   case Layout::Dense:
     break;

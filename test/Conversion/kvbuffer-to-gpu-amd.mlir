@@ -3,7 +3,7 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" --split-input-file | FileCheck %s
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 64, WN = 64, BK = 32, num_threads = 256, depth = 64, cache_depth = 192, head_dim_offset = 128, stages = 1, warp_size = 64>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 192>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 192, head_dim_offset = 128>
 module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
 gpu.module @m {
   // The last 64 columns of rows of 192: the tile's base is 128 elements further.
@@ -18,7 +18,7 @@ gpu.module @m {
   // CHECK-NOT:     kvbuffer.range_copy
   // CHECK:         amdgpu.memory_counter_wait load(0) ds(0)
   // CHECK-NEXT:    kvbuffer.wave_barrier
-  gpu.func @part(%q: memref<?x?x1x192xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {
+  gpu.func @part(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {
       kvbuffer.phase = #kvbuffer.phase<tile>,
       kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true>} {
     %c0 = arith.constant 0 : index
@@ -26,8 +26,8 @@ gpu.module @m {
     %keys = kvbuffer.cache.num_keys %k[%c0] new(%c64) : !kv
     %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %lo, %hi, %flo, %fhi = kvbuffer.key_range %c0 of %c64 keys %keys {BM = 128, mask = #kvbuffer.mask<>}
-    %tile = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %lo upto %keys : !kv -> !kvbuffer.tile<64x64xbf16>
-    %t = kvbuffer.dram_load %tile into %buf[%c0] : !kvbuffer.tile<64x64xbf16>, !kvbuffer.buffer<#kbuf>
+    %tile = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %lo upto %keys : !kv -> !kvbuffer.tile<64x192xbf16>
+    %t = kvbuffer.dram_load %tile into %buf[%c0] : !kvbuffer.tile<64x192xbf16>, !kvbuffer.buffer<#kbuf>
     %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
     gpu.return
   }

@@ -5,30 +5,32 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 16, BK = 64, num_threads = 128, depth = 64, stages = 1>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, cache_depth = 192, head_dim_offset = 128, stages = 2>
 #vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240>
 !qo = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 192, head_dim_offset = 128>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 
 // A tensor map for each tensor that a box moves of: its innermost dimension, rows,
-// heads, batch; a box of 64 columns by the tile's rows.
+// heads, batch; a box of 64 columns by the tile's rows. K's map covers the columns
+// that are K's.
 // CHECK:      gpu.func @attend(
 // CHECK-SAME:   %[[QMAP:arg[0-9]+]]: !llvm.ptr, %[[KMAP:arg[0-9]+]]: !llvm.ptr, %[[VMAP:arg[0-9]+]]: !llvm.ptr, %[[OMAP:arg[0-9]+]]: !llvm.ptr)
 // CHECK-SAME:   known_block_size = array<i32: 256, 1, 1>
 // CHECK-SAME:   {box = [64, 64, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "q"}
-// CHECK-SAME:   {box = [64, 32, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-SAME:   {box = [64, 32, 1, 1], columns = [128, 64], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
 // CHECK-SAME:   {box = [64, 32, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "v"}
 // CHECK-SAME:   {box = [64, 64, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "o"}
 // Q 8 KiB, two slots of 4 KiB each for K and V, O 8 KiB, a block of barriers.
 // CHECK-SAME:   block = [256, 1, 1], dynamic_shared_bytes = 33792 : i64
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @attend(%q: !qo {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+    gpu.func @attend(%q: !qo {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c3 = arith.constant 3 : index
       %c64 = arith.constant 64 : index
-      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !kv
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
@@ -52,8 +54,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       kvbuffer.warp_roles producers(4, 24) {
         %qt = kvbuffer.dram_tile %q[%c0, %c64, %c0] valid(%c64) : !qo -> !kvbuffer.tile<64x64xbf16>
         kvbuffer.ring_load %qt into %qring[%c0] : !kvbuffer.tile<64x64xbf16>, !kvbuffer.ring<#qbuf>
-        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !kv -> !kvbuffer.tile<32x64xbf16>
-        kvbuffer.ring_load %kt into %kring[%c3] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !kvbuffer.tile<32x192xbf16>
+        kvbuffer.ring_load %kt into %kring[%c3] : !kvbuffer.tile<32x192xbf16>, !kvbuffer.ring<#kbuf>
         %vt = kvbuffer.cache_tile %v[%c0, %c0, %c64] from %c0 upto %keys : !kv -> !kvbuffer.tile<32x64xbf16>
         kvbuffer.ring_load %vt into %vring[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#vbuf>
       } consumers(4, 240) {

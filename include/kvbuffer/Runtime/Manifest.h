@@ -95,6 +95,10 @@ struct TensorMapRecipe {
   std::vector<unsigned> dims;
   /// Elements of a box, in the order of `dims`.
   std::vector<unsigned> box;
+  /// Columns of the innermost dimension that the map covers: those outside of
+  /// it count as outside of the tensor, and a box's column 0 is the first.
+  /// `columns` 0: all of them. In the manifest: columns = [first, count].
+  unsigned firstColumn = 0, columns = 0;
   /// Bytes that the swizzle of shared memory spans: 0 (none), 32, 64 or 128.
   unsigned swizzle = 0;
   /// Bytes that L2 fetches at a time: 0 (as the load asks), 64, 128 or 256.
@@ -157,6 +161,12 @@ enum class Layout { Dense, Ragged, Continuous, Paged };
 /// "dense", "ragged", "continuous" or "paged".
 const char *nameOf(Layout layout);
 
+/// Which elements of a cache's rows an operand is: `head_size` of `cacheDepth`,
+/// from `headDimOffset` on.
+struct CacheRow {
+  int64_t cacheDepth = 64, headDimOffset = 0;
+};
+
 /// The attention problem that an artifact solves.
 struct AttentionProblem {
   DType dtype = DType::BF16;
@@ -165,6 +175,7 @@ struct AttentionProblem {
   Layout query = Layout::Dense, cache = Layout::Dense;
   /// Tokens of a page; 0 where the cache has none.
   int64_t pageSize = 0;
+  CacheRow k, v;
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.
   int64_t windowLeft = -1, windowRight = -1;

@@ -377,7 +377,8 @@ LogicalResult BlockRun::runOp(RowStoreOp op) {
 // LDS
 //===----------------------------------------------------------------------===//
 
-FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, bool whole) {
+FailureOr<Tile> BlockRun::resolve(Operation *op, Value value,
+                                  KVBufferAttr params, bool whole) {
   auto fail = [&] { return error(op); };
   const Tile &made = *get<std::shared_ptr<const Tile>>(value);
   Tile tile = made;
@@ -401,7 +402,7 @@ FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, bool whole) {
   }
   ++report.loads;
   report.bytesLoaded +=
-      tile.type.getCols() * tile.tensor->elementBytes() *
+      params.getDepth() * tile.tensor->elementBytes() *
       llvm::count_if(tile.rows, [](int64_t r) { return r != Tile::kInvalid; });
   return tile;
 }
@@ -409,7 +410,8 @@ FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, bool whole) {
 LogicalResult BlockRun::runOp(DramLoadOp op) {
   std::optional<Tile> tile;
   if (enabled(op.getPred())) {
-    FailureOr<Tile> resolved = resolve(op, op.getTile(), op.getWhole());
+    FailureOr<Tile> resolved = resolve(
+        op, op.getTile(), op.getBuffer().getType().getParams(), op.getWhole());
     if (failed(resolved))
       return failure();
     tile = std::move(*resolved);
@@ -456,7 +458,7 @@ LogicalResult BlockRun::runOp(TileFragmentOp op) {
     return failure();
   FragmentType type = op.getFragment().getType();
   Matrix result(type.getRows(), type.getCols());
-  loadTile(tile, result);
+  loadTile(tile, result, 0, tile.type.getCols());
   set(op.getFragment(), std::move(result));
   return success();
 }

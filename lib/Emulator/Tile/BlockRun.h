@@ -107,7 +107,7 @@ private:
   /// The tile that a load is to move, its rows looked up and checked; counts
   /// the load.
   mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
-                                bool whole);
+                                KVBufferAttr params, bool whole);
   /// Ops from fragments to one fragment.
   mlir::LogicalResult runFragmentOp(mlir::Operation *op);
 

@@ -79,8 +79,8 @@ LogicalResult Lds::stage(LdsStageOp op, ArrayRef<unsigned> tokens,
     Load &load = loads[firstInFlight];
     load.landed = true;
     if (!load.empty)
-      loadTile(load.tile, slotOf(load).data,
-               load.op.getBuffer().getType().getParams().getHeadDimOffset());
+      loadInto(load.op.getBuffer().getType().getParams(), load.tile,
+               slotOf(load).data);
   }
   for (unsigned token : tokens) {
     Load &load = loads[token];

@@ -36,12 +36,12 @@ LogicalResult BlockRun::runOp(RingOp op) {
 
 LogicalResult BlockRun::runOp(RingLoadOp op) {
   auto fail = [&] { return error(op); };
-  FailureOr<Tile> tile = resolve(op, op.getTile(), op.getWhole());
+  KVBufferAttr params = op.getRing().getType().getParams();
+  FailureOr<Tile> tile = resolve(op, op.getTile(), params, op.getWhole());
   if (failed(tile))
     return failure();
-  KVBufferAttr params = op.getRing().getType().getParams();
   Matrix data(params.getBN(), params.getSmemCols());
-  loadTile(*tile, data);
+  loadInto(params, *tile, data);
   return rings.fill(op, get<ChannelRef>(op.getRing()).number,
                     integer(op.getFill()), std::move(data), 0, fail);
 }

@@ -208,10 +208,11 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
   return success();
 }
 
-void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol) {
+void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol,
+                    int64_t cols) {
   std::fill(target.data.begin(), target.data.end(), 0.0f);
   for (int64_t r = 0; r < tile.type.getRows(); ++r)
     if (tile.rows[r] != Tile::kInvalid)
-      for (int64_t c = 0; c < tile.type.getCols(); ++c)
+      for (int64_t c = 0; c < cols; ++c)
         target.at(r, c) = tile.tensor->loadFloat(tile.rows[r] + firstCol + c);
 }

@@ -103,9 +103,14 @@ mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,
 /// Fills in `tile.rows` from the tile's cache fields; counts look-ups.
 mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);
 
-/// Reads the valid rows of a tile, from column `firstCol` of its tensor's rows
-/// on; the rest of `target`, a slot, becomes zero.
-void loadTile(const Tile &tile, Matrix &target, int64_t firstCol = 0);
+/// Reads `cols` columns of a tile's valid rows, from `firstCol` on; the rest of
+/// `target` becomes zero.
+void loadTile(const Tile &tile, Matrix &target, int64_t firstCol, int64_t cols);
+
+/// Reads what a buffer takes of a tile into a slot.
+inline void loadInto(KVBufferAttr params, const Tile &tile, Matrix &slot) {
+  loadTile(tile, slot, params.getHeadDimOffset(), params.getDepth());
+}
 
 } // namespace kvbuf::emu::tile
 

@@ -57,7 +57,7 @@ const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type) {
   Type word = IntegerType::get(type.getContext(), 32);
   auto data = [&](std::initializer_list<int64_t> leading) {
     SmallVector<int64_t> shape(leading);
-    shape.append({type.getHeads(), type.getHeadSize()});
+    shape.append({type.getHeads(), type.getCacheDepth()});
     cache->data = add(name, type.getElementType(), shape);
   };
   switch (type.getKind()) {

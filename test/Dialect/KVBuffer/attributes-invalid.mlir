@@ -132,6 +132,36 @@ func.func private @f(!kvbuffer.cache<dense, index, heads = 1, head_size = 128>)
 
 // -----
 
+// expected-error @below {{columns 520 to 584 do not lie in a row of cache_depth = 576}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = 520>)
+
+// -----
+
+// expected-error @below {{columns 0 to 64 do not lie in a row of cache_depth = 32}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 32>)
+
+// -----
+
+// expected-error @below {{columns -8 to 56 do not lie in a row of cache_depth = 576}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = -8>)
+
+// -----
+
+// expected-error @below {{unknown parameter 'depth', expected page_size, cache_depth or head_dim_offset, each at most once}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, depth = 576>)
+
+// -----
+
+// expected-error @below {{repeated parameter 'cache_depth', expected page_size, cache_depth or head_dim_offset, each at most once}}
+func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 64, cache_depth = 64>)
+
+// -----
+
+// expected-error @below {{expected a kind of cache: dense, ragged, continuous or paged}}
+func.func private @f(!kvbuffer.cache<sparse, bf16, heads = 1, head_size = 64>)
+
+// -----
+
 // expected-error @below {{expected two positive sizes, as in 64x128xbf16}}
 func.func private @f(!kvbuffer.tile<64xbf16>)
 

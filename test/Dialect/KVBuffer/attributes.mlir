@@ -30,6 +30,13 @@ func.func private @masks() attributes {
   c = #kvbuffer.mask<left = 0, right = 3>
 }
 
+// Rows of a cache are as long as a head unless it says so.
+// CHECK: func.func private @caches(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>, !kvbuffer.cache<paged, f16, heads = 1, head_size = 64, page_size = 16, cache_depth = 576, head_dim_offset = 512>, !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 512, cache_depth = 576>)
+func.func private @caches(
+  !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, head_dim_offset = 0, cache_depth = 64>,
+  !kvbuffer.cache<paged, f16, heads = 1, head_size = 64, head_dim_offset = 512, cache_depth = 576, page_size = 16>,
+  !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 512, cache_depth = 576>)
+
 // CHECK: func.func private @phases()
 // CHECK-SAME: a = #kvbuffer.phase<tile>, b = #kvbuffer.phase<scheduled>, c = #kvbuffer.phase<thread>, d = #kvbuffer.phase<target>
 func.func private @phases() attributes {a = #kvbuffer.phase<tile>, b = #kvbuffer.phase<scheduled>, c = #kvbuffer.phase<thread>, d = #kvbuffer.phase<target>}

@@ -125,6 +125,29 @@ func.func @negative(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 
 // -----
 
+// Rows of K and V that hold more than the head: the tile is of whole rows, the
+// buffer takes its columns of them.
+
+// CHECK-DAG: #[[WIDEK:.*]] = #kvbuffer.kv_buffer<k, {{.*}}, depth = 64, cache_depth = 576, head_dim_offset = 512, stages = 2>
+// CHECK-DAG: #[[WIDEV:.*]] = #kvbuffer.kv_buffer<v, {{.*}}, depth = 64, cache_depth = 512, stages = 2>
+// CHECK:     gpu.func @wide
+// CHECK-SAME:  kvbuffer.problem = {{{.*}}k_cache_depth = 576 : i64, k_head_dim_offset = 512 : i64{{.*}}v_cache_depth = 512 : i64{{[^_]*}}window_left
+// CHECK-DAG: %[[KBUF:.*]] = kvbuffer.alloc : <#[[WIDEK]]>
+// CHECK-DAG: %[[VBUF:.*]] = kvbuffer.alloc : <#[[WIDEV]]>
+// CHECK:     %[[KTILE:.*]] = kvbuffer.cache_tile {{.*}} -> <64x576xbf16>
+// CHECK:     kvbuffer.dram_load %[[KTILE]] into %[[KBUF]]
+// CHECK:     %[[VTILE:.*]] = kvbuffer.cache_tile {{.*}} -> <64x512xbf16>
+// CHECK:     kvbuffer.dram_load %[[VTILE]] into %[[VBUF]]
+!qo = memref<?x?x2x64xbf16>
+!k = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = 512>
+!v = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 512>
+func.func @wide(%q: !qo, %k: !k, %v: !v, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
 // Other functions stay as they are.
 // CHECK:      func.func @other
 // CHECK-NEXT:   return

@@ -125,6 +125,17 @@ func.func @head_size(%q: !qo, %k: !kv) {
 
 // -----
 
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!wide = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64, cache_depth = 576, head_dim_offset = 508>
+!qo = memref<?x?x2x64xbf16>
+func.func @head_dim_offset(%q: !qo, %k: !kv, %v: !wide) {
+  // expected-error @below {{(C5) expected cache_depth and head_dim_offset to be multiples of 8 elements (16 bytes), got 576 and 508 of v}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !kv, !wide, !qo
+  return
+}
+
+// -----
+
 !k = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 64>
 !v = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
 !qo = memref<?x?x2x64xbf16>
@@ -217,7 +228,7 @@ func.func @tile_element(%k: !kv, %i: index) {
 
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 func.func @tile_columns(%k: !kv, %i: index) {
-  // expected-error @below {{expected a tile of at most head_size = 64 columns, got 128}}
+  // expected-error @below {{expected a tile of at most cache_depth = 64 columns, got 128}}
   %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<64x128xbf16>
   return
 }
@@ -302,7 +313,7 @@ func.func @key_range(%i: index) {
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
 func.func @load_rows(%tile: !kvbuffer.tile<32x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %i: index) {
-  // expected-error @below {{expected a tile of 64 rows, at most 64 columns and elements 'bf16', got '!kvbuffer.tile<32x64xbf16>'}}
+  // expected-error @below {{expected a tile of 64 rows, cache_depth = 64 columns and elements 'bf16', got '!kvbuffer.tile<32x64xbf16>'}}
   %t = kvbuffer.dram_load %tile into %buf[%i] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.buffer<#kbuf>
   return
 }

@@ -62,7 +62,7 @@ func.func @alloc() {
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @tile(%tile: !kvbuffer.tile<32x16xbf16>, %ring: !kvbuffer.ring<#kbuf>, %n: index) {
-  // expected-error @below {{'kvbuffer.ring_load' op expected a tile of 16 rows, at most 16 columns and elements 'bf16', got '!kvbuffer.tile<32x16xbf16>'}}
+  // expected-error @below {{'kvbuffer.ring_load' op expected a tile of 16 rows, cache_depth = 16 columns and elements 'bf16', got '!kvbuffer.tile<32x16xbf16>'}}
   kvbuffer.ring_load %tile into %ring[%n] : !kvbuffer.tile<32x16xbf16>, !kvbuffer.ring<#kbuf>
   return
 }

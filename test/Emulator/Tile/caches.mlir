@@ -22,6 +22,16 @@ func.func @continuous(%q: !qr, %k: !continuous, %v: !continuous, %o: !qr, %offse
   return
 }
 
+// Parts of wider rows; the rest of each row holds NaN.
+// CHECK: wide:
+// CHECK: {{^}}PASS
+!widek = !kvbuffer.cache<continuous, bf16, heads = 2, head_size = 64, cache_depth = 192, head_dim_offset = 128>
+!widev = !kvbuffer.cache<continuous, bf16, heads = 2, head_size = 64, cache_depth = 128>
+func.func @wide(%q: !q, %k: !widek, %v: !widev, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !widek, !widev, !q
+  return
+}
+
 // CHECK: page_128:
 // CHECK: {{^}}PASS
 !paged128 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 128>

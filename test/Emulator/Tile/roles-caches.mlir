@@ -16,6 +16,16 @@ func.func @ragged(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>, %
   return
 }
 
+// RAGGED: wide:
+// RAGGED: {{^}}PASS
+!widek = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128, cache_depth = 192, head_dim_offset = 64>
+!widev = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128, cache_depth = 256>
+func.func @wide(%q: !qo, %k: !widek, %v: !widev, %o: !qo, %offsets: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets)
+    : !qo, !widek, !widev, !qo, offsets memref<?xi32>
+  return
+}
+
 //--- paged.mlir
 !qo = memref<?x4x64xf16, strided<[?, ?, 1]>>
 !p16 = !kvbuffer.cache<paged, f16, heads = 2, head_size = 64, page_size = 16>

@@ -132,6 +132,9 @@ void attention(const json &m, const Args &a) {
   };
   auto cacheRow = [&](std::string name, int64_t b, int64_t j, int64_t h) {
     uint16_t *base = a.at<uint16_t>(name);
+    // A map begins at the operand's first column.
+    if (!a.extents.count(name + "1"))
+      base += p.value(name + "_head_dim_offset", int64_t(0));
     if (raggedK)
       return base +
              (a.at<int32_t>(name + ".offsets")[b] + j) * a.stride(name, 0) +
@@ -250,7 +253,7 @@ bool readMap(const json &spec, const void *bytes, size_t count, Args &a) {
     if (d > 0)
       a.strides[name + dim] = static_cast<int64_t>(map.strides[d - 1] / 2);
   }
-  return true;
+  return !spec.contains("columns") || map.dims[0] == spec["columns"][1];
 }
 
 void say(MessageCallback message, void *user, const std::string &text) {

@@ -6,7 +6,8 @@
 
 With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
 grid with a counter; instead=NAME adds a kernel without maps that runs in its
-place, and alignment=BYTES is what the last kernel needs. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
+place, and alignment=BYTES is what the last kernel needs;
+columns=[FIRST, COUNT] replaces those of K and V in wider rows. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
 mock compiler takes for source. The container is written from its description,
 not with the project's code.
 """
@@ -18,7 +19,7 @@ import zlib
 
 
 def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
-             **options):
+             columns=None, **options):
     p = {"op": "attention", "dtype": "bf16", "heads": 2, "kv_heads": 2,
          "head_size": 64, "query": "dense", "cache": "dense", "causal": False,
          "window_left": -1, "window_right": -1, "softcap": 0.0, "sink": False,
@@ -45,7 +46,8 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
         outer = {"dense": ["batch", "seq_k"], "ragged": ["total_k"],
                  "continuous": ["num_blocks", "max_seq"],
                  "paged": ["num_blocks", p.get("page_size")]}[p["cache"]]
-        tensor(name, data, outer + [kv_heads, size], strides=True)
+        tensor(name, data, outer + [kv_heads, p.get(name + "_cache_depth", size)],
+               strides=True)
         if p["cache"] == "ragged":
             tensor(name + ".offsets", "i32", [{"sum": ["batch", 1]}])
         if p["cache"] == "paged":
@@ -70,7 +72,9 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
     if instead:
         kernels.append({**kernels[0], "entry": instead})
     if tensor_maps:
-        kernels[0] = with_maps(kernels[0], tensors)
+        parts = {name: columns or [p.get(name + "_head_dim_offset", 0), size]
+                 for name in ("k", "v") if name + "_cache_depth" in p}
+        kernels[0] = with_maps(kernels[0], tensors, parts)
     if instead:
         kernels[0]["instead"] = instead
     if alignment:
@@ -81,8 +85,9 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
             "kernels": kernels}
 
 
-def with_maps(kernel, tensors):
-    """The kernel with tensor maps in place of pointers and strides."""
+def with_maps(kernel, tensors, parts):
+    """The kernel with tensor maps in place of pointers and strides; `parts` has
+    the columns of tensors that are not covered as a whole."""
     ranks = {t["name"]: len(t["shape"]) for t in tensors
              if t["dtype"] in ("bf16", "f16")}
     args = []
@@ -95,6 +100,8 @@ def with_maps(kernel, tensors):
             args.append({"kind": "tensor_map", "tensor": arg["tensor"],
                          "dims": dims, "box": [64, 128, 1, 1][:rank],
                          "swizzle": 128})
+            if arg["tensor"] in parts:
+                args[-1]["columns"] = parts[arg["tensor"]]
     grid = [{"min": [{"product": ["sms", 2]}, kernel["grid"][0]]}, 1, 1]
     args.append({"kind": "counter"})
     return {**kernel, "args": args, "grid": grid, "requires": "tensor_maps"}

@@ -110,6 +110,13 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
   p.cache = layout("cache");
   if (p.cache == rt::Layout::Paged)
     p.pageSize = number("page_size");
+  for (auto [name, row] : {std::pair("k", &p.k), std::pair("v", &p.v)}) {
+    auto part = [&](StringRef what, int64_t fallback) {
+      auto attr = dict.getAs<IntegerAttr>((Twine(name) + what).str());
+      return attr ? attr.getInt() : fallback;
+    };
+    *row = {part("_cache_depth", p.headSize), part("_head_dim_offset", 0)};
+  }
   p.causal = flag("causal");
   p.windowLeft = number("window_left");
   p.windowRight = number("window_right");
@@ -168,21 +175,22 @@ static rt::Manifest makeManifest(StringRef name,
   for (std::string cache : {"k", "v"}) {
     const char *data = cache == "k" ? "k" : "v";
     std::string table = cache + ".table", lengths = cache + ".lengths";
+    int64_t depth = (cache == "k" ? p.k : p.v).cacheDepth;
     switch (p.cache) {
     case rt::Layout::Dense:
-      add(data, p.dtype, {"batch", "seq_k", p.kvHeads, p.headSize});
+      add(data, p.dtype, {"batch", "seq_k", p.kvHeads, depth});
       break;
     case rt::Layout::Ragged:
-      add(data, p.dtype, {"total_k", p.kvHeads, p.headSize});
+      add(data, p.dtype, {"total_k", p.kvHeads, depth});
       offsets((cache + ".offsets").c_str());
       break;
     case rt::Layout::Continuous:
-      add(data, p.dtype, {"num_blocks", "max_seq", p.kvHeads, p.headSize});
+      add(data, p.dtype, {"num_blocks", "max_seq", p.kvHeads, depth});
       add(table.c_str(), rt::DType::I32, {"batch"});
       add(lengths.c_str(), rt::DType::I32, {"batch"});
       break;
     case rt::Layout::Paged:
-      add(data, p.dtype, {"num_blocks", p.pageSize, p.kvHeads, p.headSize});
+      add(data, p.dtype, {"num_blocks", p.pageSize, p.kvHeads, depth});
       add(table.c_str(), rt::DType::I32, {"batch", "pages_per_seq"});
       add(lengths.c_str(), rt::DType::I32, {"batch"});
       break;

@@ -146,6 +146,13 @@ LogicalResult AttentionOp::verify() {
   if (headSize > kMostElements)
     return emitOpError() << "(C5) expected a head size of at most "
                          << kMostElements << ", got " << headSize;
+  for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
+    if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
+      return emitOpError()
+             << "(C5) expected cache_depth and head_dim_offset to "
+                "be multiples of 8 elements (16 bytes), got "
+             << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
+             << " of " << name;
   if (getLse()) {
     auto lse = cast<MemRefType>(getLse().getType());
     if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
@@ -188,9 +195,9 @@ LogicalResult CacheTileOp::verify() {
   if (tile.getElementType() != cache.getElementType())
     return emitOpError() << "expected a tile of " << cache.getElementType()
                          << ", got " << tile.getElementType();
-  if (tile.getCols() > cache.getHeadSize())
-    return emitOpError() << "expected a tile of at most head_size = "
-                         << cache.getHeadSize() << " columns, got "
+  if (tile.getCols() > cache.getCacheDepth())
+    return emitOpError() << "expected a tile of at most cache_depth = "
+                         << cache.getCacheDepth() << " columns, got "
                          << tile.getCols();
   if (cache.getKind() == CacheKind::Paged) {
     bool small = cache.getPageSize() < tile.getRows();
@@ -259,12 +266,13 @@ LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
 LogicalResult kvbuf::verifyTileFits(Operation *op, TileType tile,
                                     KVBufferAttr params) {
   if (tile.getRows() != params.getBN() ||
-      tile.getCols() > params.getSmemCols() ||
+      tile.getCols() != params.getCacheDepth() ||
       tile.getElementType() != params.getElementType())
     return op->emitOpError()
-           << "expected a tile of " << params.getBN() << " rows, at most "
-           << params.getSmemCols() << " columns and elements "
-           << params.getElementType() << ", got " << tile;
+           << "expected a tile of " << params.getBN()
+           << " rows, cache_depth = " << params.getCacheDepth()
+           << " columns and elements " << params.getElementType() << ", got "
+           << tile;
   return success();
 }
 

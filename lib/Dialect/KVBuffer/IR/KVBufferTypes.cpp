@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -124,9 +125,72 @@ void PendingType::print(AsmPrinter &printer) const {
           << '>';
 }
 
+Type CacheType::parse(AsmParser &parser) {
+  StringRef keyword;
+  Type elementType;
+  int64_t heads, headSize;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return {};
+  std::optional<CacheKind> kind = symbolizeCacheKind(keyword);
+  if (!kind) {
+    parser.emitError(loc)
+        << "expected a kind of cache: dense, ragged, continuous or paged";
+    return {};
+  }
+  if (parser.parseComma() || parser.parseType(elementType) ||
+      parser.parseComma() || parser.parseKeyword("heads") ||
+      parser.parseEqual() || parser.parseInteger(heads) ||
+      parser.parseComma() || parser.parseKeyword("head_size") ||
+      parser.parseEqual() || parser.parseInteger(headSize))
+    return {};
+  std::optional<int64_t> pageSize, cacheDepth, headDimOffset;
+  while (succeeded(parser.parseOptionalComma())) {
+    loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword))
+      return {};
+    std::optional<int64_t> *value =
+        llvm::StringSwitch<std::optional<int64_t> *>(keyword)
+            .Case("page_size", &pageSize)
+            .Case("cache_depth", &cacheDepth)
+            .Case("head_dim_offset", &headDimOffset)
+            .Default(nullptr);
+    if (!value || *value) {
+      parser.emitError(loc)
+          << (value ? "repeated" : "unknown") << " parameter '" << keyword
+          << "', expected page_size, cache_depth or head_dim_offset, each at "
+             "most once";
+      return {};
+    }
+    if (parser.parseEqual() || parser.parseInteger(value->emplace()))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<CacheType>(parser.getContext(), *kind, elementType,
+                                      heads, headSize, pageSize.value_or(0),
+                                      cacheDepth.value_or(headSize),
+                                      headDimOffset.value_or(0));
+}
+
+void CacheType::print(AsmPrinter &printer) const {
+  printer << '<' << stringifyCacheKind(getKind()) << ", " << getElementType()
+          << ", heads = " << getHeads() << ", head_size = " << getHeadSize();
+  if (getPageSize())
+    printer << ", page_size = " << getPageSize();
+  if (getCacheDepth() != getHeadSize())
+    printer << ", cache_depth = " << getCacheDepth();
+  if (getHeadDimOffset())
+    printer << ", head_dim_offset = " << getHeadDimOffset();
+  printer << '>';
+}
+
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 CacheKind kind, Type elementType, int64_t heads,
-                                int64_t headSize, int64_t pageSize) {
+                                int64_t headSize, int64_t pageSize,
+                                int64_t cacheDepth, int64_t headDimOffset) {
   if (heads <= 0 || headSize <= 0)
     return emitError() << "a cache needs at least one head and one element per "
                           "head, got heads = "
@@ -141,5 +205,10 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (kind != CacheKind::Paged && pageSize != 0)
     return emitError() << "page_size belongs to paged caches, not to "
                        << stringifyCacheKind(kind) << " ones";
+  if (headDimOffset < 0 || headDimOffset > cacheDepth - headSize)
+    return emitError() << "columns " << headDimOffset << " to "
+                       << headDimOffset + headSize
+                       << " do not lie in a row of cache_depth = "
+                       << cacheDepth;
   return success();
 }

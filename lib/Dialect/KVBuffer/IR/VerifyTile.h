@@ -19,7 +19,8 @@ namespace kvbuf {
 inline constexpr int64_t kMostElements = int64_t(1) << 16;
 
 /// Whether a tile fits a slot of a buffer: its rows and elements are the
-/// buffer's, its columns at most the slot's. An error at `op` if not.
+/// buffer's, its columns those of the cache's rows, of which the buffer takes
+/// `depth`. An error at `op` if not.
 mlir::LogicalResult verifyTileFits(mlir::Operation *op, TileType tile,
                                    KVBufferAttr params);
 

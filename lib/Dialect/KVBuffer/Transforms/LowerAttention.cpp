@@ -92,13 +92,20 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
   int64_t headSize = op.getHeadSize();
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
+  // Rows of a cache may hold more than the operand.
+  int64_t rowDepth = headSize, offset = 0;
+  if (!rowsOfWarps) {
+    CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
+    rowDepth = cache.getCacheDepth();
+    offset = cache.getHeadDimOffset();
+  }
   auto params = KVBufferAttr::get(
       b.getContext(), which, element,
       direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
       schedule.getMmaShape(), swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads, /*full_kv=*/true,
-      /*cache_depth=*/headSize, /*head_dim_offset=*/0,
+      /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
       /*reg_chunk_depth=*/headSize, /*smem_depth=*/depth, stages,
       target.waveSize);
   return AllocOp::create(b, BufferType::get(b.getContext(), params));
@@ -107,7 +114,7 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
 Value TileProgram::cacheTile(Value cache, Value start) {
   auto type = cast<CacheType>(cache.getType());
   auto tile = TileType::get(b.getContext(), schedule.getBN(),
-                            type.getHeadSize(), element, getSmallPage());
+                            type.getCacheDepth(), element, getSmallPage());
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }
@@ -344,6 +351,15 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
   add("sink", b.getBoolAttr(bool(op.getSink())));
   add("lse", b.getBoolAttr(bool(op.getLse())));
   add("scale", b.getF64FloatAttr(op.getScaleValue()));
+  for (auto [name, type] : {std::pair<StringRef, CacheType>{"k", cache},
+                            {"v", op.getV().getType()}}) {
+    if (type.getCacheDepth() != type.getHeadSize())
+      add((name + "_cache_depth").str(),
+          b.getI64IntegerAttr(type.getCacheDepth()));
+    if (type.getHeadDimOffset())
+      add((name + "_head_dim_offset").str(),
+          b.getI64IntegerAttr(type.getHeadDimOffset()));
+  }
   return list.getDictionary(b.getContext());
 }
 

@@ -187,7 +187,8 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
   let summary = "The parameters of a buffer (seed page KVBuffer)";
   let description = [{
     All the parameters of the seed's `KVBuffer`, under their names; `operand` k
-    is the seed's `transpose = true`. `stages` slots of LDS; a slot holds
+    is the seed's `transpose = true`. The buffer takes `depth` columns from
+    `head_dim_offset` on of rows of `cache_depth`. `stages` slots of LDS; a slot holds
     BN x `smem_cols` elements as blocks of BN x BK. The members that the seed
     derives are methods (`KVBufferAttr::getNumMmas` and so on).
 

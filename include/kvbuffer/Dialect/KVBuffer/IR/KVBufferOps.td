@@ -51,8 +51,8 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
     8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
     their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
-    with `offsets` and 4 without, and O's type is Q's; (C5) head_size is a
-    multiple of 8 and at most 65536.
+    with `offsets` and 4 without, and O's type is Q's; (C5) head_size,
+    cache_depth and head_dim_offset are multiples of 8, head_size at most 65536.
 
     Example:
 
@@ -227,8 +227,10 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Starts loading a tile into a buffer's slot";
   let description = [{
-    Asynchronous: the data may be read behind the `kvbuffer.lds_stage` of the
-    token. Invalid rows, and columns past the tile's, become zero. Nothing is
+    The tile has `cache_depth` columns; the buffer takes the `depth` from
+    `head_dim_offset` on. Asynchronous: the data may be read behind the
+    `kvbuffer.lds_stage` of the token. Invalid rows, and columns from `depth` on,
+    become zero. Nothing is
     loaded where `pred` is false; the token then stages nothing. `whole` says that
     every row of the tile is valid, so that none has to be looked at.
 

@@ -24,18 +24,21 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
 
     | kind | data | besides |
     |---|---|---|
-    | `dense` | [batch, rows, heads, head_size] | |
-    | `ragged` | [rows, heads, head_size] | offsets [batch + 1], prefix sums |
-    | `continuous` | [blocks, rows, heads, head_size] | table [batch], lengths [batch] |
-    | `paged` | [blocks, page_size, heads, head_size] | table [batch, pages], lengths [batch] |
+    | `dense` | [batch, rows, heads, cache_depth] | |
+    | `ragged` | [rows, heads, cache_depth] | offsets [batch + 1], prefix sums |
+    | `continuous` | [blocks, rows, heads, cache_depth] | table [batch], lengths [batch] |
+    | `paged` | [blocks, page_size, heads, cache_depth] | table [batch, pages], lengths [batch] |
 
     with run-time strides; tables, lengths and offsets are 32-bit integers.
-    `lengths` excludes the new tokens.
+    `lengths` excludes the new tokens. A row may hold more than the operand:
+    `cache_depth` elements (by default `head_size`), of which the operand is the
+    `head_size` from `head_dim_offset` on (by default 0).
 
-    Example:
+    Examples:
 
     ```mlir
     !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = 512>
     ```
   }];
   let parameters = (ins
@@ -43,11 +46,10 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
     "::mlir::Type":$elementType,
     "int64_t":$heads,
     "int64_t":$headSize,
-    DefaultValuedParameter<"int64_t", "0">:$pageSize);
-  let assemblyFormat = [{
-    `<` $kind `,` $elementType `,` `heads` `=` $heads `,` `head_size` `=`
-    $headSize (`,` `page_size` `=` $pageSize^)? `>`
-  }];
+    DefaultValuedParameter<"int64_t", "0">:$pageSize,
+    "int64_t":$cacheDepth,
+    DefaultValuedParameter<"int64_t", "0">:$headDimOffset);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Whether rows are found through a table of blocks.
