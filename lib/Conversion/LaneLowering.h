@@ -352,8 +352,10 @@ private:
 
   // Movement (LaneMovement.cpp).
   mlir::Value lookup(mlir::Value table, mlir::Value entry);
-  /// A tile as a buffer reads it: from the first column that the buffer takes.
-  TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params);
+  /// A tile as a buffer reads it: from the first column of a block that the
+  /// buffer takes.
+  TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params,
+                      int64_t block = 0);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
   void lower(DramTileOp op);

@@ -133,8 +133,13 @@ void LaneLowering::lower(MmaOp op) {
   int64_t aWords = aAtom.registers() / layouts.wordElements();
   int64_t bWords = bAtom.registers() / layouts.wordElements();
   int64_t ks = aType.getCols() / aAtom.cols;
-  int64_t ns = accType.getCols() / accAtom.cols;
-  int64_t ms = atoms(accType) / ns;
+  // The product may be a part of the accumulator's columns.
+  int64_t accNs = accType.getCols() / accAtom.cols;
+  int64_t first = op.getColumn() / accAtom.cols;
+  int64_t ns = (op.getTransposeB() ? op.getB().getType().getRows()
+                                   : op.getB().getType().getCols()) /
+               accAtom.cols;
+  int64_t ms = atoms(accType) / accNs;
   Values acc = get(op.getAcc());
   ArrayRef<Value> a = get(op.getA()), bs = get(op.getB());
   ArrayRef<int64_t> shape = schedule.getMmaShape();
@@ -155,7 +160,7 @@ void LaneLowering::lower(MmaOp op) {
         ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
         if (schedule.getSwapAB())
           std::swap(left, right);
-        Value &c = acc[m * ns + n];
+        Value &c = acc[m * accNs + first + n];
         for (unsigned g = 0; g < layouts.group(); ++g)
           c = LaneMmaOp::create(b, c.getType(), c, part(left, g),
                                 part(right, g), shape);

@@ -221,9 +221,9 @@ void LaneLowering::lower(AllocOp op) {
 }
 
 TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,
-                                  KVBufferAttr params) {
+                                  KVBufferAttr params, int64_t block) {
   TileValues source = TileValues::unpack(tile.getType(), get(tile));
-  if (int64_t first = params.getHeadDimOffset())
+  if (int64_t first = params.getHeadDimOffset() + block * params.getBK())
     source.base = add(b, source.base, index(first));
   return source;
 }
@@ -236,7 +236,7 @@ void LaneLowering::lower(DramLoadOp op) {
         b, slot,
         arith::MulIOp::create(b, toI32(single(op.getSlot())),
                               i32(params.getStageBytes())));
-  TileValues tile = sourceOf(op.getTile(), params);
+  TileValues tile = sourceOf(op.getTile(), params, op.getBlock());
   Values token = machine.emitLoad(*this, op, tile, slot);
   token.insert(token.begin(), slot);
   set(op.getToken(), token);

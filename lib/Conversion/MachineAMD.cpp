@@ -225,6 +225,16 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
     address.terms.push_back({lower.warp, warps});
   }
 
+  // No more of K than a chunk is in registers: its reads wait for the products
+  // of the chunk before.
+  if (params.getRegChunkDepth() < params.getDepth() && col0 > 0) {
+    using Allow = amdgpu::sched_barrier_opt_enum;
+    amdgpu::SchedBarrierOp::create(
+        b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
+               Allow::all_vmem | Allow::vmem_read | Allow::vmem_write |
+               Allow::ds_write | Allow::transcendental);
+  }
+
   Value lds = ldsBytes(lower);
   int64_t align = lower.slotAlignment(params);
   auto word = VectorType::get({atom.registers()}, element);

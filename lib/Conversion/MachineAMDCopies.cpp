@@ -74,7 +74,8 @@ public:
         elementBytes(
             op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
             8),
-        columns(op.getBuffer().getType().getParams().getDepth()) {
+        columns(
+            op.getBuffer().getType().getParams().getColumnsOf(op.getBlock())) {
     stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
                                    lower.i32(elementBytes));
     hi = tile.hi;
@@ -471,10 +472,10 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
     if (!all)
       exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
                                      lower.i32(plan.pieces));
-    if (params.getDepth() < params.getSmemCols()) {
-      Value inside =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, piece.col,
-                                lower.i32(params.getDepth()));
+    int64_t columns = params.getColumnsOf(op.getBlock());
+    if (columns < params.getSmemCols()) {
+      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                           piece.col, lower.i32(columns));
       exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
     }
     for (int64_t key = 0; key < plan.vectors(); ++key) {

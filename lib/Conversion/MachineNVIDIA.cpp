@@ -103,7 +103,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   SharedTile layout = lower.sharedTile(params);
   int64_t width = kVectorBytes / layout.elementBytes;
   int64_t perRow = layout.blockCols / width;
-  int64_t threads = copy.threads;
+  int64_t threads = copy.threads, columns = params.getColumnsOf(copy.block);
   // Consecutive threads walk the vectors of a block's row, then the next row;
   // so many rows a step as are a power of two that divides all of them.
   int64_t rowsPerStep =
@@ -161,11 +161,11 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
     for (int64_t block = 0; block < layout.repeats; ++block) {
       int64_t start = block * layout.blockCols;
       Value ok = rowOk;
-      if (start + layout.blockCols > params.getDepth()) {
+      if (start + layout.blockCols > columns) {
         // Columns past the buffer's are zero.
         Value inside = arith::CmpIOp::create(
             b, arith::CmpIPredicate::slt, col,
-            lower.i32(std::max<int64_t>(0, params.getDepth() - start) / width));
+            lower.i32(std::max<int64_t>(0, columns - start) / width));
         ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
       }
       Value to = emitAddress(lower, address, first, params, step, start);
@@ -255,13 +255,14 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
     line = arith::AddIOp::create(b, line, laneCols);
     for (int64_t start = 0; start < layout.cols(); start += perRow * width) {
       Value ok = rowOk;
-      if (start + perRow * width > copy.type.getCols())
-        // Columns past the tile's are zero.
+      if (start + perRow * width > params.getColumnsOf(copy.block))
+        // Columns past the buffer's are zero.
         ok = arith::AndIOp::create(
             b, ok,
             arith::CmpIOp::create(
                 b, arith::CmpIPredicate::slt, laneCol,
-                lower.i32(std::max<int64_t>(0, copy.type.getCols() - start))));
+                lower.i32(std::max<int64_t>(0, params.getColumnsOf(copy.block) -
+                                                   start))));
       Value to = emitAddress(lower, address, first, params, ahead, start);
       Value from = arith::AddIOp::create(b, line, lower.index(start));
       if (async) {
@@ -304,7 +305,8 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
                                    const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads())};
+  Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads()),
+            int64_t(op.getBlock())};
   OpBuilder::InsertionGuard guard(b);
   // Goes on behind `then` where rows begin at multiples of `bytes`, which
   // `then` needs.

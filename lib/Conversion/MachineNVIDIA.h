@@ -39,6 +39,8 @@ protected:
     TileType type;
     KVBufferAttr params;
     int64_t threads;
+    /// Of a buffer that is filled block by block: which one.
+    int64_t block = 0;
   };
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,

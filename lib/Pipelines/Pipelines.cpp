@@ -59,8 +59,10 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
       kernel.addPass(createAsyncProducts());
   }
   // These find no load and no product in a kernel with roles.
-  if (options.prefetch)
+  if (options.prefetch) {
+    kernel.addPass(createPrefetchBlocks());
     kernel.addPass(createPrefetchLoads());
+  }
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCountWaits());
   if (options.splitLoops)

@@ -94,10 +94,17 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
   return conflictFreeSwizzle(rowBytes, target.banks);
 }
 
+/// Registers of a lane for addresses and what is on its way through the
+/// softmax. Measured by compiling: schedules whose other needs come to 240 do
+/// not spill, with 260 they do.
+static constexpr int64_t kAddressRegisters = 16;
+
 /// Waves of 32 queries (16 where the accumulators of 32 would leave no
 /// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
-/// where two slots of K and V would not fit. LDS rows of 64 bytes as in the
-/// seeds: what V's transposed reads want.
+/// where two slots of K and V would not fit, and blocks of those where they do
+/// not either. LDS rows of 64 bytes as in the seeds: what V's transposed reads
+/// want. Measured by compiling for gfx950 and gfx942, head sizes 192 to 512: no
+/// register spills but one at 192 on gfx942.
 ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                                    const ScheduleRequest &request) {
   ScheduleChoice choice;
@@ -112,13 +119,35 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   auto lds = [&] { return 2 * 2 * choice.stages * choice.BN * depth; };
   while (lds() > target.ldsBytes && choice.BN > 32)
     choice.BN /= 2;
-  int64_t copies = choice.BN * depth * 2 /
+  bool tilesFit = lds() <= target.ldsBytes;
+  if (!tilesFit) {
+    choice.BK = 64;
+    depth = llvm::alignTo(request.headSize, choice.BK);
+  }
+  int64_t copies = choice.BN * (tilesFit ? depth : choice.BK) * 2 /
                    (int64_t(target.waveSize) * target.asyncCopyBytes.back());
   choice.warps = copies % 8 == 0 ? 8 : 4;
+  // Registers of a lane for a tile of scores, for the accumulators, Q and P,
+  // and for the fragments of a tile; these are there as a whole, and two tiles
+  // of scores, while waves take turns.
+  int64_t scores = mma.n * choice.BN / target.waveSize;
+  int64_t kept = scores + (mma.n * depth + mma.n * (depth + choice.BN) / 2) /
+                              target.waveSize;
+  int64_t fragments = choice.BN * depth / 2 / target.waveSize;
+  int64_t most = target.registersPerLane;
+  bool turns = tilesFit && choice.warps == 8 &&
+               scores + kept + fragments + kAddressRegisters <= most;
+  // Where tiles do not fit into LDS, or the compiler has no registers to read
+  // them ahead, they come block by block; three ahead if it has.
+  bool few = kept + 4 * kAddressRegisters > most;
+  choice.fullKV = tilesFit && !few;
+  if (!tilesFit && !few)
+    choice.stages = 4;
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
     choice.vPath = Path::Registers;
   // Two waves a SIMD that take turns fill the matrix unit.
-  choice.overlap = choice.lazyRescale = choice.pingPong = choice.warps == 8;
+  choice.overlap = choice.pingPong = turns;
+  choice.lazyRescale = tilesFit && choice.warps == 8;
   return choice;
 }

@@ -68,3 +68,47 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 32, WN = 32, BK = 32, num_threads = 256, depth = 128, reg_chunk_depth = 64, stages = 1, warp_size = 64>
+!q = !kvbuffer.fragment<128x64xbf16, a>
+!kf = !kvbuffer.fragment<32x64xbf16, b>
+!s = !kvbuffer.fragment<128x32xf32, acc>
+module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  // The second chunk of K is not read before the first is multiplied: neither LDS
+  // reads nor products cross the barrier. 32 keys x 64 columns: four reads each.
+  // CHECK-LABEL: gpu.func @chunks(
+  // CHECK-NOT:     amdgpu.sched_barrier
+  // CHECK-COUNT-4: vector.load {{.*}} : memref<{{.*}}xi8, #gpu.address_space<workgroup>>, vector<16xi8>
+  // CHECK-COUNT-4: kvbuffer.lane_mma
+  // CHECK:         amdgpu.sched_barrier allow = <non_mem_non_sideffect|valu|salu|all_vmem|vmem_read|vmem_write|ds_write|transcendental>
+  // CHECK-COUNT-4: vector.load {{.*}} : memref<{{.*}}xi8, #gpu.address_space<workgroup>>, vector<16xi8>
+  // CHECK-COUNT-4: kvbuffer.lane_mma
+  // CHECK-NOT:     amdgpu.sched_barrier
+  gpu.func @chunks(%q: memref<?x?x1x128xbf16> {kvbuffer.name = "q"}, %k: !kvbuffer.cache<dense, bf16, heads = 1, head_size = 128> {kvbuffer.name = "k"}) kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<tile>,
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 1, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, reg_chunk_depth = 64>} {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %qt = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c32) : memref<?x?x1x128xbf16> -> !kvbuffer.tile<128x128xbf16>
+    %qf = kvbuffer.tile_fragment %qt : !kvbuffer.tile<128x128xbf16> -> !kvbuffer.fragment<128x128xbf16, a>
+    %tile = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c32 : !kvbuffer.cache<dense, bf16, heads = 1, head_size = 128> -> !kvbuffer.tile<32x128xbf16>
+    %t = kvbuffer.dram_load %tile into %buf[%c0] : !kvbuffer.tile<32x128xbf16>, !kvbuffer.buffer<#kbuf>
+    %ks = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !s
+    %q0 = kvbuffer.fragment_slice %qf[0, 0] : !kvbuffer.fragment<128x128xbf16, a> -> !q
+    %k0 = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kf
+    %s0 = kvbuffer.mma %q0, %k0, %zero {transpose_b} : !q, !kf, !s
+    %q1 = kvbuffer.fragment_slice %qf[0, 64] : !kvbuffer.fragment<128x128xbf16, a> -> !q
+    %k1 = kvbuffer.fragment_load %ks[0, 64] : !kvbuffer.staged<#kbuf> -> !kf
+    %s1 = kvbuffer.mma %q1, %k1, %s0 {transpose_b} : !q, !kf, !s
+    %s16 = kvbuffer.fragment_convert %s1 : !s -> !kvbuffer.fragment<128x32xbf16, acc>
+    %o = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c32) : memref<?x?x1x128xbf16> -> !kvbuffer.tile<128x32xbf16>
+    kvbuffer.fragment_store %s16, %o : !kvbuffer.fragment<128x32xbf16, acc>, !kvbuffer.tile<128x32xbf16>
+    gpu.return
+  }
+}
+}

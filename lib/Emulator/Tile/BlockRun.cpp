@@ -377,8 +377,8 @@ LogicalResult BlockRun::runOp(RowStoreOp op) {
 // LDS
 //===----------------------------------------------------------------------===//
 
-FailureOr<Tile> BlockRun::resolve(Operation *op, Value value,
-                                  KVBufferAttr params, bool whole) {
+FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, int64_t cols,
+                                  bool whole) {
   auto fail = [&] { return error(op); };
   const Tile &made = *get<std::shared_ptr<const Tile>>(value);
   Tile tile = made;
@@ -402,7 +402,7 @@ FailureOr<Tile> BlockRun::resolve(Operation *op, Value value,
   }
   ++report.loads;
   report.bytesLoaded +=
-      params.getDepth() * tile.tensor->elementBytes() *
+      cols * tile.tensor->elementBytes() *
       llvm::count_if(tile.rows, [](int64_t r) { return r != Tile::kInvalid; });
   return tile;
 }
@@ -411,7 +411,9 @@ LogicalResult BlockRun::runOp(DramLoadOp op) {
   std::optional<Tile> tile;
   if (enabled(op.getPred())) {
     FailureOr<Tile> resolved = resolve(
-        op, op.getTile(), op.getBuffer().getType().getParams(), op.getWhole());
+        op, op.getTile(),
+        op.getBuffer().getType().getParams().getColumnsOf(op.getBlock()),
+        op.getWhole());
     if (failed(resolved))
       return failure();
     tile = std::move(*resolved);
@@ -470,8 +472,20 @@ LogicalResult BlockRun::runOp(TileFragmentOp op) {
 LogicalResult BlockRun::runOp(MmaOp op) {
   const Matrix &a = matrix(op.getA());
   const Matrix &acc = matrix(op.getAcc());
-  report.multiplyAdds += a.rows * a.cols * acc.cols;
-  set(op.getResult(), multiply(a, matrix(op.getB()), acc, op.getTransposeB()));
+  const Matrix &b = matrix(op.getB());
+  int64_t cols = op.getTransposeB() ? b.rows : b.cols, first = op.getColumn();
+  report.multiplyAdds += a.rows * a.cols * cols;
+  if (cols == acc.cols) {
+    set(op.getResult(), multiply(a, b, acc, op.getTransposeB()));
+    return success();
+  }
+  Matrix part =
+      multiply(a, b, slice(acc, 0, first, acc.rows, cols), op.getTransposeB());
+  Matrix result = acc;
+  for (int64_t r = 0; r < acc.rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      result.at(r, first + c) = part.at(r, c);
+  set(op.getResult(), std::move(result));
   return success();
 }
 

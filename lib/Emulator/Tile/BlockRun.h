@@ -104,10 +104,10 @@ private:
   mlir::LogicalResult runOp(MmaWaitOp op);
   mlir::LogicalResult runOp(TurnWaitOp op);
   mlir::LogicalResult runOp(TurnPassOp op);
-  /// The tile that a load is to move, its rows looked up and checked; counts
-  /// the load.
+  /// The tile of which a load is to move `cols` columns, its rows looked up and
+  /// checked; counts the load.
   mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
-                                KVBufferAttr params, bool whole);
+                                int64_t cols, bool whole);
   /// Ops from fragments to one fragment.
   mlir::LogicalResult runFragmentOp(mlir::Operation *op);
 

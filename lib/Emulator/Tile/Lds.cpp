@@ -80,7 +80,7 @@ LogicalResult Lds::stage(LdsStageOp op, ArrayRef<unsigned> tokens,
     load.landed = true;
     if (!load.empty)
       loadInto(load.op.getBuffer().getType().getParams(), load.tile,
-               slotOf(load).data);
+               slotOf(load).data, load.op.getBlock());
   }
   for (unsigned token : tokens) {
     Load &load = loads[token];

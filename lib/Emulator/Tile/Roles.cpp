@@ -37,7 +37,8 @@ LogicalResult BlockRun::runOp(RingOp op) {
 LogicalResult BlockRun::runOp(RingLoadOp op) {
   auto fail = [&] { return error(op); };
   KVBufferAttr params = op.getRing().getType().getParams();
-  FailureOr<Tile> tile = resolve(op, op.getTile(), params, op.getWhole());
+  FailureOr<Tile> tile =
+      resolve(op, op.getTile(), params.getDepth(), op.getWhole());
   if (failed(tile))
     return failure();
   Matrix data(params.getBN(), params.getSmemCols());

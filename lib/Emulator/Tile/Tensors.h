@@ -108,8 +108,10 @@ mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);
 void loadTile(const Tile &tile, Matrix &target, int64_t firstCol, int64_t cols);
 
 /// Reads what a buffer takes of a tile into a slot.
-inline void loadInto(KVBufferAttr params, const Tile &tile, Matrix &slot) {
-  loadTile(tile, slot, params.getHeadDimOffset(), params.getDepth());
+inline void loadInto(KVBufferAttr params, const Tile &tile, Matrix &slot,
+                     int64_t block = 0) {
+  loadTile(tile, slot, params.getHeadDimOffset() + block * params.getBK(),
+           params.getColumnsOf(block));
 }
 
 } // namespace kvbuf::emu::tile

@@ -9,6 +9,8 @@
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 3, warps = 2, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
 
+// CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], reg_chunk_depth = 32, full_kv = false>
+
 // CHECK: func.func private @buffers() attributes {k = #[[K]], r = #[[R]], v = #[[V]]}
 func.func private @buffers() attributes {
   // In any order; what follows from the depth and the block need not be said.
@@ -19,6 +21,7 @@ func.func private @buffers() attributes {
 
 func.func private @schedules() attributes {
   plain = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, mma_shape = [16, 8, 16]>,
+  parts = #kvbuffer.schedule<full_kv = false, reg_chunk_depth = 32, BK = 64, BN = 32, BM = 64, mma_shape = [16, 8, 16]>,
   full = #kvbuffer.schedule<q_in_regs = true, swap_a_b = true, BK = 64, BN = 32, BM = 64, mma_shape = [32, 32, 16], warps = 2, stages = 3>
 }
 

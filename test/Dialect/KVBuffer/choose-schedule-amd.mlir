@@ -40,6 +40,32 @@
 // GFX942: @lse_window
 // GFX942:   {mask = #{{.*}}, schedule = #[[EAGER]]}
 
+// Fragments that would leave no registers: no turns. At head size 512 K and V come
+// block by block; on gfx942 their tiles would not fit into LDS either.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=LARGE950
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=LARGE942
+// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true>
+// LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, full_kv = false>
+// LARGE950: @d192
+// LARGE950:   {schedule = #[[D192]]}
+// LARGE950: @d512
+// LARGE950:   {schedule = #[[D512]]}
+// LARGE942-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers, full_kv = false>
+// LARGE942: @d512
+// LARGE942:   {schedule = #[[D512]]}
+
+// Who asks for chunks or for blocks wants no turns; who asks for turns wants whole
+// tiles.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=reg_chunk_depth=32" | FileCheck %s --check-prefix=CHUNKS
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=full_kv=false" | FileCheck %s --check-prefix=CHUNKS
+// CHUNKS-NOT: {{overlap|ping_pong}} = true
+// CHUNKS: lazy_rescale = true, {{reg_chunk_depth = 32|full_kv = false}}
+// CHUNKS-NOT: {{overlap|ping_pong}} = true
+// CHUNKS: @d64
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=ping_pong=true" | FileCheck %s --check-prefix=ASKED
+// ASKED-NOT: full_kv
+// ASKED: @d64
+
 // Without lazy rescaling no turns and nothing ahead; without turns nothing ahead;
 // what is asked for is there all the same.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=false" | FileCheck %s --check-prefix=EAGER
@@ -106,5 +132,17 @@ func.func @lse_softcap(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
 }
 func.func @lse_window(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%l) {mask = #kvbuffer.mask<left = 70, right = 0>} : !qo64, !kv64, !kv64, !qo64, lse !lse
+
+!qo192 = memref<?x?x2x192xbf16>
+!kv192 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
+func.func @d192(%q: !qo192, %k: !kv192, %v: !kv192, %o: !qo192) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo192, !kv192, !kv192, !qo192
+  return
+}
+
+!qo512 = memref<?x?x2x512xbf16>
+!kv512 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 512>
+func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo512, !kv512, !kv512, !qo512
   return
 }

@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, xcds or cluster
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds or cluster
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER
@@ -206,6 +206,57 @@
 // REDEFINE: %{prefix} = PLAIN
 // RUN: %{run}
 // PLAIN: error: 'kvbuffer.attention' op swap_a_b = false does not fit gfx942: scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = true
+
+// REDEFINE: %{options} = schedule=reg_chunk_depth=24
+// REDEFINE: %{prefix} = CHUNK
+// RUN: %{run}
+// CHUNK: error: 'kvbuffer.attention' op no 16x8x16 instruction divides reg_chunk_depth = 24; expected a multiple of 16
+
+// REDEFINE: %{options} = schedule=reg_chunk_depth=256
+// REDEFINE: %{prefix} = MORE
+// RUN: %{run}
+// MORE: error: 'kvbuffer.attention' op reg_chunk_depth = 256 is more than the padded head size 128
+
+// REDEFINE: %{options} = schedule=reg_chunk_depth=-16
+// REDEFINE: %{prefix} = NEGATIVE
+// RUN: %{run}
+// NEGATIVE: error: 'kvbuffer.attention' op reg_chunk_depth must not be negative, got -16
+
+// REDEFINE: %{options} = chip=sm_90a schedule=reg_chunk_depth=64
+// REDEFINE: %{prefix} = NOCHUNK
+// RUN: %{run}
+// NOCHUNK: error: 'kvbuffer.attention' op reg_chunk_depth does not go with producers, whose products read K from shared memory
+
+// REDEFINE: %{options} = chip=gfx950 schedule=reg_chunk_depth=64,ping_pong=true
+// REDEFINE: %{prefix} = WHOLE
+// RUN: %{run}
+// WHOLE: error: 'kvbuffer.attention' op reg_chunk_depth = 64 does not go with ping_pong, whose fragments of K are in registers as a whole; expected ping_pong = false
+
+// REDEFINE: %{options} = chip=sm_90a schedule=full_kv=false
+// REDEFINE: %{prefix} = BLOCKS
+// RUN: %{run}
+// BLOCKS: error: 'kvbuffer.attention' op full_kv = false does not go with producers
+
+// REDEFINE: %{options} = schedule=full_kv=false,stages=1
+// REDEFINE: %{prefix} = SLOT
+// RUN: %{run}
+// SLOT: error: 'kvbuffer.attention' op full_kv = false needs stages of at least 2: the next block is loaded while one is read
+
+// REDEFINE: %{options} = schedule=full_kv=false,overlap=true
+// REDEFINE: %{prefix} = RUNAHEAD
+// RUN: %{run}
+// RUNAHEAD: error: 'kvbuffer.attention' op overlap does not go with full_kv = false, where no tile is in shared memory as a whole; expected overlap = false
+
+// REDEFINE: %{options} = chip=gfx942 schedule=full_kv=false,ping_pong=true
+// REDEFINE: %{prefix} = TURNS
+// RUN: %{run}
+// TURNS: error: 'kvbuffer.attention' op ping_pong does not go with full_kv = false, where no tile is in shared memory as a whole; expected ping_pong = false
+
+// 2 bytes * (128 * 128 + 64 * 2 * 16 * 64).
+// REDEFINE: %{options} = schedule=full_kv=false,BN=64,stages=16
+// REDEFINE: %{prefix} = SLOTS
+// RUN: %{run}
+// SLOTS: error: 'kvbuffer.attention' op the schedule needs 294912 bytes of shared memory, sm_80 has 166912 for a block
 
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP

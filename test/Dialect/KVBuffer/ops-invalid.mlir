@@ -447,6 +447,35 @@ func.func @mma_transposed(%a: !a, %b: !b, %c: !c) {
 
 // -----
 
+!a = !kvbuffer.fragment<64x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+func.func @mma_column(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{cannot multiply '!kvbuffer.fragment<64x32xbf16, a>' by '!kvbuffer.fragment<32x32xbf16, b>' into '!kvbuffer.fragment<64x64xf32, acc>' from column 48 on}}
+  %s = kvbuffer.mma %a, %b, %c {column = 48 : i64} : !a, !b, !c
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, full_kv = false, stages = 2>
+func.func @load_block(%tile: !kvbuffer.tile<64x128xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %i: index) {
+  // expected-error @below {{expected a block from 0 to 1, got 2}}
+  %t = kvbuffer.dram_load %tile into %buf[%i] {block = 2 : i64} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>
+func.func @load_block_of_whole(%tile: !kvbuffer.tile<64x128xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %i: index) {
+  // expected-error @below {{expected a block from 0 to 0, got 1}}
+  %t = kvbuffer.dram_load %tile into %buf[%i] {block = 1 : i64} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
+  return
+}
+
+// -----
+
 func.func @convert_shape(%f: !kvbuffer.fragment<64x64xf32, acc>) {
   // expected-error @below {{expected fragments of one shape, got '!kvbuffer.fragment<64x64xf32, acc>' and '!kvbuffer.fragment<64x32xbf16, acc>'}}
   %p = kvbuffer.fragment_convert %f : !kvbuffer.fragment<64x64xf32, acc> -> !kvbuffer.fragment<64x32xbf16, acc>

@@ -6,6 +6,7 @@
 
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 128, stages = 1>
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>
+#bbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, full_kv = false, stages = 2>
 #vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>
 
 !dense = !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>
@@ -79,6 +80,9 @@ func.func @movement(%qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<
   %k0 = kvbuffer.dram_load %tile into %kbuf[%slot] if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
   // CHECK: %vt = kvbuffer.dram_load %{{.*}} into %vbuf[%{{.*}}] {whole} : <64x128xbf16>, <#vbuf>
   %v0 = kvbuffer.dram_load %tile into %vbuf[%slot] {whole} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#vbuf>
+  %bbuf = kvbuffer.alloc : !kvbuffer.buffer<#bbuf>
+  // CHECK: kvbuffer.dram_load %{{.*}} into %kbuf_0[%{{.*}}] {block = 1 : i64} : <64x128xbf16>, <#kbuf1>
+  %b1 = kvbuffer.dram_load %tile into %bbuf[%slot] {block = 1 : i64} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#bbuf>
   // CHECK: %qs = kvbuffer.lds_stage %qt {younger = 2 : i64} : !kvbuffer.token<#qbuf>
   %q1 = kvbuffer.lds_stage %q0 {younger = 2 : i64} : !kvbuffer.token<#qbuf>
   // CHECK: %ks, %vs = kvbuffer.lds_stage %kt, %vt : !kvbuffer.token<#kbuf>, !kvbuffer.token<#vbuf>

@@ -29,6 +29,10 @@
 // RUN: %{run}
 // REDEFINE: %{options} = chip=gfx942 schedule=ping_pong=false,lazy_rescale=false,overlap=false
 // RUN: %{run}
+// REDEFINE: %{options} = chip=gfx950 schedule=full_kv=false,stages=3
+// RUN: %{run}
+// REDEFINE: %{options} = chip=gfx942 schedule=full_kv=false,stages=4
+// RUN: %{run}
 // CHECK: PASS
 
 // K's wait that leaves K in flight is noticed.

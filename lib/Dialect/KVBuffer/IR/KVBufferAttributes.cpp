@@ -236,7 +236,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (auto [name, value] :
        {std::pair<StringRef, int64_t>{"producers", schedule.producers},
         {"producer_registers", schedule.producerRegisters},
-        {"consumer_registers", schedule.consumerRegisters}})
+        {"consumer_registers", schedule.consumerRegisters},
+        {"reg_chunk_depth", schedule.regChunkDepth}})
     if (value < 0)
       return emitError() << name << " must not be negative, got " << value;
   if (schedule.qStages < 1)
@@ -407,6 +408,11 @@ int64_t KVBufferAttr::getRegKTiles() const {
 int64_t KVBufferAttr::getNumRepeats() const { return getSmemDepth() / getBK(); }
 int64_t KVBufferAttr::getSmemCols() const {
   return getFullKv() ? getSmemDepth() : getBK();
+}
+int64_t KVBufferAttr::getColumnsOf(int64_t block) const {
+  if (getFullKv())
+    return getDepth();
+  return std::clamp<int64_t>(getDepth() - block * getBK(), 0, getBK());
 }
 int64_t KVBufferAttr::getSmemStageSize() const {
   return getBN() * getSmemCols();

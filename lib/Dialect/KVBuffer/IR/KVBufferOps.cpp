@@ -277,8 +277,12 @@ LogicalResult kvbuf::verifyTileFits(Operation *op, TileType tile,
 }
 
 LogicalResult DramLoadOp::verify() {
-  return verifyTileFits(*this, getTile().getType(),
-                        getBuffer().getType().getParams());
+  KVBufferAttr params = getBuffer().getType().getParams();
+  int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
+  if (int64_t(getBlock()) < 0 || int64_t(getBlock()) >= blocks)
+    return emitOpError() << "expected a block from 0 to " << blocks - 1
+                         << ", got " << int64_t(getBlock());
+  return verifyTileFits(*this, getTile().getType(), params);
 }
 
 LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
@@ -400,10 +404,19 @@ LogicalResult MmaOp::verify() {
     return emitOpError() << "expected operands of one element type";
   int64_t n = getTransposeB() ? b.getRows() : b.getCols();
   int64_t k = getTransposeB() ? b.getCols() : b.getRows();
-  if (a.getRows() != acc.getRows() || n != acc.getCols() || a.getCols() != k)
-    return emitOpError() << "cannot multiply " << a << " by " << b
-                         << (getTransposeB() ? " (transposed)" : "") << " into "
-                         << acc;
+  int64_t column = getColumn();
+  // A block of V gives a part of the columns, K all of them.
+  bool fits = getTransposeB() ? column == 0 && n == acc.getCols()
+                              : column >= 0 && column + n <= acc.getCols();
+  if (a.getRows() != acc.getRows() || !fits || a.getCols() != k) {
+    InFlightDiagnostic diag = emitOpError()
+                              << "cannot multiply " << a << " by " << b
+                              << (getTransposeB() ? " (transposed)" : "")
+                              << " into " << acc;
+    if (column)
+      diag << " from column " << column << " on";
+    return diag;
+  }
   return success();
 }
 

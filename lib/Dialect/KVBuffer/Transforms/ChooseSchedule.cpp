@@ -178,7 +178,10 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
        {std::tuple<StringRef, bool, StringRef>{"overlap", s.getOverlap(),
                                                "; overlap_products does"},
         {"sums_in_lds", s.getSumsInLds(), ""},
-        {"swap_a_b", s.getSwapAB(), ""}})
+        {"swap_a_b", s.getSwapAB(), ""},
+        {"reg_chunk_depth", s.getRegChunkDepth() > 0,
+         ", whose products read K from shared memory"},
+        {"full_kv = false", !s.getFullKV(), ""}})
     if (used)
       return op.emitOpError()
              << name << " does not go with producers" << instead;
@@ -238,6 +241,12 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
     if (fits(roleNeeds(op, s, s.getBN(), stages, target)))
       return diag << "; stages = " << stages << " would fit";
   return diag << "; no BN would fit";
+}
+
+/// Whether K's fragments are in registers by parts.
+static bool isChunked(AttentionOp op, ScheduleAttr schedule) {
+  int64_t chunk = schedule.getRegChunkDepth();
+  return chunk > 0 && chunk < op.getHeadSize();
 }
 
 /// Checks that a schedule can be built on a chip; says at the op what does not
@@ -311,8 +320,34 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
       failed(divides(colUnit, schedule.getBN(), "BN")) ||
       failed(divides(mma->k * mma->group, schedule.getBN(), "BN")) ||
       failed(divides(colUnit, depth, "the padded head size")) ||
-      failed(divides(mma->k * mma->group, schedule.getBK(), "BK")))
+      failed(divides(mma->k * mma->group, schedule.getBK(), "BK")) ||
+      failed(divides(mma->k * mma->group, schedule.getRegChunkDepth(),
+                     "reg_chunk_depth")))
     return failure();
+  if (schedule.getRegChunkDepth() > depth)
+    return op.emitOpError()
+           << "reg_chunk_depth = " << schedule.getRegChunkDepth()
+           << " is more than the padded head size " << depth;
+  if (!schedule.getFullKV()) {
+    // Blocks of a tile take turns in the slots, which their waits keep apart.
+    if (schedule.getStages() < 2)
+      return op.emitOpError() << "full_kv = false needs stages of at least 2: "
+                                 "the next block is loaded while one is read";
+    for (auto [name, used] :
+         {std::pair<StringRef, bool>{"overlap", schedule.getOverlap()},
+          {"ping_pong", schedule.getPingPong()}})
+      if (used)
+        return op.emitOpError()
+               << name
+               << " does not go with full_kv = false, where no tile is "
+                  "in shared memory as a whole; expected "
+               << name << " = false";
+  }
+  if (isChunked(op, schedule) && schedule.getPingPong())
+    return op.emitOpError()
+           << "reg_chunk_depth = " << schedule.getRegChunkDepth()
+           << " does not go with ping_pong, whose fragments of K are in "
+              "registers as a whole; expected ping_pong = false";
   int64_t threads = schedule.getWarps() * target.waveSize;
   if (threads > target.maxThreads)
     return op.emitOpError()
@@ -321,9 +356,10 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
            << " in a block";
   int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   bool qInLds = !(schedule.getQInRegs() && target.fragmentsFromDram);
-  int64_t lds = elementBytes * depth *
-                ((qInLds ? schedule.getBM() : 0) +
-                 2 * schedule.getStages() * schedule.getBN());
+  int64_t slotCols = schedule.getFullKV() ? depth : schedule.getBK();
+  int64_t lds =
+      elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
+                      slotCols * 2 * schedule.getStages() * schedule.getBN());
   // A slot of row sums for each thread: at most one f32 for each row of a warp.
   if (schedule.getSumsInLds())
     lds += 4 * schedule.getWarps() * target.waveSize *
@@ -401,7 +437,14 @@ struct ChooseSchedulePass
         };
         if (choice.lazyRescale && refused("lazy_rescale", asked.lazyRescale))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
-        if (choice.lazyRescale && refused("ping_pong", asked.pingPong))
+        // Turns need whole tiles in LDS and whole fragments in registers.
+        bool chunks = asked.regChunkDepth > 0 || !asked.fullKV;
+        if (chunks && !named.contains("ping_pong"))
+          choice.pingPong = false;
+        if (asked.pingPong || asked.overlap)
+          choice.fullKV = true;
+        if (choice.lazyRescale &&
+            (chunks || refused("ping_pong", asked.pingPong)))
           choice.overlap = false;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),

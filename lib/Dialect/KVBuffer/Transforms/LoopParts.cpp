@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopParts.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -40,4 +42,21 @@ Operation *kvbuf::cloneWithOperands(OpBuilder &b, scf::ForOp loop,
           cloneWithOperands(b, loop, def, mapping);
   });
   return b.clone(*op, mapping);
+}
+
+Operation *kvbuf::predicateLoad(RewriterBase &rewriter, Operation *op,
+                                Value pred) {
+  if (auto load = dyn_cast<DramLoadOp>(op)) {
+    if (!load.getPred())
+      rewriter.modifyOpInPlace(load,
+                               [&] { load.getPredMutable().assign(pred); });
+    return op;
+  }
+  if (auto tile = dyn_cast<CacheTileOp>(op)) {
+    if (!tile.getPred())
+      rewriter.modifyOpInPlace(tile,
+                               [&] { tile.getPredMutable().assign(pred); });
+    return op;
+  }
+  return isMemoryEffectFree(op) ? op : nullptr;
 }

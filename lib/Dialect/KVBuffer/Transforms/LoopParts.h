@@ -18,6 +18,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
@@ -40,6 +41,11 @@ void cloneSlice(mlir::OpBuilder &b, mlir::scf::ForOp loop, const OpSlice &slice,
 mlir::Operation *cloneWithOperands(mlir::OpBuilder &b, mlir::scf::ForOp loop,
                                    mlir::Operation *op,
                                    mlir::IRMapping &mapping);
+
+/// Gives an op that is issued ahead the predicate of its iteration; ops without
+/// effects need none. Null for what cannot be predicated.
+mlir::Operation *predicateLoad(mlir::RewriterBase &rewriter,
+                               mlir::Operation *op, mlir::Value pred);
 
 } // namespace kvbuf
 

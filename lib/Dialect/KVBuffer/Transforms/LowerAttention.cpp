@@ -50,7 +50,7 @@ private:
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
   }
   /// The buffer of an operand with `rows` rows a slot.
-  Value alloc(Operand operand, int64_t rows, int64_t stages);
+  TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages);
   /// The page size if it is smaller than a tile, else 0.
   int64_t getSmallPage() {
     int64_t page = op.getK().getType().getPageSize();
@@ -58,7 +58,14 @@ private:
   }
   /// The tile of a cache at key `start`.
   Value cacheTile(Value cache, Value start);
+  /// Adds to `acc` the product of `a` and a cache's tile at `key`, which comes
+  /// through `buffer` as a whole or block by block; `a` gives columns of the
+  /// operand, from one on so many. `iteration` counts the loop's.
+  Value multiplyTile(function_ref<Value(int64_t, int64_t)> a, Value cache,
+                     TypedValue<BufferType> buffer, Value key, Value iteration,
+                     Value slot, Value acc);
   Value operand(Value value) { return args.lookup(value); }
+  int64_t stages() { return schedule.getStages(); }
   void computeTile();
 
   ImplicitLocOpBuilder &b;
@@ -75,7 +82,8 @@ private:
   Value batch, head, kvHead, row, queries, firstRow, keys, keyLo;
 };
 
-Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
+TypedValue<BufferType> TileProgram::alloc(Operand which, int64_t rows,
+                                          int64_t stages) {
   int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
   Swizzle swizzle =
@@ -93,22 +101,58 @@ Value TileProgram::alloc(Operand which, int64_t rows, int64_t stages) {
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
   // Rows of a cache may hold more than the operand.
-  int64_t rowDepth = headSize, offset = 0;
+  int64_t rowDepth = headSize, offset = 0, chunk = headSize;
   if (!rowsOfWarps) {
     CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
     rowDepth = cache.getCacheDepth();
     offset = cache.getHeadDimOffset();
   }
+  if (which == Operand::K && schedule.getRegChunkDepth())
+    chunk = std::min(headSize, schedule.getRegChunkDepth());
   auto params = KVBufferAttr::get(
       b.getContext(), which, element,
       direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
       schedule.getMmaShape(), swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
-      schedule.getWarps() * target.waveSize, headSize, heads, /*full_kv=*/true,
+      schedule.getWarps() * target.waveSize, headSize, heads,
+      /*full_kv=*/rowsOfWarps || schedule.getFullKV(),
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
-      /*reg_chunk_depth=*/headSize, /*smem_depth=*/depth, stages,
-      target.waveSize);
-  return AllocOp::create(b, BufferType::get(b.getContext(), params));
+      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize);
+  return AllocOp::create(b, BufferType::get(b.getContext(), params))
+      .getBuffer();
+}
+
+Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
+                                Value cache, TypedValue<BufferType> buffer,
+                                Value key, Value iteration, Value slot,
+                                Value acc) {
+  KVBufferAttr params = buffer.getType().getParams();
+  bool whole = params.getFullKv(), isK = params.isTranspose();
+  int64_t blocks = whole ? 1 : params.getNumRepeats();
+  int64_t cols = params.getSmemCols();
+  Value tile = cacheTile(cache, key);
+  for (int64_t block = 0; block < blocks; ++block) {
+    // Blocks take turns in the slots, over all iterations.
+    if (!whole && blocks % stages() == 0) {
+      slot = constant(block % stages());
+    } else if (!whole) {
+      Value number = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, iteration, constant(blocks)),
+          constant(block));
+      slot = arith::RemUIOp::create(b, number, constant(stages()));
+    }
+    Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
+                                     /*whole=*/false, block);
+    Value staged =
+        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+    // K's columns are contracted; V's are columns of the product.
+    Value part = isK ? a(block * cols, cols) : a(0, params.getBN());
+    Value fragmentOfTile = FragmentLoadOp::create(
+        b, fragment(params.getBN(), cols, element, Role::B), staged, 0, 0);
+    acc = MmaOp::create(b, part, fragmentOfTile, acc, /*transpose_b=*/isK,
+                        /*column=*/isK ? 0 : block * cols);
+  }
+  return acc;
 }
 
 Value TileProgram::cacheTile(Value cache, Value start) {
@@ -211,13 +255,13 @@ void TileProgram::computeTile() {
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
   Value qbuf =
       qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
-  Value kbuf = alloc(Operand::K, BN, schedule.getStages());
-  Value vbuf = alloc(Operand::V, BN, schedule.getStages());
+  TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
+  TypedValue<BufferType> vbuf = alloc(Operand::V, BN, schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
   Value qs;
   if (!qFromDram) {
     Value qtoken =
-        DramLoadOp::create(b, qtile, qbuf, zero, Value(), UnitAttr());
+        DramLoadOp::create(b, qtile, qbuf, zero, Value(), /*whole=*/false);
     qs =
         LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
@@ -227,7 +271,6 @@ void TileProgram::computeTile() {
   FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
   FragmentType pType = fragment(BM, BN, element, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
-  FragmentType kvType = fragment(BN, depth, element, Role::B);
   Value qf;
   if (qFromDram)
     qf = TileFragmentOp::create(b, qType, qtile);
@@ -260,14 +303,14 @@ void TileProgram::computeTile() {
     if (schedule.getStages() > 1)
       slot = arith::RemUIOp::create(b, i, constant(schedule.getStages()));
 
-    Value ktoken = DramLoadOp::create(b, cacheTile(k, key), kbuf, slot, Value(),
-                                      UnitAttr());
-    Value ks =
-        LdsStageOp::create(b, ValueRange{ktoken}, IntegerAttr()).getStaged()[0];
-    Value qPart = qf ? qf : FragmentLoadOp::create(b, qType, qs, 0, 0);
-    Value kf = FragmentLoadOp::create(b, kvType, ks, 0, 0);
-    Value s = MmaOp::create(b, qPart, kf, fill(scoreType, 0.0f),
-                            /*transpose_b=*/true);
+    auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
+      FragmentType type = fragment(BM, cols, element, Role::A);
+      if (!qf)
+        return FragmentLoadOp::create(b, type, qs, 0, col);
+      return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
+    };
+    Value s =
+        multiplyTile(queriesAt, k, kbuf, key, i, slot, fill(scoreType, 0.0f));
     if (cap > 0)
       s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
                             b.getF32FloatAttr(cap));
@@ -296,13 +339,9 @@ void TileProgram::computeTile() {
         b.getF32FloatAttr(softmaxScale), /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    Value vtoken = DramLoadOp::create(b, cacheTile(v, key), vbuf, slot, Value(),
-                                      UnitAttr());
-    Value vs =
-        LdsStageOp::create(b, ValueRange{vtoken}, IntegerAttr()).getStaged()[0];
-    Value vf = FragmentLoadOp::create(b, kvType, vs, 0, 0);
-    Value newAcc = MmaOp::create(b, softmax.getP(), vf, scaled,
-                                 /*transpose_b=*/false);
+    Value newAcc =
+        multiplyTile([&](int64_t, int64_t) { return softmax.getP(); }, v, vbuf,
+                     key, i, slot, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
   }

@@ -98,6 +98,12 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
       return std::nullopt;
     (product.getTransposeB() ? found.k : found.v) = *path;
   }
+  why = "K's fragments are in registers by parts";
+  if (found.k.product) {
+    KVBufferAttr params = found.k.load.getBuffer().getType().getParams();
+    if (params.getRegChunkDepth() < params.getDepth())
+      return std::nullopt;
+  }
   why = "its softmax is not rescaled lazily";
   if (!found.k.product || !found.v.product)
     return std::nullopt;

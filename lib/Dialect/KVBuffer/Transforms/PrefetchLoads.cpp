@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -36,24 +37,6 @@ static void collectSlice(Operation *op, Block *body,
     if (Operation *def = operand.getDefiningOp())
       collectSlice(def, body, slice);
   slice.insert(op);
-}
-
-/// Gives an op that is issued ahead the predicate of its iteration; ops without
-/// effects need none. Nothing for what cannot be predicated.
-static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
-  if (auto load = dyn_cast<DramLoadOp>(op)) {
-    if (!load.getPred())
-      rewriter.modifyOpInPlace(load,
-                               [&] { load.getPredMutable().assign(pred); });
-    return op;
-  }
-  if (auto tile = dyn_cast<CacheTileOp>(op)) {
-    if (!tile.getPred())
-      rewriter.modifyOpInPlace(tile,
-                               [&] { tile.getPredMutable().assign(pred); });
-    return op;
-  }
-  return isMemoryEffectFree(op) ? op : nullptr;
 }
 
 /// Why the loads of a loop cannot run `slots` - 1 iterations ahead; empty if
@@ -117,6 +100,11 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     // Where halves of the block take turns, loads run ahead already.
     if (loads.empty() || !body->getOps<MeetOp>().empty())
       return success();
+    // Blocks have a pass of their own.
+    if (llvm::any_of(loads, [](DramLoadOp load) {
+          return !load.getBuffer().getType().getParams().getFullKv();
+        }))
+      return success();
     int64_t slots = loads.front().getBuffer().getType().getParams().getStages();
     for (DramLoadOp load : loads)
       slots =
@@ -173,7 +161,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     scf::PipeliningOption options;
     options.supportDynamicLoops = true;
     options.peelEpilogue = false;
-    options.predicateFn = predicate;
+    options.predicateFn = predicateLoad;
     options.getScheduleFn =
         [&](scf::ForOp,
             std::vector<std::pair<Operation *, unsigned>> &schedule) {

@@ -38,6 +38,18 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
 }
 
+/// The columns of K that may be in registers at a time, where the buffer that a
+/// product's fragment comes from says so; else `step`.
+int64_t chunkOf(MmaOp product, int64_t step) {
+  auto load = product.getB().getDefiningOp<FragmentLoadOp>();
+  if (!load || !product.getTransposeB())
+    return step;
+  KVBufferAttr params = load.getStaged().getType().getParams();
+  return params.getRegChunkDepth() < params.getDepth()
+             ? params.getRegChunkDepth()
+             : step;
+}
+
 struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
   using Base::Base;
 
@@ -74,15 +86,24 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
                          << step << " does not divide";
         return signalPassFailure();
       }
+      int64_t chunk = chunkOf(op, step);
+      if (chunk % step) {
+        op.emitOpError() << "has K in registers by reg_chunk_depth = " << chunk
+                         << " columns, which the matrix instruction's K = "
+                         << step << " does not divide";
+        return signalPassFailure();
+      }
       OpBuilder b(op);
       Value acc = op.getAcc();
-      for (int64_t k = 0; k < a.getCols(); k += step) {
-        Value ak = part(b, op.getLoc(), op.getA(), 0, k, a.getRows(), step);
+      for (int64_t k = 0; k < a.getCols(); k += chunk) {
+        int64_t size = std::min(chunk, a.getCols() - k);
+        Value ak = part(b, op.getLoc(), op.getA(), 0, k, a.getRows(), size);
         Value bk =
             op.getTransposeB()
-                ? part(b, op.getLoc(), op.getB(), 0, k, bType.getRows(), step)
-                : part(b, op.getLoc(), op.getB(), k, 0, step, bType.getCols());
-        acc = MmaOp::create(b, op.getLoc(), ak, bk, acc, op.getTransposeB());
+                ? part(b, op.getLoc(), op.getB(), 0, k, bType.getRows(), size)
+                : part(b, op.getLoc(), op.getB(), k, 0, size, bType.getCols());
+        acc = MmaOp::create(b, op.getLoc(), ak, bk, acc, op.getTransposeB(),
+                            op.getColumn());
       }
       op.replaceAllUsesWith(acc);
       op.erase();

@@ -153,7 +153,10 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     product of the one before; `q_stages` LDS slots for Q; `stage_output` sends O through LDS; `lazy_rescale`
     rescales O only where a maximum has grown by more than 8 (in base 2), which
     makes a row's bits depend on its neighbours; `k_path` and `v_path` say
-    whether K and V go from DRAM to LDS directly or through registers; `xcds`
+    whether K and V go from DRAM to LDS directly or through registers;
+    `reg_chunk_depth` is how many columns of K's fragments are in registers at a
+    time (0: as many as the head has); without `full_kv` a slot holds one block
+    of BN x BK, and K and V come through LDS block by block; `xcds`
     deals heads to so many dies of a chip, so that blocks of one head share a
     cache; `cluster` blocks work on neighbouring tiles of queries at the same
     time and load each tile of K and V once, a part each, for all of them.
@@ -237,6 +240,9 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     int64_t getNumRepeats() const;
     /// Columns of a slot: smem_depth if full_kv, else BK.
     int64_t getSmemCols() const;
+    /// Columns of the operand in a slot, the rest is zero: all of `depth`, or
+    /// what block `block` has of them if not full_kv.
+    int64_t getColumnsOf(int64_t block) const;
     /// Elements of a slot: BN * smem_cols.
     int64_t getSmemStageSize() const;
     /// Bytes of a slot, and of all slots.

@@ -230,8 +230,8 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     The tile has `cache_depth` columns; the buffer takes the `depth` from
     `head_dim_offset` on. Asynchronous: the data may be read behind the
     `kvbuffer.lds_stage` of the token. Invalid rows, and columns from `depth` on,
-    become zero. Nothing is
-    loaded where `pred` is false; the token then stages nothing. `whole` says that
+    become zero. Into a buffer without `full_kv` goes one block: the BK of these
+    columns from `block` * BK on. Nothing is loaded where `pred` is false; the token then stages nothing. `whole` says that
     every row of the tile is valid, so that none has to be looked at.
 
     Example:
@@ -242,7 +242,8 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_BufferType:$buffer,
-                       Index:$slot, Optional<I1>:$pred, UnitAttr:$whole);
+                       Index:$slot, Optional<I1>:$pred, UnitAttr:$whole,
+                       DefaultValuedAttr<I64Attr, "0">:$block);
   let results = (outs KVBuffer_TokenType:$token);
   let assemblyFormat = [{
     $tile `into` $buffer `[` $slot `]` (`if` $pred^)? attr-dict
@@ -412,8 +413,9 @@ def KVBuffer_MmaOp : KVBuffer_Op<"mma", [KVBuffer_NamedResults,
   let summary = "Multiplies fragments: acc + a * b (seed KVMmaOp.mma)";
   let description = [{
     `transpose_b`: b's rows are the result's columns (K), so the product is
-    a * b^T; otherwise b's rows are contracted (V). Whether the machine computes
-    the transposed product is the schedule's `swap_a_b`.
+    a * b^T; otherwise b's rows are contracted (V). The product is added to the
+    accumulator's columns from `column` on; the others stay. Whether the machine
+    computes the transposed product is the schedule's `swap_a_b`.
 
     Example:
 
@@ -424,7 +426,8 @@ def KVBuffer_MmaOp : KVBuffer_Op<"mma", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$a, KVBuffer_FragmentType:$b,
-                       KVBuffer_FragmentType:$acc, UnitAttr:$transpose_b);
+                       KVBuffer_FragmentType:$acc, UnitAttr:$transpose_b,
+                       DefaultValuedAttr<I64Attr, "0">:$column);
   let results = (outs KVBuffer_FragmentType:$result);
   let assemblyFormat = [{
     $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)

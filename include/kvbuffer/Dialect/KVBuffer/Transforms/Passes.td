@@ -57,6 +57,20 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Issue loads of blocks `stages - 1` blocks ahead";
+  let description = [{
+    For loops whose buffers hold one block of BN x BK a slot (not `full_kv`): the
+    blocks of K and those of V come through LDS one after the other, and behind
+    the wait for each, whose barrier tells that an older slot is no longer read,
+    the load of the block `stages` - 1 further on is issued; behind the wait for
+    the last blocks of an iteration, those of the next one's first. No load is
+    issued past the last tile.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Compute the next tile's scores beside this tile's softmax";
   let description = [{
