@@ -247,6 +247,12 @@ RingValues LaneLowering::ringValues(Value ring, int64_t stages) {
 }
 
 LogicalResult LaneLowering::checkRoles(Operation *op) {
+  auto ring = dyn_cast<RingOp>(op);
+  auto box = dyn_cast<MailboxOp>(op);
+  if (cluster() == 1 &&
+      ((ring && ring.getShared()) || (box && box.getShared())))
+    return op->emitOpError() << "is shared, but the kernel has no clusters; "
+                                "expected 'known_cluster_size'";
   if (isa<WarpRolesOp, RingOp, MailboxOp, LaunchSizeOp>(op)) {
     if (machine.hasRoles())
       return success();

@@ -74,7 +74,8 @@ static Value tensorOf(Value tile) {
 
 /// Whether a cluster's blocks load a tile together.
 static bool isShared(RingLoadOp op) {
-  return op.getRing().getDefiningOp<RingOp>().getShared();
+  auto ring = op.getRing().getDefiningOp<RingOp>();
+  return ring && ring.getShared();
 }
 
 /// Rows of a tile that one block loads.

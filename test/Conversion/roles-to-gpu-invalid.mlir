@@ -294,3 +294,68 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Clusters that the kernel does not have, and what does not go with them.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @single(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // expected-error @below {{'kvbuffer.ring' op is shared, but the kernel has no clusters; expected 'known_cluster_size'}}
+      %kring = kvbuffer.ring %kbuf {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.warp_roles producers(4, 0) {
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @copied(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.warp_roles producers(4, 0) {
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c0 : !kv -> !kvbuffer.tile<32x64xbf16, page_size = 16>
+        // expected-error @below {{'kvbuffer.ring_load' op needs threads to copy, which does not go with cluster = 2}}
+        kvbuffer.ring_load %kt into %kring[%c0] : !kvbuffer.tile<32x64xbf16, page_size = 16>, !kvbuffer.ring<#kbuf>
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Parts of a tile that the swizzle does not begin in anew.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @parts(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {known_cluster_size = array<i32: 8, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.warp_roles producers(4, 0) {
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c32 : !kv -> !kvbuffer.tile<32x64xbf16>
+        // expected-error @below {{'kvbuffer.ring_load' op cannot divide 32 rows among 8 blocks; expected a multiple of 64}}
+        kvbuffer.ring_load %kt into %kring[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+  }
+}
