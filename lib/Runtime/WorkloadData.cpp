@@ -143,15 +143,17 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
                  : std::vector{batch};
   if (name != "k" && name != "v")
     return {};
+  // Rows may be wider than the head that is a part of them.
+  int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
   switch (p.cache) {
   case Layout::Dense:
-    return {batch, sizes.at("seq_k"), p.kvHeads, p.headSize};
+    return {batch, sizes.at("seq_k"), p.kvHeads, depth};
   case Layout::Ragged:
-    return {sizes.at("total_k"), p.kvHeads, p.headSize};
+    return {sizes.at("total_k"), p.kvHeads, depth};
   case Layout::Continuous:
-    return {sizes.at("num_blocks"), sizes.at("max_seq"), p.kvHeads, p.headSize};
+    return {sizes.at("num_blocks"), sizes.at("max_seq"), p.kvHeads, depth};
   case Layout::Paged:
-    return {sizes.at("num_blocks"), p.pageSize, p.kvHeads, p.headSize};
+    return {sizes.at("num_blocks"), p.pageSize, p.kvHeads, depth};
   }
   return {};
 }
