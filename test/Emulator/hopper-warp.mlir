@@ -149,13 +149,14 @@ module attributes {kvbuffer.target = "sm_90"} {
 //--- multicast.mlir
 module {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i16>
-  llvm.func @kernel(%map: !llvm.ptr) attributes {nvvm.kernel} {
-    %c0 = llvm.mlir.constant(0 : i32) : i32
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    %bytes = llvm.mlir.constant(16 : i32) : i32
+    %from = llvm.mlir.zero : !llvm.ptr<1>
     %mask = llvm.mlir.constant(3 : i16) : i16
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %cluster = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
-    // CHECK: error: the emulator does not execute 'nvvm.cp.async.bulk.tensor.shared.cluster.global': multicast
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %cluster, %map, %tile, box[%c0] multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr
+    // CHECK: error: the emulator does not execute 'nvvm.cp.async.bulk.shared.cluster.global': multicast
+    nvvm.cp.async.bulk.shared.cluster.global %cluster, %from, %tile, %bytes multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
     llvm.return
   }
 }

@@ -32,8 +32,8 @@ module {
 }
 //--- op.mlir
 llvm.func @kernel() attributes {nvvm.kernel} {
-  // CHECK: op.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'nvvm.cluster.arrive'
-  nvvm.cluster.arrive
+  // CHECK: op.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'nvvm.tcgen05.wait'
+  nvvm.tcgen05.wait <load>
   llvm.return
 }
 //--- type.mlir

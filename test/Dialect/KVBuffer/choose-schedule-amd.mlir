@@ -24,7 +24,7 @@
 // GFX950:   {mask = #{{.*}}, schedule = #[[D64]]}
 // GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
 // GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
-// GFX942-DAG: #[[EAGER:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
+// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
@@ -36,9 +36,9 @@
 // GFX942: @lse
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @lse_softcap
-// GFX942:   {schedule = #[[EAGER]], softcap
+// GFX942:   {schedule = #[[AT_ONCE]], softcap
 // GFX942: @lse_window
-// GFX942:   {mask = #{{.*}}, schedule = #[[EAGER]]}
+// GFX942:   {mask = #{{.*}}, schedule = #[[AT_ONCE]]}
 
 // Fragments that would leave no registers: no turns. At head size 512 K and V come
 // block by block; on gfx942 their tiles would not fit into LDS either.
@@ -132,6 +132,8 @@ func.func @lse_softcap(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
 }
 func.func @lse_window(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64, %l: !lse) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%l) {mask = #kvbuffer.mask<left = 70, right = 0>} : !qo64, !kv64, !kv64, !qo64, lse !lse
+  return
+}
 
 !qo192 = memref<?x?x2x192xbf16>
 !kv192 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
