@@ -27,6 +27,7 @@ static constexpr llvm::StringLiteral kRoles[] = {
     "BN=64,96,128,176;tiles=grid,dynamic",
     "ping_pong=true",
     "overlap_products=false",
+    "cluster=2",
     "tiles=static",
     "stages=3"};
 

@@ -446,6 +446,11 @@ struct ChooseSchedulePass
         if (choice.lazyRescale &&
             (chunks || refused("ping_pong", asked.pingPong)))
           choice.overlap = false;
+        // Clusters take several tiles, one after the other: who wants it
+        // otherwise does not want them.
+        if ((named.contains("tiles") && asked.tiles == TileOrder::Grid) ||
+            (named.contains("join_tiles") && asked.joinTiles))
+          choice.cluster = 1;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),
                          remark::RemarkOpts::name("roles").category(DEBUG_TYPE))

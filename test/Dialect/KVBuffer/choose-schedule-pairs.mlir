@@ -1,0 +1,73 @@
+// Clusters by default: where the types fix an even number of tiles of queries, or so
+// many that an idle block at the end does not matter; without a mask; above 64
+// columns. Who wants one block a tile, or joined tiles, does not get them.
+
+// RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
+// RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=tiles=grid" | FileCheck %s --check-prefix=ALONE
+// RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=join_tiles=true" | FileCheck %s --check-prefix=ALONE
+// ALONE-NOT: cluster =
+// ALONE: @d64
+
+// CHECK: cluster = 2>
+// CHECK: func.func @even
+!qo = memref<2x4096x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @even(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @odd
+!qo = memref<2x4200x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @odd(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK: cluster = 2>
+// CHECK: func.func @many
+!qo = memref<2x8300x2x256xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 256>
+func.func @many(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @causal
+!qo = memref<2x4096x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @open
+!qo = memref<2x?x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @open(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @d64
+!qo = memref<2x4096x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @d64(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
