@@ -21,7 +21,8 @@ DEFAULTS = {
     "k_cache_depth": 0, "k_head_dim_offset": 0, "v_cache_depth": 0,
     "v_head_dim_offset": 0,
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
-    "sink": False, "lse": False, "scale": None, "schedule": "",
+    "sink": False, "lse": False, "scale": None, "batch_invariant": False,
+    "schedule": "",
 }
 
 
@@ -73,6 +74,8 @@ def problem(**options):
     for number in "scale", "softcap":
         if o[number] or (number == "scale" and o[number] is not None):
             attributes.append(f"{number} = {o[number]:.9e} : f32")
+    if o["batch_invariant"]:
+        attributes.append("batch_invariant")
     if o["schedule"]:
         attributes.append(f"schedule = #kvbuffer.schedule<{o['schedule']}>")
 

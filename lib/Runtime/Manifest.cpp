@@ -209,6 +209,7 @@ AttentionProblem parseProblem(const Reader &r) {
   p.sink = r.boolean("sink", false);
   p.lse = r.boolean("lse", false);
   p.scale = r.number("scale", 1);
+  p.batchInvariant = r.boolean("batch_invariant", false);
   return p;
 }
 

@@ -177,6 +177,8 @@ std::string maskString(const AttentionProblem &p) {
     text += ", softcap " + number(p.softcap);
   if (p.sink)
     text += ", sink";
+  if (p.batchInvariant)
+    text += ", batch invariant";
   return text;
 }
 
@@ -284,7 +286,8 @@ void Printer::problem(const Manifest &m, const std::string &file) {
                     {"softcap", p.softcap},
                     {"sink", p.sink},
                     {"lse", p.lse},
-                    {"scale", p.scale}};
+                    {"scale", p.scale},
+                    {"batch_invariant", p.batchInvariant}};
   root["target"] = m.target.chip;
 }
 

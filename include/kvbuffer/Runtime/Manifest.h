@@ -185,6 +185,8 @@ struct AttentionProblem {
   bool sink = false, lse = false;
   /// Scores are scale * q . k.
   double scale = 1;
+  /// The bits of a row do not depend on other rows.
+  bool batchInvariant = false;
 };
 
 /// What the code was compiled for.

@@ -435,7 +435,8 @@ struct ChooseSchedulePass
         auto refused = [&](StringRef name, bool value) {
           return named.contains(name) && !value;
         };
-        if (choice.lazyRescale && refused("lazy_rescale", asked.lazyRescale))
+        if (choice.lazyRescale && (op.getBatchInvariant() ||
+                                   refused("lazy_rescale", asked.lazyRescale)))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
         // Turns need whole tiles in LDS and whole fragments in registers.
         bool chunks = asked.regChunkDepth > 0 || !asked.fullKV;
@@ -473,6 +474,12 @@ struct ChooseSchedulePass
       } else if (!schedule.empty()) {
         op.emitOpError() << "has a schedule already; the option schedule='"
                          << schedule << "' cannot replace parts of it";
+        return WalkResult::interrupt();
+      }
+      if (op.getBatchInvariant() && attr.getLazyRescale()) {
+        op.emitOpError() << "is batch_invariant, but its schedule has "
+                            "lazy_rescale = true, which rescales the rows of a "
+                            "wave together; expected lazy_rescale = false";
         return WalkResult::interrupt();
       }
       if (failed(checkFits(op, attr, *target)))

@@ -399,6 +399,8 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
       add((name + "_head_dim_offset").str(),
           b.getI64IntegerAttr(type.getHeadDimOffset()));
   }
+  if (op.getBatchInvariant())
+    add("batch_invariant", b.getBoolAttr(true));
   return list.getDictionary(b.getContext());
 }
 

@@ -48,6 +48,11 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     h: h / (heads / kv_heads). Keys of a sequence: `kvbuffer.cache.num_keys`.
     `scale` defaults to 1 / sqrt(head_size).
 
+    With `batch_invariant` the bits of a row of O and LSE follow from that row of
+    Q, the keys and values that it sees and its place in the sequence alone: what
+    other rows hold, and how many sequences there are, changes none. Schedules
+    that decide for rows together (`lazy_rescale`) are refused.
+
     Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
     8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
     their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
@@ -76,6 +81,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     OptionalAttr<KVBuffer_MaskAttr>:$mask,
     OptionalAttr<F32Attr>:$scale,
     OptionalAttr<F32Attr>:$softcap,
+    UnitAttr:$batch_invariant,
     OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
   let assemblyFormat = [{
     `q` `(` $q `)` `k` `(` $k `)` `v` `(` $v `)` `out` `(` $out `)`
