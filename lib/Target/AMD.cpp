@@ -136,10 +136,11 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t fragments = choice.BN * depth / 2 / target.waveSize;
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
-  // for each row.
-  bool rowsApart = !target.readsTransposed && request.pageSize &&
-                   request.pageSize < choice.BN;
-  int64_t addresses = kAddressRegisters * (rowsApart ? 2 : 1);
+  // for each row; the rows that a window cuts in front are kept apart, too.
+  bool rowsApart =
+      request.window || (request.pageSize && request.pageSize < choice.BN);
+  int64_t addresses =
+      kAddressRegisters * (rowsApart && !target.readsTransposed ? 2 : 1);
   bool turns = tilesFit && choice.warps == 8 &&
                scores + kept + fragments + addresses <= most;
   // Where tiles do not fit into LDS, or the compiler has no registers to read

@@ -51,6 +51,8 @@ struct ScheduleRequest {
   /// Whether a mask or the tail hides keys that other rows see (causal or
   /// window).
   bool masked = false;
+  /// Whether a window hides keys on the left of those that a row sees.
+  bool window = false;
   /// Query rows of a sequence; -1 where the types leave them open.
   int64_t queries = -1;
   /// Whether warps may have roles (`producers`).

@@ -24,7 +24,7 @@
 // GFX950:   {mask = #{{.*}}, schedule = #[[D64]]}
 // GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
 // GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
-// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
+// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, v_path = registers>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
@@ -32,13 +32,13 @@
 // GFX942: @d256
 // GFX942:   {schedule = #[[D256]]}
 // A log-sum-exp carries one value a row more. Beside V on its way through
-// registers there is room for that, but for a soft cap or a left edge besides.
+// registers there is room for that, but with turns not for a soft cap besides.
 // GFX942: @lse
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @lse_softcap
 // GFX942:   {schedule = #[[AT_ONCE]], softcap
 // GFX942: @lse_window
-// GFX942:   {mask = #{{.*}}, schedule = #[[AT_ONCE]]}
+// GFX942:   {mask = #{{.*}}, schedule = #[[D64]]}
 
 // Fragments that would leave no registers: no turns. At head size 512 K and V come
 // block by block; on gfx942 their tiles would not fit into LDS either.

@@ -415,6 +415,7 @@ struct ChooseSchedulePass
         request.pageSize = op.getK().getType().getPageSize();
         MaskAttr mask = op.getMaskValue();
         request.masked = mask.boundsLeft() || mask.boundsRight();
+        request.window = mask.boundsLeft();
         auto q = cast<MemRefType>(op.getQ().getType());
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
@@ -425,11 +426,11 @@ struct ChooseSchedulePass
           return WalkResult::interrupt();
         request.roles = !named.contains("producers") || asked.producers > 0;
         ScheduleChoice choice = target->chooseSchedule(request);
-        // V's way through registers leaves none for what a log-sum-exp carries
-        // beside the sum where a soft cap or a window's two edges need some.
-        if (op.getLse() && choice.vPath == Path::Registers &&
-            (op.getSoftcapValue() > 0 || mask.boundsLeft()))
-          choice.lazyRescale = choice.pingPong = choice.overlap = false;
+        // Beside V on its way through registers turns leave none for what a
+        // log-sum-exp carries and a soft cap besides.
+        if (op.getLse() && op.getSoftcapValue() > 0 &&
+            choice.vPath == Path::Registers)
+          choice.pingPong = choice.overlap = false;
         // Turns need a lazy softmax, and nothing but turns loads ahead for a
         // softmax that runs ahead: who refuses the one does not want the rest.
         auto refused = [&](StringRef name, bool value) {
