@@ -11,15 +11,7 @@ import random
 import struct
 import sys
 
-
-def load(path):
-    with open(path, "rb") as file:
-        assert file.read(6) == b"\x93NUMPY", path
-        major, _ = file.read(2)
-        (size,) = struct.unpack("<I" if major > 1 else "<H",
-                                file.read(4 if major > 1 else 2))
-        header = eval(file.read(size).decode(), {"__builtins__": {}})
-        return header, bytearray(file.read())
+from npyfile import load
 
 
 def save(path, header, data):

@@ -6,17 +6,12 @@ import math
 import struct
 import sys
 
+import npyfile
+
 
 def load(path):
-    """Shape, element bytes and data of a C-ordered .npy file."""
-    with open(path, "rb") as file:
-        assert file.read(6) == b"\x93NUMPY", path
-        major, _ = file.read(2)
-        (size,) = struct.unpack("<I" if major > 1 else "<H",
-                                file.read(4 if major > 1 else 2))
-        header = eval(file.read(size).decode(), {"__builtins__": {}})
-        assert not header["fortran_order"], path
-        return header["shape"], int(header["descr"][2:]), file.read()
+    header, data = npyfile.load(path)
+    return header["shape"], npyfile.width(header), data
 
 
 (batch, rows, heads, size), width, o = load(sys.argv[1])
