@@ -136,7 +136,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t fragments = choice.BN * depth / 2 / target.waveSize;
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
-  // for each row; the rows that a window cuts in front are kept apart, too.
+  // for each row; with a window, too, turns were measured to spill.
   bool rowsApart =
       request.window || (request.pageSize && request.pageSize < choice.BN);
   int64_t addresses =
