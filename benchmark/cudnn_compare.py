@@ -12,14 +12,23 @@ with DIR/CASE.kvbuf or DIR/PROBLEM.kvbuf, and with every CASE@LABEL.kvbuf or
 PROBLEM@LABEL.kvbuf beside it (--list prints the names).
 
 All contestants work on the same random normal bf16 tensors, laid out as [batch,
-seq, heads, size]. In each case everyone warms up for a second; then they take
-turns of about --sample-ms, so that clocks and temperature are the same for all.
+seq, heads, size]. In each case everyone warms up for a second. A ratio means
+nothing without its mode:
+
+    --mode=cycles     turns of about --sample-ms without a pause. They are shorter
+                      than the power limit takes to act: all have one clock, and
+                      the ratio is one of cycles
+    --mode=sustained  each contestant holds the card for --seconds at a time, at
+                      the clock that its own power allows: the ratio is one of
+                      energy, and what long runs see
+
 With CUDA graphs (the default where every contestant can be captured) no turn
 holds the host's time. Printed are medians, the middle half, the rate (causal
-cases count half of the operations) and its ratio to cuDNN's; for a ragged batch,
-to the same kernel's with lengths of whole tiles. Errors are in units of those
-that plain attention makes with P rounded to bf16, against float32, over every
-row, in the same run.
+cases count half of the operations), the clock (cycles counted on the
+multiprocessors, see stamps.py) and the ratio of rates to cuDNN's; for a ragged
+batch, to the same kernel's with lengths of whole tiles. Errors are in units of
+those that plain attention makes with P rounded to bf16, against float32, over
+every row, in the same run.
 
 Exit status: 0 every case reaches the required ratio; 1 one does not, or a result
 is wrong; 2 bad usage.
@@ -37,13 +46,17 @@ import common  # noqa: E402
 class Lab:
     """Runs cases on the GPU."""
 
-    def __init__(self, rounds, sample_ms, graphs, tile):
+    def __init__(self, rounds, sample_ms, graphs, tile, seconds=0.0,
+                 fa2=True):
         import gpu  # torch, which --list and --help do not need
         import kvbuf
+        import stamps
         self.gpu, self.kvbuf = gpu, kvbuf
         if not gpu.torch.cuda.is_available():
             raise RuntimeError("no NVIDIA GPU")
         self.rounds, self.sample_ms, self.tile = rounds, sample_ms, tile
+        self.seconds, self.fa2 = seconds, fa2
+        self.stamps = stamps.available()
         self.graphs = graphs
         self.note = ""
         self.loaded = {}
@@ -81,8 +94,9 @@ class Lab:
             works[f", {common.WHOLE_TILES}"] = self.work(
                 case, common.whole_tiles(case.lengths, self.tile))
         else:
-            contestants = {common.CUDNN: self.gpu.cudnn(works[""]),
-                           common.FA2: self.gpu.flash_attention_2(works[""])}
+            contestants = {common.CUDNN: self.gpu.cudnn(works[""])}
+            if self.fa2:
+                contestants[common.FA2] = self.gpu.flash_attention_2(works[""])
         where = {name: works[""] for name in contestants}
         for label, path in paths.items():
             artifact = self.load(path, case)
@@ -99,7 +113,7 @@ class Lab:
         for name in contestants:
             verdict = checked[name]
             results.append(common.Result(
-                name, common.Timing(times[name]),
+                name, common.Timing(times[name], times[name].megahertz),
                 case.flop(where[name].lengths), verdict.largest_ratio,
                 verdict.mean_ratio, verdict.wrong))
         return results
@@ -107,8 +121,7 @@ class Lab:
     def measure(self, contestants):
         if self.graphs != "off":
             try:
-                return self.gpu.measure(contestants, self.rounds,
-                                        self.sample_ms, graphs=True)
+                return self.take_turns(contestants, graphs=True)
             except (RuntimeError, self.kvbuf.Error) as error:
                 if self.graphs == "on":
                     raise
@@ -116,7 +129,14 @@ class Lab:
                 self.note = (f"no CUDA graphs: {str(error).splitlines()[0]}; "
                              "the host's time may be part of short turns")
                 self.gpu.torch.cuda.synchronize()
-        return self.gpu.measure(contestants, self.rounds, self.sample_ms)
+        return self.take_turns(contestants, graphs=False)
+
+    def take_turns(self, contestants, graphs):
+        if self.seconds:
+            return self.gpu.sustain(contestants, self.rounds, self.seconds,
+                                    self.sample_ms, graphs, self.stamps)
+        return self.gpu.measure(contestants, self.rounds, self.sample_ms,
+                                graphs, self.stamps)
 
 
 def parse(arguments):
@@ -128,10 +148,18 @@ def parse(arguments):
                         help="names or patterns, separated by commas [all]")
     parser.add_argument("--list", action="store_true",
                         help="print the cases, and stop")
-    parser.add_argument("--rounds", type=int, default=50, metavar="N",
-                        help="turns of each contestant [50]")
+    parser.add_argument("--mode", choices=["cycles", "sustained"],
+                        default="cycles", help="kind of turns [cycles]")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help="turns of each contestant "
+                        "[50; 3 where sustained]")
+    parser.add_argument("--seconds", type=float, default=1.2, metavar="S",
+                        help="seconds of a sustained turn [1.2]")
+    parser.add_argument("--no-fa2", dest="fa2", action="store_false",
+                        help="leave FlashAttention-2 out")
     parser.add_argument("--sample-ms", type=float, default=5.0, metavar="MS",
-                        help="milliseconds of a turn [5]")
+                        help="milliseconds of a turn in mode cycles, of a "
+                        "graph in both [5]")
     parser.add_argument("--graphs", choices=["auto", "on", "off"],
                         default="auto", help="CUDA graphs [auto]")
     parser.add_argument("--tile", type=int, default=128, metavar="ROWS",
@@ -143,6 +171,10 @@ def parse(arguments):
         args.cases = common.select(common.all_cases(), args.cases)
     except ValueError as error:
         parser.error(str(error))
+    if args.rounds is None:
+        args.rounds = 50 if args.mode == "cycles" else 3
+    if args.seconds <= 0:
+        parser.error(f"--seconds {args.seconds}: expected more than 0")
     if args.rounds < 2:
         parser.error(f"--rounds {args.rounds}: expected 2 or more")
     if args.tile < 1:
@@ -156,11 +188,13 @@ def parse(arguments):
 
 def compare(args, lab):
     """Runs, prints and judges; returns whether every case does."""
-    machine = {**lab.machine(), "date": datetime.date.today().isoformat()}
+    machine = {**lab.machine(), "date": datetime.date.today().isoformat(),
+               "mode": args.mode}
     print(", ".join(f"{k} {v}" for k, v in machine.items()))
     print(common.header())
     records = []
     for case in args.cases:
+        case = case.in_mode(args.mode)
         paths = common.find_artifacts(args.artifacts, case)
         if not paths:
             print(f"{case.name}: no {case.problem}.kvbuf in {args.artifacts}",
@@ -193,7 +227,9 @@ def main(arguments=None, make_lab=Lab):
             print(f"{case.name:<32} {case.problem}")
         return 0
     try:
-        lab = make_lab(args.rounds, args.sample_ms, args.graphs, args.tile)
+        lab = make_lab(args.rounds, args.sample_ms, args.graphs, args.tile,
+                       args.seconds if args.mode == "sustained" else 0.0,
+                       args.fa2)
         return 0 if compare(args, lab) else 1
     except (ImportError, RuntimeError, OSError) as error:
         print(f"cudnn_compare.py: error: {error}", file=sys.stderr)

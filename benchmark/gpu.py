@@ -143,36 +143,112 @@ def _milliseconds(run, calls):
     return first.elapsed_time(last) / calls
 
 
-def measure(contestants, rounds, sample_ms=0.0, graphs=False):
-    """{name: milliseconds of a launch, one for each round}.
+class Samples(list):
+    """Milliseconds of a launch, one for each turn, and in `megahertz` the clock
+    of each turn where stamps told it."""
 
-    Every contestant warms up for a second. Then they take turns, so that clocks
-    and temperature are the same for all; each round begins with another one. A
-    turn is as many launches as take about `sample_ms` (at least one) between
-    two events. With `graphs` a turn is one CUDA graph, so that what a launch
-    costs the host is no part of the time.
-    """
-    turns, calls = {}, {}
+    def __init__(self, milliseconds, megahertz=()):
+        super().__init__(milliseconds)
+        self.megahertz = list(megahertz)
+
+
+class Turn:
+    """Launches between two events, and two stamps where there are any."""
+
+    def __init__(self, calls, stamps):
+        self.calls, self.stamps = calls, stamps
+        self.events, self.marks = [], []
+
+    def point(self):
+        """The beginning, and then the end; stamps lie outside of the time."""
+        if self.stamps and not self.events:
+            self.marks.append(self.stamps.mark())
+        event = _event()
+        event.record()
+        self.events.append(event)
+        if self.stamps and len(self.events) == 2:
+            self.marks.append(self.stamps.mark())
+
+    def milliseconds(self):
+        return self.events[0].elapsed_time(self.events[1]) / self.calls
+
+    @staticmethod
+    def samples(turns):
+        """Of turns that have run."""
+        return Samples([t.milliseconds() for t in turns],
+                       [t.stamps.megahertz(*t.marks) for t in turns
+                        if t.stamps])
+
+
+def _prepare(contestants, sample_ms, graphs):
+    """Warms up everyone; {name: (a function that launches, launches of it)},
+    about `sample_ms` of them, at least one."""
+    turns = {}
     for name, run in contestants.items():
         warm_up(run)
-        calls[name] = max(1, round(sample_ms / _milliseconds(run, 10)))
-        turns[name] = (capture(run, calls[name]) if graphs else
-                       lambda run=run, n=calls[name]: [run() for _ in range(n)])
-    for turn in turns.values():
-        turn()
-    events = {name: [] for name in contestants}
+        calls = max(1, round(sample_ms / _milliseconds(run, 10)))
+        turns[name] = (capture(run, calls) if graphs else
+                       lambda run=run, n=calls: [run() for _ in range(n)],
+                       calls)
+    return turns
+
+
+def measure(contestants, rounds, sample_ms=0.0, graphs=False, stamps=None):
+    """{name: Samples, one for each round}.
+
+    Every contestant warms up for a second. Then they take turns without a
+    pause; each round begins with another one. Turns of a few milliseconds are
+    shorter than the power limit takes to act, so all have the clock of their
+    mixture: the ratio of two times is one of cycles. A turn is as many launches
+    as take about `sample_ms` (at least one) between two events. With `graphs` a
+    turn is one CUDA graph, so that what a launch costs the host is no part of
+    the time.
+    """
+    prepared = _prepare(contestants, sample_ms, graphs)
+    for launch, _ in prepared.values():
+        launch()
+    turns = {name: [] for name in contestants}
     names = list(contestants)
     for i in range(rounds):
         for name in names[i % len(names):] + names[:i % len(names)]:
-            pair = _event(), _event()
-            pair[0].record()
-            turns[name]()
-            pair[1].record()
-            events[name].append(pair)
+            launch, calls = prepared[name]
+            turn = Turn(calls, stamps)
+            turn.point()
+            launch()
+            turn.point()
+            turns[name].append(turn)
     # Nothing waits in between: the queue stays full.
     torch.cuda.synchronize()
-    return {name: [a.elapsed_time(b) / calls[name] for a, b in pairs]
-            for name, pairs in events.items()}
+    return {name: Turn.samples(turns[name]) for name in names}
+
+
+def sustain(contestants, rounds, seconds, sample_ms=5.0, graphs=False,
+            stamps=None):
+    """{name: Samples, one for each round}, each at the clock that its own power
+    allows.
+
+    Each contestant holds the card for `seconds` at a time, without a pause; the
+    first third, in which the clock settles, is left out. Each round begins with
+    another one.
+    """
+    prepared = _prepare(contestants, sample_ms, graphs)
+    turns = {name: [] for name in contestants}
+    names = list(contestants)
+    for i in range(rounds):
+        for name in names[i % len(names):] + names[:i % len(names)]:
+            launch, calls = prepared[name]
+            repeats = max(3, round(1e3 * seconds / _milliseconds(launch, 1)))
+            settling = repeats // 3
+            for _ in range(settling):
+                launch()
+            turn = Turn(calls * (repeats - settling), stamps)
+            turn.point()
+            for _ in range(repeats - settling):
+                launch()
+            turn.point()
+            turns[name].append(turn)
+            torch.cuda.synchronize()
+    return {name: Turn.samples(turns[name]) for name in names}
 
 
 class Errors:

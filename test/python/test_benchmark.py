@@ -111,8 +111,8 @@ class FakeLab:
     def __init__(self, table):
         self.table, self.note, self.ran = table, "", []
 
-    def __call__(self, rounds, sample_ms, graphs, tile):
-        self.rounds = rounds
+    def __call__(self, rounds, sample_ms, graphs, tile, seconds, fa2):
+        self.rounds, self.seconds = rounds, seconds
         return self
 
     def machine(self):
@@ -186,7 +186,7 @@ class Compare(unittest.TestCase):
         lines = self.out.splitlines()
         self.assertEqual(lines[1].split(), [
             "case", "implementation", "median", "ms", "middle", "half", "ms",
-            "TFLOP/s", "ratio", "required", "aim", "verdict", "max", "error",
+            "TFLOP/s", "MHz", "ratio", "required", "aim", "verdict", "max", "error",
             "mean", "error"])
         # 5.4976e11 operations in 1.2, 2 and 1 ms.
         self.assertEqual(lines[2].split(), [
@@ -202,6 +202,34 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(ends), 1)
         self.assertEqual(lines[6], "1 cases: 1 reach the aim, 0 more what is "
                          "required, 0 miss it, 0 wrong, 0 without a kernel")
+
+    def test_modes(self):
+        """A ratio of 1.09 is enough in cycles; sustained it is not."""
+        table = {**self.BASE, "kvbuf": (1.2 / 1.09, "")}
+        for arguments, word, rounds, seconds in (
+                ([], "required", 50, 0.0),
+                (["--mode=sustained"], "MISSED", 3, 1.2),
+                (["--mode=sustained", "--rounds=5", "--seconds=2"], "MISSED", 5,
+                 2.0)):
+            self.run_(table, "--cases", "d128-full-4096x4", *arguments)
+            self.assertEqual(self.verdicts(), [word])
+            self.assertEqual((self.lab.rounds, self.lab.seconds),
+                             (rounds, seconds))
+        self.assertEqual(json.loads(self.json.read_text())["machine"]["mode"],
+                         "sustained")
+
+    def test_required_when_sustained(self):
+        table = {c.name: (c.required, c.aim) for c in (
+            c.in_mode("sustained") for c in common.all_cases())}
+        for name, ratios in {
+                "d128-full-4096x4": (1.12, 1.15),
+                "d128-causal-16384x1": (1.19, 1.25),
+                "d64-causal-4096x4": (1.12, 1.15),
+                "d256-full-16384x1": (1.09, 1.12),
+                "d256-causal-4096x4": (1.17, 1.22),
+                "d128-causal-gqa32_8-32768x1": (1.15, 1.20),
+                "d128-causal-1024x16": (1.15, 1.20)}.items():
+            self.assertEqual(table[name], ratios, name)
 
     def test_the_best_kernel_counts(self):
         self.assertEqual(self.run_(
@@ -230,6 +258,8 @@ class Compare(unittest.TestCase):
     def test_bad_usage(self):
         for arguments, message in ((["--cases", "x"], "no case matches 'x'"),
                                    (["--rounds", "1"], "expected 2 or more"),
+                                   (["--seconds", "0"], "expected more than 0"),
+                                   (["--mode", "warm"], "invalid choice"),
                                    (["--graphs", "maybe"], "invalid choice"),
                                    (["--artifacts", "/absent"],
                                     "no such folder")):

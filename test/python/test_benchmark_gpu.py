@@ -117,6 +117,38 @@ class Clock(unittest.TestCase):
         self.assertEqual(torch.cuda.log[-3 * 26:],
                          [*a, *b, *c, *b, *c, *a, *c, *a, *b])
 
+    def test_sustained(self):
+        """Each holds the card for 120 ms at a time, a third of it to settle."""
+        for graphs in False, True:
+            torch.cuda.log.clear()
+            times = gpu.sustain(self.contestants(), 2, 0.12, 10, graphs)
+            for name, ms in self.CONTESTANTS.items():
+                self.assertEqual(len(times[name]), 2)
+                np.testing.assert_allclose(times[name], ms, rtol=1e-9)
+        # After the warm-up, one launch to time a graph, then the turn: a's is
+        # of 5 launches, b's of 20, c's of 1.
+        log = "".join(torch.cuda.log)
+        self.assertTrue(log.endswith("b" * 20 * 13 + "c" * 5 + "a" * 5 * 13),
+                        log[-400:])
+
+    def test_clocks(self):
+        class Stamps:
+            """Cycles at 1500 MHz for a, 1200 for others."""
+            def mark(self):
+                return len(torch.cuda.log)
+
+            def megahertz(self, begin, end):
+                return 1500 if torch.cuda.log[begin] == "a" else 1200
+
+        for run in (lambda: gpu.measure(self.contestants(), 3, 10,
+                                        stamps=Stamps()),
+                    lambda: gpu.sustain(self.contestants(), 3, 0.1, 10,
+                                        stamps=Stamps())):
+            torch.cuda.log.clear()
+            times = run()
+            self.assertEqual({n: t.megahertz for n, t in times.items()}, {
+                "a": [1500] * 3, "b": [1200] * 3, "c": [1200] * 3})
+
     def test_a_capture_that_fails(self):
         torch.cuda.refuse_capture = True
         self.addCleanup(setattr, torch.cuda, "refuse_capture", False)
