@@ -12,8 +12,10 @@
  * libKVBufferC.so, which is opened when it is first needed.
  *
  * Functions that can fail return NULL or a status other than KVBUF_OK;
- * kvbufLastError then says what was expected, in one sentence. Handles are not
- * safe for use from several threads at once; different handles are.
+ * kvbufLastError then says what was expected, in one sentence. Every function
+ * may be called from several threads at once, on one handle too: launches of one
+ * module take turns. Closing a handle is the exception: nobody may use it
+ * meanwhile or later.
  */
 
 #ifndef KVBUFFER_C_RUNTIME_H
@@ -156,12 +158,13 @@ KVBUF_RUNTIME_API int kvbufModuleLaunch(kvbufModule *module,
                                         size_t size_count, void *stream);
 
 /** What the emulator counted in the last launch, as JSON; "" on a GPU. Valid
- *  until the module's next call. */
+ *  until the calling thread's next call of this function. */
 KVBUF_RUNTIME_API const char *kvbufModuleReport(kvbufModule *module);
 
 /** What was decided in the last launch, one line each: a kernel whose tensor
  *  maps cannot describe a tensor, and the one that ran in its place. "" if
- *  there is nothing to say. Valid until the module's next call. */
+ *  there is nothing to say. Valid until the calling thread's next call of this
+ *  function. */
 KVBUF_RUNTIME_API const char *kvbufModuleRemarks(const kvbufModule *module);
 
 /** Releases a module. NULL is allowed. */

@@ -9,6 +9,7 @@
 #include "kvbuffer/Runtime/Artifact.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -56,6 +57,24 @@ constexpr std::array<uint32_t, 256> makeCrcTable() {
 constexpr std::array<uint32_t, 256> kCrcTable = makeCrcTable();
 
 std::string systemError() { return std::strerror(errno); }
+
+/// Creates a file of a name that nobody has, next to `path`; `name` becomes
+/// that name. It gets the permissions that a plain open gives: mkstemp makes
+/// files private, and the umask, which would say what to widen them to, can
+/// only be read by changing it for the whole process. Returns the descriptor,
+/// or -1 with errno.
+int openBeside(const std::string &path, std::string &name) {
+  static std::atomic<unsigned> count{0};
+  for (unsigned tries = 0; tries < 100; ++tries) {
+    name = path + ".tmp" + std::to_string(::getpid()) + "-" +
+           std::to_string(count++);
+    int fd = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC,
+                    S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+  return -1;
+}
 
 } // namespace
 
@@ -201,8 +220,9 @@ bool kvbuf::writeWholeFile(const std::string &path, std::string_view bytes,
   // A pipe or a device cannot be renamed over; it is written in place.
   struct stat info;
   bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-  std::string target = special ? path : path + ".tmpXXXXXX";
-  int fd = special ? ::open(path.c_str(), O_WRONLY) : ::mkstemp(target.data());
+  std::string target = path;
+  int fd = special ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
+                   : openBeside(path, target);
   if (fd < 0)
     return fail();
   const char *p = bytes.data();
@@ -221,14 +241,7 @@ bool kvbuf::writeWholeFile(const std::string &path, std::string_view bytes,
     p += n;
     left -= static_cast<size_t>(n);
   }
-  bool ok = true;
-  if (!special) {
-    // mkstemp makes files private; give the permissions a plain open would.
-    mode_t mask = ::umask(0);
-    ::umask(mask);
-    ok = ::fchmod(fd, 0666 & ~mask) == 0;
-  }
-  ok = ::close(fd) == 0 && ok;
+  bool ok = ::close(fd) == 0;
   if (!special)
     ok = ok && ::rename(target.c_str(), path.c_str()) == 0;
   if (!ok) {

@@ -12,6 +12,7 @@
 #include "kvbuffer/Runtime/Error.h"
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 using namespace kvbuf;
@@ -31,7 +32,10 @@ struct kvbufModule {
   std::unique_ptr<Module> module;
   Manifest manifest;
   unsigned multiprocessors = 0;
-  std::string report, remarks;
+  /// Held while the module works, so that threads take turns.
+  mutable std::mutex mutex;
+  /// Of the last launch.
+  std::string remarks;
 };
 
 namespace {
@@ -273,6 +277,7 @@ int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
     Sizes known = convert(module->manifest, sizes, size_count);
     BoundLaunch launch =
         bindLaunch(module->manifest, args, known, module->multiprocessors);
+    std::lock_guard lock(module->mutex);
     module->remarks.clear();
     for (const std::string &remark : launch.remarks)
       module->remarks += (module->remarks.empty() ? "" : "\n") + remark;
@@ -281,14 +286,26 @@ int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
 }
 
 const char *kvbufModuleReport(kvbufModule *module) {
+  // A copy for the thread that asks: another's launch may replace the text.
+  thread_local std::string report;
+  report.clear();
   if (!module)
     return "";
-  guarded([&] { module->report = module->module->report(); });
-  return module->report.c_str();
+  guarded([&] {
+    std::lock_guard lock(module->mutex);
+    report = module->module->report();
+  });
+  return report.c_str();
 }
 
 const char *kvbufModuleRemarks(const kvbufModule *module) {
-  return module ? module->remarks.c_str() : "";
+  thread_local std::string remarks;
+  remarks.clear();
+  if (module) {
+    std::lock_guard lock(module->mutex);
+    remarks = module->remarks;
+  }
+  return remarks.c_str();
 }
 
 void kvbufModuleUnload(kvbufModule *module) { delete module; }

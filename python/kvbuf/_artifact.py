@@ -8,6 +8,7 @@ import ctypes
 import json
 import operator
 import os
+import threading
 import weakref
 from ctypes import c_int32, c_int64
 
@@ -94,6 +95,8 @@ class Artifact:
 
     ``device`` overrides where to run (a Device or a name), ``stream`` the
     stream (the driver's handle as an integer).
+
+    Threads may call one Artifact at once; on the emulator they take turns.
     """
 
     def __init__(self, handle):
@@ -115,6 +118,7 @@ class Artifact:
             self._sizes |= _names_in(tensor["shape"])
         self._sizes.discard("sms")  # the device's to tell
         self._modules = {}
+        self._loading = threading.Lock()
         self._last = None
 
     @property
@@ -246,7 +250,10 @@ class Artifact:
     def _module(self, device):
         module = self._modules.get(id(device))
         if module is None:
-            module = self._modules[id(device)] = _Module(device, self)
+            with self._loading:
+                module = self._modules.get(id(device))
+                if module is None:
+                    module = self._modules[id(device)] = _Module(device, self)
         return module
 
     def _pack(self, views):

@@ -4,6 +4,7 @@
 """Devices."""
 
 import json
+import threading
 import weakref
 
 from ._library import check, check_handle, lib
@@ -17,6 +18,7 @@ class Device:
     """
 
     _shared = {}
+    _opening = threading.Lock()
 
     def __init__(self, name="auto", **emulator_options):
         self.handle = check_handle(lib.kvbufDeviceOpen(
@@ -27,9 +29,13 @@ class Device:
     @classmethod
     def shared(cls, name):
         """The device of this name, opened once."""
-        if name not in cls._shared:
-            cls._shared[name] = cls(name)
-        return cls._shared[name]
+        device = cls._shared.get(name)
+        if device is None:
+            with cls._opening:
+                device = cls._shared.get(name)
+                if device is None:
+                    device = cls._shared[name] = cls(name)
+        return device
 
     @property
     def kind(self):

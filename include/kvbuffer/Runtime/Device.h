@@ -43,7 +43,9 @@ struct DeviceOptions {
   ProgressHandler progress;
 };
 
-/// Loaded kernels of one artifact. Must not outlive its device.
+/// Loaded kernels of one artifact. Must not outlive its device. Not safe for
+/// use from several threads at once; modules of one device are, beside each
+/// other.
 class Module {
 public:
   virtual ~Module() = default;
@@ -58,7 +60,8 @@ public:
   virtual std::string describe() const { return ""; }
 };
 
-/// A device. Not safe for use from several threads at once.
+/// A device. Modules may be loaded and `synchronize` called from several
+/// threads at once; memory is for one thread at a time.
 class Device {
 public:
   virtual ~Device() = default;
