@@ -51,6 +51,8 @@ typedef struct kvbufArtifact kvbufArtifact;
 typedef struct kvbufDevice kvbufDevice;
 /** An artifact's kernels, loaded on a device. */
 typedef struct kvbufModule kvbufModule;
+/** Launches of a module that differ in addresses alone. */
+typedef struct kvbufPlan kvbufPlan;
 
 /** A tensor of the caller. */
 typedef struct kvbufTensor {
@@ -150,7 +152,9 @@ KVBUF_RUNTIME_API kvbufModule *kvbufModuleLoad(kvbufDevice *device,
  *  must be given once. Sizes follow from the shapes and from `sizes`, and
  *  everything is checked against the manifest before anything is launched.
  *  `stream` is the driver's handle (NULL: the default stream); on a GPU the
- *  call returns before the kernels are done, on the emulator after. */
+ *  call returns before the kernels are done, on the emulator after. Where the
+ *  host can read lengths and offsets (on the emulator), those that no cache can
+ *  have are refused; elsewhere a kernel takes the nearest that fits. */
 KVBUF_RUNTIME_API int kvbufModuleLaunch(kvbufModule *module,
                                         const kvbufTensor *tensors,
                                         size_t tensor_count,
@@ -166,6 +170,24 @@ KVBUF_RUNTIME_API const char *kvbufModuleReport(kvbufModule *module);
  *  there is nothing to say. Valid until the calling thread's next call of this
  *  function. */
 KVBUF_RUNTIME_API const char *kvbufModuleRemarks(const kvbufModule *module);
+
+/** What kvbufModuleLaunch does before it launches, done once: tensors and sizes
+ *  are checked and the arguments prepared. Only names, types, shapes, strides
+ *  and the alignment of `data` count, and what kvbufPlanLaunch is told can
+ *  differ in the last. NULL on error. */
+KVBUF_RUNTIME_API kvbufPlan *kvbufPlanCreate(kvbufModule *module,
+                                             const kvbufTensor *tensors,
+                                             size_t tensor_count,
+                                             const kvbufSize *sizes,
+                                             size_t size_count);
+
+/** As kvbufModuleLaunch, on tensors at `data`, one address for each tensor in
+ *  the order of kvbufPlanCreate. */
+KVBUF_RUNTIME_API int kvbufPlanLaunch(kvbufPlan *plan, void *const *data,
+                                      void *stream);
+
+/** Releases a plan, before its module. NULL is allowed. */
+KVBUF_RUNTIME_API void kvbufPlanDestroy(kvbufPlan *plan);
 
 /** Releases a module. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufModuleUnload(kvbufModule *module);

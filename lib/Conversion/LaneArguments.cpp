@@ -86,6 +86,45 @@ static void fixShapes(MutableArrayRef<Attribute> tensors,
   }
 }
 
+StringRef LaneLowering::sizeNeededBy(Operation *op) {
+  if (auto size = dyn_cast<LaunchSizeOp>(op))
+    return size.getName();
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    auto argument = dyn_cast<BlockArgument>(dim.getSource());
+    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+    if (!argument || argument.getOwner() != &kernel.getBody().front() ||
+        !type || type.getRank() != 3 || dim.getConstantIndex() != 0)
+      return "";
+    auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                    "kvbuffer.name");
+    return name && name.getValue() == "q" ? "total_q" : "";
+  }
+  CacheType cache;
+  if (auto keys = dyn_cast<CacheNumKeysOp>(op))
+    cache = keys.getCache().getType();
+  if (auto tile = dyn_cast<CacheTileOp>(op);
+      tile && tile.getCache().getType().getKind() == CacheKind::Ragged)
+    cache = tile.getCache().getType();
+  if (!cache)
+    return "";
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    return "";
+  case CacheKind::Ragged:
+    return "total_k";
+  case CacheKind::Continuous:
+    return "max_seq";
+  case CacheKind::Paged:
+    return "pages_per_seq";
+  }
+  return "";
+}
+
+Value LaneLowering::launchSize(StringRef name) {
+  auto fixed = fixedSizes.find(name);
+  return fixed == fixedSizes.end() ? launchSizes[name] : index(fixed->second);
+}
+
 LogicalResult LaneLowering::expandArguments() {
   MLIRContext *context = b.getContext();
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
@@ -267,10 +306,10 @@ LogicalResult LaneLowering::expandArguments() {
   kernel.walk([&](Operation *op) {
     counts |= isa<NextTileOp>(op);
     // Sizes that the types fix are no parameters.
-    if (auto size = dyn_cast<LaunchSizeOp>(op))
-      if (!fixedSizes.contains(size.getName()) &&
-          !llvm::is_contained(launchNames, size.getName()))
-        launchNames.push_back(size.getName());
+    if (StringRef name = sizeNeededBy(op);
+        !name.empty() && !fixedSizes.contains(name) &&
+        !llvm::is_contained(launchNames, name))
+      launchNames.push_back(name);
     std::optional<TensorMapRequest> request = machine.tensorMapFor(*this, op);
     if (request &&
         !llvm::is_contained(llvm::make_first_range(tensorMaps), *request))

@@ -349,9 +349,16 @@ private:
   void finishKernel();
   /// A tensor map's entry among the manifest's arguments.
   mlir::DictionaryAttr describeTensorMap(const TensorMapRequest &request);
+  /// The size of the launch that an op asks for, by its name in the manifest:
+  /// the room of a cache, the rows of ragged queries; empty if it needs none.
+  llvm::StringRef sizeNeededBy(mlir::Operation *op);
+  /// Its value: a parameter, or the number that the types fix.
+  mlir::Value launchSize(llvm::StringRef name);
 
   // Movement (LaneMovement.cpp).
   mlir::Value lookup(mlir::Value table, mlir::Value entry);
+  mlir::Value lookupWithin(mlir::Value lengths, mlir::Value entry,
+                           mlir::Value least, mlir::Value most);
   /// A tile as a buffer reads it: from the first column of a block that the
   /// buffer takes.
   TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params,

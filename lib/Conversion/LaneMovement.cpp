@@ -15,10 +15,20 @@ using namespace mlir;
 using namespace kvbuf;
 
 /// Entry `entry` of a table of 32-bit integers, as an index. Entries are block
-/// numbers and lengths: not negative.
+/// numbers: not negative.
 Value LaneLowering::lookup(Value table, Value entry) {
   Value word = memref::LoadOp::create(b, flat(table), ValueRange{entry});
   return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
+}
+
+/// Entry `entry` of lengths or offsets, which lie in device memory where nobody
+/// has checked them: the nearest number from `least` to `most`.
+Value LaneLowering::lookupWithin(Value lengths, Value entry, Value least,
+                                 Value most) {
+  Value word = memref::LoadOp::create(b, flat(lengths), ValueRange{entry});
+  Value number = arith::IndexCastOp::create(b, b.getIndexType(), word);
+  number = arith::MaxSIOp::create(b, number, least);
+  return arith::MinSIOp::create(b, number, most);
 }
 
 static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
@@ -44,14 +54,24 @@ void LaneLowering::lower(CacheNumKeysOp op) {
     keys = cache.sizes[1];
     break;
   case CacheKind::Ragged: {
-    Value next = lookup(cache.offsets, add(b, batch, index(1)));
-    keys = sub(b, next, lookup(cache.offsets, batch));
+    Value rows = launchSize("total_k");
+    Value first = lookupWithin(cache.offsets, batch, index(0), rows);
+    Value next =
+        lookupWithin(cache.offsets, add(b, batch, index(1)), first, rows);
+    keys = sub(b, next, first);
     break;
   }
   case CacheKind::Continuous:
-  case CacheKind::Paged:
-    keys = add(b, lookup(cache.lengths, batch), single(op.getNewTokens()));
+  case CacheKind::Paged: {
+    // No more keys than the slot, or the row of the page table, has room for.
+    Value room = launchSize(sizeNeededBy(op));
+    if (int64_t page = op.getCache().getType().getPageSize())
+      room = mul(b, room, index(page));
+    Value length = lookupWithin(cache.lengths, batch, index(0), room);
+    keys = arith::MinSIOp::create(b, add(b, length, single(op.getNewTokens())),
+                                  room);
     break;
+  }
   }
   set(op.getKeys(), {keys});
 }
@@ -118,7 +138,12 @@ void LaneLowering::lower(CacheTileOp op) {
     break;
   case CacheKind::Ragged: {
     tile.rowStride = s[0];
-    Value row = add(b, lookup(cache.offsets, batch), start);
+    // V's offsets may differ from those that the keys were counted from: all
+    // keys lie within the tensor wherever they say that the sequence begins.
+    Value last = sub(b, launchSize("total_k"), single(op.getUpto()));
+    last = arith::MaxSIOp::create(b, last, index(0));
+    Value row =
+        add(b, lookupWithin(cache.offsets, batch, index(0), last), start);
     place({row, head});
     tile.base = add(b, mul(b, head, s[1]), mul(b, row, s[0]));
     break;
@@ -294,12 +319,15 @@ LogicalResult LaneLowering::lower(memref::LoadOp op) {
 
 LogicalResult LaneLowering::lower(memref::DimOp op) {
   auto it = tensors.find(op.getSource());
+  if (StringRef name = sizeNeededBy(op); !name.empty()) {
+    set(op.getResult(), {launchSize(name)});
+    return success();
+  }
   std::optional<int64_t> dim = op.getConstantIndex();
   if (it == tensors.end() || !dim || *dim >= int64_t(it->second.sizes.size()) ||
       !it->second.sizes[*dim])
     return op.emitOpError() << "asks for a size that is not a kernel "
-                               "parameter; expected the rows "
-                               "of dense queries";
+                               "parameter; expected the rows of queries";
   set(op.getResult(), {it->second.sizes[*dim]});
   return success();
 }

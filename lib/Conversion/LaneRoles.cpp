@@ -526,9 +526,7 @@ void LaneLowering::lower(NextTileOp op) {
 }
 
 void LaneLowering::lower(LaunchSizeOp op) {
-  auto fixed = fixedSizes.find(op.getName());
-  set(op.getSize(), {fixed == fixedSizes.end() ? launchSizes[op.getName()]
-                                               : index(fixed->second)});
+  set(op.getSize(), {launchSize(op.getName())});
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,8 +12,10 @@
 #include "kvbuffer/Runtime/Error.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -32,10 +34,18 @@ struct kvbufModule {
   std::unique_ptr<Module> module;
   Manifest manifest;
   unsigned multiprocessors = 0;
+  bool checksLengths = false, isHost = false;
   /// Held while the module works, so that threads take turns.
   mutable std::mutex mutex;
   /// Of the last launch.
-  std::string remarks;
+  std::vector<std::string> remarks;
+  /// Of kvbufModuleLaunch, by what a plan depends on.
+  std::unordered_map<std::string, LaunchPlan> plans;
+};
+
+struct kvbufPlan {
+  kvbufModule *module;
+  LaunchPlan plan;
 };
 
 namespace {
@@ -129,6 +139,59 @@ Sizes convert(const Manifest &manifest, const kvbufSize *sizes, size_t count) {
     known[sizes[i].name] = sizes[i].value;
   }
   return known;
+}
+
+LaunchPlan makePlan(const kvbufModule &module, const kvbufTensor *tensors,
+                    size_t tensorCount, const kvbufSize *sizes,
+                    size_t sizeCount) {
+  return LaunchPlan(module.manifest, convert(tensors, tensorCount),
+                    convert(module.manifest, sizes, sizeCount),
+                    module.multiprocessors, /*ranges=*/module.isHost);
+}
+
+/// Launches; the module's mutex is held.
+void launchPlan(kvbufModule &module, LaunchPlan &plan,
+                const uint64_t *addresses, void *stream) {
+  const BoundLaunch &launch = plan.at(addresses);
+  if (module.checksLengths)
+    checkLengths(module.manifest, plan.arguments());
+  if (!module.remarks.empty() || !launch.remarks.empty())
+    module.remarks = launch.remarks;
+  module.module->launch(launch, stream);
+}
+
+/// What a plan depends on, as bytes; false where something is missing, of which
+/// `convert` tells.
+bool describeArguments(const kvbufTensor *tensors, size_t tensorCount,
+                       const kvbufSize *sizes, size_t sizeCount,
+                       std::string &key) {
+  auto add = [&](const void *data, size_t bytes) {
+    key.append(static_cast<const char *>(data), bytes);
+  };
+  auto text = [&](const char *s) { add(s, std::strlen(s) + 1); };
+  if ((tensorCount && !tensors) || (sizeCount && !sizes))
+    return false;
+  for (size_t i = 0; i < tensorCount; ++i) {
+    const kvbufTensor &t = tensors[i];
+    if (!t.name || !t.dtype || t.rank < 0 || t.rank > kMaxRank ||
+        (t.rank > 0 && !t.shape))
+      return false;
+    text(t.name);
+    text(t.dtype);
+    add(&t.rank, sizeof(t.rank));
+    size_t bytes = sizeof(int64_t) * static_cast<size_t>(t.rank);
+    add(t.shape, bytes);
+    key.push_back(t.strides ? 's' : '-');
+    if (t.strides)
+      add(t.strides, bytes);
+  }
+  for (size_t i = 0; i < sizeCount; ++i) {
+    if (!sizes[i].name)
+      return false;
+    text(sizes[i].name);
+    add(&sizes[i].value, sizeof(sizes[i].value));
+  }
+  return true;
 }
 
 } // namespace
@@ -264,6 +327,8 @@ kvbufModule *kvbufModuleLoad(kvbufDevice *device,
     handle->module =
         device->device->load(artifact->artifact, artifact->manifest);
     handle->multiprocessors = device->device->multiprocessors();
+    handle->checksLengths = device->device->checksLengths();
+    handle->isHost = device->device->isHost();
     return handle;
   });
 }
@@ -273,17 +338,51 @@ int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
                       size_t size_count, void *stream) {
   return guarded([&] {
     require(module, "module");
-    std::vector<TensorArg> args = convert(tensors, tensor_count);
-    Sizes known = convert(module->manifest, sizes, size_count);
-    BoundLaunch launch =
-        bindLaunch(module->manifest, args, known, module->multiprocessors);
+    // A server launches the same few shapes again and again.
+    constexpr size_t kMostPlans = 256;
+    std::string key;
+    if (!describeArguments(tensors, tensor_count, sizes, size_count, key)) {
+      convert(tensors, tensor_count);
+      convert(module->manifest, sizes, size_count);
+    }
     std::lock_guard lock(module->mutex);
-    module->remarks.clear();
-    for (const std::string &remark : launch.remarks)
-      module->remarks += (module->remarks.empty() ? "" : "\n") + remark;
-    module->module->launch(launch, stream);
+    auto it = module->plans.find(key);
+    if (it == module->plans.end()) {
+      LaunchPlan plan =
+          makePlan(*module, tensors, tensor_count, sizes, size_count);
+      if (module->plans.size() == kMostPlans)
+        module->plans.clear();
+      it = module->plans.emplace(key, std::move(plan)).first;
+    }
+    std::vector<uint64_t> addresses(tensor_count);
+    for (size_t i = 0; i < tensor_count; ++i)
+      addresses[i] = reinterpret_cast<uint64_t>(tensors[i].data);
+    launchPlan(*module, it->second, addresses.data(), stream);
   });
 }
+
+kvbufPlan *kvbufPlanCreate(kvbufModule *module, const kvbufTensor *tensors,
+                           size_t tensor_count, const kvbufSize *sizes,
+                           size_t size_count) {
+  return guardedNew<kvbufPlan>([&] {
+    require(module, "module");
+    return std::unique_ptr<kvbufPlan>(new kvbufPlan{
+        module, makePlan(*module, tensors, tensor_count, sizes, size_count)});
+  });
+}
+
+int kvbufPlanLaunch(kvbufPlan *plan, void *const *data, void *stream) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(data, "data");
+    static_assert(sizeof(void *) == sizeof(uint64_t));
+    std::lock_guard lock(plan->module->mutex);
+    launchPlan(*plan->module, plan->plan,
+               reinterpret_cast<const uint64_t *>(data), stream);
+  });
+}
+
+void kvbufPlanDestroy(kvbufPlan *plan) { delete plan; }
 
 const char *kvbufModuleReport(kvbufModule *module) {
   // A copy for the thread that asks: another's launch may replace the text.
@@ -303,7 +402,8 @@ const char *kvbufModuleRemarks(const kvbufModule *module) {
   remarks.clear();
   if (module) {
     std::lock_guard lock(module->mutex);
-    remarks = module->remarks;
+    for (const std::string &remark : module->remarks)
+      remarks += (remarks.empty() ? "" : "\n") + remark;
   }
   return remarks.c_str();
 }

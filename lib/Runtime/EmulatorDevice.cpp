@@ -15,8 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 
+using nlohmann::json;
 using namespace kvbuf;
 using namespace kvbuf::rt;
 
@@ -168,8 +170,20 @@ private:
 
 class EmulatorDevice : public Device {
 public:
-  explicit EmulatorDevice(const DeviceOptions &options) : options(options) {
+  explicit EmulatorDevice(const DeviceOptions &given) : options(given) {
     compilerLibrary();
+    // One option is the runtime's; what is wrong with the text the emulator
+    // says.
+    json all = json::parse(options.emulator, nullptr, /*throw=*/false);
+    auto check = all.is_object() ? all.find("check_lengths") : all.end();
+    if (check == all.end())
+      return;
+    if (!check->is_boolean())
+      throw Error("emulator options: expected true or false for "
+                  "'check_lengths'");
+    lengthsChecked = check->get<bool>();
+    all.erase(check);
+    options.emulator = all.dump();
   }
   ~EmulatorDevice() override {
     for (auto [address, bytes] : blocks)
@@ -182,6 +196,7 @@ public:
   // Few, so that small grids are larger than the device already.
   unsigned multiprocessors() const override { return 4; }
   bool isHost() const override { return true; }
+  bool checksLengths() const override { return lengthsChecked; }
   std::string whyNot(const TargetSpec &,
                      const Artifact &artifact) const override {
     return artifact.find("mlir") ? ""
@@ -243,6 +258,7 @@ public:
 
 private:
   DeviceOptions options;
+  bool lengthsChecked = true;
   std::map<uint64_t, uint64_t> blocks;
 };
 

@@ -125,7 +125,11 @@ unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
   return static_cast<unsigned>(extent);
 }
 
-using BoundTensors = std::map<std::string, TensorArg>;
+/// A tensor with its strides, and which it is of those given.
+struct BoundTensor : TensorArg {
+  int number = 0;
+};
+using BoundTensors = std::map<std::string, BoundTensor>;
 
 /// Why a kernel's copies cannot take the tensors' addresses and strides, else
 /// "".
@@ -161,10 +165,12 @@ std::string bindMaps(const KernelSpec &spec, const BoundTensors &tensors,
   for (const KernelArg &arg : spec.args) {
     if (arg.kind != KernelArg::Kind::TensorMap)
       continue;
-    std::string reason = bindTensorMap(arg.map, tensors.at(arg.tensor),
-                                       k.tensorMaps.emplace_back());
+    const BoundTensor &tensor = tensors.at(arg.tensor);
+    std::string reason =
+        bindTensorMap(arg.map, tensor, k.tensorMaps.emplace_back());
     if (!reason.empty())
       return reason;
+    k.tensorMaps.back().number = tensor.number;
   }
   return "";
 }
@@ -181,9 +187,11 @@ void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
   uint64_t map = 0;
   for (const KernelArg &arg : spec.args) {
     switch (arg.kind) {
-    case KernelArg::Kind::Pointer:
-      k.args.push_back({Kind::Word, tensors.at(arg.tensor).address, 8});
+    case KernelArg::Kind::Pointer: {
+      const BoundTensor &tensor = tensors.at(arg.tensor);
+      k.args.push_back({Kind::Word, tensor.address, 8, tensor.number});
       break;
+    }
     case KernelArg::Kind::Stride:
       k.args.push_back(
           {Kind::Word,
@@ -286,7 +294,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       throw Error("tensor '" + tensor.name + "' has " +
                   std::to_string(tensor.strides.size()) + " strides for " +
                   std::to_string(tensor.shape.size()) + " dimensions");
-    TensorArg arg = tensor;
+    BoundTensor arg{tensor, static_cast<int>(bound.size())};
     if (arg.strides.empty())
       arg.strides = contiguousStrides(arg.shape);
     checkStrides(manifest, spec, arg);
@@ -341,5 +349,67 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       launch.kernels.push_back(std::move(k));
   }
   sizes.erase(kMultiprocessors);
+  return launch;
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchPlan
+//===----------------------------------------------------------------------===//
+
+LaunchPlan::LaunchPlan(const Manifest &manifest, std::vector<TensorArg> tensors,
+                       const Sizes &sizes, unsigned multiprocessors,
+                       bool ranges)
+    : manifest(manifest), tensors(std::move(tensors)), sizes(sizes),
+      multiprocessors(multiprocessors), ranges(ranges) {
+  bind();
+  for (const TensorArg &t : this->tensors)
+    bytes.push_back(
+        spanBytes(t.dtype, t.shape,
+                  t.strides.empty() ? contiguousStrides(t.shape) : t.strides));
+}
+
+void LaunchPlan::bind() {
+  Sizes all = sizes;
+  launch = bindLaunch(manifest, tensors, all, multiprocessors);
+}
+
+const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {
+  // What is decided by addresses is decided by their alignment: no kernel and
+  // no map asks for more than this. Remarks, and nothing else, quote them.
+  constexpr uint64_t kAlign = TensorMapRecipe::kAlignment;
+  bool same = !ranges && launch.remarks.empty();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    uint64_t last = tensors[i].address, now = addresses[i];
+    same &= now % kAlign == last % kAlign && (now == 0) == (last == 0) &&
+            now + bytes[i] >= now;
+  }
+  if (!same) {
+    std::vector<uint64_t> last;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      last.push_back(tensors[i].address);
+      tensors[i].address = addresses[i];
+    }
+    try {
+      bind();
+    } catch (...) {
+      // What is bound is still of the last addresses.
+      for (size_t i = 0; i < tensors.size(); ++i)
+        tensors[i].address = last[i];
+      throw;
+    }
+    return launch;
+  }
+  for (KernelLaunch &k : launch.kernels) {
+    for (LaunchArg &arg : k.args)
+      if (arg.tensor >= 0)
+        arg.word = addresses[arg.tensor];
+    // A map may begin at another column than the tensor; without an element it
+    // is of the device's own memory.
+    for (BoundTensorMap &map : k.tensorMaps)
+      if (map.map.address != 0)
+        map.map.address += addresses[map.number] - tensors[map.number].address;
+  }
+  for (size_t i = 0; i < tensors.size(); ++i)
+    tensors[i].address = addresses[i];
   return launch;
 }

@@ -37,7 +37,9 @@ using ProgressHandler = std::function<void(uint64_t done, uint64_t total)>;
 
 /// How to open a device.
 struct DeviceOptions {
-  /// The emulator's options as a JSON object ("{}": its defaults).
+  /// The emulator's options as a JSON object ("{}": its defaults). Beside
+  /// those, "check_lengths": false launches as a GPU does, which cannot tell
+  /// what lengths say.
   std::string emulator = "{}";
   MessageHandler message;
   ProgressHandler progress;
@@ -75,6 +77,9 @@ public:
   virtual unsigned multiprocessors() const = 0;
   /// Device memory is host memory: host addresses can be passed as they are.
   virtual bool isHost() const = 0;
+  /// Lengths and offsets are to be checked before a launch. On a GPU they lie
+  /// where only the kernel reads them.
+  virtual bool checksLengths() const { return false; }
   /// Empty if code for `target` can run here, else the reason why not.
   virtual std::string whyNot(const TargetSpec &target,
                              const Artifact &artifact) const = 0;

@@ -49,6 +49,8 @@ struct BufferUse {
 /// emulator takes `map` as it is.
 struct BoundTensorMap {
   std::string tensor;
+  /// Which it is, counted as they are given.
+  int number = -1;
   DType dtype = DType::BF16;
   /// As in TensorMapRecipe.
   unsigned l2Promotion = 0;
@@ -69,6 +71,8 @@ struct LaunchArg {
   Kind kind = Kind::Word;
   uint64_t word = 0;
   size_t bytes = 8;
+  /// The tensor whose address the word is, counted as they are given; -1: none.
+  int tensor = -1;
 };
 
 /// One kernel with its grid and arguments.
@@ -116,6 +120,44 @@ std::string bindTensorMap(const TensorMapRecipe &recipe,
 BoundLaunch bindLaunch(const Manifest &manifest,
                        const std::vector<TensorArg> &tensors, Sizes &sizes,
                        unsigned multiprocessors);
+
+/// A launch that is repeated on tensors of the same shapes, strides and element
+/// types at the same sizes, at other addresses each time: checks and size
+/// expressions are paid once.
+class LaunchPlan {
+public:
+  /// Binds as bindLaunch, at the tensors' addresses, and throws what that
+  /// throws. `manifest` must outlive the plan. `ranges`: the device asks for
+  /// BoundLaunch::buffers, which have to be found again each time.
+  LaunchPlan(const Manifest &manifest, std::vector<TensorArg> tensors,
+             const Sizes &sizes, unsigned multiprocessors, bool ranges);
+
+  /// The launch at these addresses, one for each tensor in the order given;
+  /// valid until the next call. Throws what bindLaunch throws; only where an
+  /// address is aligned otherwise than the last one is everything bound again.
+  const BoundLaunch &at(const uint64_t *addresses);
+  /// As they were in the last call of `at`.
+  const std::vector<TensorArg> &arguments() const { return tensors; }
+
+private:
+  void bind();
+
+  const Manifest &manifest;
+  std::vector<TensorArg> tensors;
+  std::vector<uint64_t> bytes;
+  Sizes sizes;
+  unsigned multiprocessors;
+  bool ranges;
+  BoundLaunch launch;
+};
+
+/// Checks the lengths and offsets of an attention problem whose tensors lie in
+/// host memory and keep the rules of bindLaunch: offsets never fall and end
+/// within their tensor, lengths are not negative and leave room for the new
+/// tokens. Throws Error that names the tensor, the place and what was expected.
+/// Kernels do not check: they take the nearest number that fits.
+void checkLengths(const Manifest &manifest,
+                  const std::vector<TensorArg> &tensors);
 
 } // namespace kvbuf::rt
 

@@ -117,15 +117,31 @@ static FailureOr<int64_t> entry(const Tensor &tensor, ArrayRef<int64_t> index,
   return int64_t(tensor.loadInt(*offset));
 }
 
+/// Entry `index` of lengths or offsets, which nobody has checked: the nearest
+/// number from `least` to `most`.
+static FailureOr<int64_t> entryWithin(const Tensor &tensor, int64_t index,
+                                      int64_t least, int64_t most,
+                                      ErrorFn error) {
+  FailureOr<int64_t> number = entry(tensor, {index}, error);
+  if (failed(number))
+    return failure();
+  return std::min(std::max(*number, least), most);
+}
+
 FailureOr<int64_t> tile::numKeys(const Cache &cache, int64_t batch,
                                  int64_t newTokens, ErrorFn error) {
   switch (cache.type.getKind()) {
   case CacheKind::Dense:
     return cache.data->shape[1];
   case CacheKind::Ragged: {
-    FailureOr<int64_t> first = entry(*cache.offsets, {batch}, error);
-    FailureOr<int64_t> next = entry(*cache.offsets, {batch + 1}, error);
-    if (failed(first) || failed(next))
+    int64_t rows = cache.data->shape[0];
+    FailureOr<int64_t> first =
+        entryWithin(*cache.offsets, batch, 0, rows, error);
+    if (failed(first))
+      return failure();
+    FailureOr<int64_t> next =
+        entryWithin(*cache.offsets, batch + 1, *first, rows, error);
+    if (failed(next))
       return failure();
     return *next - *first;
   }
@@ -133,10 +149,14 @@ FailureOr<int64_t> tile::numKeys(const Cache &cache, int64_t batch,
   case CacheKind::Paged:
     break;
   }
-  FailureOr<int64_t> length = entry(*cache.lengths, {batch}, error);
+  int64_t room = cache.type.getKind() == CacheKind::Paged
+                     ? cache.table->shape[1] * cache.type.getPageSize()
+                     : cache.data->shape[1];
+  FailureOr<int64_t> length =
+      entryWithin(*cache.lengths, batch, 0, room, error);
   if (failed(length))
     return failure();
-  return *length + newTokens;
+  return std::min(*length + newTokens, room);
 }
 
 LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
@@ -168,7 +188,10 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
     slot = tile.batch;
     break;
   case CacheKind::Ragged: {
-    FailureOr<int64_t> offset = entry(*cache.offsets, {tile.batch}, error);
+    // All keys lie within the tensor wherever V's offsets say that they begin.
+    int64_t end = std::max<int64_t>(cache.data->shape[0] - tile.upto, 0);
+    FailureOr<int64_t> offset =
+        entryWithin(*cache.offsets, tile.batch, 0, end, error);
     if (failed(offset))
       return failure();
     base = *offset;

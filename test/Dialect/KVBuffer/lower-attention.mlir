@@ -76,10 +76,15 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK-SAME:  cache = "paged"
 // CHECK-SAME:  page_size = 16
 // CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
+// CHECK:     %[[TOTAL:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x4x80xf16>
 // CHECK:     %[[FIRST32:.*]] = memref.load %[[OFFSETS]][%[[BATCH:.*]]]
-// CHECK:     %[[FIRST:.*]] = arith.index_cast %[[FIRST32]]
+// CHECK:     %[[FIRSTANY:.*]] = arith.index_cast %[[FIRST32]]
+// CHECK:     %[[FIRSTPOS:.*]] = arith.maxsi %[[FIRSTANY]], %{{.*}}
+// CHECK:     %[[FIRST:.*]] = arith.minsi %[[FIRSTPOS]], %[[TOTAL]]
 // CHECK:     %[[NEXT32:.*]] = memref.load %[[OFFSETS]]
-// CHECK:     %[[NEXT:.*]] = arith.index_cast %[[NEXT32]]
+// CHECK:     %[[NEXTANY:.*]] = arith.index_cast %[[NEXT32]]
+// CHECK:     %[[NEXTPOS:.*]] = arith.maxsi %[[NEXTANY]], %[[FIRST]]
+// CHECK:     %[[NEXT:.*]] = arith.minsi %[[NEXTPOS]], %[[TOTAL]]
 // CHECK:     %[[QUERIES:.*]] = arith.subi %[[NEXT]], %[[FIRST]]
 // CHECK:     scf.if
 // CHECK:       %[[AT:.*]] = arith.addi %[[FIRST]], %[[ROW:.*]] : index

@@ -5,6 +5,9 @@
 // RUN: %{run}
 // REDEFINE: %{lengths} = --lengths-q=64,64 --lengths-k=64,64
 // RUN: %{run}
+// Offsets out of range count as the nearest row.
+// REDEFINE: %{lengths} = --lengths-q=0,70,0,130,0 --lengths-k=0,20,30,65,0 --wild-lengths
+// RUN: %{run}
 
 !q = memref<?x3x64xf16, strided<[?, ?, 1]>>
 !kv = !kvbuffer.cache<ragged, f16, heads = 1, head_size = 64>

@@ -68,6 +68,32 @@ int main(int argc, char **argv) {
   CHECK(strcmp(kvbufModuleRemarks(module), "") == 0);
   CHECK(kvbufDeviceSynchronize(device) == KVBUF_OK);
 
+  /* The same through a plan, at other addresses. */
+  kvbufPlan *plan = kvbufPlanCreate(module, tensors, 4, NULL, 0);
+  CHECK(plan);
+  static _Alignas(16) uint16_t moved[kQueries * kHeads * kSize];
+  void *addresses[] = {q, k, v, moved};
+  CHECK(kvbufPlanLaunch(plan, addresses, NULL) == KVBUF_OK);
+  for (int i = 0; i < kQueries * kHeads * kSize; ++i)
+    CHECK(moved[i] == kOne);
+  addresses[3] = (char *)moved + 1;
+  CHECK(kvbufPlanLaunch(plan, addresses, NULL) == KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "tensor 'o' starts at address"));
+  addresses[3] = NULL;
+  CHECK(kvbufPlanLaunch(plan, addresses, NULL) == KVBUF_BAD_INPUT);
+  CHECK(strstr(kvbufLastError(), "null address"));
+  addresses[3] = o;
+  memset(o, 0, sizeof(o));
+  CHECK(kvbufPlanLaunch(plan, addresses, NULL) == KVBUF_OK);
+  CHECK(o[0] == kOne && o[kQueries * kHeads * kSize - 1] == kOne);
+  CHECK(kvbufPlanLaunch(plan, NULL, NULL) == KVBUF_BAD_INPUT);
+  CHECK(kvbufPlanLaunch(NULL, addresses, NULL) == KVBUF_BAD_INPUT);
+  kvbufPlanDestroy(plan);
+  kvbufPlanDestroy(NULL);
+  CHECK(!kvbufPlanCreate(module, tensors, 3, NULL, 0));
+  CHECK(strstr(kvbufLastError(), "missing tensor 'o'"));
+  CHECK(!kvbufPlanCreate(NULL, tensors, 4, NULL, 0));
+
   CHECK(kvbufModuleLaunch(module, tensors, 3, NULL, 0, NULL) ==
         KVBUF_BAD_INPUT);
   CHECK(strstr(kvbufLastError(), "missing tensor 'o'"));

@@ -28,6 +28,8 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace kvbuf;
 namespace cl = llvm::cl;
@@ -54,6 +56,11 @@ static cl::opt<int64_t> poisonPage(
     "bad-page", cl::init(-1),
     cl::desc(
         "put an id out of range at this position of the first page table row"));
+static cl::opt<bool> wildLengths(
+    "wild-lengths",
+    cl::desc("make lengths and offsets of 0 negative, and those that reach the "
+             "end of a tensor or a table's row huge: the same once they are "
+             "brought into range"));
 static cl::opt<int64_t>
     blocks("blocks", cl::init(3),
            cl::desc("blocks of a kernel that loops over tiles of queries"));
@@ -229,6 +236,41 @@ static void printComparison(raw_ostream &os, StringRef what,
      << where << '\n';
 }
 
+/// See the option. Returns what the tensors held, to be put back before the
+/// outputs are checked.
+static std::map<int32_t *, int32_t> makeLengthsWild(rt::Workload &workload) {
+  std::map<int32_t *, int32_t> sane;
+  auto replace = [&](const char *name, auto isMost) {
+    rt::HostTensor *tensor = workload.find(name);
+    if (!tensor)
+      return;
+    for (int64_t i = 0; i < tensor->shape[0]; ++i)
+      sane[&tensor->as<int32_t>()[i]] = tensor->as<int32_t>()[i];
+    for (int64_t i = 0; i < tensor->shape[0]; ++i)
+      if (int32_t &value = tensor->as<int32_t>()[i]; value == 0)
+        value = std::numeric_limits<int32_t>::min() + int32_t(i);
+      else if (isMost(i, value))
+        value = std::numeric_limits<int32_t>::max() - int32_t(i);
+  };
+  const rt::Sizes &sizes = workload.sizes();
+  auto isEnd = [&](const char *total) {
+    return
+        [&sizes, total](int64_t, int32_t at) { return at == sizes.at(total); };
+  };
+  replace("q_offsets", isEnd("total_q"));
+  replace("k.offsets", isEnd("total_k"));
+  replace("v.offsets", isEnd("total_k"));
+  auto isFull = [&](int64_t b, int32_t) {
+    int64_t room = workload.problem().pageSize
+                       ? sizes.at("pages_per_seq") * workload.problem().pageSize
+                       : sizes.at("max_seq");
+    return workload.keys(b) == room;
+  };
+  replace("k.lengths", isFull);
+  replace("v.lengths", isFull);
+  return sane;
+}
+
 /// Runs one kernel; returns false if it broke a promise or failed the check.
 static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   rt::AttentionProblem problem = readProblem(kernel);
@@ -244,6 +286,10 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
     for (const char *table : {"k.table", "v.table"})
       if (rt::HostTensor *tensor = workload.find(table))
         tensor->as<int32_t>()[poisonPage] = 0x3fffffff;
+
+  std::map<int32_t *, int32_t> sane;
+  if (wildLengths)
+    sane = makeLengthsWild(workload);
 
   auto interpreter = emu::TileInterpreter::create(kernel);
   if (failed(interpreter))
@@ -274,6 +320,8 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
   if (failed(report))
     return false;
+  for (auto [entry, value] : sane)
+    *entry = value;
 
   os << kernel.getName() << ": " << workload.describe() << '\n'
      << "  blocks " << report->blocks << ", loads " << report->loads

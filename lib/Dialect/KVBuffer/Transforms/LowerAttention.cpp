@@ -38,10 +38,13 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   }
-  /// Entry `i` of a memref of 32-bit integers, as an index.
-  Value loadIndex(Value memref, Value i) {
-    Value word = memref::LoadOp::create(b, memref, ValueRange{i});
-    return arith::IndexCastOp::create(b, b.getIndexType(), word);
+  /// Entry `i` of offsets, a memref of 32-bit integers that nobody has checked:
+  /// the nearest row from `least` to `most`.
+  Value loadOffset(Value offsets, Value i, Value least, Value most) {
+    Value word = memref::LoadOp::create(b, offsets, ValueRange{i});
+    Value row = arith::IndexCastOp::create(b, b.getIndexType(), word);
+    row = arith::MaxSIOp::create(b, row, least);
+    return arith::MinSIOp::create(b, row, most);
   }
   FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
     return FragmentType::get(b.getContext(), rows, cols, type, role);
@@ -197,9 +200,11 @@ void TileProgram::build() {
                                   constant(op.getHeads() / op.getKVHeads()));
   if (op.isRagged()) {
     Value offsets = operand(op.getOffsets());
-    firstRow = loadIndex(offsets, batch);
+    Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
+    firstRow = loadOffset(offsets, batch, constant(0), rows);
     Value next = arith::AddIOp::create(b, batch, constant(1));
-    queries = arith::SubIOp::create(b, loadIndex(offsets, next), firstRow);
+    queries = arith::SubIOp::create(
+        b, loadOffset(offsets, next, firstRow, rows), firstRow);
   } else {
     queries = memref::DimOp::create(b, operand(op.getQ()), 1);
   }

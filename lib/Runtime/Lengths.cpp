@@ -1,0 +1,86 @@
+//===- lib/Runtime/Lengths.cpp - Lengths that the host can read -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Launch.h"
+
+using namespace kvbuf::rt;
+
+namespace {
+
+/// A tensor of integers in host memory; absent tensors are null.
+struct Integers {
+  const TensorArg *arg = nullptr;
+
+  int64_t operator[](int64_t i) const {
+    int64_t stride = arg->strides.empty() ? 1 : arg->strides[0];
+    uint64_t at = arg->address + static_cast<uint64_t>(i * stride) *
+                                     static_cast<uint64_t>(sizeOf(arg->dtype));
+    return arg->dtype == DType::I64 ? *reinterpret_cast<const int64_t *>(at)
+                                    : *reinterpret_cast<const int32_t *>(at);
+  }
+};
+
+Integers find(const std::vector<TensorArg> &tensors, const std::string &name) {
+  for (const TensorArg &arg : tensors)
+    if (arg.name == name)
+      return {&arg};
+  return {};
+}
+
+void checkOffsets(const Integers &offsets, int64_t batch, int64_t rows,
+                  const std::string &of) {
+  if (!offsets.arg)
+    return;
+  for (int64_t b = 0; b <= batch; ++b)
+    if (int64_t least = b ? offsets[b - 1] : 0, at = offsets[b];
+        at < least || at > rows)
+      throw Error("tensor '" + offsets.arg->name + "' holds " +
+                  std::to_string(at) + " at " + std::to_string(b) +
+                  "; expected offsets that never fall, here from " +
+                  std::to_string(least) + " to " + std::to_string(rows) +
+                  ", the rows of '" + of + "'");
+}
+
+} // namespace
+
+void kvbuf::rt::checkLengths(const Manifest &manifest,
+                             const std::vector<TensorArg> &tensors) {
+  if (!manifest.attention)
+    return;
+  const AttentionProblem &p = *manifest.attention;
+  Integers queries = find(tensors, "q_offsets");
+  const TensorArg *q = find(tensors, "q").arg;
+  int64_t batch = q->shape[0];
+  if (p.query == Layout::Ragged) {
+    batch = queries.arg->shape[0] - 1;
+    checkOffsets(queries, batch, q->shape[0], "q");
+  }
+  for (std::string cache : {"k", "v"}) {
+    const TensorArg *data = find(tensors, cache).arg;
+    checkOffsets(find(tensors, cache + ".offsets"), batch, data->shape[0],
+                 cache);
+    Integers lengths = find(tensors, cache + ".lengths");
+    const TensorArg *table = find(tensors, cache + ".table").arg;
+    if (!lengths.arg)
+      continue;
+    int64_t room = p.cache == Layout::Paged ? table->shape[1] * p.pageSize
+                                            : data->shape[1];
+    for (int64_t b = 0; b < batch; ++b) {
+      int64_t added = queries.arg ? queries[b + 1] - queries[b] : q->shape[1];
+      int64_t most = room - added;
+      if (int64_t length = lengths[b]; length < 0 || length > most)
+        throw Error("tensor '" + lengths.arg->name + "' holds " +
+                    std::to_string(length) + " at " + std::to_string(b) +
+                    "; expected 0 to " + std::to_string(room) + " - " +
+                    std::to_string(added) +
+                    ", the keys that a sequence has room for less the new "
+                    "ones");
+    }
+  }
+}

@@ -1,0 +1,151 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s sm_80
+# RUN: env KVBUF_LIB_DIR=%lib %python %s sm_90a
+# RUN: env KVBUF_LIB_DIR=%lib %python %s gfx942
+# RUN: env KVBUF_LIB_DIR=%lib %python %s gfx950
+"""Lengths and offsets that no cache can have: refused where the host can read
+them, brought into range by kernels where it cannot."""
+
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+CHIP = sys.argv.pop()
+RNG = np.random.default_rng()
+HEADS, SIZE, PAGE = 2, 64, 64
+LEAST, MOST = -2**31, 2**31 - 1
+
+
+def compile(cache, ragged):
+    of = {"paged": f", page_size = {PAGE}"}.get(cache, "")
+    cache = f"!kvbuffer.cache<{cache}, f16, heads = 1, head_size = {SIZE}{of}>"
+    q = f"memref<{'?x' if ragged else '?x?x'}{HEADS}x{SIZE}xf16>"
+    more, types = "", ""
+    arguments = f"%q: {q}, %k: {cache}, %v: {cache}, %o: {q}"
+    if ragged:
+        more, types = " offsets(%at)", ", offsets memref<?xi32>"
+        arguments += ", %at: memref<?xi32>"
+    return kvbuf.compile(f"""func.func @f({arguments}) {{
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more}
+        {{mask = #kvbuffer.mask<causal = true>}}
+        : {q}, {cache}, {cache}, {q}{types}
+      return }}""", target=CHIP)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float16)
+
+
+def attention(q, k, v):
+    """Rows, heads, columns; one KV head; causal at the bottom right."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    out = np.zeros_like(q)
+    for i in range(len(q)):
+        n = max(0, i + len(k) - len(q) + 1)
+        if n:
+            s = q[i] @ k[:n, 0].T / np.sqrt(SIZE)
+            p = np.exp(s - s.max(-1, keepdims=True))
+            out[i] = p / p.sum(-1, keepdims=True) @ v[:n, 0]
+    return out
+
+
+def within(x, least, most):
+    """`most` counts where the two cross."""
+    return min(max(x, least), most)
+
+
+class Lengths(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.gpu_like = kvbuf.Device("emulator", check_lengths=False)
+
+    def check(self, o, expected):
+        np.testing.assert_allclose(o.astype(np.float64), expected, rtol=0,
+                                   atol=1e-2)
+
+    def cache(self, kernel, lengths, room, tables, data):
+        new = 3
+        q = normal(len(lengths), new, HEADS, SIZE)
+        k, v = (normal(*data, 1, SIZE) for _ in range(2))
+        lengths = np.array(lengths, np.int32)
+        given = dict(q=q, k=k, v=v, k_table=tables, v_table=tables,
+                     k_lengths=lengths, v_lengths=lengths)
+        o = np.full_like(q, np.nan)
+        kernel(**given, out=o, device=self.gpu_like)
+        for b, length in enumerate(lengths.tolist()):
+            keys = min(max(length, 0) + new, room)
+            rows = [x[tables[b]].reshape(-1, 1, SIZE)[:keys] for x in (k, v)]
+            self.check(o[b], attention(q[b], *rows))
+        # The host's memory is looked at first.
+        for b, bad in ((0, LEAST), (1, -1), (len(lengths) - 1, room - new + 1),
+                       (0, MOST)):
+            lengths[:] = room - new
+            lengths[b] = bad
+            with self.assertRaisesRegex(
+                    kvbuf.Error, rf"^tensor 'k.lengths' holds {bad} at {b}; "
+                    rf"expected 0 to {room} - {new}, the keys that a sequence "
+                    "has room for less the new ones$"):
+                kernel(**given, out=o)
+        lengths[:] = room - new
+        kernel(**given, out=o)
+
+    WILD = [LEAST, -1, MOST, 0, 127, 128, 126, 2**20]
+
+    def test_paged(self):
+        tables = RNG.permutation(20)[:16].astype(np.int32).reshape(8, 2)
+        self.cache(compile("paged", False), self.WILD, 128, tables, (20, PAGE))
+
+    def test_continuous(self):
+        tables = RNG.permutation(9)[:8].astype(np.int32)
+        self.cache(compile("continuous", False), self.WILD, 128, tables,
+                   (9, 128))
+
+    def test_ragged(self):
+        kernel = compile("ragged", True)
+        q = normal(40, HEADS, SIZE)
+        k, v = (normal(90, 1, SIZE) for _ in range(2))
+
+        def run(q_offsets, k_offsets, v_offsets, **where):
+            given = [np.array(x, np.int32)
+                     for x in (q_offsets, k_offsets, v_offsets)]
+            o = np.full_like(q, np.nan)
+            kernel(q=q, k=k, v=v, q_offsets=given[0], k_offsets=given[1],
+                   v_offsets=given[2], out=o, seq_q=40, **where)
+            return o
+
+        # Offsets that fall: those sequences are empty. Every row of q belongs
+        # to one sequence.
+        q_at = [LEAST, 5, 30, MOST, 12]
+        k_at = [-7, 50, 15, MOST, 100]
+        v_at = [MOST, 3, 60, -1, 0]
+        o = run(q_at, k_at, v_at, device=self.gpu_like)
+        written = np.zeros(len(q), bool)
+        for b in range(4):
+            first = within(q_at[b], 0, 40)
+            rows = slice(first, within(q_at[b + 1], first, 40))
+            start = within(k_at[b], 0, 90)
+            keys = within(k_at[b + 1], start, 90) - start
+            at = within(v_at[b], 0, 90 - keys)
+            self.check(o[rows], attention(q[rows], k[start:start + keys],
+                                          v[at:at + keys]))
+            written[rows] = True
+        self.assertTrue(written.all())
+
+        fine = [0, 5, 12, 40, 40]
+        for name, at, rows in (("q_offsets", 0, 40), ("k.offsets", 1, 90),
+                               ("v.offsets", 2, 90)):
+            for position, bad, least in ((0, -1, 0), (2, 4, 5),
+                                         (4, rows + 1, 40)):
+                given = [list(fine) for _ in range(3)]
+                given[at][position] = bad
+                with self.assertRaisesRegex(
+                        kvbuf.Error, f"^tensor '{name}' holds {bad} at "
+                        f"{position}; expected offsets that never fall, here "
+                        f"from {least} to {rows}, the rows of '{name[0]}'$"):
+                    run(*given)
+
+
+if __name__ == "__main__":
+    unittest.main()
