@@ -21,6 +21,9 @@ static Value mulf(ImplicitLocOpBuilder &b, Value x, Value y) {
 static Value addf(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::AddFOp::create(b, x, y);
 }
+static Value subf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::SubFOp::create(b, x, y);
+}
 static Value maxf(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::MaxNumFOp::create(b, x, y);
 }
@@ -371,7 +374,9 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
       finite = arith::SelectOp::create(b, none, zero, finite);
     }
     offset[r] = mulf(b, finite, negScale);
-    rescale[r] = exp2(fma(b, max[r], scale, offset[r]));
+    // Exactly 1 where the maximum stays: a product fused with the offset would
+    // leave the offset's rounding, once a tile.
+    rescale[r] = exp2(mulf(b, subf(b, max[r], finite), scale));
   }
   SmallVector<Values> probabilities(rows);
   Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {

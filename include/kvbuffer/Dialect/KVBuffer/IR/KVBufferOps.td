@@ -531,10 +531,10 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
   let description = [{
     m' = max(m, rowmax s); p = exp(scale * (s - m')); rescale = exp(scale * (m -
     m')); l' = l * rescale + rowsum p. In base 2 with one fused multiply-add per
-    score. `masked` says that scores may be -inf: a row whose maximum is -inf
-    gives p = 0. Without it every score is finite; it is dropped where the scores
-    come straight from the matrix unit. P has the type of the operand
-    that it becomes.
+    score; `rescale` is exactly 1 where m' = m. `masked` says that scores may be
+    -inf: a row whose maximum is -inf gives p = 0. Without it every score is finite;
+    it is dropped where the scores come straight from the matrix unit. P has the
+    type of the operand that it becomes.
 
     Example:
 
