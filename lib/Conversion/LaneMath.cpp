@@ -99,7 +99,8 @@ void LaneLowering::lower(FragmentFillOp op) {
   laneTypes(op.getFragment().getType(), types);
   Values values;
   for (Type type : types) {
-    Attribute value = b.getF32FloatAttr(op.getValue().convertToFloat());
+    Attribute value = b.getFloatAttr(getElementTypeOrSelf(type),
+                                     op.getValue().convertToFloat());
     if (auto vector = dyn_cast<VectorType>(type))
       value = DenseElementsAttr::get(vector, value);
     values.push_back(
