@@ -216,6 +216,13 @@ private:
     lib.get(driver.eventSynchronize, "cuEventSynchronize");
     lib.get(driver.eventElapsed, "cuEventElapsedTime");
     lib.get(driver.synchronize, "cuCtxSynchronize");
+    lib.get(driver.memset32Async, "cuMemsetD32Async");
+    lib.getIfThere(driver.streamGetId, "cuStreamGetId");
+    lib.getIfThere(driver.streamGetCaptureInfo, "cuStreamGetCaptureInfo_v2");
+    lib.getIfThere(driver.exchangeCaptureMode,
+                   "cuThreadExchangeStreamCaptureMode");
+    lib.getIfThere(driver.userObjectCreate, "cuUserObjectCreate");
+    lib.getIfThere(driver.graphRetainUserObject, "cuGraphRetainUserObject");
     lib.getIfThere(encodeTiled, "cuTensorMapEncodeTiled");
   }
 

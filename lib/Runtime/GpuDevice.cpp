@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuDriver.h"
+#include "LaunchCounters.h"
 #include "kvbuffer/Runtime/Error.h"
 
 #include <dlfcn.h>
 #include <map>
+#include <mutex>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -110,58 +112,31 @@ private:
   GpuBackend &backend;
 };
 
-/// Zeroed device memory of a module: its counters, once for each stream, and
-/// what stands for a tensor without elements.
-class ModuleMemory {
+/// 64 bytes of zeros in device memory: what stands for a tensor without
+/// elements in a tensor map.
+class Zeros {
 public:
-  ModuleMemory(GpuBackend &gpu, const Manifest &manifest)
-      : gpu(gpu), bytes((manifest.counters + 1) * kSpacing) {
-    bool used = manifest.counters > 0;
+  Zeros(GpuBackend &gpu, const Manifest &manifest) : gpu(gpu) {
+    bool used = false;
     for (const KernelSpec &k : manifest.kernels)
       used |= k.takesTensorMaps();
-    // Allocated ahead, since memory cannot be allocated while a stream is
-    // captured into a graph.
-    if (used)
-      grow();
+    if (!used)
+      return;
+    // Ahead, since launches may be captured into graphs.
+    gpu.check(gpu.driver.memAlloc(&address, kBytes), "allocating zeros");
+    gpu.check(gpu.driver.memset8(address, 0, kBytes), "clearing zeros");
+    gpu.check(gpu.driver.synchronize(), "clearing zeros");
   }
-  ~ModuleMemory() {
-    for (uint64_t chunk : chunks)
-      gpu.driver.memFree(chunk);
+  ~Zeros() {
+    if (address)
+      gpu.driver.memFree(address);
   }
-
-  /// The address of a counter for launches on `stream`.
-  uint64_t counter(uint64_t number, void *stream) {
-    return of(stream) + (number + 1) * kSpacing;
-  }
-  /// The address of 64 bytes of zeros.
-  uint64_t zeros() const { return chunks.front(); }
+  uint64_t get() const { return address; }
 
 private:
-  /// Counters of different blocks of memory do not share a sector.
-  static constexpr uint64_t kSpacing = 64;
-  static constexpr uint64_t kStreams = 32;
-
-  uint64_t of(void *stream) {
-    auto [it, inserted] = streams.try_emplace(stream, streams.size());
-    if (it->second == kStreams * chunks.size())
-      grow();
-    return chunks[it->second / kStreams] + it->second % kStreams * bytes;
-  }
-
-  void grow() {
-    uint64_t chunk = 0;
-    gpu.check(gpu.driver.memAlloc(&chunk, kStreams * bytes),
-              "allocating the kernels' counters");
-    chunks.push_back(chunk);
-    gpu.check(gpu.driver.memset8(chunk, 0, kStreams * bytes),
-              "clearing the kernels' counters");
-    gpu.check(gpu.driver.synchronize(), "clearing the kernels' counters");
-  }
-
+  static constexpr uint64_t kBytes = 64;
   GpuBackend &gpu;
-  uint64_t bytes;
-  std::vector<uint64_t> chunks;
-  std::map<void *, uint64_t> streams;
+  uint64_t address = 0;
 };
 
 /// Tensor maps in the driver's form. A program that launches on the same
@@ -200,25 +175,40 @@ public:
     try {
       for (const KernelSpec &k : manifest.kernels)
         loadKernel(k);
-      memory = std::make_unique<ModuleMemory>(gpu, manifest);
+      zeros = std::make_unique<Zeros>(gpu, manifest);
+      if (manifest.counters > 0)
+        counters = std::make_unique<LaunchCounters>(gpu, manifest.counters);
     } catch (...) {
       gpu.driver.moduleUnload(module);
       throw;
     }
   }
   ~GpuModule() override {
+    // A graph that launches the kernels may outlive this module, and the driver
+    // says that it is gone where nothing can be unloaded: the code stays.
+    if (counters && counters->heldByGraphs()) {
+      (void)counters.release();
+      (void)zeros.release();
+      return;
+    }
     Current current(gpu);
-    memory.reset();
+    counters.reset();
+    zeros.reset();
     gpu.driver.moduleUnload(module);
   }
 
   void launch(const BoundLaunch &launch, void *stream) override {
     Current current(gpu);
+    // Counters are cleared for launches in the order in which they are put on a
+    // stream, so threads take turns.
+    std::lock_guard<std::mutex> lock(mutex);
+    // Of this launch, once a kernel asks for one.
+    uint64_t counted = 0;
     for (const KernelLaunch &k : launch.kernels) {
       std::vector<EncodedMaps::Bytes> encoded;
       for (BoundTensorMap map : k.tensorMaps) {
         if (map.map.address == 0)
-          map.map.address = memory->zeros();
+          map.map.address = zeros->get();
         encoded.push_back(maps.get(map));
       }
       std::vector<uint64_t> words;
@@ -229,9 +219,13 @@ public:
           args.push_back(&encoded[arg.word]);
           continue;
         }
-        words.push_back(arg.kind == LaunchArg::Kind::Counter
-                            ? memory->counter(arg.word, stream)
-                            : arg.word);
+        uint64_t word = arg.word;
+        if (arg.kind == LaunchArg::Kind::Counter) {
+          if (!counted)
+            counted = counters->next(stream);
+          word = counted + arg.word * LaunchCounters::kSpacing;
+        }
+        words.push_back(word);
         args.push_back(&words.back());
       }
       gpu.check(gpu.driver.launchKernel(
@@ -279,8 +273,10 @@ private:
   }
 
   GpuBackend &gpu;
+  std::mutex mutex;
   EncodedMaps maps;
-  std::unique_ptr<ModuleMemory> memory;
+  std::unique_ptr<Zeros> zeros;
+  std::unique_ptr<LaunchCounters> counters;
   GpuDriver::Handle module = nullptr;
   std::map<std::string, GpuDriver::Handle> functions;
   std::string description;

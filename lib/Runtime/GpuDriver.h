@@ -58,6 +58,27 @@ struct GpuDriver {
   int (*eventSynchronize)(Handle event);
   int (*eventElapsed)(float *milliseconds, Handle start, Handle end);
   int (*synchronize)();
+  /// On a stream, in its order; `count` words of 32 bits.
+  int (*memset32Async)(uint64_t address, unsigned value, size_t count,
+                       Handle stream);
+
+  // Null where the driver lacks them.
+  /// A number that no other stream of the process has had.
+  int (*streamGetId)(Handle stream, unsigned long long *id);
+  /// `status` 1: the stream is captured into `graph`, which is unfinished;
+  /// `capture` tells captures from each other. The last two may be null.
+  int (*streamGetCaptureInfo)(Handle stream, int *status,
+                              unsigned long long *capture, Handle *graph,
+                              const Handle **dependencies, size_t *count);
+  /// Puts the thread's capture mode into `mode` and takes it from there.
+  int (*exchangeCaptureMode)(int *mode);
+  /// An object with `references`; `destroy` is called with `pointer` once the
+  /// last one is gone, and may call no function of the driver's.
+  int (*userObjectCreate)(Handle *object, void *pointer,
+                          void (*destroy)(void *), unsigned references,
+                          unsigned flags);
+  int (*graphRetainUserObject)(Handle graph, Handle object, unsigned count,
+                               unsigned flags);
 };
 
 /// What differs between the vendors. An instance stands for one opened device.

@@ -88,6 +88,13 @@ private:
     lib.get(driver.eventSynchronize, "hipEventSynchronize");
     lib.get(driver.eventElapsed, "hipEventElapsedTime");
     lib.get(driver.synchronize, "hipDeviceSynchronize");
+    lib.get(driver.memset32Async, "hipMemsetD32Async");
+    lib.getIfThere(driver.streamGetId, "hipStreamGetId");
+    lib.getIfThere(driver.streamGetCaptureInfo, "hipStreamGetCaptureInfo_v2");
+    lib.getIfThere(driver.exchangeCaptureMode,
+                   "hipThreadExchangeStreamCaptureMode");
+    lib.getIfThere(driver.userObjectCreate, "hipUserObjectCreate");
+    lib.getIfThere(driver.graphRetainUserObject, "hipGraphRetainUserObject");
     // LDS beyond the default needs no request on AMD.
     driver.funcSetAttribute = [](GpuDriver::Handle, int, int) { return 0; };
   }

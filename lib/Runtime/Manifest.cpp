@@ -315,7 +315,9 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
     arg.name = r.string("name");
     return arg;
   }
-  if (kind == "counter") {
+  // A "counter" was set back by the kernel itself; it is none the worse for
+  // being cleared.
+  if (kind == "launch_counter" || kind == "counter") {
     arg.kind = KernelArg::Kind::Counter;
     arg.counter = m.counters++;
     return arg;
@@ -323,7 +325,7 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
   if (kind != "pointer" && kind != "stride" && kind != "tensor_map")
     throw Error("manifest: " + r.path + " has kind '" + kind +
                 "'; this runtime knows pointer, stride, size, tensor_map and "
-                "counter (the artifact may come from a newer compiler)");
+                "launch_counter (the artifact may come from a newer compiler)");
   arg.tensor = r.string("tensor");
   const TensorSpec *tensor = m.findTensor(arg.tensor);
   if (!tensor)

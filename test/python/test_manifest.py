@@ -71,7 +71,7 @@ class TensorMaps(unittest.TestCase):
         self.expect(f"{self.WHO}.oob_fill is 'nan'; this runtime knows zero "
                     + newer, oob_fill="nan")
         self.expect(f"{self.WHO} has kind 'texture'; this runtime knows "
-                    f"pointer, stride, size, tensor_map and counter {newer}",
+                    f"pointer, stride, size, tensor_map and launch_counter {newer}",
                     kind="texture")
         self.expect(f"{self.WHO} names tensor 'x', which \"tensors\" lacks",
                     tensor="x")

@@ -24,7 +24,9 @@
 //   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
 //                                                 the largest that it takes
 //   {kind = "size", name = "seq_q"}               32 bits
-//   {kind = "counter"}                            address, 64 bits
+//   {kind = "launch_counter"}                     address of 32 bits that are 0
+//                                                 when the launch starts and
+//                                                 its own; 64 bits
 //   {kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
 //    box = [64, 128, 1, 1], swizzle = 128}        128 bytes by value
 // (see KernelArg and TensorMapRecipe). `alignment = 16` says what addresses and

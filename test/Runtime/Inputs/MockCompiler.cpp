@@ -358,11 +358,12 @@ MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
     }
     int64_t value = 0;
     std::memcpy(&value, args[i], argBytes[i]);
-    if (spec["kind"] == "counter") {
+    if (spec["kind"] == "launch_counter") {
       auto *counter = reinterpret_cast<uint32_t *>(value);
       if (*counter != 0)
         return 2;
-      *counter = fault("counter") ? 3 : 0;
+      // The next launch starts with 0 all the same.
+      *counter = 3;
       continue;
     }
     if (spec["kind"] == "pointer")

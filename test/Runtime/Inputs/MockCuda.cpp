@@ -11,9 +11,11 @@
 // nothing but say, on standard error, what they were launched with. A "PTX" or
 // "cubin" image is a line "entry letters" for each kernel, one letter for each
 // parameter: m (tensor map), w (8 bytes), i (4 bytes), c (a counter's address).
-// "us 120" among them: launches take 120 microseconds, not 250. The compute
-// capability is $KVBUF_MOCK_CAPABILITY, or 90. Written after the public
-// description of the driver API, without its header.
+// "us 120" among them: launches take 120 microseconds, not 250. A kernel leaves
+// its counter as one does that took tiles from it. The compute capability is
+// $KVBUF_MOCK_CAPABILITY, or 90. Streams are captured into graphs, which tests
+// replay step by step (mockReplay), several beside each other. Written after
+// the public description of the driver API, without its header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +23,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #define CUDA_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-enum { kSuccess = 0, kInvalidValue = 1, kInvalidImage = 200, kNotFound = 500 };
+enum {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kInvalidImage = 200,
+  kNotFound = 500,
+  kCaptureUnsupported = 900
+};
 
 struct Function {
   std::string name, parameters;
@@ -64,7 +74,94 @@ void printMap(const EncodedMap &map) {
   std::fprintf(stderr, "\n");
 }
 
+/// What a stream is captured into: steps to replay, and what it holds.
+struct Graph {
+  unsigned long long number;
+  std::vector<std::function<void()>> steps;
+  std::vector<std::pair<void (*)(void *), void *>> objects;
+};
+/// The streams that are captured now.
+std::map<void *, Graph *> captures;
+/// CUstreamCaptureMode of the thread: 0 (global) or 2 (relaxed).
+thread_local int captureMode = 0;
+
+/// Does it, or records it where the stream is captured.
+int onStream(void *stream, std::function<void()> step) {
+  if (auto it = captures.find(stream); it != captures.end())
+    it->second->steps.push_back(std::move(step));
+  else
+    step();
+  return kSuccess;
+}
+/// What may wait for the device is refused while any stream is captured.
+bool refused() { return !captures.empty() && captureMode != 2; }
+
 } // namespace
+
+CUDA_EXPORT int cuStreamBeginCapture_v2(void *stream, int) {
+  static unsigned long long number;
+  captures[stream] = new Graph{++number, {}, {}};
+  return kSuccess;
+}
+CUDA_EXPORT int cuStreamEndCapture(void *stream, void **graph) {
+  *graph = captures.at(stream);
+  captures.erase(stream);
+  return kSuccess;
+}
+CUDA_EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status,
+                                          unsigned long long *number,
+                                          void **graph, const void **,
+                                          size_t *) {
+  auto it = captures.find(stream);
+  *status = it != captures.end();
+  if (*status) {
+    *number = it->second->number;
+    *graph = it->second;
+  }
+  return kSuccess;
+}
+CUDA_EXPORT int cuStreamGetId(void *stream, unsigned long long *number) {
+  *number = reinterpret_cast<uintptr_t>(stream);
+  return kSuccess;
+}
+CUDA_EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, captureMode);
+  return kSuccess;
+}
+CUDA_EXPORT int cuUserObjectCreate(void **object, void *pointer,
+                                   void (*destroy)(void *), unsigned,
+                                   unsigned) {
+  *object = new std::pair<void (*)(void *), void *>(destroy, pointer);
+  return kSuccess;
+}
+CUDA_EXPORT int cuGraphRetainUserObject(void *graph, void *object, unsigned,
+                                        unsigned) {
+  auto *o = static_cast<std::pair<void (*)(void *), void *> *>(object);
+  static_cast<Graph *>(graph)->objects.push_back(*o);
+  delete o;
+  return kSuccess;
+}
+CUDA_EXPORT int cuGraphDestroy(void *graph) {
+  auto *g = static_cast<Graph *>(graph);
+  for (auto [destroy, pointer] : g->objects)
+    destroy(pointer);
+  delete g;
+  return kSuccess;
+}
+/// Replays graphs at once: a step of each in turn.
+CUDA_EXPORT void mockReplay(void **graphs, unsigned count) {
+  bool more = true;
+  for (size_t step = 0; more; ++step) {
+    more = false;
+    for (unsigned i = 0; i < count; ++i) {
+      auto &steps = static_cast<Graph *>(graphs[i])->steps;
+      if (step < steps.size()) {
+        steps[step]();
+        more = true;
+      }
+    }
+  }
+}
 
 CUDA_EXPORT int cuInit(unsigned) { return kSuccess; }
 CUDA_EXPORT int cuDeviceGetCount(int *count) {
@@ -109,7 +206,9 @@ CUDA_EXPORT int cuCtxPopCurrent_v2(void **context) {
   *context = nullptr;
   return kSuccess;
 }
-CUDA_EXPORT int cuCtxSynchronize() { return kSuccess; }
+CUDA_EXPORT int cuCtxSynchronize() {
+  return captures.empty() ? kSuccess : kCaptureUnsupported;
+}
 CUDA_EXPORT int cuGetErrorName(int, const char **name) {
   *name = "MOCK_ERROR";
   return kSuccess;
@@ -120,6 +219,8 @@ CUDA_EXPORT int cuGetErrorString(int, const char **text) {
 }
 
 CUDA_EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  if (refused())
+    return kCaptureUnsupported;
   void *p = nullptr;
   if (posix_memalign(&p, 256, bytes))
     return kInvalidValue;
@@ -142,8 +243,19 @@ CUDA_EXPORT int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
 }
 CUDA_EXPORT int cuMemsetD8_v2(uint64_t address, unsigned char byte,
                               size_t bytes) {
+  if (!captures.empty())
+    return kCaptureUnsupported;
   std::memset(reinterpret_cast<void *>(address), byte, bytes);
   return kSuccess;
+}
+CUDA_EXPORT int cuMemsetD32Async(uint64_t address, unsigned value, size_t count,
+                                 void *stream) {
+  return onStream(stream, [=] {
+    std::fprintf(stderr, "set %zu words at 0x%llx to %u\n", count,
+                 static_cast<unsigned long long>(address), value);
+    for (size_t i = 0; i < count; ++i)
+      reinterpret_cast<uint32_t *>(address)[i] = value;
+  });
 }
 
 CUDA_EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned,
@@ -189,29 +301,40 @@ CUDA_EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
 
 CUDA_EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                                unsigned gridZ, unsigned blockX, unsigned,
-                               unsigned, unsigned sharedBytes, void *,
+                               unsigned, unsigned sharedBytes, void *stream,
                                void **args, void **) {
   const Function &f = *static_cast<Function *>(function);
   lastMicroseconds = f.microseconds;
-  std::fprintf(stderr, "launch %s grid=%u,%u,%u block=%u shared=%u\n",
-               f.name.c_str(), gridX, gridY, gridZ, blockX, sharedBytes);
+  // As the driver does, now: the values.
+  std::vector<EncodedMap> maps;
+  std::vector<uint64_t> words;
   for (size_t i = 0; i < f.parameters.size(); ++i) {
-    uint64_t word = 0;
-    if (f.parameters[i] == 'm') {
-      EncodedMap map;
-      std::memcpy(&map, args[i], sizeof(map));
-      printMap(map);
-      continue;
-    }
-    std::memcpy(&word, args[i], f.parameters[i] == 'i' ? 4 : 8);
-    if (f.parameters[i] == 'i')
-      std::fprintf(stderr, "  size %u\n", static_cast<unsigned>(word));
-    if (f.parameters[i] == 'c')
-      std::fprintf(stderr, "  counter %u at 0x%llx\n",
-                   *reinterpret_cast<const uint32_t *>(word),
-                   static_cast<unsigned long long>(word));
+    if (f.parameters[i] == 'm')
+      std::memcpy(&maps.emplace_back(), args[i], sizeof(EncodedMap));
+    else
+      std::memcpy(&words.emplace_back(), args[i],
+                  f.parameters[i] == 'i' ? 4 : 8);
   }
-  return kSuccess;
+  return onStream(stream, [=] {
+    std::fprintf(stderr, "launch %s grid=%u,%u,%u block=%u shared=%u\n",
+                 f.name.c_str(), gridX, gridY, gridZ, blockX, sharedBytes);
+    size_t map = 0, word = 0;
+    for (char kind : f.parameters) {
+      if (kind == 'm') {
+        printMap(maps[map++]);
+        continue;
+      }
+      uint64_t value = words[word++];
+      if (kind == 'i')
+        std::fprintf(stderr, "  size %u\n", static_cast<unsigned>(value));
+      if (kind == 'c') {
+        auto *counter = reinterpret_cast<uint32_t *>(value);
+        std::fprintf(stderr, "  counter %u at 0x%llx\n", *counter,
+                     static_cast<unsigned long long>(value));
+        *counter += 7;
+      }
+    }
+  });
 }
 
 CUDA_EXPORT int cuEventCreate(void **event, unsigned) {

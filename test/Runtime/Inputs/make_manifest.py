@@ -103,7 +103,7 @@ def with_maps(kernel, tensors, parts):
             if arg["tensor"] in parts:
                 args[-1]["columns"] = parts[arg["tensor"]]
     grid = [{"min": [{"product": ["sms", 2]}, kernel["grid"][0]]}, 1, 1]
-    args.append({"kind": "counter"})
+    args.append({"kind": "launch_counter"})
     return {**kernel, "args": args, "grid": grid, "requires": "tensor_maps"}
 
 

@@ -21,7 +21,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
           requires = "tensor_maps", instead = "portable",
           args = [{kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
                    box = array<i64: 64, 128, 1, 1>, swizzle = 128},
-                  {kind = "counter"}, {kind = "size", name = "sms"}]}} {
+                  {kind = "launch_counter"}, {kind = "size", name = "sms"}]}} {
       llvm.return
     }
     llvm.func @portable(%k: !llvm.ptr<1>) attributes {
