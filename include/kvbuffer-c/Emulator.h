@@ -12,12 +12,15 @@
 |* `options_json` is NULL, or a JSON object with any of                       *|
 |*   "landing": "late"         when asynchronous copies arrive: "late" (at    *|
 |*                             the wait), "random" or "eager"                 *|
-|*   "seed": 1                 of the order of warps and of random landing    *|
+|*   "seed": 1                 of the order of blocks, that of warps, and of  *|
+|*                             random landing                                 *|
 |*   "races": true             report races over shared memory                *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
 |*   "max_errors": 20          different errors that stop a launch            *|
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
+|*   "window": 0               blocks that run interleaved; 0: some, and more *|
+|*                             where all of them wait for others              *|
 |*   "max_shared": 232448      bytes of shared memory of a block, in place of *|
 |*                             what the module's chip has                     *|
 |*   "banks": 32               of shared memory, 32 or 64, in place of the    *|

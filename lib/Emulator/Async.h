@@ -22,7 +22,7 @@
 #ifndef KVBUF_LIB_EMULATOR_ASYNC_H
 #define KVBUF_LIB_EMULATOR_ASYNC_H
 
-#include "Machine.h"
+#include "Launch.h"
 #include "MatrixJob.h"
 
 #include "kvbuffer/Runtime/TensorMap.h"

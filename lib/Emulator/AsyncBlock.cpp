@@ -293,6 +293,10 @@ bool Run::mayGoOn(Warp &w) {
   return w.wait != WaitFor::Nothing && w.async->spinEpoch != async->epoch;
 }
 
+bool Run::waitsInVain(const Warp &w, uint32_t times) const {
+  return w.async->spins >= times && w.async->spinEpoch == async->epoch;
+}
+
 // Whether every warp waits or polls in vain. A poll counts as vain when it was
 // the last thing a warp did, for the thousandth time since anything happened.
 bool Run::spinning() {
@@ -301,8 +305,9 @@ bool Run::spinning() {
     if (w.state == Stop::Exited || w.state == Stop::Blocked)
       continue;
     any = true;
-    if (w.wait == WaitFor::Nothing || w.async->spins < 1000 ||
-        w.async->spinEpoch != async->epoch)
+    // Global memory is what other blocks may change.
+    if (w.wait == WaitFor::Nothing || w.wait == WaitFor::Global ||
+        !waitsInVain(w, 1000))
       return false;
   }
   return any;

@@ -53,6 +53,8 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
   chip.banks = target->banks;
   chip.maxShared = target->ldsBytes;
   chip.maxThreads = target->maxThreads;
+  chip.multiprocessors = target->multiprocessors;
+  chip.residentThreads = target->residentThreads;
   chip.ldsCopyBytes.assign(target->asyncCopyBytes.begin(),
                            target->asyncCopyBytes.end());
   for (const MatrixInstruction &mma : target->matrixInstructions)
@@ -62,9 +64,6 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
   else if (!target->float8Formats.empty())
     chip.float8 = Float8::OCP;
   chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
-  // CDNA4 brought them together with the copies of 16 bytes, and TargetInfo
-  // tells of those.
-  chip.hasTransposeReads =
-      chip.isAMD && llvm::is_contained(chip.ldsCopyBytes, 16u);
+  chip.hasTransposeReads = chip.isAMD && target->readsTransposed;
   return chip;
 }

@@ -36,6 +36,8 @@ struct Chip {
   /// Shared memory that one block may use, bytes.
   unsigned maxShared = 232448;
   unsigned maxThreads = 1024;
+  /// Multiprocessors (compute units), and the threads that one holds at once.
+  unsigned multiprocessors = 132, residentThreads = 2048;
   /// Bytes a lane of AMD's copies into LDS; empty: not known.
   std::vector<unsigned> ldsCopyBytes;
   /// Shapes (m, n, largest k) of MFMA with 16-bit operands; empty: not known.

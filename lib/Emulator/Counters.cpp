@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Launch.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -84,7 +84,7 @@ void Run::ldsCarryOver(Warp &w) {
   };
   for (const LdsOp &op : w.ldsOps) {
     if (op.mask)
-      carriedOver.insert(op.inst);
+      launch.carriedOver.insert(op.inst);
     for (uint64_t rest = op.mask; rest; rest &= rest - 1) {
       uint32_t begin = op.address[__builtin_ctzll(rest)],
                end = begin + op.bytes;
@@ -104,7 +104,7 @@ void Run::ldsCarryOver(Warp &w) {
 
 void Run::endOfWave(Warp &w) {
   for (const AsyncCopy &copy : w.copies) {
-    unwaitedCopies += copy.mask != 0;
+    launch.unwaitedCopies += copy.mask != 0;
     // A wave's LDS goes to another block as soon as it has ended; CDNA's
     // hardware does not wait for copies that are on their way into it.
     if (copy.mask && program.chip.isAMD && options.landingChecks)

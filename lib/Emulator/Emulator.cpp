@@ -9,7 +9,7 @@
 #include "kvbuffer/Emulator/Emulator.h"
 
 #include "Decoder.h"
-#include "Machine.h"
+#include "Launch.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -79,6 +79,8 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
       o.maxErrors = *n;
     else if (name == "max_blocks")
       o.maxBlocks = *n;
+    else if (name == "window")
+      o.window = *n;
     else if (name == "max_shared")
       o.maxShared = *n;
     else if (name == "banks" && (*n == 32 || *n == 64))
@@ -237,11 +239,26 @@ EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
                    llvm::Twine(a.bytes));
     values.push_back(a.value);
   }
-  Run run(p, options, ranges,
-          [&](Severity s, const std::string &location,
-              const std::string &text) { send(s, location, text); });
+  LaunchSize size;
+  std::copy_n(grid.begin(), 3, size.grid);
+  std::copy_n(block.begin(), 3, size.block);
+  size.dynamicShared = dynamicShared;
+  Launch run(
+      p, options, ranges,
+      [&](Severity s, const std::string &location, const std::string &text) {
+        send(s, location, text);
+      },
+      size, std::move(values));
+  size_t ownRanges = ranges.size();
   auto start = std::chrono::steady_clock::now();
-  if (!run.execute(grid.data(), block.data(), dynamicShared, values, progress))
+  bool good = run.prepare();
+  if (good) {
+    Window window(options);
+    window.add(run);
+    window.execute(progress);
+  }
+  ranges.resize(ownRanges);
+  if (!good)
     return LaunchResult::Usage;
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;

@@ -57,6 +57,7 @@ void atomic(const Inst &i) {
     if (mask)
       sectorCost(i, wide, mask, i.imm);
   }
+  bool changed = false;
   KVBUF_EACH(mask) {
     uint8_t *p;
     if (inShared) {
@@ -74,6 +75,7 @@ void atomic(const Inst &i) {
       uint64_t now =
           atomicResult<uint64_t, int64_t>(i, old, reg<uint64_t>(i.b)[l]);
       std::memcpy(p, &now, 8);
+      changed |= now != old;
       reg<uint64_t>(i.dst)[l] = old;
     } else {
       uint32_t old;
@@ -81,7 +83,10 @@ void atomic(const Inst &i) {
       uint32_t now =
           atomicResult<uint32_t, int32_t>(i, old, reg<uint32_t>(i.b)[l]);
       std::memcpy(p, &now, 4);
+      changed |= now != old;
       reg<uint32_t>(i.dst)[l] = old;
     }
   }
+  if (!inShared && mask)
+    r.communicate(w, i, changed);
 }

@@ -412,10 +412,15 @@ template <unsigned W> Stop Exec<W>::run() {
       done<u32>(i.dst);
       break;
     }
-    case Code::AtomicGlobal:
     case Code::AtomicShared:
       atomic(i);
       break;
+    case Code::AtomicGlobal:
+      atomic(i);
+      if (!h.giveWay)
+        break;
+      w.pc = ip - h.insts;
+      return Stop::Yield;
 #define KVBUF_EMU_OP(Name) case Code::Name:
 #include "OpsAMD.def"
 #undef KVBUF_EMU_OP

@@ -37,13 +37,6 @@ RunWarpFn kvbuf::emu::selectInterpreter(bool portable, unsigned lanes) {
   return lanes == 64 ? base::runWarp64 : base::runWarp32;
 }
 
-Run::Run(const Program &program, const Options &options,
-         std::vector<Range> &ranges, MessageAt message)
-    : program(program), options(options), ranges(ranges),
-      message(std::move(message)), lanes(program.chip.lanes) {
-  random = options.seed * 0x9E3779B97F4A7C15ull + 1;
-}
-
 // xorshift64*: small, and the same on every host.
 uint64_t Run::next() {
   random ^= random >> 12;
@@ -75,12 +68,13 @@ static void fillSlot(uint32_t *regs, unsigned lanes, uint32_t slot, bool wide,
   }
 }
 
-void Run::prepare(const unsigned grid[3], const unsigned block[3],
-                  unsigned dynamicShared,
-                  const std::vector<const void *> &args) {
-  std::copy(block, block + 3, blockSize);
-  threads = block[0] * block[1] * block[2];
-  warpsPerBlock = (threads + lanes - 1) / lanes;
+Run::Run(Launch &launch, Window &window)
+    : launch(launch), program(launch.program), window(window),
+      options(launch.options), ranges(launch.ranges), message(launch.message),
+      lanes(program.chip.lanes), threads(launch.threads),
+      warpsPerBlock(launch.warpsPerBlock),
+      interpret(selectInterpreter(options.portable, lanes)) {
+  const unsigned *grid = launch.size.grid, *block = launch.size.block;
   unsigned cluster = program.cluster, count = cluster * warpsPerBlock;
   warps.resize(count);
   barriers.resize(16 * cluster);
@@ -90,7 +84,7 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   uint32_t *first = regs.data();
   while (reinterpret_cast<uintptr_t>(first) % 64)
     ++first;
-  hot.sharedBytes = program.staticShared + dynamicShared;
+  hot.sharedBytes = program.staticShared + launch.size.dynamicShared;
   // A little more, so that the fast paths may look at an inactive lane's word.
   uint32_t allShared = (cluster - 1) * clusterSpan + hot.sharedBytes;
   shared.assign(allShared + 64, 0);
@@ -101,29 +95,12 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   wordWriter.assign(cells, 0);
   wordReadMax.assign(cells, 0);
   wordReads.assign(static_cast<size_t>(cells) * rows(), 0);
-  stats.assign(program.numStats, {});
-  rangeOf.assign(program.numStats, 0);
-  blockRuns.assign(program.blocks.size(), 0);
-  blockLanes.assign(program.blocks.size(), 0);
-
-  // A kernel sees a parameter passed by value as memory that it may read.
-  byValue.resize(args.size());
-  for (const Parameter &p : program.parameters) {
-    if (!p.byValue)
-      continue;
-    std::vector<ParameterBytes> &copy = byValue[p.index];
-    copy.resize((p.bytes + 63) / 64);
-    std::memcpy(copy.data(), args[p.index], p.bytes);
-    uint64_t begin = reinterpret_cast<uint64_t>(copy.data());
-    ranges.push_back({begin, begin + p.bytes, nullptr, true, false,
-                      "parameter " + std::to_string(p.index)});
-  }
 
   hot.insts = program.insts.data();
   hot.lists = program.lists.data();
   hot.blocks = program.blocks.data();
-  hot.blockRuns = blockRuns.data();
-  hot.blockLanes = blockLanes.data();
+  hot.blockRuns = launch.blockRuns.data();
+  hot.blockLanes = launch.blockLanes.data();
   hot.shared = shared.data();
   hot.checkShadow =
       options.races || options.uninitialized || options.landingChecks;
@@ -132,10 +109,10 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   hot.local = local.data();
   hot.ranges = ranges.data();
   hot.numRanges = ranges.size();
-  hot.rangeOf = rangeOf.data();
-  hot.stats = stats.data();
+  hot.rangeOf = launch.rangeOf.data();
+  hot.stats = launch.stats.data();
+  hot.changes = &window.epoch;
   hot.banks = options.banks ? options.banks : program.chip.banks;
-  hot.stop = false;
 
   for (unsigned i = 0; i < count; ++i) {
     Warp &w = warps[i];
@@ -150,9 +127,10 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     for (const Parameter &p : program.parameters) {
       uint64_t value = 0;
       if (p.byValue)
-        value = reinterpret_cast<uint64_t>(byValue[p.index].data());
+        value = reinterpret_cast<uint64_t>(launch.byValue[p.index].data());
       else
-        std::memcpy(&value, static_cast<const char *>(args[p.index]) + p.offset,
+        std::memcpy(&value,
+                    static_cast<const char *>(launch.args[p.index]) + p.offset,
                     p.bytes);
       fillSlot(w.regs, lanes, p.slot, p.bytes == 8 || p.byValue, value);
     }
@@ -171,7 +149,7 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
     special(Special::NClusterX, grid[0] / cluster);
     special(Special::ClusterRank, w.rank);
     special(Special::SharedBytes, hot.sharedBytes);
-    special(Special::DynamicSharedBytes, dynamicShared);
+    special(Special::DynamicSharedBytes, launch.size.dynamicShared);
     for (unsigned l = 0; l < lanes; ++l) {
       auto lane = [&](Special s, uint32_t value) {
         w.regs[static_cast<size_t>(program.specials[static_cast<unsigned>(s)]) *
@@ -193,8 +171,12 @@ void Run::prepare(const unsigned grid[3], const unsigned block[3],
   }
 }
 
-void Run::startBlock(uint64_t index, const unsigned grid[3],
-                     const unsigned block[3]) {
+void Run::start(uint64_t index) {
+  const unsigned *grid = launch.size.grid;
+  // The order of its warps is its own, whenever and beside whomever it runs.
+  random = (options.seed * 0x9E3779B97F4A7C15ull + 1) ^
+           (index + 1) * 0xD1B54A32D192ED03ull;
+  random = random ? random : 1;
   blockIndex[0] = index % grid[0];
   blockIndex[1] = index / grid[0] % grid[1];
   blockIndex[2] = index / grid[0] / grid[1];
@@ -217,6 +199,8 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     std::fill(w.fenced, w.fenced + maxActors, past);
     w.lastRead = 0;
     w.wait = WaitFor::Nothing;
+    w.polls = 0;
+    w.pollEpoch = ~0ull;
     w.copySerial = 0;
     w.copies.clear();
     std::fill(w.committed, w.committed + maxLanes, 0);
@@ -225,8 +209,8 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
     w.ldsIssued = 0;
     w.ldsLast.assign(program.chip.isAMD ? program.numStats : 0, 0);
     w.executed = 0;
-    ++blockRuns[0];
-    blockLanes[0] += alive;
+    ++hot.blockRuns[0];
+    hot.blockLanes[0] += alive;
     for (unsigned d = 0; d < 3; ++d)
       fillSlot(w.regs, lanes,
                program.specials[static_cast<unsigned>(Special::CtaX) + d],
@@ -241,6 +225,12 @@ void Run::startBlock(uint64_t index, const unsigned grid[3],
   for (BarrierState &b : barriers)
     b = BarrierState();
   ended = 0;
+  launch.blocksExecuted += program.cluster;
+}
+
+size_t Run::hostBytes() const {
+  size_t words = regs.size() + wordClock.size() * (3 + 2 * rows());
+  return 4 * words + shared.size() + local.size();
 }
 
 void Run::updateKnown(Warp &w) {
@@ -256,69 +246,11 @@ void Run::updateKnown(Warp &w) {
 // Execution
 //===----------------------------------------------------------------------===//
 
-bool Run::execute(const unsigned grid[3], const unsigned block[3],
-                  unsigned dynamicShared, const std::vector<const void *> &args,
-                  const std::function<void(uint64_t, uint64_t)> &progress) {
-  auto usage = [&](const std::string &text) {
-    message(Severity::Error, program.origins[0].location, text);
-    return false;
-  };
-  uint64_t total = 1;
-  for (unsigned d = 0; d < 3; ++d) {
-    if (!grid[d] || !block[d])
-      return usage("a grid and a block need at least one element in each "
-                   "dimension");
-    total *= grid[d];
-  }
-  uint64_t size = static_cast<uint64_t>(block[0]) * block[1] * block[2];
-  if (size > program.chip.maxThreads)
-    return usage("a block of " + std::to_string(size) +
-                 " threads; the machine takes " +
-                 std::to_string(program.chip.maxThreads));
-  uint64_t sharedBytes =
-      static_cast<uint64_t>(program.staticShared) + dynamicShared;
-  unsigned maxShared =
-      options.maxShared ? options.maxShared : program.chip.maxShared;
-  if (sharedBytes > maxShared)
-    return usage("a block needs " + std::to_string(sharedBytes) +
-                 " bytes of shared memory; the machine has " +
-                 std::to_string(maxShared));
-  if (program.cluster > 1) {
-    std::string of = "clusters of " + std::to_string(program.cluster);
-    uint64_t count = (size + lanes - 1) / lanes;
-    if (grid[0] % program.cluster)
-      return usage("a grid of " + std::to_string(grid[0]) +
-                   " blocks along x is no whole number of " + of);
-    if (count * program.cluster > maxWarps || count % warpsPerGroup ||
-        sharedBytes > clusterSpan)
-      return usage("blocks of " + std::to_string(count) + " warps and " +
-                   std::to_string(sharedBytes) + " bytes do not go into " + of +
-                   "; the emulator takes whole warpgroups, " +
-                   std::to_string(maxWarps) + " warps in all and " +
-                   std::to_string(clusterSpan) + " bytes a block");
-  }
-  size_t ownRanges = ranges.size();
-  prepare(grid, block, dynamicShared, args);
-  if (options.maxBlocks)
-    total = std::min<uint64_t>(total, options.maxBlocks);
-  // The blocks of a cluster run together, as one with all their warps.
-  total = (total + program.cluster - 1) / program.cluster * program.cluster;
-  for (uint64_t b = 0; b < total && !hot.stop; b += program.cluster) {
-    startBlock(b, grid, block);
-    runBlock();
-    blocksExecuted += program.cluster;
-    if (progress)
-      progress(b + program.cluster, total);
-  }
-  ranges.resize(ownRanges);
-  return true;
-}
-
 // Warps take turns in an order that the seed decides. Nothing that the
 // detectors find depends on it; what a wrong kernel computes may.
-void Run::runBlock() {
-  RunWarpFn run = selectInterpreter(options.portable, lanes);
-  for (;;) {
+bool Run::turn() {
+  hot.giveWay = false;
+  for (unsigned left = 64 + next() % 448; left && !hot.giveWay; --left) {
     Warp *ready[maxWarps];
     unsigned count = 0, waiting = 0;
     for (Warp &w : warps) {
@@ -331,15 +263,16 @@ void Run::runBlock() {
     if (!count || (async && spinning())) {
       if (waiting || count)
         async ? asyncDeadlock() : deadlock();
-      break;
+      endAsync();
+      return false;
     }
     Warp &w = *ready[count == 1 ? 0 : next() % count];
     hot.quantum = 64 + next() % 4096;
     hot.sharedBegin = w.rank * clusterSpan;
     w.wait = WaitFor::Nothing;
-    Stop stop = run(*this, w);
+    Stop stop = interpret(*this, w);
     if (stop == Stop::Abort)
-      return;
+      return false;
     // A barrier may have woken it already.
     if (stop == Stop::Blocked && w.barrier == ~0u && w.wait == WaitFor::Nothing)
       stop = Stop::Yield;
@@ -351,7 +284,50 @@ void Run::runBlock() {
     if (options.landing == Landing::Random)
       landRandom();
   }
-  endAsync();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting for other blocks
+//===----------------------------------------------------------------------===//
+
+void Run::communicate(Warp &w, const Inst &inst, bool changed) {
+  if (changed) {
+    ++window.epoch;
+    hot.giveWay |= next() % 2;
+    return;
+  }
+  if (w.pollEpoch != window.epoch) {
+    w.pollEpoch = window.epoch;
+    w.polls = 0;
+  }
+  w.pollInst = &inst - program.insts.data();
+  if (++w.polls == 1 && next() % 2)
+    return;
+  w.wait = WaitFor::Global;
+  hot.giveWay = true;
+}
+
+const Warp *Run::polling() const {
+  for (const Warp &w : warps)
+    if (w.state == Stop::Yield && w.wait == WaitFor::Global)
+      return &w;
+  return nullptr;
+}
+
+bool Run::waits() const {
+  // What was read twice since the last change may be asked for in vain.
+  constexpr uint32_t inVain = 2;
+  for (const Warp &w : warps) {
+    if (w.state != Stop::Yield)
+      continue;
+    bool polls = w.wait == WaitFor::Global && w.polls >= inVain &&
+                 w.pollEpoch == window.epoch;
+    bool waits = w.wait == WaitFor::MBarrier && waitsInVain(w, inVain);
+    if (!polls && !waits)
+      return false;
+  }
+  return polling();
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Machine.h - Blocks, warps and memory of a launch ---------*- C++ -*-===//
+//===- Machine.h - A block, its warps and its memory ------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -123,7 +123,16 @@ enum class Stop : uint8_t { Yield, Blocked, Exited, Abort };
 
 /// What a blocked warp waits for that is no barrier with a number. It executes
 /// the instruction again when that may have happened.
-enum class WaitFor : uint8_t { Nothing, MBarrier, Registers, Product, Cluster };
+/// Global memory is what other blocks may write: a warp that waits for it
+/// polls.
+enum class WaitFor : uint8_t {
+  Nothing,
+  MBarrier,
+  Registers,
+  Product,
+  Cluster,
+  Global
+};
 
 struct WarpAsync;
 struct AsyncState;
@@ -159,6 +168,10 @@ struct Warp {
   // Where it waits.
   uint32_t barrier, barrierInst;
   WaitFor wait;
+  /// Accesses to global memory since anything happened there that somebody may
+  /// wait for, and the window's count of such events.
+  uint32_t polls, pollInst;
+  uint64_t pollEpoch;
   /// Lanes that have arrived in the present phase of the cluster's barrier, and
   /// lanes that have arrived at it and not waited.
   uint64_t clusterArrived, clusterOwing;
@@ -184,7 +197,10 @@ struct Hot {
   MemStat *stats;
   uint32_t banks;
   uint32_t quantum;
-  bool stop; // too many errors: end the launch
+  /// Counts changes of global memory, for all blocks.
+  uint64_t *changes;
+  bool stop;    // too many errors: end the launch
+  bool giveWay; // let another block run
 };
 
 enum class FaultKind : uint8_t {
@@ -218,17 +234,30 @@ struct Finding {
 using MessageAt = std::function<void(Severity, const std::string &location,
                                      const std::string &text)>;
 
-/// One launch.
+class Launch;
+class Run;
+class Window;
+
+/// Executes a warp until it yields, blocks or exits.
+using RunWarpFn = Stop (*)(Run &, Warp &);
+
+/// A block, or a cluster of blocks, in execution. It is used for one after the
+/// other.
 class Run {
 public:
-  Run(const Program &program, const Options &options,
-      std::vector<Range> &ranges, MessageAt message);
+  Run(Launch &launch, Window &window);
   ~Run();
 
-  /// Executes the grid. False: usage error (a message was sent).
-  bool execute(const unsigned grid[3], const unsigned block[3],
-               unsigned dynamicShared, const std::vector<const void *> &args,
-               const std::function<void(uint64_t, uint64_t)> &progress);
+  /// Takes up the block with a number, or the cluster that begins with it.
+  void start(uint64_t index);
+  /// Executes some of it. False: it has ended.
+  bool turn();
+  /// Whether all its warps wait, some of them for other blocks.
+  bool waits() const;
+  /// Memory of the host that it takes, bytes.
+  size_t hostBytes() const;
+  /// A warp that polls global memory; null: none.
+  const Warp *polling() const;
 
   Hot hot{};
 
@@ -246,6 +275,9 @@ public:
                      uint64_t address);
   void storeConflict(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
                      const char *space);
+  /// After an access to global memory by which blocks tell each other
+  /// something; `changed`: it left another value there.
+  void communicate(Warp &w, const Inst &inst, bool changed);
   void shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                   uint32_t bytes);
   void shadowWrite(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
@@ -331,12 +363,11 @@ public:
              const std::string &text, const std::string &note = "",
              const Inst *other = nullptr);
 
-  // Results.
-  std::vector<uint64_t> blockRuns, blockLanes;
-  std::vector<MemStat> stats;
-  std::vector<Finding> findings;
-  uint64_t unwaitedCopies = 0;
-  uint64_t blocksExecuted = 0;
+  /// "block 0,1,0", of the launch.
+  std::string blockName(uint32_t rank) const;
+
+  Launch &launch;
+  const Program &program;
 
 private:
   struct BarrierState {
@@ -347,11 +378,6 @@ private:
   };
   friend struct AsyncState;
 
-  void prepare(const unsigned grid[3], const unsigned block[3],
-               unsigned dynamicShared, const std::vector<const void *> &args);
-  void startBlock(uint64_t index, const unsigned grid[3],
-                  const unsigned block[3]);
-  void runBlock();
   void release(BarrierState &b);
   void deadlock();
   void updateKnown(Warp &w);
@@ -365,6 +391,7 @@ private:
   // AsyncBlock.cpp.
   void startAsync();
   bool mayGoOn(Warp &w);
+  bool waitsInVain(const Warp &w, uint32_t times) const;
   bool spinning();
   void asyncDeadlock();
   void exitAsync(Warp &w);
@@ -401,10 +428,10 @@ private:
   std::string sharedPlace(uint32_t address) const;
   std::string globalPlace(uint64_t address, uint32_t bytes) const;
 
-  const Program &program;
+  Window &window;
   const Options &options;
   std::vector<Range> &ranges;
-  MessageAt message;
+  const MessageAt &message;
 
   std::vector<Warp> warps;
   std::vector<uint32_t> regs;
@@ -414,34 +441,23 @@ private:
   std::vector<uint32_t> byteClock, byteWriter, byteReadMax;
   std::vector<uint64_t> byteReads;
   Shadow bytes{};
-  std::vector<uint32_t> rangeOf;
   /// 16 for each block of the cluster.
   std::vector<BarrierState> barriers;
   /// Waves of AMD's that have ended, which barriers do not wait for.
   unsigned ended = 0;
-  /// LDS operations that some wave had on their way at a barrier.
-  std::set<uint32_t> carriedOver;
-  std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;
   uint32_t clockCounter = 1;
   uint64_t random = 0;
   unsigned lanes;
   /// Of a block.
   unsigned threads = 0, warpsPerBlock = 0;
   /// Of the first block of the cluster.
-  unsigned blockIndex[3] = {}, blockSize[3] = {};
-  bool abort = false;
+  unsigned blockIndex[3] = {};
   /// Agents in use, one bit an actor.
   uint64_t agents = 0;
   std::unique_ptr<AsyncState> async;
-  /// Copies of the parameters passed by value.
-  struct alignas(64) ParameterBytes {
-    uint8_t bytes[64];
-  };
-  std::vector<std::vector<ParameterBytes>> byValue;
+  RunWarpFn interpret;
 };
 
-/// Executes a warp until it yields, blocks or exits.
-using RunWarpFn = Stop (*)(Run &, Warp &);
 /// The fastest version for this host, or the portable one.
 RunWarpFn selectInterpreter(bool portable, unsigned lanes);
 

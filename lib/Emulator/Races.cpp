@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Launch.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -54,7 +54,7 @@ bool Run::unordered(const Warp &w, uint32_t clock, uint32_t other) const {
 
 // What would have ordered an access after an earlier operation.
 const char *Run::missing(uint32_t inst) const {
-  return carriedOver.count(inst)
+  return launch.carriedOver.count(inst)
              ? " with no lgkmcnt wait before the barrier that follows "
              : " with no barrier after ";
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Launch.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -47,9 +47,12 @@ std::string Run::who(const Warp &w, int lane) const {
            std::to_string(lane) + " of warp " + std::to_string(number) + ", ";
   else
     text = "warp " + std::to_string(number) + " (";
-  return text + "block " + std::to_string(blockIndex[0] + w.rank) + "," +
-         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]) +
-         ")";
+  return text + blockName(w.rank) + ")";
+}
+
+std::string Run::blockName(uint32_t rank) const {
+  return "block " + std::to_string(blockIndex[0] + rank) + "," +
+         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]);
 }
 
 std::string Run::sharedPlace(uint32_t address) const {
@@ -98,7 +101,8 @@ void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
 void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 const std::string &text, const std::string &note,
                 const Inst *other) {
-  auto [it, isNew] = known.try_emplace(
+  std::vector<Finding> &findings = launch.findings;
+  auto [it, isNew] = launch.known.try_emplace(
       {kind, inst.origin, other ? other->origin : ~0u}, findings.size());
   if (!isNew) {
     ++findings[it->second].count;

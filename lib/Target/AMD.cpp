@@ -41,6 +41,9 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.waveSize = 64;
   target.banks = cdna4 ? 64 : 32;
   target.ldsBytes = (cdna4 ? 160 : 64) * 1024;
+  // Compute units of MI300X and MI355X, each of 4 SIMDs with 8 waves.
+  target.multiprocessors = cdna4 ? 256 : 304;
+  target.residentThreads = 4 * 8 * 64;
   target.registersPerLane = 256;
   // Four SIMDs with 512 for each of 64 lanes.
   target.registersPerBlock = 4 * 512 * 64;

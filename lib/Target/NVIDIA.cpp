@@ -22,6 +22,17 @@ static int64_t sharedBytes(llvm::StringRef chip) {
       .Default(0);
 }
 
+/// Multiprocessors of the largest device: the whitepapers of A100, A40, Jetson
+/// AGX Orin, L40S and H200.
+static unsigned multiprocessors(llvm::StringRef chip) {
+  return llvm::StringSwitch<unsigned>(chip)
+      .Case("sm_80", 108)
+      .Case("sm_86", 84)
+      .Case("sm_87", 16)
+      .Case("sm_89", 142)
+      .Default(132);
+}
+
 std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   int64_t lds = sharedBytes(chip);
   if (!lds)
@@ -32,6 +43,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.waveSize = 32;
   target.banks = 32;
   target.ldsBytes = lds;
+  target.multiprocessors = multiprocessors(chip);
+  // The same table as for shared memory.
+  if (chip == "sm_86" || chip == "sm_87" || chip == "sm_89")
+    target.residentThreads = 1536;
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
   target.copiesUnaligned = true;

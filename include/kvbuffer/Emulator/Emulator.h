@@ -37,7 +37,7 @@ enum class Landing {
 /// What is checked and how the machine behaves.
 struct Options {
   Landing landing = Landing::Late;
-  /// Seeds the order of the warps and random landing.
+  /// Seeds the order of the blocks, that of the warps, and random landing.
   uint64_t seed = 1;
   /// Report races over shared memory.
   bool races = true;
@@ -49,6 +49,10 @@ struct Options {
   unsigned maxErrors = 20;
   /// Execute only the first so many blocks of a grid; 0 executes all.
   uint64_t maxBlocks = 0;
+  /// Blocks (or clusters) that run interleaved; 0: as many as the host's memory
+  /// bears well, 2 to 8. Where all of them wait for others, more start, up to
+  /// as many as the chip holds.
+  unsigned window = 0;
   /// Run the code for the processor family's baseline even where the host can
   /// do better: slower, the same results.
   bool portable = false;

@@ -89,6 +89,9 @@ struct TargetInfo {
   unsigned registersPerBlock = 65536;
   /// Threads of a block, at most.
   unsigned maxThreads = 1024;
+  /// Multiprocessors (compute units) of the largest device with this chip, and
+  /// the threads that one of them holds at once.
+  unsigned multiprocessors = 1, residentThreads = 2048;
   /// Widths of asynchronous copies from DRAM into LDS, bytes a lane.
   llvm::SmallVector<unsigned> asyncCopyBytes;
   /// Triple, features and data layout for LLVM's backend.
