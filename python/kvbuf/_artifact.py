@@ -3,16 +3,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Artifacts: compile, load, call."""
 
+import array
 import collections
 import ctypes
 import json
 import operator
 import os
+import sys
 import threading
 import weakref
 from ctypes import c_int32, c_int64
 
-from . import _tensors
+from . import _compiled, _tensors
 from ._device import Device
 from ._library import Error, Size, Tensor, check, check_handle, lib
 
@@ -97,7 +99,14 @@ class Artifact:
     stream (the driver's handle as an integer).
 
     Threads may call one Artifact at once; on the emulator they take turns.
+
+    Repeated calls on torch tensors of the same shapes, strides and types only
+    pass their addresses on. Under ``torch.compile`` a call is one operator of
+    the graph.
     """
+
+    #: Combinations of shapes, strides and types that are remembered.
+    MOST_PLANS = 1024
 
     def __init__(self, handle):
         self.handle = handle
@@ -117,6 +126,11 @@ class Artifact:
         for tensor in self._specs.values():
             self._sizes |= _names_in(tensor["shape"])
         self._sizes.discard("sms")  # the device's to tell
+        self._outputs_type = collections.namedtuple(
+            "Outputs", [n.replace(".", "_") for n in self._outputs])
+        self._plans = {}
+        self._number = _compiled.enter(self)
+        self._operators = None
         self._modules = {}
         self._loading = threading.Lock()
         self._last = None
@@ -148,6 +162,54 @@ class Artifact:
         return text.decode(errors="replace").splitlines()
 
     def __call__(self, *, device=None, stream=None, **arguments):
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return self._launch(None, device, stream, arguments)
+        if torch.compiler.is_compiling():
+            return _compiled.call(self, torch, device, stream, arguments)
+        # What a plan follows from. Subclasses may lie about their memory.
+        key, data = [device], []
+        tensor = torch.Tensor
+        try:
+            for name, value in arguments.items():
+                if type(value) is tensor:
+                    key += (name, value.shape, value.stride(), value.dtype,
+                            value.device, value.requires_grad)
+                    data.append(value.data_ptr())
+                elif value is None or type(value) is int:
+                    key += (name, value)
+                else:
+                    return self._launch(None, device, stream, arguments)
+        except RuntimeError:  # a tensor without strides, or without memory
+            return self._launch(None, device, stream, arguments)
+        key = tuple(key)
+        plan = self._plans.get(key)
+        if plan is None:
+            return self._launch(key, device, stream, arguments)
+        results = plan.made
+        if results:
+            like = arguments.get("q")
+            results = [
+                torch.empty_like(like) if shape is None
+                else torch.empty_strided(shape, strides, dtype=dtype,
+                                         device=where)
+                for shape, strides, dtype, where in results]
+            data += [result.data_ptr() for result in results]
+        if len(results) != len(self._outputs):
+            results = plan.results(arguments, results)
+        if stream is None:
+            stream = plan.stream()
+        addresses = array.array("Q", data)
+        status = plan.launch(plan.handle, addresses.buffer_info()[0], stream)
+        if status:
+            check(status)
+        self._last = plan.module
+        if len(results) == 1:
+            return results[0]
+        return self._outputs_type(*results)
+
+    def _launch(self, key, device, stream, arguments):
+        """Any call; remembers a plan under `key` if that is not None."""
         given, sizes = self._sort(arguments)
         if not given:
             raise Error(f"no tensor is given; the kernel takes "
@@ -157,6 +219,7 @@ class Artifact:
         where = self._place(views, device)
         if self._needs_longest_query(sizes):
             sizes["seq_q"] = self._longest_query(views)
+            key = None  # what the offsets hold may change
         size_array = (Size * max(len(sizes), 1))(
             *[Size(name.encode(), _size(name, value))
               for name, value in sizes.items()])
@@ -175,19 +238,24 @@ class Artifact:
         for name in self._outputs:
             if not views[name].writable:
                 raise Error(f"output '{name}' is read-only")
+        place = next(iter(views.values())).device
         if stream is None:
-            stream = _tensors.current_stream(like, next(iter(
-                views.values())).device)
+            stream = _tensors.current_stream(like, place)
         tensors, _keep = self._pack(views)
         module = self._module(where)
-        check(lib.kvbufModuleLaunch(module.handle, tensors, len(views),
-                                    size_array, len(sizes), stream))
+        plan = _Plan(module, tensors, len(views), size_array, len(sizes))
+        data = array.array("Q", [view.address for view in views.values()])
+        check(plan.launch(plan.handle, data.buffer_info()[0], stream))
         self._last = module
+        if key is not None:
+            plan.remember(self, like, given, missing, place)
+            if len(self._plans) >= self.MOST_PLANS:
+                self._plans = {}
+            self._plans[key] = plan
         results = [given[name] for name in self._outputs]
         if len(results) == 1:
             return results[0]
-        return collections.namedtuple(
-            "Outputs", [n.replace(".", "_") for n in self._outputs])(*results)
+        return self._outputs_type(*results)
 
     def _sort(self, arguments):
         """Keyword arguments as (tensors, sizes) under the manifest's names."""
@@ -273,6 +341,46 @@ class Artifact:
             slot.shape = shape
             slot.strides = strides
         return array, keep
+
+
+class _Plan:
+    """A launch whose addresses alone are open. Keeps its module alive."""
+
+    def __init__(self, module, tensors, count, sizes, size_count):
+        self.module = module
+        self.launch = lib.kvbufPlanLaunch
+        self.handle = check_handle(lib.kvbufPlanCreate(
+            module.handle, tensors, count, sizes, size_count))
+        self._finalizer = weakref.finalize(self, lib.kvbufPlanDestroy,
+                                           self.handle)
+
+    def remember(self, artifact, like, given, missing, place):
+        """What else a call on torch tensors needs."""
+        #: (shape, strides, type, device) of each output that the call
+        #: allocates; a shape of None stands for a tensor like q.
+        self.made = []
+        for name in missing:
+            tensor = given[name]
+            same = (like is given.get("q") and like.is_contiguous()
+                    and like.dtype == tensor.dtype
+                    and like.shape == tensor.shape)
+            self.made.append((None if same else tuple(tensor.shape),
+                              tensor.stride(), tensor.dtype, tensor.device))
+        keys = {n: key for key, n in artifact._names.items()}
+        aliases = {"o": ("o", "out")}
+        self.slots = [None if name in missing
+                      else aliases.get(name, (keys[name],))
+                      for name in artifact._outputs]
+        #: The current stream of the tensors' device.
+        self.stream = _tensors.stream_getter(like, place)
+
+    def results(self, arguments, made):
+        """All outputs, those of the caller among them."""
+        made = iter(made)
+        return [next(made) if names is None else
+                next(arguments[n] for n in names
+                     if arguments.get(n) is not None)
+                for names in self.slots]
 
 
 class _Module:

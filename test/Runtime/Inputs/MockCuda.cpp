@@ -10,7 +10,8 @@
 // A libcuda.so.1 whose device memory is host memory and whose kernels do
 // nothing but say, on standard error, what they were launched with. A "PTX" or
 // "cubin" image is a line "entry letters" for each kernel, one letter for each
-// parameter: m (tensor map), w (8 bytes), i (4 bytes), c (a counter's address).
+// parameter: m (tensor map), w (8 bytes), i (4 bytes), c (a counter's address);
+// M and W are m and w whose addresses are told.
 // "us 120" among them: launches take 120 microseconds, not 250. A kernel leaves
 // its counter as one does that took tiles from it. The compute capability is
 // $KVBUF_MOCK_CAPABILITY, or 90. Streams are captured into graphs, which tests
@@ -19,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +56,8 @@ using MockModule = std::map<std::string, Function>;
 struct EncodedMap {
   int type, rank, interleave, swizzle, promotion, fill;
   uint64_t dims[5], strides[4];
-  uint8_t box[5], reserved[27];
+  uint8_t box[5], reserved[19];
+  uint64_t address;
 };
 static_assert(sizeof(EncodedMap) == 128);
 
@@ -309,7 +312,7 @@ CUDA_EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
   std::vector<EncodedMap> maps;
   std::vector<uint64_t> words;
   for (size_t i = 0; i < f.parameters.size(); ++i) {
-    if (f.parameters[i] == 'm')
+    if (std::tolower(f.parameters[i]) == 'm')
       std::memcpy(&maps.emplace_back(), args[i], sizeof(EncodedMap));
     else
       std::memcpy(&words.emplace_back(), args[i],
@@ -320,11 +323,17 @@ CUDA_EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                  f.name.c_str(), gridX, gridY, gridZ, blockX, sharedBytes);
     size_t map = 0, word = 0;
     for (char kind : f.parameters) {
-      if (kind == 'm') {
+      if (std::tolower(kind) == 'm') {
+        if (kind == 'M')
+          std::fprintf(stderr, "  map at 0x%llx\n",
+                       static_cast<unsigned long long>(maps[map].address));
         printMap(maps[map++]);
         continue;
       }
       uint64_t value = words[word++];
+      if (kind == 'W')
+        std::fprintf(stderr, "  word 0x%llx\n",
+                     static_cast<unsigned long long>(value));
       if (kind == 'i')
         std::fprintf(stderr, "  size %u\n", static_cast<unsigned>(value));
       if (kind == 'c') {
@@ -361,11 +370,17 @@ cuTensorMapEncodeTiled(void *out, int type, uint32_t rank, void *address,
               rank <= 5 && address &&
               reinterpret_cast<uint64_t>(address) % 16 == 0 &&
               interleave == 0 && fill == 0;
-  EncodedMap map = {type,       static_cast<int>(rank),
-                    interleave, swizzle,
-                    promotion,  fill,
-                    {},         {},
-                    {},         {}};
+  EncodedMap map = {type,
+                    static_cast<int>(rank),
+                    interleave,
+                    swizzle,
+                    promotion,
+                    fill,
+                    {},
+                    {},
+                    {},
+                    {},
+                    reinterpret_cast<uint64_t>(address)};
   for (uint32_t d = 0; good && d < rank; ++d) {
     good = dims[d] >= 1 && box[d] >= 1 && box[d] <= 256 &&
            elementStrides[d] == 1 &&
