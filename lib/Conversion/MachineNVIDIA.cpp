@@ -364,7 +364,7 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
       b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange{});
   // Printed bare, it would take the next line's result for an operand of its
   // own when it is read back; an attribute ends it.
-  group->setAttr("kvbuffer.group", b.getUnitAttr());
+  group->setAttr(KVBufferDialect::kGroupAttr, b.getUnitAttr());
   return {group};
 }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "KnownAttributes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -38,10 +38,12 @@ void KVBufferDialect::initialize() {
   addInterfaces<KVBufferAliases>();
   registerAttributes();
   registerTypes();
-  addOperations<
+  [this]<typename... Ops>() { addOperations<WithKnownProperties<Ops>...>(); }
+      .
+      operator()<
 #define GET_OP_LIST
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
-      >();
+          >();
 }
 
 /// Whether an op of this dialect acts on the values of one lane.
@@ -132,26 +134,16 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
 
 LogicalResult KVBufferDialect::verifyOperationAttribute(Operation *op,
                                                         NamedAttribute attr) {
-  if (attr.getName() == kPhaseAttr) {
-    auto phase = dyn_cast<PhaseAttr>(attr.getValue());
-    if (!phase)
-      return op->emitOpError() << "attribute '" << kPhaseAttr
-                               << "' must be a #kvbuffer.phase<...>";
+  if (failed(verifyDialectAttribute(op, attr)))
+    return failure();
+  if (auto phase = dyn_cast<PhaseAttr>(attr.getValue());
+      phase && attr.getName() == kPhaseAttr)
     return verifyPhase(op, phase.getValue());
-  }
-  if (attr.getName() == kScheduleAttr && !isa<ScheduleAttr>(attr.getValue()))
-    return op->emitOpError() << "attribute '" << kScheduleAttr
-                             << "' must be a #kvbuffer.schedule<...>";
-  if (attr.getName() == kTargetAttr && !isa<StringAttr>(attr.getValue()))
-    return op->emitOpError() << "attribute '" << kTargetAttr
-                             << "' must be a string, the chip's name";
-  if ((attr.getName() == kProblemAttr || attr.getName() == kKernelAttr) &&
-      !isa<DictionaryAttr>(attr.getValue()))
-    return op->emitOpError() << "attribute '" << attr.getName().getValue()
-                             << "' must be a dictionary";
-  if ((attr.getName() == kTensorsAttr || attr.getName() == kGridAttr) &&
-      !isa<ArrayAttr>(attr.getValue()))
-    return op->emitOpError() << "attribute '" << attr.getName().getValue()
-                             << "' must be an array";
   return success();
+}
+
+LogicalResult KVBufferDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                        unsigned argument,
+                                                        NamedAttribute attr) {
+  return verifyArgumentAttribute(op, argument, attr);
 }

@@ -40,7 +40,7 @@ using namespace kvbuf;
 #define DEBUG_TYPE "kvbuf-ping-pong"
 
 /// Marks, while the loop is pipelined, ops that run for every tile.
-static constexpr StringLiteral kEveryTile = "kvbuffer.every_tile";
+static constexpr StringLiteral kEveryTile = KVBufferDialect::kEveryTileAttr;
 
 namespace {
 

@@ -33,6 +33,27 @@ def KVBuffer_Dialect : Dialect {
 
     **Documentation guidelines.** Every op states its meaning in words, its
     effects, and an example that a test parses.
+
+    **Attributes on kernels and modules.** Tools set and read these; a kernel
+    written by hand at a stage must carry what its row says. What is none of an
+    op's own attributes and has no dialect's prefix is an error on every op of
+    the dialect, and so are unknown names and keys with this dialect's prefix.
+
+    | attribute | on | value | needed |
+    |---|---|---|---|
+    | `kvbuffer.target` | module | the chip's name, a string | from the tile stage on |
+    | `kvbuffer.phase` | kernel | `#kvbuffer.phase<...>` | always: without it no pass takes the function for a kernel |
+    | `kvbuffer.schedule` | kernel | `#kvbuffer.schedule<...>` | tile and scheduled stages |
+    | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all roles, once they are assigned |
+    | `kvbuffer.name` | argument of a kernel | the tensor's role: q, k, v, o, q_offsets, lse or sink | tile and scheduled stages |
+    | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for the grid, and for tools that check results |
+    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv and min of a list | where the default grid of attention is not meant; becomes a part of `kvbuffer.kernel` |
+    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `instead`, `requires` | thread and target stages |
+    | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
+    | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
+
+    The last dictionaries are the manifest's entries, which
+    `include/kvbuffer/Runtime/Manifest.h` describes.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -41,6 +62,7 @@ def KVBuffer_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     /// On a `gpu.func`: which stage it is in; a `PhaseAttr`.
     static constexpr ::llvm::StringLiteral kPhaseAttr = "kvbuffer.phase";
@@ -52,6 +74,16 @@ def KVBuffer_Dialect : Dialect {
     /// have invalid rows; a unit attribute.
     static constexpr ::llvm::StringLiteral kWholeAfterFirstAttr =
         "kvbuffer.whole_after_first";
+    /// On what runs for every tile while `kvbuf-ping-pong` cuts a loop into
+    /// parts; a unit attribute, which that pass removes.
+    static constexpr ::llvm::StringLiteral kEveryTileAttr =
+        "kvbuffer.every_tile";
+    /// On the op that ends a group of copies, whose text would go on without
+    /// an attribute; a unit attribute that nothing reads.
+    static constexpr ::llvm::StringLiteral kGroupAttr = "kvbuffer.group";
+    /// On an argument of a kernel before the thread stage: the role of its
+    /// tensor in the problem; a string.
+    static constexpr ::llvm::StringLiteral kNameAttr = "kvbuffer.name";
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";

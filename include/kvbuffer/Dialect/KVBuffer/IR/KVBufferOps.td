@@ -14,8 +14,15 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
+/// Every op refuses attributes that it does not know; before it verifies the
+/// rest, so that a misspelt name is not reported as a missing one.
+def KVBuffer_OwnAttributes : NativeOpTrait<"OwnAttributes">, StructuralOpTrait {
+  let cppNamespace = "::kvbuf";
+}
+
 class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
-    : Op<KVBuffer_Dialect, mnemonic, traits>;
+    : Op<KVBuffer_Dialect, mnemonic,
+         !listconcat([KVBuffer_OwnAttributes], traits)>;
 
 /// Results have names that say what they are: %kbuf, %ks, %s, ...
 def KVBuffer_NamedResults

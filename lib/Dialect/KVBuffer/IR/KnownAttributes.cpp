@@ -1,0 +1,432 @@
+//===- KnownAttributes.cpp - Refuse attributes that nobody reads ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KnownAttributes.h"
+#include "Keywords.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Adds the name that is nearest to an unknown one, and all that are known.
+static void suggest(InFlightDiagnostic &diag, StringRef name,
+                    ArrayRef<StringRef> known) {
+  if (known.empty()) {
+    diag << "; expected none";
+    return;
+  }
+  StringRef nearest = *llvm::min_element(known, [&](StringRef a, StringRef b) {
+    return name.edit_distance(a) < name.edit_distance(b);
+  });
+  diag << "; did you mean '" << nearest << "'? (expected "
+       << alternatives(known) << ")";
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes of the dialect's ops
+//===----------------------------------------------------------------------===//
+
+/// Whether an attribute is there for the sake of the op's form, not for users.
+static bool isOfForm(StringRef name) {
+  return llvm::is_contained({"operandSegmentSizes", "operand_segment_sizes",
+                             "resultSegmentSizes", "result_segment_sizes"},
+                            name);
+}
+
+LogicalResult kvbuf::detail::verifyOwnAttributes(Operation *op) {
+  for (NamedAttribute attr : op->getDiscardableAttrs()) {
+    StringRef name = attr.getName();
+    if (name.contains('.') || isOfForm(name))
+      continue;
+    SmallVector<StringRef> own;
+    for (StringAttr known : op->getName().getAttributeNames())
+      if (!isOfForm(known))
+        own.push_back(known);
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "has an unknown attribute '" << name << "'";
+    suggest(diag, name, own);
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult kvbuf::detail::verifyPropertyKeys(
+    ArrayRef<StringRef> own, Attribute properties,
+    function_ref<InFlightDiagnostic()> emitError) {
+  auto dictionary = dyn_cast_or_null<DictionaryAttr>(properties);
+  if (!dictionary) // which the op itself reports
+    return success();
+  SmallVector<StringRef> known;
+  for (StringRef name : own)
+    if (!isOfForm(name))
+      known.push_back(name);
+  for (NamedAttribute entry : dictionary) {
+    StringRef name = entry.getName();
+    if (llvm::is_contained(known, name) || isOfForm(name))
+      continue;
+    InFlightDiagnostic diag = emitError();
+    diag << "has an unknown property '" << name << "'";
+    suggest(diag, name, known);
+    return diag;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dictionaries
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a value of a dictionary is.
+enum class Kind {
+  String,
+  Bool,
+  Integer,
+  /// An integer or a floating-point number.
+  Number,
+  /// An array of integers, in any of the forms that MLIR has.
+  Integers,
+  /// An expression over sizes of the problem, or an array of them.
+  Sizes,
+  /// An array of dictionaries, which is verified on its own.
+  Dictionaries
+};
+
+struct Key {
+  StringLiteral name;
+  Kind kind;
+};
+
+} // namespace
+
+// As include/kvbuffer/Runtime/Manifest.h has them.
+static constexpr Key kKernelKeys[] = {
+    {"alignment", Kind::Integer}, {"args", Kind::Dictionaries},
+    {"block", Kind::Integers},    {"dynamic_shared_bytes", Kind::Integer},
+    {"entry", Kind::String},      {"grid", Kind::Sizes},
+    {"instead", Kind::String},    {"requires", Kind::String}};
+static constexpr Key kPointerKeys[] = {{"kind", Kind::String},
+                                       {"tensor", Kind::String}};
+static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},
+                                      {"kind", Kind::String},
+                                      {"limit", Kind::Integer},
+                                      {"tensor", Kind::String}};
+static constexpr Key kSizeKeys[] = {{"kind", Kind::String},
+                                    {"name", Kind::String}};
+static constexpr Key kCounterKeys[] = {{"kind", Kind::String}};
+static constexpr Key kTensorMapKeys[] = {
+    {"box", Kind::Integers},    {"columns", Kind::Integers},
+    {"dims", Kind::Integers},   {"interleave", Kind::String},
+    {"kind", Kind::String},     {"l2_promotion", Kind::Integer},
+    {"oob_fill", Kind::String}, {"swizzle", Kind::Integer},
+    {"tensor", Kind::String}};
+static constexpr Key kLdsKeys[] = {
+    {"cols", Kind::Integer},   {"name", Kind::String},
+    {"offset", Kind::Integer}, {"row_bytes", Kind::Integer},
+    {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
+    {"slots", Kind::Integer}};
+static constexpr Key kTensorKeys[] = {{"access", Kind::String},
+                                      {"dtype", Kind::String},
+                                      {"name", Kind::String},
+                                      {"shape", Kind::Sizes}};
+static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
+                                         {"cache", Kind::String},
+                                         {"causal", Kind::Bool},
+                                         {"dtype", Kind::String},
+                                         {"head_size", Kind::Integer},
+                                         {"heads", Kind::Integer},
+                                         {"k_cache_depth", Kind::Integer},
+                                         {"k_head_dim_offset", Kind::Integer},
+                                         {"kv_heads", Kind::Integer},
+                                         {"lse", Kind::Bool},
+                                         {"op", Kind::String},
+                                         {"page_size", Kind::Integer},
+                                         {"query", Kind::String},
+                                         {"scale", Kind::Number},
+                                         {"sink", Kind::Bool},
+                                         {"softcap", Kind::Number},
+                                         {"v_cache_depth", Kind::Integer},
+                                         {"v_head_dim_offset", Kind::Integer},
+                                         {"window_left", Kind::Integer},
+                                         {"window_right", Kind::Integer}};
+
+static constexpr struct {
+  StringLiteral kind;
+  ArrayRef<Key> keys;
+} kArguments[] = {{"pointer", kPointerKeys},
+                  {"stride", kStrideKeys},
+                  {"size", kSizeKeys},
+                  {"counter", kCounterKeys},
+                  {"tensor_map", kTensorMapKeys}};
+
+static bool isInteger(Attribute value) {
+  return isa<IntegerAttr>(value) && !isa<BoolAttr>(value);
+}
+
+/// An integer, the name of a size, or {operator = [operands]}.
+static bool isSize(Attribute value) {
+  if (isInteger(value) || isa<StringAttr>(value))
+    return true;
+  auto dictionary = dyn_cast<DictionaryAttr>(value);
+  if (!dictionary || dictionary.size() != 1)
+    return false;
+  NamedAttribute entry = *dictionary.begin();
+  auto operands = dyn_cast<ArrayAttr>(entry.getValue());
+  return operands &&
+         llvm::is_contained({"product", "sum", "ceildiv", "min"},
+                            entry.getName().getValue()) &&
+         llvm::all_of(operands, isSize);
+}
+
+/// Whether a value is of a kind.
+static bool isKind(Attribute value, Kind kind) {
+  auto array = dyn_cast<ArrayAttr>(value);
+  switch (kind) {
+  case Kind::String:
+    return isa<StringAttr>(value);
+  case Kind::Bool:
+    return isa<BoolAttr>(value);
+  case Kind::Integer:
+    return isInteger(value);
+  case Kind::Number:
+    return isInteger(value) || isa<FloatAttr>(value);
+  case Kind::Integers:
+    return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
+           (array && llvm::all_of(array, isInteger));
+  case Kind::Sizes:
+    return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
+           (array ? llvm::all_of(array, isSize) : isSize(value));
+  case Kind::Dictionaries:
+    return array && llvm::all_of(array, llvm::IsaPred<DictionaryAttr>);
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// What a value of a kind is called in messages.
+static StringRef nameOf(Kind kind) {
+  switch (kind) {
+  case Kind::String:
+    return "a string";
+  case Kind::Bool:
+    return "true or false";
+  case Kind::Integer:
+    return "an integer";
+  case Kind::Number:
+    return "a number";
+  case Kind::Integers:
+    return "an array of integers";
+  case Kind::Sizes:
+    return "an array of integers, sizes and {product, sum, ceildiv or min = "
+           "[...]}";
+  case Kind::Dictionaries:
+    return "an array of dictionaries";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// The entries of a dictionary against the keys that are read. `where` is the
+/// attribute that it is, or is in.
+static LogicalResult verifyKeys(Operation *op, StringRef where,
+                                DictionaryAttr dictionary, ArrayRef<Key> keys) {
+  for (NamedAttribute entry : dictionary) {
+    StringRef name = entry.getName();
+    const Key *key =
+        llvm::find_if(keys, [&](const Key &k) { return k.name == name; });
+    if (key == keys.end()) {
+      SmallVector<StringRef> known;
+      for (const Key &k : keys)
+        known.push_back(k.name);
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "attribute '" << where
+                                << "' has an unknown key '" << name << "'";
+      suggest(diag, name, known);
+      return diag;
+    }
+    if (!isKind(entry.getValue(), key->kind))
+      return op->emitOpError()
+             << "key '" << name << "' of attribute '" << where << "' must be "
+             << nameOf(key->kind) << ", got " << entry.getValue();
+  }
+  return success();
+}
+
+static LogicalResult verifyKernel(Operation *op, StringRef where,
+                                  DictionaryAttr kernel) {
+  if (failed(verifyKeys(op, where, kernel, kKernelKeys)))
+    return failure();
+  auto args = kernel.getAs<ArrayAttr>("args");
+  if (!args)
+    return success();
+  for (auto arg : args.getAsRange<DictionaryAttr>()) {
+    auto kind = arg.getAs<StringAttr>("kind");
+    if (!kind)
+      return op->emitOpError()
+             << "attribute '" << where
+             << "' has an argument without a string 'kind': " << arg;
+    const auto *known = llvm::find_if(
+        kArguments, [&](const auto &k) { return k.kind == kind.getValue(); });
+    if (known == std::end(kArguments)) {
+      SmallVector<StringRef> kinds;
+      for (const auto &argument : kArguments)
+        kinds.push_back(argument.kind);
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "attribute '" << where
+                                << "' has an argument of unknown kind '"
+                                << kind.getValue() << "'";
+      suggest(diag, kind.getValue(), kinds);
+      return diag;
+    }
+    if (failed(verifyKeys(op, where, arg, known->keys)))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult verifyProblem(Operation *op, StringRef where,
+                                   DictionaryAttr problem) {
+  Attribute name = problem.get("op");
+  if (name && !isa<StringAttr>(name))
+    return op->emitOpError() << "key 'op' of attribute '" << where
+                             << "' must be a string, got " << name;
+  // What other problems are made of is their makers' affair.
+  if (!name || cast<StringAttr>(name).getValue() != "attention")
+    return success();
+  return verifyKeys(op, where, problem, kAttentionKeys);
+}
+
+/// An array of dictionaries that have names.
+static LogicalResult verifyNamed(Operation *op, StringRef where,
+                                 ArrayAttr entries, ArrayRef<Key> keys) {
+  for (Attribute entry : entries) {
+    auto dictionary = dyn_cast<DictionaryAttr>(entry);
+    if (!dictionary || !dictionary.getAs<StringAttr>("name"))
+      return op->emitOpError()
+             << "attribute '" << where
+             << "' must hold dictionaries with a 'name', but has " << entry;
+    if (failed(verifyKeys(op, where, dictionary, keys)))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes with the dialect's prefix
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Where an attribute is read.
+enum class Place { Module, Function, Loop, Any };
+
+struct Known {
+  StringLiteral name;
+  Place place;
+};
+} // namespace
+
+static constexpr Known kKnown[] = {
+    {KVBufferDialect::kPhaseAttr, Place::Function},
+    {KVBufferDialect::kScheduleAttr, Place::Function},
+    {KVBufferDialect::kTargetAttr, Place::Module},
+    {KVBufferDialect::kWholeAfterFirstAttr, Place::Loop},
+    {KVBufferDialect::kProblemAttr, Place::Function},
+    {KVBufferDialect::kGridAttr, Place::Function},
+    {KVBufferDialect::kKernelAttr, Place::Function},
+    {KVBufferDialect::kTensorsAttr, Place::Function},
+    {kLdsAttr, Place::Function},
+    {KVBufferDialect::kEveryTileAttr, Place::Any},
+    {KVBufferDialect::kGroupAttr, Place::Any}};
+
+static bool stands(Operation *op, Place place) {
+  switch (place) {
+  case Place::Module:
+    return op->hasTrait<OpTrait::SymbolTable>();
+  case Place::Function:
+    return isa<FunctionOpInterface>(op);
+  case Place::Loop:
+    return isa<LoopLikeOpInterface>(op);
+  case Place::Any:
+    return true;
+  }
+  llvm_unreachable("unknown place");
+}
+
+static StringRef nameOf(Place place) {
+  return place == Place::Module     ? "module"
+         : place == Place::Function ? "function"
+                                    : "loop";
+}
+
+LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
+                                            NamedAttribute attr) {
+  StringRef name = attr.getName();
+  Attribute value = attr.getValue();
+  const Known *known =
+      llvm::find_if(kKnown, [&](const Known &k) { return k.name == name; });
+  if (known == std::end(kKnown)) {
+    SmallVector<StringRef> names;
+    for (const Known &k : kKnown)
+      names.push_back(k.name);
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "has an unknown attribute '" << name << "'";
+    suggest(diag, name, names);
+    return diag;
+  }
+  if (!stands(op, known->place))
+    return op->emitOpError()
+           << "has the attribute '" << name << "', which nothing reads here; "
+           << "expected it on a " << nameOf(known->place);
+  auto expect = [&](bool good, const Twine &what) -> LogicalResult {
+    if (good)
+      return success();
+    return op->emitOpError() << "attribute '" << name << "' must be " << what;
+  };
+  auto dictionary = dyn_cast<DictionaryAttr>(value);
+  auto array = dyn_cast<ArrayAttr>(value);
+  if (name == KVBufferDialect::kPhaseAttr)
+    return expect(isa<PhaseAttr>(value), "a #kvbuffer.phase<...>");
+  if (name == KVBufferDialect::kScheduleAttr)
+    return expect(isa<ScheduleAttr>(value), "a #kvbuffer.schedule<...>");
+  if (name == KVBufferDialect::kTargetAttr)
+    return expect(isa<StringAttr>(value), "a string, the chip's name");
+  if (name == KVBufferDialect::kKernelAttr)
+    return dictionary ? verifyKernel(op, name, dictionary)
+                      : expect(false, "a dictionary");
+  if (name == KVBufferDialect::kProblemAttr)
+    return dictionary ? verifyProblem(op, name, dictionary)
+                      : expect(false, "a dictionary");
+  if (name == KVBufferDialect::kTensorsAttr)
+    return array ? verifyNamed(op, name, array, kTensorKeys)
+                 : expect(false, "an array");
+  if (name == kLdsAttr)
+    return array ? verifyNamed(op, name, array, kLdsKeys)
+                 : expect(false, "an array");
+  if (name == KVBufferDialect::kGridAttr)
+    return !array ? expect(false, "an array")
+                  : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));
+  return expect(isa<UnitAttr>(value), "a unit attribute");
+}
+
+LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
+                                             NamedAttribute attr) {
+  if (attr.getName() != KVBufferDialect::kNameAttr) {
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "argument " << argument
+                              << " has an unknown attribute '"
+                              << attr.getName().getValue() << "'";
+    suggest(diag, attr.getName(), {KVBufferDialect::kNameAttr});
+    return diag;
+  }
+  if (!isa<StringAttr>(attr.getValue()))
+    return op->emitOpError()
+           << "attribute '" << attr.getName().getValue() << "' of argument "
+           << argument << " must be a string, the tensor's role";
+  return success();
+}

@@ -1,0 +1,172 @@
+// Attributes that nobody would read are refused on every op of the dialect, in
+// both syntaxes, and so are unknown names, keys and kinds of values with the
+// dialect's prefix.
+
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @misspelt(%q: !qo, %k: !kv) {
+  // expected-error @below {{'kvbuffer.attention' op has an unknown attribute 'soft_cap'; did you mean 'softcap'? (expected batch_invariant, mask, scale, schedule or softcap)}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {soft_cap = 30.0 : f32} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @generic(%q: !qo, %k: !kv) {
+  // expected-error @below {{'kvbuffer.attention' op has an unknown attribute 'softcapp'; did you mean 'softcap'?}}
+  "kvbuffer.attention"(%q, %k, %k, %q) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>, softcapp = 30.0 : f32} : (!qo, !kv, !kv, !qo) -> ()
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @property(%q: !qo, %k: !kv) {
+  // expected-error @below {{has an unknown property 'batch_invarient'; did you mean 'batch_invariant'? (expected batch_invariant, mask, scale, schedule or softcap)}}
+  "kvbuffer.attention"(%q, %k, %k, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>, batch_invarient}> : (!qo, !kv, !kv, !qo) -> ()
+  return
+}
+
+// -----
+
+// A name that is required: the wrong one is reported, not the missing one.
+func.func @required(%row: index) {
+  // expected-error @below {{'kvbuffer.key_range' op has an unknown attribute 'masks'; did you mean 'mask'? (expected BM or mask)}}
+  %r:4 = kvbuffer.key_range %row of %row keys %row {BM = 64, masks = #kvbuffer.mask<>}
+  return
+}
+
+// -----
+
+func.func @none() {
+  // expected-error @below {{'kvbuffer.meet' op has an unknown attribute 'end'; expected none}}
+  kvbuffer.meet {end}
+  return
+}
+
+// -----
+
+func.func @lane(%range: !kvbuffer.range, %offset: i32) {
+  // expected-error @below {{'kvbuffer.range_load' op has an unknown attribute 'volatile'; expected none}}
+  %x = kvbuffer.range_load %range[%offset] {volatile} : vector<8xbf16>
+  return
+}
+
+// -----
+
+// What belongs to another dialect stays.
+func.func @foreign() {
+  kvbuffer.meet {llvm.loop_annotation}
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+func.func @elsewhere(%q: !qo, %k: !kv) {
+  // expected-error @below {{'kvbuffer.attention' op has the attribute 'kvbuffer.target', which nothing reads here; expected it on a module}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.target = "sm_90a"} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!qo = memref<?x?x2x64xbf16>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+func.func @scheduled(%q: !qo, %k: !kv) {
+  // expected-error @below {{'kvbuffer.attention' op has the attribute 'kvbuffer.schedule', which nothing reads here; expected it on a function}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.schedule = #s} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// expected-error @below {{has an unknown attribute 'kvbuffer.targets'; did you mean 'kvbuffer.target'?}}
+module attributes {kvbuffer.targets = "sm_80"} {
+}
+
+// -----
+
+// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name)}}
+func.func private @f(memref<?xf32> {kvbuffer.role = "sink"})
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.name' of argument 0 must be a string, the tensor's role}}
+func.func private @f(memref<?xf32> {kvbuffer.name = 3 : i64})
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, block, dynamic_shared_bytes, entry, grid, instead or requires)}}
+func.func private @f() attributes {kvbuffer.kernel = {block = [32, 1, 1], dynamic_shared = 1024 : i64}}
+
+// -----
+
+// expected-error @below {{key 'block' of attribute 'kvbuffer.kernel' must be an array of integers, got "32"}}
+func.func private @f() attributes {kvbuffer.kernel = {block = "32"}}
+
+// -----
+
+// expected-error @below {{key 'grid' of attribute 'kvbuffer.kernel' must be an array of integers, sizes and {product, sum, ceildiv or min = [...]}, got [{quotient = ["seq_q", 64]}, 1, 1]}}
+func.func private @f() attributes {kvbuffer.kernel = {grid = [{quotient = ["seq_q", 64]}, 1, 1]}}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.kernel' has an argument of unknown kind 'ptr'; did you mean}}
+func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "ptr", tensor = "q"}]}}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.kernel' has an argument without a string 'kind': {tensor = "q"}}}
+func.func private @f() attributes {kvbuffer.kernel = {args = [{tensor = "q"}]}}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dims'; did you mean 'dim'? (expected dim, kind, limit or tensor)}}
+func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "stride", tensor = "q", dims = 1 : i64}]}}
+
+// -----
+
+// expected-error @below {{key 'dim' of attribute 'kvbuffer.kernel' must be an integer, got true}}
+func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "stride", tensor = "q", dim = true}]}}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.problem' has an unknown key 'soft_cap'; did you mean 'softcap'?}}
+func.func private @f() attributes {kvbuffer.problem = {op = "attention", soft_cap = 1.0 : f64}}
+
+// -----
+
+// expected-error @below {{key 'heads' of attribute 'kvbuffer.problem' must be an integer, got "8"}}
+func.func private @f() attributes {kvbuffer.problem = {op = "attention", heads = "8"}}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.tensors' has an unknown key 'type'; did you mean}}
+func.func private @f() attributes {kvbuffer.tensors = [{name = "q", type = "bf16"}]}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.tensors' must hold dictionaries with a 'name', but has {dtype = "bf16"}}}
+func.func private @f() attributes {kvbuffer.tensors = [{dtype = "bf16"}]}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.grid' must be an array of integers, sizes and}}
+func.func private @f() attributes {kvbuffer.grid = [{min = 3 : i64}, 1, 1]}
+
+// -----
+
+func.func @loop(%n: index) {
+  // expected-error @below {{attribute 'kvbuffer.whole_after_first' must be a unit attribute}}
+  scf.for %i = %n to %n step %n {
+  } {kvbuffer.whole_after_first = false}
+  return
+}
