@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
+#include "LaneLayouts.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -121,12 +123,54 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   return success();
 }
 
+/// A product contracts the elements of its operands in the order in which lanes
+/// hold them. What comes from memory has the natural order; weights, which come
+/// from accumulators, have those accumulators' order, and so has V. On chips
+/// where the two differ, only operands of one order can be multiplied.
+static LogicalResult checkOrders(MmaOp mma, const FragmentLayouts &layouts,
+                                 const TargetInfo &target) {
+  if (layouts.contracted(Role::A).layout == layouts.atom(Role::A).layout &&
+      layouts.contracted(Role::B).layout == layouts.atom(Role::B).layout)
+    return success();
+  Operation *memory = nullptr, *weights = nullptr;
+  for (Value source : fragmentSources(mma.getA())) {
+    Operation *op = source.getDefiningOp();
+    if (isa_and_nonnull<FragmentLoadOp, TileFragmentOp>(op))
+      memory = op;
+    else if (isa_and_nonnull<OnlineSoftmaxOp, SoftmaxTailOp, FragmentConvertOp>(
+                 op))
+      weights = op;
+  }
+  Operation *wrong = mma.getTransposeB() ? weights : memory;
+  if (!wrong)
+    return success();
+  InFlightDiagnostic diag = mma.emitOpError();
+  if (mma.getTransposeB())
+    diag << "multiplies what comes from accumulators by a fragment of a k "
+            "buffer, whose contracted elements lie in another order on "
+         << target.chip
+         << "; expected a of a kvbuffer.fragment_load or "
+            "kvbuffer.tile_fragment";
+  else
+    diag << "multiplies what comes from memory by a fragment of a v buffer, "
+            "whose contracted elements lie in another order on "
+         << target.chip
+         << "; expected a of a kvbuffer.online_softmax, kvbuffer.softmax_tail "
+            "or kvbuffer.fragment_convert";
+  diag.attachNote(wrong->getLoc()) << "a comes from here";
+  return diag;
+}
+
 LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
                                 const TargetInfo &target) {
   if (failed(checkSchedule(kernel, schedule, target)))
     return failure();
   int64_t bytes = 0;
+  FragmentLayouts layouts(schedule, target);
   WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    if (auto mma = dyn_cast<MmaOp>(op);
+        mma && failed(checkOrders(mma, layouts, target)))
+      return failure();
     for (Type type : op->getResultTypes()) {
       LogicalResult good =
           llvm::TypeSwitch<Type, LogicalResult>(type)
@@ -244,9 +288,34 @@ static LogicalResult checkFloat8(Operation *op, const TargetInfo &target) {
   return success();
 }
 
+/// The threads of a block, which a kernel may say twice.
+static LogicalResult checkBlockSize(gpu::GPUFuncOp kernel) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
+  DenseI32ArrayAttr known = kernel.getKnownBlockSizeAttr();
+  if (!block || !known)
+    return success();
+  auto isSame = [](Attribute size, int32_t number) {
+    auto integer = dyn_cast<IntegerAttr>(size);
+    return integer && integer.getValue().trySExtValue() == int64_t(number);
+  };
+  if (int64_t(block.size()) == known.size() &&
+      llvm::all_of(llvm::zip_equal(block, known.asArrayRef()), [&](auto pair) {
+        return isSame(std::get<0>(pair), std::get<1>(pair));
+      }))
+    return success();
+  return kernel.emitOpError()
+         << "has known_block_size = " << known << ", but 'block' of '"
+         << KVBufferDialect::kKernelAttr << "' is " << block
+         << "; expected the same sizes";
+}
+
 LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
                                 const TargetInfo &target) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
+      return checkBlockSize(kernel);
     if (auto mma = dyn_cast<LaneMmaOp>(op))
       return checkLaneMma(mma, target);
     if (auto copy = dyn_cast<RangeCopyOp>(op))

@@ -458,6 +458,58 @@ func.func @mma_column(%a: !a, %b: !b, %c: !c) {
 
 // -----
 
+!a = !kvbuffer.fragment<64x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @mma_transposes_v(%a: !a, %vs: !kvbuffer.staged<#vbuf>, %c: !c) {
+  // expected-note @below {{the fragment is loaded here}}
+  %b = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+  // expected-error @below {{multiplies by a fragment of a v buffer, whose rows are contracted, with transpose_b; expected no transpose_b, or a fragment of a k buffer}}
+  %s = kvbuffer.mma %a, %b, %c {transpose_b} : !a, !b, !c
+  return
+}
+
+// -----
+
+// Through slices, selections, branches and loops.
+!a = !kvbuffer.fragment<64x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!w = !kvbuffer.fragment<64x128xbf16, b>
+!c = !kvbuffer.fragment<64x64xf32, acc>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @mma_of_k(%a: !a, %ks: !kvbuffer.staged<#kbuf>, %vs: !kvbuffer.staged<#vbuf>, %c: !c, %n: index, %i: i1) {
+  %v = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+  // expected-note @below {{the fragment is loaded here}}
+  %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !w
+  %part = kvbuffer.fragment_slice %k[0, 64] : !w -> !b
+  %one = scf.if %i -> !b {
+    scf.yield %v : !b
+  } else {
+    scf.yield %part : !b
+  }
+  %two = arith.select %i, %v, %one : !b
+  %last = scf.for %j = %n to %n step %n iter_args(%f = %v) -> !b {
+    // expected-error @below {{multiplies by a fragment of a k buffer, whose rows are columns of the product, without transpose_b; expected transpose_b, or a fragment of a v buffer}}
+    %s = kvbuffer.mma %a, %f, %c : !a, !b, !c
+    scf.yield %two : !b
+  }
+  return
+}
+
+// -----
+
+!b = !kvbuffer.fragment<64x64xbf16, b>
+#obuf = #kvbuffer.kv_buffer<o, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 16, BK = 64, num_threads = 128, depth = 64>
+func.func @load_of_o(%os: !kvbuffer.staged<#obuf>) {
+  // expected-error @below {{expected a slot of operand q, k or v: o is no operand of a product}}
+  %b = kvbuffer.fragment_load %os[0, 0] : !kvbuffer.staged<#obuf> -> !b
+  return
+}
+
+// -----
+
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, full_kv = false, stages = 2>
 func.func @load_block(%tile: !kvbuffer.tile<64x128xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %i: index) {
   // expected-error @below {{expected a block from 0 to 1, got 2}}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyTile.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
 #include <cmath>
@@ -313,6 +314,9 @@ LogicalResult FragmentLoadOp::verify() {
   if (fragment.getElementType() != params.getElementType())
     return emitOpError() << "expected a fragment of "
                          << params.getElementType();
+  if (params.getOperand() == Operand::O)
+    return emitOpError() << "expected a slot of operand q, k or v: o is no "
+                            "operand of a product";
   Role role = params.getOperand() == Operand::Q ? Role::A : Role::B;
   if (fragment.getRole() != role)
     return emitOpError() << "expected role " << stringifyRole(role)
@@ -415,6 +419,27 @@ LogicalResult MmaOp::verify() {
                               << " into " << acc;
     if (column)
       diag << " from column " << column << " on";
+    return diag;
+  }
+  // A fragment's type does not say which of its dimensions a lane's words run
+  // along; the buffer that it comes from does.
+  for (Value source : fragmentSources(getB())) {
+    auto load = source.getDefiningOp<FragmentLoadOp>();
+    if (!load)
+      continue;
+    bool turned = load.getStaged().getType().getParams().isTranspose();
+    if (turned == getTransposeB())
+      continue;
+    InFlightDiagnostic diag = emitOpError();
+    if (turned)
+      diag << "multiplies by a fragment of a k buffer, whose rows are columns "
+              "of the product, without transpose_b; expected transpose_b, or a "
+              "fragment of a v buffer";
+    else
+      diag << "multiplies by a fragment of a v buffer, whose rows are "
+              "contracted, with transpose_b; expected no transpose_b, or a "
+              "fragment of a k buffer";
+    diag.attachNote(load.getLoc()) << "the fragment is loaded here";
     return diag;
   }
   return success();
