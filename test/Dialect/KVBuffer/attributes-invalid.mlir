@@ -72,6 +72,24 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffe
 
 // -----
 
+// expected-error @below {{swizzle [9, 9, 9] does not fit blocks of 64 rows of 128 bytes: expected base + bits of at most 9 and base + shift of less than 9, bits of a 16-byte vector's number}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [9, 9, 9], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// Rows that are no power of two: vectors that changed their rows could leave
+// the block.
+// expected-error @below {{swizzle [3, 0, 3] does not fit blocks of 48 rows of 64 bytes: expected base + bits of at most 2 and base + shift of less than 8}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 48, WN = 48, BK = 32, num_threads = 128, depth = 64>}
+
+// -----
+
+// Rows of one vector, none of which has another place.
+// expected-error @below {{swizzle [1, 0, 6] does not fit blocks of 64 rows of 16 bytes}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 6], BN = 64, WN = 64, BK = 8, num_threads = 128, depth = 64>}
+
+// -----
+
 // expected-error @below {{BK must be a power of two, got 80}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 80, num_threads = 128, depth = 80>}
 

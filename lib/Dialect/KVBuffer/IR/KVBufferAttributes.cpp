@@ -68,7 +68,7 @@ static ParseResult parseKeyword(AsmParser &parser, E &value,
 }
 
 template <typename E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 static ParseResult parseValue(AsmParser &parser, E &value) {
   return parseKeyword(parser, value);
 }
@@ -148,7 +148,7 @@ static void printValue(AsmPrinter &printer, ArrayRef<int64_t> values) {
 }
 
 template <typename E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 static void printValue(AsmPrinter &printer, E value) {
   printer << stringifyEnum(value);
 }
@@ -337,6 +337,30 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
+/// Whether a swizzle moves the 16-byte vectors of a block of `rows` rows of
+/// `rowBytes` bytes among themselves, and moves any; an error if not.
+static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> swizzle, int64_t rows,
+                                   int64_t rowBytes) {
+  constexpr int64_t vectorBytes = 16;
+  int64_t bits = swizzle[0], base = swizzle[1], shift = swizzle[2];
+  if (!bits)
+    return success();
+  // Bits of a vector's number in its row, and in its block.
+  int64_t inRow = llvm::Log2_64(std::max(rowBytes / vectorBytes, int64_t(1)));
+  int64_t inBlock = inRow + llvm::Log2_64_Ceil(rows);
+  // A block whose rows are no power of two is the front of one whose rows are;
+  // its vectors stay in it if they stay in their rows.
+  int64_t changeable = llvm::isPowerOf2_64(rows) ? inBlock : inRow;
+  if (base + bits <= changeable && base + shift < inBlock)
+    return success();
+  return emitError() << "swizzle [" << bits << ", " << base << ", " << shift
+                     << "] does not fit blocks of " << rows << " rows of "
+                     << rowBytes << " bytes: expected base + bits of at most "
+                     << changeable << " and base + shift of less than "
+                     << inBlock << ", bits of a 16-byte vector's number";
+}
+
 LogicalResult KVBufferAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, Operand, Type elementType,
     Policy, ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle, int64_t BN,
@@ -366,6 +390,10 @@ LogicalResult KVBufferAttr::verify(
        {std::pair<StringRef, int64_t>{"BK", BK}, {"warp_size", warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
+  if (!swizzle.empty() &&
+      failed(verifySwizzle(emitError, swizzle, BN,
+                           BK * elementType.getIntOrFloatBitWidth() / 8)))
+    return failure();
   if (WN <= 0 || BN % WN)
     return emitError() << "WN must divide BN = " << BN << ", got " << WN;
   if (numThreads <= 0 || numThreads % warpSize)

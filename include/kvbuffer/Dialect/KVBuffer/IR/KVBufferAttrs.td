@@ -189,11 +189,60 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
 def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
   let summary = "The parameters of a buffer (seed page KVBuffer)";
   let description = [{
-    All the parameters of the seed's `KVBuffer`, under their names; `operand` k
-    is the seed's `transpose = true`. The buffer takes `depth` columns from
-    `head_dim_offset` on of rows of `cache_depth`. `stages` slots of LDS; a slot holds
-    BN x `smem_cols` elements as blocks of BN x BK. The members that the seed
-    derives are methods (`KVBufferAttr::getNumMmas` and so on).
+    All the parameters of the seed's `KVBuffer`, under their names. The buffer
+    takes `depth` columns from `head_dim_offset` on of rows of `cache_depth`. It
+    has `stages` slots of LDS; a slot holds BN x `smem_cols` elements as blocks of
+    BN x BK, block after block. The members that the seed derives are methods
+    (`KVBufferAttr::getNumMmas` and so on).
+
+    The first three parameters have no names. The operand that the buffer feeds:
+
+    | operand | what its rows are to a product |
+    |---|---|
+    | `q` | rows of the product; its columns are contracted (operand a) |
+    | `k` | columns of the product; its columns are contracted: `kvbuffer.mma` with `transpose_b` (the seed's `transpose = true`) |
+    | `v` | contracted; its columns are the product's: `kvbuffer.mma` without `transpose_b` |
+    | `o` | rows of the result on their way out; no operand of a product |
+
+    the type of the elements, numbers of whole bytes; and how the buffer is
+    filled:
+
+    | policy | |
+    |---|---|
+    | `double_buffered` | from DRAM straight into LDS, slots in turn |
+    | `streaming` | one strip of a tile at a time, through a single slot |
+    | `register_staged` | from DRAM into registers, and from there into LDS |
+
+    The other parameters are written `name = value`, in any order. Those with a
+    default may be left out:
+
+    | parameter | unit | meaning | default |
+    |---|---|---|---|
+    | `mma_shape` | elements | M, N, K of the matrix instruction that reads the buffer | |
+    | `swizzle` | | [bits, base, shift], see below | none |
+    | `BN` | rows | rows of a slot: keys of a tile, or queries for `q` and `o` | |
+    | `WN` | rows | rows that one warp reads; divides BN | |
+    | `BK` | columns | columns of a block, a power of two | |
+    | `num_threads` | threads | threads that fill and read the buffer together | |
+    | `depth` | columns | columns of the operand: the head size | |
+    | `kv_num_heads` | heads | heads of the cache (of Q for `q` and `o`) | 1 |
+    | `full_kv` | | true: a slot holds all columns; false: one block of BK | true |
+    | `cache_depth` | columns | elements of a row in DRAM | `depth` |
+    | `head_dim_offset` | columns | the operand's first element in that row | 0 |
+    | `reg_chunk_depth` | columns | columns of K's fragments that are in registers at a time | `depth` |
+    | `smem_depth` | columns | columns of a slot, zeros past `depth`: a multiple of BK | `depth`, rounded up |
+    | `stages` | slots | slots of the buffer | 1 |
+    | `warp_size` | lanes | lanes of a wave | 32 |
+
+    A swizzle [bits, base, shift] says where the 16-byte vectors of a block lie,
+    so that the lanes of a wave that read a column meet different banks. Vector x
+    of a block (row by row) lies at place
+    x XOR (((x >> (base + shift)) & (2^bits - 1)) << base): the `bits` bits from
+    `base` on are changed by those that stand `shift` above them. With rows of
+    128 bytes, 8 vectors, [3, 0, 3] turns the vectors of row r by r mod 8. The
+    changed bits must be those of a vector in the block (in a row where BN is no
+    power of two), the bits looked at must begin in the block, and `shift` is not
+    0.
 
     Example:
 
@@ -203,20 +252,23 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
   }];
   let parameters = (ins
     EnumParameter<KVBuffer_Operand>:$operand,
-    "::mlir::Type":$elementType,
+    AttrOrTypeParameter<"::mlir::Type", "type of the elements">:$elementType,
     EnumParameter<KVBuffer_Policy>:$policy,
-    ArrayRefParameter<"int64_t">:$mma_shape,
-    ArrayRefParameter<"int64_t">:$swizzle,
-    "int64_t":$BN, "int64_t":$WN, "int64_t":$BK, "int64_t":$num_threads,
-    "int64_t":$depth,
-    "int64_t":$kv_num_heads,
-    "bool":$full_kv,
-    "int64_t":$cache_depth,
-    "int64_t":$head_dim_offset,
-    "int64_t":$reg_chunk_depth,
-    "int64_t":$smem_depth,
-    "int64_t":$stages,
-    "int64_t":$warp_size);
+    ArrayRefParameter<"int64_t", "M, N, K of the matrix instruction">:$mma_shape,
+    ArrayRefParameter<"int64_t", "bits, base, shift; empty for none">:$swizzle,
+    AttrOrTypeParameter<"int64_t", "rows of a slot">:$BN,
+    AttrOrTypeParameter<"int64_t", "rows that a warp reads">:$WN,
+    AttrOrTypeParameter<"int64_t", "columns of a block">:$BK,
+    AttrOrTypeParameter<"int64_t", "threads that fill and read">:$num_threads,
+    AttrOrTypeParameter<"int64_t", "columns of the operand">:$depth,
+    AttrOrTypeParameter<"int64_t", "heads of the tensor">:$kv_num_heads,
+    AttrOrTypeParameter<"bool", "whether a slot holds all columns">:$full_kv,
+    AttrOrTypeParameter<"int64_t", "elements of a row in DRAM">:$cache_depth,
+    AttrOrTypeParameter<"int64_t", "first element in that row">:$head_dim_offset,
+    AttrOrTypeParameter<"int64_t", "columns in registers at a time">:$reg_chunk_depth,
+    AttrOrTypeParameter<"int64_t", "columns of a slot">:$smem_depth,
+    AttrOrTypeParameter<"int64_t", "slots">:$stages,
+    AttrOrTypeParameter<"int64_t", "lanes of a wave">:$warp_size);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

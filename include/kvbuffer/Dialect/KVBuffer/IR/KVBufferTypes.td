@@ -127,8 +127,14 @@ def KVBuffer_StagedType : KVBuffer_Type<"Staged", "staged"> {
 def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
   let summary = "A matrix spread over the registers of a block";
   let description = [{
-    `a` and `b` are operands of the matrix unit, `acc` is an accumulator; `row`
-    has one value for each row (`cols` is 1), such as the running maximum.
+    The role says what it is to the matrix unit:
+
+    | role | |
+    |---|---|
+    | `a` | the left operand: Q, or P |
+    | `b` | the right operand: K or V |
+    | `acc` | an accumulator or what is computed from it, in f32 or rounded |
+    | `row` | one value for each row (`cols` is 1), such as the running maximum |
 
     Example:
 
@@ -171,6 +177,16 @@ def KVBuffer_RingType : KVBuffer_Type<"Ring", "ring"> {
 
 def KVBuffer_MailboxType : KVBuffer_Type<"Mailbox", "mailbox"> {
   let summary = "Numbers that producers post to consumers";
+  let description = [{
+    What `kvbuffer.mailbox` makes: a ring of single numbers in LDS, such as the
+    tile of queries that a block takes next.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.mailbox
+    ```
+  }];
 }
 
 def KVBuffer_PendingType : KVBuffer_Type<"Pending", "pending"> {
