@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
-#include "WgmmaToInlineAsm.h"
+#include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Pass/PassManager.h"
@@ -120,8 +120,8 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   // on a copy: the target stage stays readable.
   OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
   if (target.vendor == Vendor::NVIDIA) {
-    lowerWgmmaToInlineAsm(*copy);
     PassManager pm(module.getContext(), gpu::GPUModuleOp::getOperationName());
+    pm.addPass(createConvertKVBufferToInlineAsm());
     pm.addPass(createConvertNVVMToLLVMPass());
     if (failed(pm.run(*copy)))
       return nullptr;

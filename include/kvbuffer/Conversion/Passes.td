@@ -71,6 +71,19 @@ def ConvertKVBufferToROCDL
     "::mlir::LLVM::LLVMDialect", "::mlir::ROCDL::ROCDLDialect"];
 }
 
+def ConvertKVBufferToInlineAsm : Pass<"convert-kvbuffer-to-inline-asm"> {
+  let summary = "Write what LLVM has no instruction for as inline assembly";
+  let description = [{
+    The last step before a translation to LLVM IR: the ops of this dialect that
+    stay at the target stage, because LLVM 22 lacks forms of their instructions
+    (`kvbuffer.wgmma`, `kvbuffer.wgmma_wait`, `kvbuffer.cluster_arrive`,
+    `kvbuffer.cluster_store`), become `llvm.inline_asm`. `kvbuf-compile` runs it
+    by itself; tools of MLIR run it, and `convert-nvvm-to-llvm` after it, before
+    `gpu-module-to-binary`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def VerifyTarget : Pass<"kvbuf-verify-target", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Check that the chip can run what the target stage asks for";
   let description = [{

@@ -1,4 +1,4 @@
-//===- WgmmaToInlineAsm.cpp - wgmma on the way out of MLIR ----------------===//
+//===- KVBufferToInlineAsm.cpp - Instructions that LLVM lacks -------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// A group of products is one statement of assembly: the fence of the
+/// What is left of the dialect at the target stage, on the way out of MLIR. A
+/// group of products is one statement of assembly: the fence of the
 /// accumulator registers, the instructions, the commit. The accumulators are
 /// tied operands, so that LLVM sees one register hold each through all of it
 /// and never copies one that is in flight. PTX ISA: "wgmma.mma_async",
@@ -15,11 +16,15 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "WgmmaToInlineAsm.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringExtras.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_CONVERTKVBUFFERTOINLINEASM
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
 
 using namespace mlir;
 using namespace kvbuf;
@@ -200,15 +205,33 @@ static void lowerStore(ClusterStoreOp op) {
   op.erase();
 }
 
-void kvbuf::lowerWgmmaToInlineAsm(Operation *root) {
-  root->walk([](Operation *op) {
-    if (auto product = dyn_cast<WgmmaOp>(op))
-      lowerProduct(product);
-    else if (auto wait = dyn_cast<WgmmaWaitOp>(op))
-      lowerWait(wait);
-    else if (auto arrive = dyn_cast<ClusterArriveOp>(op))
-      lowerArrive(arrive);
-    else if (auto store = dyn_cast<ClusterStoreOp>(op))
-      lowerStore(store);
-  });
-}
+namespace {
+struct ConvertKVBufferToInlineAsmPass
+    : kvbuf::impl::ConvertKVBufferToInlineAsmBase<
+          ConvertKVBufferToInlineAsmPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    getOperation()->walk([](Operation *op) {
+      if (auto product = dyn_cast<WgmmaOp>(op))
+        lowerProduct(product);
+      else if (auto wait = dyn_cast<WgmmaWaitOp>(op))
+        lowerWait(wait);
+      else if (auto arrive = dyn_cast<ClusterArriveOp>(op))
+        lowerArrive(arrive);
+      else if (auto store = dyn_cast<ClusterStoreOp>(op))
+        lowerStore(store);
+    });
+    // The rest has no business at the target stage: say so here, where the op
+    // has a name, instead of in the translation.
+    WalkResult left = getOperation()->walk([](Operation *op) -> WalkResult {
+      if (!isa_and_nonnull<KVBufferDialect>(op->getDialect()))
+        return WalkResult::advance();
+      return op->emitOpError("has no form in assembly; expected a kernel at "
+                             "the target stage");
+    });
+    if (left.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace
