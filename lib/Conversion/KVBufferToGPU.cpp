@@ -34,12 +34,15 @@ struct ConvertKVBufferToGPUPass
         module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
                : StringAttr();
     SmallVector<gpu::GPUFuncOp> kernels;
-    for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>())
-      if (auto phase =
-              kernel->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr))
-        if (phase.getValue() == Phase::Scheduled ||
-            phase.getValue() == Phase::Tile)
-          kernels.push_back(kernel);
+    for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
+      auto phase =
+          kernel->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+      if (!phase && failed(checkNoTiles(kernel)))
+        return signalPassFailure();
+      if (phase && (phase.getValue() == Phase::Scheduled ||
+                    phase.getValue() == Phase::Tile))
+        kernels.push_back(kernel);
+    }
     for (gpu::GPUFuncOp kernel : kernels) {
       auto schedule =
           kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
@@ -66,6 +69,28 @@ struct ConvertKVBufferToGPUPass
   }
 
 private:
+  /// A function that no phase makes a kernel is left alone; tiles in it would
+  /// stay tiles.
+  static LogicalResult checkNoTiles(gpu::GPUFuncOp function) {
+    WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+      auto isTile = [](Type type) {
+        return isa<CacheType, TileType, BufferType, TokenType, StagedType,
+                   FragmentType, RingType, MailboxType, PendingType>(type);
+      };
+      if (!llvm::any_of(op->getOperandTypes(), isTile) &&
+          !llvm::any_of(op->getResultTypes(), isTile))
+        return WalkResult::advance();
+      InFlightDiagnostic diag =
+          op->emitOpError()
+          << "is in a function without '" << KVBufferDialect::kPhaseAttr
+          << "', which is not lowered; expected #kvbuffer.phase<tile> or "
+             "#kvbuffer.phase<scheduled> on it";
+      diag.attachNote(function.getLoc()) << "the function is here";
+      return diag;
+    });
+    return failure(result.wasInterrupted());
+  }
+
   /// Whether kernels of this kind can assume no more than `alignment`.
   LogicalResult checkAlignment(gpu::GPUFuncOp kernel, const TargetInfo &target,
                                bool roles) {

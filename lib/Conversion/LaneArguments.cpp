@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -127,6 +128,15 @@ Value LaneLowering::launchSize(StringRef name) {
 
 LogicalResult LaneLowering::expandArguments() {
   MLIRContext *context = b.getContext();
+  // The schedule says how many threads a block has; what was launched otherwise
+  // would be another kernel.
+  SmallVector<int32_t> block{int32_t(blockThreads()), 1, 1};
+  if (auto known = kernel.getKnownBlockSizeAttr();
+      known && known.asArrayRef() != ArrayRef<int32_t>(block))
+    return kernel.emitOpError()
+           << "has known_block_size = " << known << ", but its schedule is for "
+           << block.front() << " threads; expected "
+           << b.getDenseI32ArrayAttr(block);
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
   auto dict = [&](std::initializer_list<NamedAttribute> list) {
     return DictionaryAttr::get(context, list);
@@ -268,7 +278,9 @@ LogicalResult LaneLowering::expandArguments() {
       parameter(i, b.getI32Type(),
                 dict({{str("kind"), str("size")},
                       {str("name"), str(role == "q" ? "seq_q" : "seq_k")}}),
-                [](TensorArg &t, Value v) { t.sizes = {Value(), v}; });
+                [](TensorArg &t, Value v) {
+                  t.sizes = {Value(), v};
+                });
     if (!cache)
       continue;
     Type word = b.getI32Type();
@@ -336,8 +348,7 @@ LogicalResult LaneLowering::expandArguments() {
         attr.getName() != KVBufferDialect::kPhaseAttr)
       lowered->setAttr(attr.getName(), attr.getValue());
   if (kernel.getKnownBlockSizeAttr())
-    lowered.setKnownBlockSizeAttr(
-        b.getDenseI32ArrayAttr({int32_t(blockThreads()), 1, 1}));
+    lowered.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(block));
   b.setInsertionPointToStart(&lowered.getBody().front());
   for (auto [i, map] : llvm::enumerate(tensorMaps))
     map.second = lowered.getArgument(ordinary + i);
@@ -422,6 +433,8 @@ void LaneLowering::finishKernel() {
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));
+  if (!ldsList.empty())
+    lowered->setAttr(kLdsAttr, b.getArrayAttr(ldsList));
   kernel.erase();
   lowered->setAttr(KVBufferDialect::kPhaseAttr,
                    PhaseAttr::get(b.getContext(), Phase::Thread));

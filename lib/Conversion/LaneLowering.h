@@ -368,6 +368,7 @@ private:
   void lower(DramTileOp op);
   void lower(KeyRangeOp op);
   void lower(AllocOp op);
+  void describeLds(KVBufferAttr params);
   void lower(DramLoadOp op);
   void lower(LdsStageOp op);
   mlir::LogicalResult lower(FragmentLoadOp op);
@@ -491,7 +492,7 @@ private:
   Machine &machine;
   llvm::DenseMap<mlir::Value, Values> map;
   llvm::DenseMap<mlir::Value, TensorArg> tensors;
-  llvm::SmallVector<mlir::Attribute> parameters, tensorList;
+  llvm::SmallVector<mlir::Attribute> parameters, tensorList, ldsList;
   llvm::SmallVector<mlir::Type> parameterTypes;
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;

@@ -239,10 +239,37 @@ void LaneLowering::lower(KeyRangeOp op) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+/// Notes what lies at `ldsBytes` from now on, for messages.
+void LaneLowering::describeLds(KVBufferAttr params) {
+  NamedAttrList list;
+  auto add = [&](StringRef name, int64_t value) {
+    list.append(name, b.getI64IntegerAttr(value));
+  };
+  list.append("name", b.getStringAttr(stringifyOperand(params.getOperand())));
+  add("offset", ldsBytes);
+  add("slots", params.getStages());
+  add("slot_bytes", params.getStageBytes());
+  // Rows stay rows unless the swizzle reaches beyond them, or the tile is
+  // transposed on its way.
+  SharedTile tile = sharedTile(params);
+  int64_t rowBytes = tile.blockCols * tile.elementBytes;
+  bool inRow =
+      (int64_t(16) << (tile.swizzle.base + tile.swizzle.bits)) <= rowBytes ||
+      !tile.swizzle.bits;
+  bool turned = !params.isTranspose() && !target.readsTransposed;
+  if (inRow && !turned) {
+    add("rows", tile.rows);
+    add("row_bytes", rowBytes);
+    add("cols", tile.blockCols);
+  }
+  ldsList.push_back(list.getDictionary(b.getContext()));
+}
+
 void LaneLowering::lower(AllocOp op) {
   set(op.getBuffer(), {i32(ldsBytes)});
-  ldsBytes += llvm::alignTo(op.getBuffer().getType().getParams().getBytes(),
-                            kBufferAlignment);
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  describeLds(params);
+  ldsBytes += llvm::alignTo(params.getBytes(), kBufferAlignment);
 }
 
 TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decoder.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -134,6 +135,47 @@ std::pair<Comp, int64_t> Decoder::getAddress(Value v) {
 // Functions
 //===----------------------------------------------------------------------===//
 
+/// Names the rows of the buffers in LDS that `kvbuffer.lds` describes, or their
+/// slots where rows have no place of their own.
+static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
+  auto buffers = kernel->getAttrOfType<ArrayAttr>(kvbuf::kLdsAttr);
+  if (!buffers)
+    return;
+  // More names than these no chip's memory has use for.
+  constexpr int64_t kMostNames = 1 << 16;
+  for (auto buffer : buffers.getAsRange<DictionaryAttr>()) {
+    auto number = [&](StringRef key) -> int64_t {
+      auto attr = buffer.getAs<IntegerAttr>(key);
+      return attr ? attr.getValue().trySExtValue().value_or(0) : 0;
+    };
+    int64_t offset = number("offset"), slots = number("slots"),
+            slotBytes = number("slot_bytes"), rows = number("rows"),
+            rowBytes = number("row_bytes"), cols = number("cols");
+    std::string name = buffer.getAs<StringAttr>("name").str();
+    auto fits = [](int64_t x, int64_t most) { return x > 0 && x <= most; };
+    if (offset < 0 || offset > UINT32_MAX || !fits(slots, kMostNames) ||
+        !fits(slotBytes, UINT32_MAX / slots) ||
+        offset + slots * slotBytes > UINT32_MAX)
+      continue;
+    bool hasRows = fits(rows, slotBytes) && fits(rowBytes, slotBytes / rows) &&
+                   cols > 0 && slotBytes / rowBytes * slots <= kMostNames;
+    int64_t pieceBytes = hasRows ? rowBytes : slotBytes;
+    for (int64_t at = 0; at < slots * slotBytes; at += pieceBytes) {
+      int64_t piece = at % slotBytes / pieceBytes;
+      std::string text =
+          "slot " + std::to_string(at / slotBytes) + " of " + name;
+      if (hasRows) {
+        int64_t first = piece / rows * cols;
+        text = "row " + std::to_string(piece % rows) + ", columns " +
+               std::to_string(first) + " to " +
+               std::to_string(first + cols - 1) + ", of " + text;
+      }
+      program.sharedVars.push_back({static_cast<uint32_t>(offset + at),
+                                    static_cast<uint32_t>(pieceBytes), text});
+    }
+  }
+}
+
 FailureOr<Program> Decoder::run() {
   program.name = kernel.getName().str();
   program.origins.push_back({"kernel", describeLocation(kernel.getLoc())});
@@ -158,6 +200,7 @@ FailureOr<Program> Decoder::run() {
   if (failed(decodeBody(kernel.getBody(), {}, noBlock, nullptr)))
     return failure();
   finish();
+  nameBuffers(kernel, program);
   return std::move(program);
 }
 

@@ -20,6 +20,14 @@
 
 using namespace kvbuf::emu;
 
+/// The op that an instruction comes from, and its place: "'llvm.store' at
+/// k.mlir:3:7".
+static std::string opName(const Program &program, const Inst &inst) {
+  const Origin &origin = program.origins[inst.origin];
+  std::string text = "'" + origin.name + "'";
+  return origin.location.empty() ? text : text + " at " + origin.location;
+}
+
 Shadow &Run::byteCells() {
   if (bytes.cells)
     return bytes;
@@ -82,7 +90,8 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: read of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by(),
+              missing(writer >> 6) + "the write by " + by() + ", " +
+              opName(program, *other),
           "the write by " + by() + ", '" + program.origins[other->origin].name +
               "'",
           other);
@@ -111,7 +120,8 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
           "shared-memory race: write of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by(),
+              missing(writer >> 6) + "the write by " + by() + ", " +
+              opName(program, *other),
           "the write by " + by() + ", '" + program.origins[other->origin].name +
               "'",
           other);
@@ -126,7 +136,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
           "shared-memory race: write of " + sharedPlace(address) +
               (actor < maxWarps ? missing(static_cast<uint32_t>(read))
                                 : " with no wait after ") +
-              "the read by " + name,
+              "the read by " + name + ", " + opName(program, *reader),
           "the read by " + name + ", '" + program.origins[reader->origin].name +
               "'",
           reader);

@@ -107,3 +107,77 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Threads that are not those of the schedule.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has known_block_size = array<i32: 64, 1, 1>, but its schedule is for 32 threads; expected array<i32: 32, 1, 1>}}
+    gpu.func @threads() kernel attributes {known_block_size = array<i32: 64, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Operands whose contracted elements lie in two orders on this chip.
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+!qo = memref<?x?x1x32xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @orders(%q: !qo {kvbuffer.name = "q"}, %v: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+      %qt = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c32) : !qo -> !kvbuffer.tile<32x32xbf16>
+      %vt = kvbuffer.cache_tile %v[%c0, %c0, %c0] from %c0 upto %c32 : !kv -> !kvbuffer.tile<32x32xbf16>
+      %t0 = kvbuffer.dram_load %qt into %qbuf[%c0] : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#qbuf>
+      %t1 = kvbuffer.dram_load %vt into %vbuf[%c0] : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#vbuf>
+      %qs, %vs = kvbuffer.lds_stage %t0, %t1 {younger = 0 : i64} : !kvbuffer.token<#qbuf>, !kvbuffer.token<#vbuf>
+      // expected-note @below {{a comes from here}}
+      %a = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x32xbf16, b>
+      %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      // expected-error @below {{'kvbuffer.mma' op multiplies what comes from memory by a fragment of a v buffer, whose contracted elements lie in another order on gfx950; expected a of a kvbuffer.online_softmax, kvbuffer.softmax_tail or kvbuffer.fragment_convert}}
+      %s = kvbuffer.mma %a, %b, %zero : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+!qo = memref<?x?x1x32xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @orders(%q: !qo {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}, %ks: !kvbuffer.staged<#kbuf>, %acc: !kvbuffer.fragment<32x32xf32, acc>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8], swap_a_b = true>} {
+      // expected-note @below {{a comes from here}}
+      %a = kvbuffer.fragment_convert %acc : !kvbuffer.fragment<32x32xf32, acc> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x32xbf16, b>
+      // expected-error @below {{'kvbuffer.mma' op multiplies what comes from accumulators by a fragment of a k buffer, whose contracted elements lie in another order on gfx942; expected a of a kvbuffer.fragment_load or kvbuffer.tile_fragment}}
+      %s = kvbuffer.mma %a, %b, %acc {transpose_b} : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Without a phase nothing says that this is a kernel.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-note @below {{the function is here}}
+    gpu.func @phaseless() kernel {
+      // expected-error @below {{'kvbuffer.fragment_fill' op is in a function without 'kvbuffer.phase', which is not lowered; expected #kvbuffer.phase<tile> or #kvbuffer.phase<scheduled> on it}}
+      %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      gpu.return
+    }
+  }
+}

@@ -26,7 +26,7 @@
 // CHECK-SAME:   block = [256, 1, 1], dynamic_shared_bytes = 33792 : i64
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @attend(%q: !qo {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+    gpu.func @attend(%q: !qo {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c3 = arith.constant 3 : index
       %c64 = arith.constant 64 : index

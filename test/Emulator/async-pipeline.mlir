@@ -33,14 +33,16 @@
 // READY: :[[#LOAD:]]:{{[0-9]+}}: error: 'llvm.load' by thread
 // READY: 'nvvm.cp.async.shared.global'
 
-// FREE: error: 'nvvm.cp.async.shared.global' by thread {{.*}}: shared-memory race: write of shared byte {{.*}} with no barrier after the read by warp
+// Both ops with their places, and what the bytes are: the kernel says so in
+// kvbuffer.lds, a ring of two slots of 16 rows.
+// FREE: error: 'nvvm.cp.async.shared.global' by thread {{.*}}: shared-memory race: write of shared byte {{.*}} (byte {{[0-9]+}} of 'tiles') (byte {{[0-9]+}} of 'row {{[0-9]|1[0-5]}}, columns 0 to 15, of slot {{[01]}} of k') with no barrier after the read by warp {{[01]}}, 'llvm.load' at {{.*}}.mlir:{{[0-9]+:[0-9]+}}
 // FREE-NEXT: note: 'llvm.load': the read by warp {{[01]}}, 'llvm.load'
 
 // WRONG: arg1: 0 0 0 0
 
 module {
   llvm.mlir.global internal @tiles() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<512 x f32>
-  llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {nvvm.kernel} {
+  llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {nvvm.kernel, kvbuffer.lds = [{name = "k", offset = 0, slots = 2, slot_bytes = 1024, rows = 16, row_bytes = 64, cols = 16}]} {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(1 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
