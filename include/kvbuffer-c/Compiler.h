@@ -10,7 +10,10 @@
 |* its own; calls may come from several threads.                              *|
 |*                                                                            *|
 |* `options_json` is NULL, or a JSON object with any of                       *|
-|*   "target": "sm_80"           the chip; default: the module's, else sm_80  *|
+|*   "target": "sm_80"           the chip; overrules the module's, with a     *|
+|*                               remark; default: the one that the module     *|
+|*                               names (kvbuffer.target)                      *|
+|*   "default_target": "sm_80"   the chip where neither names one             *|
 |*   "schedule": "BM=64,warps=2" replaces parameters of the chosen schedule   *|
 |*   "name": "prefill"           the artifact's name; default: the kernel's   *|
 |*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
@@ -47,6 +50,13 @@ KVBUF_C_API char *kvbufEmit(const char *source, size_t bytes,
                             const char *filename, const char *options_json,
                             const char *stage, kvbufMessageCallback callback,
                             void *user);
+
+/** The chip that a module names (kvbuffer.target), zero-terminated, for the
+    caller to free with kvbufFree; empty if it names none. NULL if the source
+    does not parse. */
+KVBUF_C_API char *kvbufModuleTarget(const char *source, size_t bytes,
+                                    const char *filename,
+                                    kvbufMessageCallback callback, void *user);
 
 /** What to measure when schedules for a chip are tuned: lists as kvbuf-tune
     takes them ("BM=64,128;BN=32,64"), one a line, zero-terminated, for the

@@ -9,6 +9,7 @@
 #include "kvbuffer-c/Compiler.h"
 #include "kvbuffer/Compiler/Compiler.h"
 #include "kvbuffer/Compiler/Remarks.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/ScheduleCandidates.h"
 #include "mlir/IR/Diagnostics.h"
@@ -152,6 +153,7 @@ bool Compilation::readOptions(StringRef json) {
   bool wantRemarks = false;
   const std::pair<StringRef, std::string *> strings[] = {
       {"target", &options.target},
+      {"default_target", &options.defaultTarget},
       {"schedule", &options.schedule},
       {"name", &options.name},
       {"ptxas", &options.ptxas}};
@@ -182,8 +184,8 @@ bool Compilation::readOptions(StringRef json) {
     }
     if (!known)
       return fail("options: unknown key '" + StringRef(key) +
-                  "'; expected target, schedule, name, ptxas, prefetch, "
-                  "split_loops, alternatives or remarks");
+                  "'; expected target, default_target, schedule, name, ptxas, "
+                  "prefetch, split_loops, alternatives or remarks");
   }
   if (wantRemarks)
     (void)enableRemarks(context, ".*", [this](const std::string &text) {
@@ -247,6 +249,17 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
           emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
+}
+
+char *kvbufModuleTarget(const char *source, size_t bytes, const char *filename,
+                        kvbufMessageCallback callback, void *user) {
+  Messages messages{callback, user};
+  Compilation compilation(StringRef(source, bytes), orEmpty(filename),
+                          messages);
+  if (!compilation.parse())
+    return nullptr;
+  StringAttr chip = namedTarget(compilation.getModule());
+  return copyOut(chip ? chip.getValue() : "", messages);
 }
 
 char *kvbufScheduleCandidates(const char *target) {

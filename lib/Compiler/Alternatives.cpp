@@ -54,6 +54,12 @@ bool kvbuf::takesTensorMaps(LLVM::LLVMFuncOp kernel) {
          });
 }
 
+std::string kvbuf::alternativeName(LLVM::LLVMFuncOp kernel) {
+  return (kernel.getName() +
+          (takesTensorMaps(kernel) ? "_without_maps" : "_unaligned"))
+      .str();
+}
+
 LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
                                        LLVM::LLVMFuncOp kernel,
                                        gpu::GPUModuleOp other,
@@ -77,9 +83,8 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
         others.erase(&op);
         continue;
       }
-      std::string stem = symbol.getName().str();
-      if (&op == alternative)
-        stem += maps ? "_without_maps" : "_unaligned";
+      std::string stem =
+          &op == alternative ? alternativeName(kernel) : symbol.getName().str();
       std::string name = stem;
       for (unsigned i = 1; symbols.lookup(name) || others.lookup(name); ++i)
         name = stem + "_" + std::to_string(i);

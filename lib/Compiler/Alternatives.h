@@ -18,10 +18,14 @@ namespace kvbuf {
 /// by?
 bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 
+/// What a kernel is called that runs instead of `kernel`, by what `kernel`
+/// needs: `<entry>_without_maps` or `<entry>_unaligned`.
+std::string alternativeName(mlir::LLVM::LLVMFuncOp kernel);
+
 /// Moves everything of `other` into `code`, and makes `other`'s kernel (its
-/// only one) what runs instead of `kernel` where `kernel` cannot take a tensor:
-/// as `<entry>_without_maps` or `<entry>_unaligned`, by what `kernel` needs (a
-/// number follows if that is taken). Returns it. Both are at the target stage.
+/// only one) what runs instead of `kernel` where `kernel` cannot take a tensor,
+/// under its `alternativeName` (a number follows if that is taken). Returns it.
+/// Both are at the target stage.
 mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
                                       mlir::LLVM::LLVMFuncOp kernel,
                                       mlir::gpu::GPUModuleOp other,

@@ -12,7 +12,7 @@
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "kvbuffer/Conversion/Passes.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -101,46 +101,27 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
   llvm_unreachable("unknown phase");
 }
 
-/// The chip that a module was lowered for: on the module or a `gpu.module`.
-static StringAttr namedTarget(ModuleOp module) {
-  if (auto chip =
-          module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
-    return chip;
-  for (auto kernels : module.getOps<gpu::GPUModuleOp>())
-    if (auto chip =
-            kernels->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr))
-      return chip;
-  return nullptr;
-}
-
-/// The chip to compile for: the option's, else the module's, else the default.
-static llvm::FailureOr<TargetInfo> chooseTarget(ModuleOp module, Stage stage,
-                                                const CompileOptions &options) {
-  StringAttr named = namedTarget(module);
-  if (stage != Stage::Problem && named && !options.target.empty() &&
-      named.getValue() != options.target)
-    return module.emitError()
-               << "was lowered for " << named << " already; it cannot be "
-               << "compiled for \"" << options.target << "\"",
-           failure();
-  std::string chip = !options.target.empty() ? options.target
-                     : named                 ? named.getValue().str()
-                                             : kDefaultChip;
-  if (std::optional<TargetInfo> target = lookupTarget(chip))
-    return *target;
-  return module.emitError()
-             << "unknown target '" << chip << "'; expected one of "
-             << llvm::join(knownTargets(), ", "),
-         failure();
+/// The problems of a module go into one artifact, which holds one: an error at
+/// the second.
+static LogicalResult checkOneProblem(ModuleOp module) {
+  AttentionOp first;
+  WalkResult result = module.walk([&](AttentionOp op) -> WalkResult {
+    if (!first) {
+      first = op;
+      return WalkResult::advance();
+    }
+    InFlightDiagnostic diag =
+        op.emitOpError("is a second problem of the module; an artifact holds "
+                       "one: compile each on its own");
+    diag.attachNote(first.getLoc()) << "the first one is here";
+    return diag;
+  });
+  return failure(result.wasInterrupted());
 }
 
 /// Checks a module at the target stage, which may be hand-written, against the
 /// chip: some of what a chip lacks would end the process in the backend.
-static LogicalResult verifyForTarget(ModuleOp module,
-                                     const TargetInfo &target) {
-  if (!namedTarget(module))
-    module->setAttr(KVBufferDialect::kTargetAttr,
-                    StringAttr::get(module.getContext(), target.chip));
+static LogicalResult verifyForTarget(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.nest<gpu::GPUModuleOp>().addPass(createVerifyTarget());
   pm.enableVerifier(false);
@@ -156,9 +137,15 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
     return failure();
-  llvm::FailureOr<TargetInfo> target = chooseTarget(module, *stage, options);
+  llvm::FailureOr<TargetInfo> target =
+      chooseTarget(module, options.target,
+                   options.defaultTarget.empty() ? StringRef(kDefaultChip)
+                                                 : options.defaultTarget);
   if (failed(target))
     return failure();
+  // Which was said, if it overruled the module's.
+  module->setAttr(KVBufferDialect::kTargetAttr,
+                  StringAttr::get(module.getContext(), target->chip));
   if (*stage > goal)
     return module.emitError()
                << "is at stage '" << stageName(*stage)
@@ -189,7 +176,7 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
     if (failed(pm.run(module)) || failed(verify(module)))
       return failure();
   }
-  if (goal == Stage::Target && failed(verifyForTarget(module, *target)))
+  if (goal == Stage::Target && failed(verifyForTarget(module)))
     return failure();
   return target;
 }
@@ -219,6 +206,16 @@ static llvm::FailureOr<TargetModule> findKernels(ModuleOp module) {
       if (function->hasAttr(KVBufferDialect::kPhaseAttr))
         found.kernels.push_back(function);
   }
+  // What is not found here is not compiled.
+  WalkResult nested = module.walk([&](Operation *op) -> WalkResult {
+    if (!op->hasAttr(KVBufferDialect::kPhaseAttr) ||
+        llvm::is_contained(found.kernels, op))
+      return WalkResult::advance();
+    return op->emitOpError("is a kernel where none is compiled; expected it in "
+                           "the module's gpu.module");
+  });
+  if (nested.wasInterrupted())
+    return failure();
   if (found.kernels.empty())
     return module.emitError("has no kernel at the target stage: expected a "
                             "gpu.module with an llvm.func that carries "
@@ -317,6 +314,14 @@ static LogicalResult addKernelForAnyTensor(ModuleOp problem,
   LLVM::LLVMFuncOp kernel = found.kernels.front();
   CompileOptions plain = options;
   plain.onStep = nullptr;
+  // Remarks on this kernel have the same places in the source as those on the
+  // other one; the name tells them apart.
+  auto name = StringAttr::get(problem.getContext(), alternativeName(kernel));
+  problem.walk(
+      [&](Operation *op) { op->setLoc(NameLoc::get(name, op->getLoc())); });
+  // It was said what this overrules, if anything.
+  problem->setAttr(KVBufferDialect::kTargetAttr,
+                   StringAttr::get(problem.getContext(), target.chip));
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
   if (schedule && schedule.getProducers()) {
@@ -351,6 +356,8 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
                SmallVectorImpl<KernelResources> *resources) {
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
+    return failure();
+  if (failed(checkOneProblem(module)))
     return failure();
   OwningOpRef<ModuleOp> problem;
   if (options.alternatives && *stage == Stage::Problem)
@@ -396,6 +403,9 @@ LogicalResult kvbuf::emitStage(ModuleOp module, Stage stage,
     os << serializeArtifact(*artifact);
     return success();
   }
+  // LLVM IR is of one gpu.module.
+  if (stage > Stage::Target && failed(checkOneProblem(module)))
+    return failure();
   llvm::FailureOr<TargetInfo> target =
       lowerTo(module, std::min(stage, Stage::Target), options);
   if (failed(target))

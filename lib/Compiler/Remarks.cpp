@@ -35,6 +35,9 @@ public:
         !category.empty())
       text += ("[" + category + "] ").str();
     text += remark.getRemarkName().str();
+    // A kernel beside the one that was asked for says so in its locations.
+    if (auto kernel = Location(remark.getLocation())->findInstanceOf<NameLoc>())
+      text += " of '" + kernel.getName().str() + "'";
     text += ": ";
     // Pieces of text make one sentence; numbers have names, and commas.
     bool first = true;

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Pipelines/Pipelines.h"
+#include "LowerForChip.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -27,7 +26,8 @@ static OpPassManager &kernels(OpPassManager &pm) {
 
 void kvbuf::buildTilePipeline(OpPassManager &pm,
                               const LoweringOptions &options) {
-  pm.addPass(createChooseSchedule({options.chip, options.schedule}));
+  pm.addPass(createChooseTarget({options.chip, /*vendor=*/""}));
+  pm.addPass(createChooseSchedule({/*chip=*/"", options.schedule}));
   pm.addPass(createLowerAttention());
   pm.addPass(createCanonicalizerPass());
 }
@@ -72,13 +72,6 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   kernel.addPass(createCSEPass());
 }
 
-/// Whether the options' chip is one of AMD's; a chip that is not known is
-/// reported by the first pass that asks for it.
-static bool isAMD(const LoweringOptions &options) {
-  std::optional<TargetInfo> target = lookupTarget(options.chip);
-  return target && target->vendor == Vendor::AMD;
-}
-
 void kvbuf::buildThreadPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
@@ -89,13 +82,25 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm,
 
 void kvbuf::buildTargetPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
+  std::optional<TargetInfo> target = lookupTarget(options.chip);
+  // Without a chip the module names it; one that is not known is reported by
+  // the first pass that asks for it.
+  if (target || !options.chip.empty())
+    buildTargetPipeline(pm, target ? target->vendor : Vendor::NVIDIA, options);
+  else
+    pm.addPass(createLowerForChip(options));
+}
+
+void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
+                                const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
-  if (isAMD(options))
+  bool amd = vendor == Vendor::AMD;
+  if (amd)
     module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
   module.addPass(memref::createExpandStridedMetadataPass());
   module.addPass(createLowerAffinePass());
   module.addPass(createSCFToControlFlowPass());
-  if (isAMD(options))
+  if (amd)
     module.addPass(createConvertKVBufferToROCDL());
   else
     module.addPass(createConvertKVBufferToNVVM());
@@ -144,17 +149,24 @@ void kvbuf::registerPipelines() {
                              "Problem to target: llvm and the dialect of the "
                              "chip's vendor",
                              buildLoweringPipeline);
+  // What these are for, the first pass checks; the chip may be the module's.
+  auto forVendor = [](Vendor vendor) {
+    return [vendor](OpPassManager &pm, const LoweringOptions &options) {
+      pm.addPass(createChooseTarget({options.chip, vendorName(vendor).str()}));
+      LoweringOptions rest;
+      rest.copyOptionValuesFrom(options);
+      rest.chip = "";
+      buildTilePipeline(pm, rest);
+      buildScheduledPipeline(pm, rest);
+      buildThreadPipeline(pm, rest);
+      buildTargetPipeline(pm, vendor, rest);
+    };
+  };
   static Registration nvvm("kvbuf-lower-to-nvvm",
                            "Problem to llvm + nvvm, for NVIDIA chips",
-                           buildLoweringPipeline);
-  static Registration rocdl(
-      "kvbuf-lower-to-rocdl", "Problem to llvm + rocdl, for AMD chips",
-      [](OpPassManager &pm, const LoweringOptions &given) {
-        // The options' default is a chip of NVIDIA's.
-        LoweringOptions options;
-        options.copyOptionValuesFrom(given);
-        if (!given.chip.hasValue())
-          options.chip = kDefaultAMDChip;
-        buildLoweringPipeline(pm, options);
-      });
+                           forVendor(Vendor::NVIDIA));
+  static Registration rocdl("kvbuf-lower-to-rocdl",
+                            "Problem to llvm + rocdl, for AMD chips",
+                            forVendor(Vendor::AMD));
+  registerLowerForChip();
 }

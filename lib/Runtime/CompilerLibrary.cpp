@@ -89,6 +89,7 @@ CompilerLibrary openLibrary() {
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
   };
   get(lib.compile, "kvbufCompile");
+  get(lib.moduleTarget, "kvbufModuleTarget");
   get(lib.scheduleCandidates, "kvbufScheduleCandidates");
   get(lib.free, "kvbufFree");
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
@@ -106,32 +107,60 @@ const CompilerLibrary &rt::compilerLibrary() {
   return lib;
 }
 
+namespace {
+
+/// Hands on messages and keeps the first error.
+struct Sink {
+  explicit Sink(const MessageHandler &handler) : handler(handler) {}
+
+  static void receive(int severity, const char *text, void *user) {
+    Sink &s = *static_cast<Sink *>(user);
+    if (severity == static_cast<int>(Severity::Error) && s.firstError.empty())
+      s.firstError = text;
+    if (s.handler)
+      s.handler(static_cast<Severity>(severity), text);
+  }
+
+  /// Throws what has gone wrong with `filename`.
+  [[noreturn]] void fail(const std::string &filename) const {
+    std::string failed = "'" + filename + "' does not compile";
+    if (handler && !firstError.empty())
+      throw ReportedError(failed);
+    throw Error(firstError.empty() ? failed : firstError);
+  }
+
+  const MessageHandler &handler;
+  std::string firstError;
+};
+
+} // namespace
+
 std::string rt::compileSource(const std::string &source,
                               const std::string &filename,
                               const std::string &options,
                               const MessageHandler &message) {
   const CompilerLibrary &lib = compilerLibrary();
-  struct Sink {
-    const MessageHandler *handler;
-    std::string firstError;
-  } sink{&message, ""};
-  auto callback = [](int severity, const char *text, void *user) {
-    Sink &s = *static_cast<Sink *>(user);
-    if (severity == static_cast<int>(Severity::Error) && s.firstError.empty())
-      s.firstError = text;
-    if (*s.handler)
-      (*s.handler)(static_cast<Severity>(severity), text);
-  };
+  Sink sink(message);
   size_t bytes = 0;
   void *data = lib.compile(source.data(), source.size(), filename.c_str(),
-                           options.c_str(), &bytes, callback, &sink);
-  if (!data) {
-    std::string failed = "'" + filename + "' does not compile";
-    if (message && !sink.firstError.empty())
-      throw ReportedError(failed);
-    throw Error(sink.firstError.empty() ? failed : sink.firstError);
-  }
+                           options.c_str(), &bytes, Sink::receive, &sink);
+  if (!data)
+    sink.fail(filename);
   std::string artifact(static_cast<const char *>(data), bytes);
   lib.free(data);
   return artifact;
+}
+
+std::string rt::moduleTarget(const std::string &source,
+                             const std::string &filename,
+                             const MessageHandler &message) {
+  const CompilerLibrary &lib = compilerLibrary();
+  Sink sink(message);
+  char *text = lib.moduleTarget(source.data(), source.size(), filename.c_str(),
+                                Sink::receive, &sink);
+  if (!text)
+    sink.fail(filename);
+  std::string chip = text;
+  lib.free(text);
+  return chip;
 }

@@ -26,8 +26,9 @@ def compile(source, target=None, schedule=None):
     """Compiles MLIR with a ``kvbuffer.attention`` problem to an Artifact.
 
     ``source`` is a path, or the text itself (bytes, or a string of more than
-    one line). ``target`` is a chip, as "sm_90"; by default that of the GPU, if
-    there is one, else "sm_80". ``schedule`` overrides the compiler's choice, as
+    one line). ``target`` is a chip, as "sm_90", and overrules the one that the
+    module names (``kvbuffer.target``); by default that one, else that of the
+    GPU, if there is one, else "sm_80". ``schedule`` overrides the compiler's choice, as
     "BM=128,BN=64".
     """
     name = "<string>"
@@ -41,7 +42,8 @@ def compile(source, target=None, schedule=None):
             raise Error(f"cannot open '{name}': {e.strerror}") from e
     elif isinstance(source, str):
         source = source.encode()
-    options = {"target": target or _default_target()}
+    options = ({"target": target} if target
+               else {"default_target": _default_target()})
     if schedule:
         options["schedule"] = schedule
     return Artifact(check_handle(lib.kvbufArtifactCompile(

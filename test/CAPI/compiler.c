@@ -60,6 +60,39 @@ int main(int argc, char **argv) {
   printf("unknown chip: %s\n", text ? text : "none");
   kvbufFree(text);
 
+  /* The chip that a module names; none, and one that does not parse.
+     CHECK-LABEL: module's target
+     CHECK-NEXT: sm_80
+     CHECK-NEXT: empty: ''
+     CHECK-NEXT: message 3: bad.mlir:1:1: error: custom op 'foo' is unknown
+     CHECK: bad: none
+  */
+  printf("module's target\n");
+  text =
+      kvbufModuleTarget(source, bytes, "exp2.mlir", print_message, &messages);
+  printf("%s\n", text ? text : "none");
+  kvbufFree(text);
+  text = kvbufModuleTarget("", 0, "empty.mlir", print_message, &messages);
+  printf("empty: '%s'\n", text ? text : "none");
+  kvbufFree(text);
+  text = kvbufModuleTarget("foo", 3, "bad.mlir", print_message, &messages);
+  printf("bad: %s\n", text ? text : "none");
+  kvbufFree(text);
+
+  /* A default counts where neither the options nor the module names a chip;
+     here the module does.
+     CHECK-LABEL: default target
+     CHECK: kvbuffer.target = "sm_80"
+  */
+  printf("default target\n");
+  text =
+      kvbufEmit(source, bytes, "exp2.mlir", "{\"default_target\": \"sm_90\"}",
+                "target", print_message, &messages);
+  if (!text)
+    return 1;
+  printf("%s", text);
+  kvbufFree(text);
+
   /* Remarks come as messages of severity 1.
      CHECK-LABEL: remarks
      CHECK: message 1: exp2.mlir:4:5: remark: [ptxas] cubin: ptxas was not found

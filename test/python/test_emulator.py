@@ -98,6 +98,22 @@ class Prefill(unittest.TestCase):
             kvbuf.compile(SOURCE / "examples/prefill.mlir", target="sm_1")
 
 
+    def test_target(self):
+        """The option's chip, else the module's, else the default."""
+        text = (SOURCE / "examples/prefill.mlir").read_text()
+        named = text.replace(
+            "func.func",
+            'module attributes {kvbuffer.target = "gfx942"} {\nfunc.func') + "}"
+
+        def chip(source, **options):
+            artifact = kvbuf.compile(source, **options)
+            return artifact.manifest["target"]["chip"]
+
+        self.assertEqual(chip(named), "gfx942")
+        self.assertEqual(chip(named, target="sm_80"), "sm_80")
+        self.assertEqual(chip(text, target="sm_90"), "sm_90")
+
+
 class TensorMaps(unittest.TestCase):
     """An artifact whose kernel takes tensor maps has one without beside it."""
 

@@ -41,8 +41,9 @@ static cl::opt<std::string> outputFile(
              "in the current folder for an artifact, '-' for text"),
     cl::cat(category));
 static const std::string targetHelp =
-    std::string("Chip to compile for, e.g. sm_80, sm_90, gfx942. Default: the "
-                "one that the module names, else ") +
+    std::string("Chip to compile for, e.g. sm_80, sm_90, gfx942; overrules the "
+                "one that a problem's module names (kvbuffer.target), with a "
+                "remark. Default: the one that the module names, else ") +
     kvbuf::kDefaultChip;
 static cl::opt<std::string> target("target", cl::value_desc("chip"),
                                    cl::desc(targetHelp), cl::cat(category));

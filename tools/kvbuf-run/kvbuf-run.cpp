@@ -86,13 +86,17 @@ void Runner::load() {
 
 void Runner::compile(const std::string &source) {
   std::string target = options.target;
-  // Without a target the device decides, so it is opened first.
-  if (target.empty()) {
+  // Without a target the module's chip counts; where it names none, the device
+  // decides, so it is opened first.
+  if (target.empty() &&
+      moduleTarget(source, options.file, deviceOptions.message).empty()) {
     device =
         run::openDevice(options, nullptr, nullptr, deviceOptions, deviceNote);
     target = chipToCompileFor(options, *device);
   }
-  nlohmann::json request = {{"target", target}};
+  nlohmann::json request = nlohmann::json::object();
+  if (!target.empty())
+    request["target"] = target;
   if (!options.schedule.empty())
     request["schedule"] = options.schedule;
   // The emulator runs the target stage; a cubin would be made for nothing.

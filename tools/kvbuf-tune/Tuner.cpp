@@ -102,9 +102,13 @@ void Tuner::run() {
 }
 
 void Tuner::open() {
+  // Without a target the module's chip counts, then the device's.
+  if (options.target.empty())
+    chip = moduleTarget(source, options.file, {});
   std::string note;
   gpu = run::openDevice(options, nullptr, nullptr, deviceOptions, note);
-  chip = run::chipToCompileFor(options, *gpu);
+  if (chip.empty())
+    chip = run::chipToCompileFor(options, *gpu);
 }
 
 void Tuner::chooseCandidates() {

@@ -31,7 +31,9 @@ void CommandLine::addKernel(KernelOptions &to, const char *fileHelp) {
                  "auto, emulator, cuda, cuda:N, hip or hip:N [auto]")
       ->type_name("NAME");
   app.add_option("--target", to.target,
-                 std::string("chip to compile for [the GPU's, or ") +
+                 std::string("chip to compile for; overrules the module's, "
+                             "with a remark [the one that the module names, "
+                             "else the GPU's, else ") +
                      kDefaultChip + "]")
       ->type_name("CHIP");
 }

@@ -64,8 +64,9 @@ std::unique_ptr<rt::Device> openDevice(const KernelOptions &options,
                                        const rt::DeviceOptions &deviceOptions,
                                        std::string &note);
 
-/// The chip to compile for: the one asked for, else the device's; on the
-/// emulator kDefaultChip. Throws rt::Error if the device does not tell.
+/// The chip to compile a module for that names none: the one asked for, else
+/// the device's; on the emulator kDefaultChip. Throws rt::Error if the device
+/// does not tell.
 std::string chipToCompileFor(const KernelOptions &options,
                              const rt::Device &device);
 

@@ -50,9 +50,13 @@ llvm::StringRef stageName(Stage stage);
 
 /// What to compile for, and with which tools.
 struct CompileOptions {
-  /// The chip, e.g. "sm_80". Empty: the one that the module names
-  /// (`kvbuffer.target`), else `kDefaultChip`.
+  /// The chip, e.g. "sm_80". It overrules the one that a problem's module names
+  /// (`kvbuffer.target`), with a remark; kernels that are lowered already stay
+  /// with theirs. Empty: the one that the module names, else `defaultTarget`.
   std::string target;
+  /// The chip where neither `target` nor the module names one; empty:
+  /// `kDefaultChip`.
+  std::string defaultTarget;
   /// Replaces parameters of the schedule: "BM=64,warps=2".
   std::string schedule;
   /// The artifact's name; empty: the first kernel's.

@@ -15,18 +15,21 @@
 #ifndef KVBUFFER_PIPELINES_PIPELINES_H
 #define KVBUFFER_PIPELINES_PIPELINES_H
 
-#include "kvbuffer/Target/DefaultChips.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
+#include <optional>
 #include <string>
 
 namespace kvbuf {
 
 /// Options of the lowering; also those of the registered pipelines.
 struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
-  Option<std::string> chip{*this, "chip",
-                           llvm::cl::desc("Chip to lower for, e.g. sm_80"),
-                           llvm::cl::init(kDefaultChip)};
+  Option<std::string> chip{
+      *this, "chip",
+      llvm::cl::desc("Chip to lower for, e.g. sm_80; by default the one that "
+                     "the module names (kvbuf-choose-target)"),
+      llvm::cl::init("")};
   Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "
@@ -119,16 +122,20 @@ void buildScheduledPipeline(mlir::OpPassManager &pm,
 /// scheduled -> thread: per-lane code.
 void buildThreadPipeline(mlir::OpPassManager &pm,
                          const LoweringOptions &options);
-/// thread -> target: llvm + nvvm or rocdl, by the chip's vendor.
+/// thread -> target: llvm + nvvm or rocdl, by the vendor of the options' chip;
+/// if they name none, of the chip that the module names when the passes run.
 void buildTargetPipeline(mlir::OpPassManager &pm,
+                         const LoweringOptions &options);
+/// The same for chips of one vendor.
+void buildTargetPipeline(mlir::OpPassManager &pm, Vendor vendor,
                          const LoweringOptions &options);
 /// All four, from the problem to the target stage.
 void buildLoweringPipeline(mlir::OpPassManager &pm,
                            const LoweringOptions &options);
 
-/// Registers `kvbuf-lower-to-nvvm`, `kvbuf-lower-to-rocdl` and one pipeline for
-/// each step (`kvbuf-to-tile`, `kvbuf-to-scheduled`, `kvbuf-to-thread`,
-/// `kvbuf-to-target`).
+/// Registers `kvbuf-lower-to-nvvm` and `kvbuf-lower-to-rocdl`, which refuse
+/// chips of the other vendor, and one pipeline for each step (`kvbuf-to-tile`,
+/// `kvbuf-to-scheduled`, `kvbuf-to-thread`, `kvbuf-to-target`).
 void registerPipelines();
 
 /// Registers the dialect, what it lowers to, and the translations out of MLIR.

@@ -29,6 +29,7 @@ namespace kvbuf::rt {
 /// is in the headers of the C API.
 struct CompilerLibrary {
   decltype(&kvbufCompile) compile;
+  decltype(&kvbufModuleTarget) moduleTarget;
   decltype(&kvbufScheduleCandidates) scheduleCandidates;
   decltype(&kvbufFree) free;
   decltype(&kvbufEmulatorCreate) emulatorCreate;
@@ -50,6 +51,11 @@ std::string compileSource(const std::string &source,
                           const std::string &filename,
                           const std::string &options,
                           const MessageHandler &message);
+
+/// The chip that `source` names (`kvbuffer.target`); empty if it names none.
+/// Messages go to `message`; throws Error when it does not parse.
+std::string moduleTarget(const std::string &source, const std::string &filename,
+                         const MessageHandler &message);
 
 } // namespace kvbuf::rt
 

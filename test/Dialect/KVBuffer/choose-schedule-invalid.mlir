@@ -7,7 +7,7 @@
 // REDEFINE: %{options} = chip=sm_12
 // REDEFINE: %{prefix} = CHIP
 // RUN: %{run}
-// CHIP: error: unknown chip 'sm_12', expected one of {{.*}}sm_80, {{.*}}sm_90
+// CHIP: error: unknown target 'sm_12'; expected one of {{.*}}sm_80, {{.*}}sm_90
 
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME

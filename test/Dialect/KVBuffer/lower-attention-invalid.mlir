@@ -105,3 +105,69 @@ module attributes {kvbuffer.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// Problems where the pass does not look.
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+// expected-note @below {{the module is here}}
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @lowered(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+  func.func @branch(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %c: i1) {
+    scf.if %c {
+      // expected-error @below {{'kvbuffer.attention' op stands in a 'scf.if', where it is not lowered; expected a function of one kvbuffer.attention and a return, at the top of the module}}
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    }
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+// expected-note @below {{the module is here}}
+module attributes {kvbuffer.target = "sm_80"} {
+  func.func @loop(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %n: index) {
+    scf.for %i = %n to %n step %n {
+      // expected-error @below {{'kvbuffer.attention' op stands in a 'scf.for', where it is not lowered}}
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    }
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+// expected-note @below {{the module is here}}
+module attributes {kvbuffer.target = "sm_80"} {
+  module @inner {
+    func.func @nested(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+      // expected-error @below {{'kvbuffer.attention' op stands in a function of a nested 'builtin.module', where it is not lowered}}
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+      return
+    }
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+// expected-note @below {{the module is here}}
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @kernel(%q: !qo, %k: !kv, %v: !kv, %o: !qo) kernel {
+      // expected-error @below {{'kvbuffer.attention' op stands in a 'gpu.func', where it is not lowered}}
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+      gpu.return
+    }
+  }
+}

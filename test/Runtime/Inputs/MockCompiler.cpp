@@ -281,7 +281,8 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
         std::string(filename) + ":1:1: error: '" + schedule + "' does not fit");
     return nullptr;
   }
-  manifest["target"]["chip"] = request["target"];
+  manifest["target"]["chip"] =
+      request.value("target", request.value("default_target", "sm_80"));
   kvbuf::Artifact artifact;
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
@@ -296,6 +297,16 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   std::memcpy(copy, image.data(), image.size());
   *artifactBytes = image.size();
   return copy;
+}
+
+/// Names no chip.
+MOCK_EXPORT char *kvbufModuleTarget(const char *source, size_t bytes,
+                                    const char *filename,
+                                    MessageCallback message, void *user) {
+  if (!json::parse(source, source + bytes, nullptr, false).is_discarded())
+    return strdup("");
+  say(message, user, std::string(filename) + ":1:1: error: no manifest");
+  return nullptr;
 }
 
 MOCK_EXPORT char *kvbufScheduleCandidates(const char *) {

@@ -165,6 +165,7 @@ static constexpr struct {
                   {"stride", kStrideKeys},
                   {"size", kSizeKeys},
                   {"counter", kCounterKeys},
+                  {"launch_counter", kCounterKeys},
                   {"tensor_map", kTensorMapKeys}};
 
 static bool isInteger(Attribute value) {

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
@@ -399,13 +399,10 @@ struct ChooseSchedulePass
   using Base::Base;
 
   void runOnOperation() override {
-    std::optional<TargetInfo> target = lookupTarget(chip);
-    if (!target) {
-      getOperation().emitError()
-          << "unknown chip '" << chip << "', expected one of "
-          << llvm::join(knownTargets(), ", ");
+    FailureOr<TargetInfo> target =
+        chooseTarget(getOperation(), chip, kDefaultChip);
+    if (failed(target))
       return signalPassFailure();
-    }
     MLIRContext *context = &getContext();
     WalkResult result = getOperation().walk([&](AttentionOp op) {
       ScheduleAttr attr = op.getScheduleAttr();
@@ -490,13 +487,13 @@ struct ChooseSchedulePass
       llvm::raw_string_ostream(text) << attr;
       remark::passed(op.getLoc(),
                      remark::RemarkOpts::name("schedule").category(DEBUG_TYPE))
-          << "chose " << text << " for " << chip;
+          << "chose " << text << " for " << target->chip;
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
       return signalPassFailure();
     getOperation()->setAttr(KVBufferDialect::kTargetAttr,
-                            StringAttr::get(context, chip));
+                            StringAttr::get(context, target->chip));
   }
 };
 } // namespace

@@ -496,8 +496,32 @@ struct LowerAttentionPass
     return success();
   }
 
+  /// Refuses problems where this pass does not look: they would stay problems,
+  /// and the kernels beside them would be taken for all there is.
+  LogicalResult checkPlaces(ModuleOp module) {
+    WalkResult result = module.walk([&](AttentionOp op) -> WalkResult {
+      Operation *parent = op->getParentOp();
+      auto func = dyn_cast<func::FuncOp>(parent);
+      if (func && func->getParentOp() == module)
+        return WalkResult::advance();
+      InFlightDiagnostic diag = op.emitOpError();
+      if (func)
+        diag << "stands in a function of a nested '"
+             << func->getParentOp()->getName() << "'";
+      else
+        diag << "stands in a '" << parent->getName() << "'";
+      diag << ", where it is not lowered; expected a function of one "
+              "kvbuffer.attention and a return, at the top of the module";
+      diag.attachNote(module.getLoc()) << "the module is here";
+      return diag;
+    });
+    return failure(result.wasInterrupted());
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkPlaces(module)))
+      return signalPassFailure();
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
       if (!func.isExternal() && !func.getOps<AttentionOp>().empty())

@@ -11,18 +11,37 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ChooseTarget : Pass<"kvbuf-choose-target", "::mlir::ModuleOp"> {
+  let summary = "Choose the chip that a module is lowered for";
+  let description = [{
+    Sets the module's `kvbuffer.target`, by the rule of every tool, pipeline and
+    API: `chip`, where it is given, wins, and a remark says so if the module
+    names another one; else the chip counts that the module names; else the
+    default, sm_80 (gfx950 for the vendor amd). With `vendor` (nvidia or amd) a
+    chip of the other vendor is an error that names the pipeline to use. A module
+    with kernels that are lowered already stays with its chip.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"",
+           "Chip to lower for; by default the one that the module names">,
+    Option<"vendor", "vendor", "std::string", /*default=*/"",
+           "Vendor that the chip must be of: nvidia or amd">];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
 def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Choose a schedule for each attention problem";
   let description = [{
-    Asks the description of `chip` for the schedule of each
-    `kvbuffer.attention`, replaces parameters named in `schedule`, and checks
+    Asks the description of the chip (see `kvbuf-choose-target`) for the
+    schedule of each `kvbuffer.attention`, replaces parameters named in `schedule`, and checks
     that the result fits the chip: a matrix instruction of that shape, tiles that
     it divides, shared memory and registers. A schedule that the op already has
     is kept and checked. A remark says what was chosen.
   }];
   let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"::kvbuf::kDefaultChip",
-           "Chip to choose for">,
+    Option<"chip", "chip", "std::string", /*default=*/"",
+           "Chip to choose for; by default the one that the module names, else "
+           "sm_80">,
     Option<"schedule", "schedule", "std::string", /*default=*/"",
            "Parameters to replace, e.g. 'BM=64,warps=2'">];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
@@ -32,7 +51,8 @@ def LowerAttention : Pass<"kvbuf-lower-attention", "::mlir::ModuleOp"> {
   let summary = "Turn attention problems into tile programs";
   let description = [{
     Problem to tile: each `func.func` that consists of one `kvbuffer.attention`
-    with a schedule becomes a kernel in a `gpu.module`. One block computes `BM`
+    with a schedule becomes a kernel in a `gpu.module`. A `kvbuffer.attention`
+    anywhere else is an error. One block computes `BM`
     query rows of one head of one sequence, walking the keys from right to left,
     so that the tiles that need a mask on the right come first. Loads stand in
     front of their use; `kvbuf-prefetch-loads` moves them ahead.
