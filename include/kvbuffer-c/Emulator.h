@@ -26,7 +26,15 @@
 |*   "banks": 32               of shared memory, 32 or 64, in place of the    *|
 |*                             chip's                                         *|
 |*   "portable": false         use no vector extensions of the host           *|
-|* Accesses out of bounds are always checked.                                 *|
+|*   "max_instructions": 268435456  limits of one warp in one block, in       *|
+|*   "max_memory": 2147483648       instructions; of a kernel and a launch, in*|
+|*                                  bytes of host memory; of a lane's private *|
+|*   "max_private": 1048576         memory, in bytes; of one value, in 32-bit *|
+|*   "max_value": 4096              registers; of calls within calls; of a    *|
+|*   "max_call_depth": 64           kernel, in operations, those of its calls *|
+|*   "max_operations": 1048576      included                                  *|
+|* Accesses out of bounds are always checked. The module may come from        *|
+|* anywhere: what it holds is checked before it is executed.                  *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -61,7 +69,8 @@ KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
 
 /** Executes a kernel. args[i] points at the value of its i-th parameter, of
     arg_bytes[i] bytes. 0: clean; 1: a check found a fault, and messages were
-    sent; 2: bad usage. `progress` may be NULL. */
+    sent; 2: bad usage; 3: interrupted (kvbufEmulatorWatch). `progress` may be
+    NULL. */
 KVBUF_C_API int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
                                     const unsigned grid[3],
                                     const unsigned block[3],
@@ -69,6 +78,11 @@ KVBUF_C_API int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
                                     const void *const *args,
                                     const size_t *arg_bytes, unsigned arg_count,
                                     kvbufProgressCallback progress, void *user);
+
+/** A launch ends with 3 soon after `*stop` is no longer 0. Another thread, or a
+    signal's handler, may write it; it has to live as long as launches do.
+    NULL: none does. */
+KVBUF_C_API void kvbufEmulatorWatch(kvbufEmulator *emulator, const int *stop);
 
 /** What was executed since creation, as JSON, for the caller to free with
     kvbufFree: instructions by class, bank conflicts and sectors by operation,

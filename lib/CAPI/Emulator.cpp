@@ -18,11 +18,13 @@
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 using namespace kvbuf::emu;
 
@@ -30,11 +32,44 @@ struct kvbufEmulator {
   std::unique_ptr<Emulator> impl;
 };
 
-// Parses the module; MLIR's diagnostics become messages.
+/// Brackets within brackets beyond which nobody writes: MLIR's parser calls
+/// itself for each.
+static constexpr unsigned maxNesting = 256;
+
+// Whether the text nests deeper. Strings and comments do not count.
+static bool nestsTooDeep(llvm::StringRef text) {
+  unsigned depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (c == '/' && text.substr(i).starts_with("//")) {
+      while (i + 1 < text.size() && text[i + 1] != '\n')
+        ++i;
+    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+      if (++depth > maxNesting)
+        return true;
+    } else if (c == ')' || c == ']' || c == '}' ||
+               (c == '>' && (i == 0 || text[i - 1] != '-'))) {
+      depth -= depth != 0;
+    }
+  }
+  return false;
+}
+
+// Parses and verifies the module; MLIR's diagnostics become messages.
 static mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context,
                                                llvm::StringRef text,
                                                const char *name,
                                                const MessageFn &message) {
+  bool isBytecode = text.starts_with("ML\xEFR");
+  if (!isBytecode && nestsTooDeep(text)) {
+    message(Severity::Error, std::string(name) +
+                                 ": error: brackets are nested more than " +
+                                 std::to_string(maxNesting) + " deep");
+    return nullptr;
+  }
   // The parser wants a zero after the text, which callers need not provide.
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, name);
   llvm::SourceMgr sources;
@@ -43,12 +78,35 @@ static mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context,
   llvm::raw_string_ostream stream(printed);
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, stream);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
-      sources, mlir::ParserConfig(&context));
+      sources, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
+  if (module && failed(verifyForeign(*module)))
+    module = nullptr;
   if (!module)
     message(Severity::Error, printed.empty()
                                  ? std::string(name) + ": error: not MLIR"
                                  : llvm::StringRef(printed).rtrim().str());
   return module;
+}
+
+// Runs what reads a module of unknown origin. LLVM 22's reader of bytecode, and
+// some verifiers, end the process on what somebody has damaged on purpose (a
+// count of 2^61, say), by abort or by a signal; here it is an error, as
+// libclang does it for sources. False: that happened, and what `body` has made
+// must not be used or destroyed. Signals of other threads keep their meaning.
+static bool runSafely(llvm::function_ref<void()> body) {
+  static std::mutex mutex;
+  static unsigned users = 0;
+  {
+    std::lock_guard lock(mutex);
+    if (users++ == 0)
+      llvm::CrashRecoveryContext::Enable();
+  }
+  llvm::CrashRecoveryContext recovery;
+  bool finished = recovery.RunSafely(body);
+  std::lock_guard lock(mutex);
+  if (--users == 0)
+    llvm::CrashRecoveryContext::Disable();
+  return finished;
 }
 
 kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
@@ -68,12 +126,26 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
   registry.insert<kvbuf::KVBufferDialect, mlir::DLTIDialect,
                   mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect>();
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto context = std::make_unique<mlir::MLIRContext>(
+      registry, mlir::MLIRContext::Threading::DISABLED);
   // Modules carry attributes of the stages above, which matter no more here.
-  context.allowUnregisteredDialects();
-  auto module =
-      parse(context, llvm::StringRef(static_cast<const char *>(mlir), bytes),
-            name ? name : "kernel", message);
+  context->allowUnregisteredDialects();
+  // Printed types may be far larger than what names them.
+  context->printOpOnDiagnostic(false);
+  std::string source = name ? name : "kernel";
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (!runSafely([&] {
+        module = parse(*context,
+                       llvm::StringRef(static_cast<const char *>(mlir), bytes),
+                       source.c_str(), message);
+      })) {
+    // Nobody knows what they hold.
+    (void)module.release();
+    (void)context.release();
+    message(Severity::Error, source + ": error: the module is damaged: MLIR's "
+                                      "reader or verifier breaks down on it");
+    return nullptr;
+  }
   if (!module)
     return nullptr;
   auto impl = Emulator::create(*module, *options, message);
@@ -105,6 +177,10 @@ int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
   return static_cast<int>(emulator->impl->launch(
       entry, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
       dynamic_shared_bytes, values, report));
+}
+
+void kvbufEmulatorWatch(kvbufEmulator *emulator, const int *stop) {
+  emulator->impl->watch(stop);
 }
 
 char *kvbufEmulatorReport(kvbufEmulator *emulator) {

@@ -234,7 +234,8 @@ struct AsyncState {
   /// Which warps have executed the instruction at a place; all ones when it is
   /// long past.
   static uint64_t arrived(const GroupSequence &sequence, uint64_t place);
-  MatrixRecord *record(WarpAsync &a, uint32_t serial);
+  /// The product of which a word is a result's token; null if of none.
+  MatrixRecord *record(WarpAsync &a, uint32_t word);
   void checkOperands(Run &run, Warp &w, const Inst &inst, MatrixRecord &record,
                      GroupStep &step);
   void landStore(Run &run, BulkCopy &copy);

@@ -216,6 +216,10 @@ GroupStep *AsyncState::step(Run &run, Warp &w, const Inst &inst,
     sequence.steps.pop_front();
     ++sequence.first;
   }
+  if (run.tooMany(w, inst, sequence.steps.size(),
+                  "instructions of a warpgroup that not all of its warps "
+                  "execute, or products"))
+    return nullptr;
   uint64_t number = place++ - sequence.first;
   if (number == sequence.steps.size())
     sequence.steps.push_back({index, 0, 0, {}, false});

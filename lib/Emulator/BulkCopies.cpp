@@ -118,11 +118,18 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     if (copy.map.rank != rank)
       return bad("it has " + number(copy.map.rank) + " dimensions, and " +
                  number(rank) + " coordinates are given");
-    copy.bytes = copy.map.elementBytes;
+    uint64_t all = copy.map.elementBytes;
     for (unsigned d = 0; d < rank; ++d) {
-      copy.bytes *= copy.map.box[d];
+      all *= copy.map.box[d];
       copy.at[d] = at[d];
     }
+    if (all > run.hot.sharedBytes) {
+      run.fault(FaultKind::Bounds, w, inst, lane,
+                "out of bounds: a box of " + number(all) +
+                    " bytes; the block has " + number(run.hot.sharedBytes));
+      return false;
+    }
+    copy.bytes = static_cast<uint32_t>(all);
   } else {
     copy.global = address;
     copy.bytes = bytes;
@@ -141,8 +148,12 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
                   " needs an alignment of " + number(align));
     return false;
   }
-  if (static_cast<uint64_t>(shared - run.blockBegin(shared)) + copy.bytes >
-      run.hot.sharedBytes) {
+  // A swizzle moves units within spans, of which a narrow row fills a part.
+  uint64_t end =
+      static_cast<uint64_t>(shared - run.blockBegin(shared)) + copy.bytes;
+  if (uint32_t span = copy.map.swizzle)
+    end = (end + span - 1) / span * span;
+  if (end > run.hot.sharedBytes) {
     run.fault(FaultKind::Bounds, w, inst, lane,
               "out of bounds: a box of " + number(copy.bytes) + " bytes at " +
                   run.sharedPlace(shared) + "; the block has " +
@@ -240,6 +251,8 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
 void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
                       BulkCopy &copy) {
   MBarrier *b = &target;
+  if (run.tooMany(w, inst, b->copies.size(), "copies for one mbarrier"))
+    return;
   if (b->pending == 0 && b->inFlight + copy.bytes > b->bytes) {
     run.fault(FaultKind::MBarrier, w, inst, copy.lane,
               "copies " + number(copy.bytes) + " bytes for the mbarrier at " +
@@ -275,6 +288,8 @@ void Run::bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
   if (!async->fill(*this, w, inst, lane, target, coordinates, size, src, copy))
     return;
   WarpAsync &a = *w.async;
+  if (tooMany(w, inst, a.stores.size(), "bulk stores of a warp"))
+    return;
   if (!a.storeAgent)
     a.storeAgent = async->newAgent(
         *this, "the copy engine, for warp " + number(w.id), /*generic=*/false);

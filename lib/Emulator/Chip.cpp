@@ -44,6 +44,7 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
       chip.isAMD = true;
       chip.lanes = 64;
       chip.maxShared = 160 * 1024;
+      chip.hasMatrixGroups = false;
     }
     return chip;
   }

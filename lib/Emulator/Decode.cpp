@@ -36,8 +36,9 @@ std::string kvbuf::emu::describeLocation(Location loc) {
 }
 
 FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel,
-                                            const Chip &chip) {
-  return Decoder(kernel, chip).run();
+                                            const Chip &chip,
+                                            const Options &options) {
+  return Decoder(kernel, chip, options).run();
 }
 
 LogicalResult Decoder::unsupported(Operation *op, const Twine &why) {
@@ -54,6 +55,7 @@ LogicalResult Decoder::unsupported(Operation *op, const Twine &why) {
 //===----------------------------------------------------------------------===//
 
 Inst &Decoder::emit(Code op) {
+  ++insts;
   Inst &inst = code[current].emplace_back();
   inst.op = op;
   inst.cls = defaultClass(op);
@@ -115,22 +117,6 @@ Comp Decoder::constant(uint64_t value, bool wide) {
   return it->second;
 }
 
-Comps Decoder::get(Value v) {
-  Comps comps = values.lookup(v);
-  auto it = offsets.find(v);
-  if (it == offsets.end() || it->second == 0)
-    return comps;
-  // The sum is made where it is needed; keeping it would need proof that this
-  // place dominates the later uses.
-  Comp base = comps.front();
-  return {emit(base.wide ? Code::AddImm64 : Code::AddImm32, base.wide, base, {},
-               {}, it->second)};
-}
-
-std::pair<Comp, int64_t> Decoder::getAddress(Value v) {
-  return {values.lookup(v).front(), offsets.lookup(v)};
-}
-
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
@@ -143,7 +129,12 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
     return;
   // More names than these no chip's memory has use for.
   constexpr int64_t kMostNames = 1 << 16;
-  for (auto buffer : buffers.getAsRange<DictionaryAttr>()) {
+  for (Attribute entry : buffers) {
+    // The attribute may be anybody's.
+    auto buffer = dyn_cast<DictionaryAttr>(entry);
+    auto label = buffer ? buffer.getAs<StringAttr>("name") : StringAttr();
+    if (!label || program.sharedVars.size() >= kMostNames)
+      continue;
     auto number = [&](StringRef key) -> int64_t {
       auto attr = buffer.getAs<IntegerAttr>(key);
       return attr ? attr.getValue().trySExtValue().value_or(0) : 0;
@@ -151,7 +142,7 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
     int64_t offset = number("offset"), slots = number("slots"),
             slotBytes = number("slot_bytes"), rows = number("rows"),
             rowBytes = number("row_bytes"), cols = number("cols");
-    std::string name = buffer.getAs<StringAttr>("name").str();
+    std::string name = label.str();
     auto fits = [](int64_t x, int64_t most) { return x > 0 && x <= most; };
     if (offset < 0 || offset > UINT32_MAX || !fits(slots, kMostNames) ||
         !fits(slotBytes, UINT32_MAX / slots) ||
@@ -201,8 +192,17 @@ FailureOr<Program> Decoder::run() {
     return failure();
   finish();
   nameBuffers(kernel, program);
+  if (auto unsafe = findUnsafeInst(program)) {
+    const Origin &o = program.origins[unsafe->first];
+    return kernel.emitError("the emulator has decoded '")
+           << o.name << "' at " << o.location << " into " << unsafe->second
+           << "; please report this";
+  }
   return std::move(program);
 }
+
+/// What the largest machines take as parameters (PTX ISA, ".param").
+static constexpr uint64_t maxByValueBytes = 32764;
 
 LogicalResult Decoder::decodeParameters() {
   for (auto [i, arg] : llvm::enumerate(kernel.getArguments())) {
@@ -214,9 +214,16 @@ LogicalResult Decoder::decodeParameters() {
              << type;
     if (auto value = kernel.getArgAttrOfType<TypeAttr>(
             i, LLVM::LLVMDialect::getByValAttrName())) {
-      uint32_t bytes = sizeOf(value.getValue());
-      program.parameters.push_back(
-          {static_cast<uint32_t>(i), 0, bytes, comps.front().slot, true});
+      uint64_t bytes = infoOf(value.getValue()).size;
+      auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
+      if (bytes == 0 || bytes > maxByValueBytes || !ptr ||
+          (ptr.getAddressSpace() > 1 && ptr.getAddressSpace() != 4))
+        return kernel.emitError("the emulator passes no parameter of type ")
+               << type << " by value; expected a pointer to global memory for "
+               << "1 to " << maxByValueBytes << " bytes, not " << bytes;
+      program.parameters.push_back({static_cast<uint32_t>(i), 0,
+                                    static_cast<uint32_t>(bytes),
+                                    comps.front().slot, true});
       program.argBytes.push_back(bytes);
       set(arg, comps);
       continue;
@@ -253,7 +260,7 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
       Comps comps = allocate(arg.getType());
       if (comps.empty())
         return emitError(arg.getLoc(), "the emulator holds no values of type ")
-               << arg.getType();
+               << describe(arg.getType());
       set(arg, comps);
       offsets.erase(arg);
     }
@@ -269,11 +276,15 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
       program.origins.push_back(
           {op.getName().getStringRef().str(), describeLocation(op.getLoc())});
       origin = program.origins.size() - 1;
+      here = &op;
+      checkLimits();
+      if (broken)
+        return failure();
       LogicalResult done =
           op.hasTrait<OpTrait::IsTerminator>()
               ? decodeTerminator(&op, continuation, results, returns == 1)
               : decodeOp(&op);
-      if (failed(done))
+      if (failed(done) || broken)
         return failure();
     }
   }
@@ -281,14 +292,30 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
 }
 
 LogicalResult Decoder::decodeOp(Operation *op) {
-  for (Type type : op->getResultTypes())
-    if (shape(type).empty())
-      return unsupported(
-          op, "values of type '" + [&] {
-            std::string text;
-            llvm::raw_string_ostream(text) << type;
-            return text;
-          }() + "' do not fit its registers");
+  for (Type type : op->getResultTypes()) {
+    if (!shape(type).empty())
+      continue;
+    uint64_t slots = infoOf(type).slots;
+    return slots
+               ? unsupported(op, "values of type " + describe(type) + " take " +
+                                     Twine(slots) + " registers; at most " +
+                                     Twine(options.maxValue) +
+                                     " are possible ('max_value')")
+               : unsupported(op, "values of type " + describe(type) +
+                                     " do not fit its registers");
+  }
+  if (!op->isRegistered() || op->getNumRegions())
+    return unsupported(op);
+  if (failed(decodeByOp(op)))
+    return failure();
+  // Every way through has to leave results behind.
+  for (Value v : op->getResults())
+    if (!values.contains(v))
+      fail("its result of type " + describe(v.getType()));
+  return failure(broken);
+}
+
+LogicalResult Decoder::decodeByOp(Operation *op) {
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
   if (op->getName().getDialectNamespace() == "kvbuffer")
@@ -325,6 +352,16 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
     return unsupported(op, "function '" + *name + "' has no body here");
   if (llvm::is_contained(callStack, callee.getOperation()))
     return unsupported(op, "'" + *name + "' calls itself");
+  if (callStack.size() > options.maxCallDepth)
+    return unsupported(op, "calls are nested more than " +
+                               Twine(options.maxCallDepth) +
+                               " deep ('max_call_depth')");
+  if (op.getArgOperands().getTypes() != callee.getArgumentTypes() ||
+      op.getNumResults() !=
+          (isa<LLVM::LLVMVoidType>(callee.getFunctionType().getReturnType())
+               ? 0u
+               : 1u))
+    return unsupported(op, "'" + *name + "' has other arguments or results");
   SmallVector<Comps> arguments;
   for (Value v : op.getArgOperands())
     arguments.push_back(get(v));
@@ -339,6 +376,9 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
   callStack.pop_back();
   origin = saved;
   current = after;
+  here = op;
+  if (failed(done))
+    return failure();
   if (op.getNumResults())
     set(op.getResult(), results.front());
   return done;
@@ -353,6 +393,8 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
 void Decoder::moves(ArrayRef<Comp> dst, ArrayRef<Comp> src) {
   SmallVector<std::pair<Comp, Comp>> pending;
   llvm::DenseMap<uint32_t, unsigned> readers;
+  if (!alike(dst, src))
+    return;
   for (auto [d, s] : llvm::zip_equal(dst, src))
     if (d.slot != s.slot) {
       pending.push_back({d, s});
@@ -407,6 +449,10 @@ uint32_t Decoder::edge(Block *dest, ValueRange operands) {
   current = newBlock();
   uint32_t block = current;
   Comps dst, src;
+  if (dest->getNumArguments() != operands.size()) {
+    fail("other operands than its successor's arguments");
+    return target;
+  }
   for (auto [arg, v] : llvm::zip_equal(dest->getArguments(), operands)) {
     llvm::append_range(dst, values.lookup(arg));
     llvm::append_range(src, get(v));
@@ -437,7 +483,7 @@ LogicalResult Decoder::decodeTerminator(Operation *op, uint32_t continuation,
     return success();
   }
   if (auto br = dyn_cast<LLVM::CondBrOp>(op)) {
-    Comp condition = getScalar(br.getCondition());
+    Comp condition = getNarrow(br.getCondition());
     uint32_t yes = edge(br.getTrueDest(), br.getTrueDestOperands());
     uint32_t no = edge(br.getFalseDest(), br.getFalseDestOperands());
     branch(condition, yes, no);
@@ -445,6 +491,10 @@ LogicalResult Decoder::decodeTerminator(Operation *op, uint32_t continuation,
   }
   if (auto sw = dyn_cast<LLVM::SwitchOp>(op)) {
     Comp value = getScalar(sw.getValue());
+    if (auto cases = sw.getCaseValues();
+        cases &&
+        static_cast<size_t>(cases->size()) != sw.getCaseDestinations().size())
+      return unsupported(op, "other numbers of cases and destinations");
     uint32_t otherwise =
         edge(sw.getDefaultDestination(), sw.getDefaultOperands());
     if (auto cases = sw.getCaseValues())
@@ -464,6 +514,8 @@ LogicalResult Decoder::decodeTerminator(Operation *op, uint32_t continuation,
       emit(Code::Return);
       return success();
     }
+    if (ret.getNumOperands() != results->size())
+      return unsupported(op, "other results than its function's");
     for (auto [i, v] : llvm::enumerate(ret.getOperands())) {
       if (singleReturn)
         (*results)[i] = get(v);
@@ -491,6 +543,8 @@ void Decoder::finish() {
   if (program.chip.isAMD)
     insertCounting(code, program.lists);
   checkProducts();
+  // A slot that nothing uses, so that the last one may be half of a pair.
+  ++program.numSlots;
   for (std::vector<Inst> &insts : code) {
     CodeBlock &block = program.blocks.emplace_back();
     block.begin = program.insts.size();

@@ -22,35 +22,56 @@ static std::optional<int64_t> constantIndex(Value v) {
   if (!op)
     return std::nullopt;
   if (auto attr = dyn_cast<IntegerAttr>(op.getValue()))
-    return attr.getValue().getSExtValue();
+    if (attr.getValue().getSignificantBits() <= 64)
+      return attr.getValue().getSExtValue();
   return std::nullopt;
 }
 
+static int64_t numElements(Type vector) {
+  return cast<VectorType>(vector).getNumElements();
+}
+
 bool Decoder::decodeAggregate(Operation *op) {
-  auto place = [&](Type type, ArrayRef<int64_t> position) {
+  // First part and number of parts of what lies at a position.
+  auto place = [&](Type type, ArrayRef<int64_t> position)
+      -> std::optional<std::pair<size_t, size_t>> {
     size_t first = 0;
     for (int64_t i : position) {
       if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
+        if (i < 0 || i >= static_cast<int64_t>(record.getBody().size()))
+          return std::nullopt;
         for (int64_t k = 0; k < i; ++k)
           first += shape(record.getBody()[k]).size();
         type = record.getBody()[i];
-      } else {
-        type = cast<LLVM::LLVMArrayType>(type).getElementType();
+      } else if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
+        if (i < 0 || static_cast<uint64_t>(i) >= array.getNumElements())
+          return std::nullopt;
+        type = array.getElementType();
         first += i * shape(type).size();
+      } else {
+        return std::nullopt;
       }
     }
     return std::make_pair(first, shape(type).size());
   };
+  auto outside = [&] {
+    fail("a position that its operand does not have");
+    return true;
+  };
   if (auto x = dyn_cast<LLVM::ExtractValueOp>(op)) {
-    auto [first, n] = place(x.getContainer().getType(), x.getPosition());
-    set(x.getResult(),
-        Comps(ArrayRef<Comp>(values[x.getContainer()]).slice(first, n)));
+    auto at = place(x.getContainer().getType(), x.getPosition());
+    Comps all = get(x.getContainer());
+    if (!at || at->first + at->second > all.size())
+      return outside();
+    set(x.getResult(), Comps(ArrayRef<Comp>(all).slice(at->first, at->second)));
     return true;
   }
   if (auto x = dyn_cast<LLVM::InsertValueOp>(op)) {
-    auto [first, n] = place(x.getContainer().getType(), x.getPosition());
-    Comps all = values[x.getContainer()], part = get(x.getValue());
-    std::copy(part.begin(), part.end(), all.begin() + first);
+    auto at = place(x.getContainer().getType(), x.getPosition());
+    Comps all = get(x.getContainer()), part = get(x.getValue());
+    if (!at || at->first + at->second > all.size() || part.size() != at->second)
+      return outside();
+    std::copy(part.begin(), part.end(), all.begin() + at->first);
     set(x.getResult(), all);
     return true;
   }
@@ -60,8 +81,9 @@ bool Decoder::decodeAggregate(Operation *op) {
     if (auto index = constantIndex(x.getPosition())) {
       Comps words = get(x.getVector());
       unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
-      if (*index < 0 || *index / per >= static_cast<int64_t>(words.size()))
-        return false;
+      if (*index < 0 || *index >= numElements(type) ||
+          *index / per >= static_cast<int64_t>(words.size()))
+        return outside();
       Comp word = words[*index / per];
       if (per > 1)
         word = emit(bits == 16 ? Code::ExtractHalf : Code::ExtractByte, false,
@@ -87,8 +109,9 @@ bool Decoder::decodeAggregate(Operation *op) {
     if (auto index = constantIndex(x.getPosition())) {
       Comps words = get(x.getVector());
       unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
-      if (*index < 0 || *index / per >= static_cast<int64_t>(words.size()))
-        return false;
+      if (*index < 0 || *index >= numElements(type) ||
+          *index / per >= static_cast<int64_t>(words.size()))
+        return outside();
       Comp &word = words[*index / per];
       word = per > 1 ? emit(bits == 16 ? Code::InsertHalf : Code::InsertByte,
                             false, word, value, {}, bits * (*index % per))
@@ -108,9 +131,15 @@ bool Decoder::decodeAggregate(Operation *op) {
   }
   if (auto x = dyn_cast<LLVM::ShuffleVectorOp>(op)) {
     Type type = x.getType();
+    for (int32_t from : x.getMask())
+      if (from < -1 || from >= 2 * numElements(x.getV1().getType())) {
+        fail("index " + Twine(from) + " into two vectors of " +
+             Twine(numElements(x.getV1().getType())) + " elements");
+        return true;
+      }
     unsigned bits = bitsOf(elementOf(type));
     Comps words = get(x.getV1()), second = get(x.getV2());
-    int64_t n = cast<VectorType>(x.getV1().getType()).getNumElements();
+    int64_t n = numElements(x.getV1().getType());
     unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
     ArrayRef<int32_t> mask = x.getMask();
     // Whole words move for nothing; others are taken apart.
@@ -130,7 +159,7 @@ bool Decoder::decodeAggregate(Operation *op) {
       llvm::append_range(elements, unpack(x.getV2()));
       Comps picked;
       for (int32_t from : mask)
-        picked.push_back(from < 0 ? constant(0) : elements[from]);
+        picked.push_back(from < 0 ? constant(0, bits > 32) : elements[from]);
       result = pack(picked, type);
     }
     set(x.getResult(), result);

@@ -88,8 +88,10 @@ static std::optional<AtomicKind> atomicKind(LLVM::AtomicBinOp op) {
 }
 
 LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
-  unsigned space =
-      cast<LLVM::LLVMPointerType>(op.getPtr().getType()).getAddressSpace();
+  auto pointer = dyn_cast<LLVM::LLVMPointerType>(op.getPtr().getType());
+  if (!pointer)
+    return unsupported(op, "vectors of addresses");
+  unsigned space = pointer.getAddressSpace();
   std::optional<AtomicKind> kind = atomicKind(op.getBinOp());
   Type type = op.getType();
   unsigned bits = bitsOf(type);

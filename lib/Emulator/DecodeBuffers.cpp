@@ -23,26 +23,31 @@ using namespace kvbuf::emu;
 
 static unsigned spaceOf(Type type) {
   auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
-  return ptr ? ptr.getAddressSpace() : 0;
+  return ptr ? ptr.getAddressSpace() : ~0u;
 }
 
 LogicalResult Decoder::decodeBufferAccess(Operation *op, Comps rsrc,
                                           Comp offset, Comp waveOffset,
                                           int64_t constant, Type type,
                                           Comps &data, bool store) {
+  if (rsrc.size() < 3)
+    return unsupported(op, "other than a buffer");
   unsigned bits = bitsOf(elementOf(type));
   auto vector = dyn_cast<VectorType>(type);
   if (bits == 0 || bits % 8 || isa<LLVM::LLVMPointerType>(elementOf(type)))
     return unsupported(op, "this type in memory");
   uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : bits / 8;
-  if (bytes > 4 && bytes % 4)
+  if ((bytes > 4 && bytes % 4) || bytes == 3)
     return unsupported(op, "this type in memory");
   size_t next = 0;
   for (uint64_t at = 0; at < bytes;) {
     uint64_t piece = std::min<uint64_t>(16, llvm::bit_floor(bytes - at));
     size_t parts = 0;
-    for (uint64_t covered = 0; covered < piece; ++parts)
+    for (uint64_t covered = 0; covered < piece; ++parts) {
+      if (next + parts >= data.size())
+        return unsupported(op, "this type in memory");
       covered += data[next + parts].wide ? 8 : 4;
+    }
     Comps slots(ArrayRef<Comp>(data).slice(next, parts));
     slots.push_back(rsrc[1]);
     Inst &inst = emit(store ? Code::AmdBufferStore : Code::AmdBufferLoad);
@@ -75,8 +80,10 @@ LogicalResult Decoder::decodeLdsCopy(Operation *op, Value lds, Comps source,
   if (constant < 0 || constant > 4095)
     return unsupported(op, "an offset of " + Twine(constant) +
                                ", which is not between 0 and 4095");
-  Comp to = getScalar(lds);
+  Comp to = getNarrow(lds);
   bool global = source.size() == 1;
+  if (global ? !source[0].wide : source.size() < 3 || offset.slot == noSlot)
+    return unsupported(op, "from this address");
   Inst &inst = emit(global ? Code::AmdGlobalLoadLds : Code::AmdBufferLoadLds);
   inst.a = to.slot;
   inst.b = global ? source[0].slot : offset.slot;
@@ -95,7 +102,7 @@ static std::optional<int64_t> constantOf(Value v) {
   APInt value;
   if (!matchPattern(v, m_ConstantInt(&value)))
     return std::nullopt;
-  return value.getSExtValue();
+  return value.sextOrTrunc(64).getSExtValue();
 }
 
 LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
@@ -106,8 +113,8 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     unsigned space = spaceOf(x.getBase().getType());
     if (space != 0 && space != 1 && space != 4)
       return unsupported(op, "a base in address space " + Twine(space));
-    Comp length = emit(Code::Lo64, false, getScalar(x.getNumRecords()));
-    Comps buffer = {getScalar(x.getBase()), length, getScalar(x.getFlags())};
+    Comp length = emit(Code::Lo64, false, getWide(x.getNumRecords()));
+    Comps buffer = {getWide(x.getBase()), length, getNarrow(x.getFlags())};
     if (spaceOf(x.getType()) == 7)
       buffer.push_back(constant(0));
     else if (spaceOf(x.getType()) != 8)
@@ -121,8 +128,8 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     if (sizeOf(type) > 16)
       return unsupported(op, "more than 16 bytes a lane");
     if (failed(decodeBufferAccess(op, get(x.getRsrc()),
-                                  getScalar(x.getOffset()),
-                                  getScalar(x.getSoffset()), 0, type, data,
+                                  getNarrow(x.getOffset()),
+                                  getNarrow(x.getSoffset()), 0, type, data,
                                   /*store=*/false)))
       return failure();
     set(x.getRes(), data);
@@ -133,8 +140,8 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     if (sizeOf(type) > 16)
       return unsupported(op, "more than 16 bytes a lane");
     Comps data = get(x.getVdata());
-    return decodeBufferAccess(op, get(x.getRsrc()), getScalar(x.getOffset()),
-                              getScalar(x.getSoffset()), 0, type, data,
+    return decodeBufferAccess(op, get(x.getRsrc()), getNarrow(x.getOffset()),
+                              getNarrow(x.getSoffset()), 0, type, data,
                               /*store=*/true);
   }
   if (auto x = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op)) {
@@ -143,7 +150,7 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     if (!size || !offset)
       return unsupported(op, "a size or offset that is no constant");
     return decodeLdsCopy(op, x.getLdsPtr(), get(x.getRsrc()),
-                         getScalar(x.getVoffset()), getScalar(x.getSoffset()),
+                         getNarrow(x.getVoffset()), getNarrow(x.getSoffset()),
                          *size, *offset);
   }
   if (auto x = dyn_cast<ROCDL::GlobalLoadLDSOp>(op))
@@ -167,6 +174,8 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
         bitsOf(elementOf(x.getRes().getType())) != 16)
       return unsupported(op, "results other than four elements of 16 bits");
     auto [base, offset] = getAddress(x.getPtr());
+    if (base.wide)
+      return unsupported(op, "an address outside of LDS");
     Inst &inst = emit(Code::AmdReadTr16);
     inst.a = base.slot;
     inst.offset = offset;

@@ -34,6 +34,10 @@ bool Decoder::decodeConversion(Operation *op) {
   Type type = result.getType();
   unsigned from = bitsOf(elementOf(source.getType())),
            to = bitsOf(elementOf(type));
+  // As the operations mean it: a part of it, more than it.
+  if ((isa<LLVM::TruncOp, LLVM::FPTruncOp>(op) && to >= from) ||
+      (isa<LLVM::ZExtOp, LLVM::SExtOp, LLVM::FPExtOp>(op) && to <= from))
+    return false;
   auto each = [&](Comps parts, llvm::function_ref<Comp(Comp)> f) {
     for (Comp &c : parts)
       c = f(c);
@@ -79,6 +83,8 @@ bool Decoder::decodeConversion(Operation *op) {
   if (isa<LLVM::FPExtOp>(op)) {
     Comps parts = unpackFloats(source);
     // Counted here: what unpacking made is the conversion itself.
+    if (elementOf(type).isF16() || elementOf(type).isBF16())
+      return false;
     set(result, each(parts, [&](Comp c) {
           return to == 64 && !c.wide ? emit(Code::F32ToF64, true, c) : c;
         }));
@@ -132,6 +138,8 @@ LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
     return unsupported(op, "vectors of i1 as integers");
   // Both sides as a stream of words.
   Comps words;
+  if (target.empty())
+    return unsupported(op, "this cast");
   bool toWide = target.front().wide;
   for (Comp c : source) {
     if (c.wide && !toWide) {
@@ -145,7 +153,7 @@ LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
     if (words.size() % 2)
       return unsupported(op, "this cast");
     Comps pairs;
-    for (size_t i = 0; i < words.size(); i += 2)
+    for (size_t i = 0; i + 1 < words.size(); i += 2)
       pairs.push_back(emitFree(Code::Pack64, true, words[i], words[i + 1]));
     words = pairs;
   }

@@ -27,6 +27,9 @@ LogicalResult Decoder::floatOp(Operation *op, Code op32, Code op64,
   for (Value v : operands)
     parts.push_back(unpackFloats(v));
   Comps results;
+  for (const Comps &comps : parts)
+    if (!alike(comps, parts[0]))
+      return failure();
   for (size_t i = 0; i < parts[0].size(); ++i)
     results.push_back(emit(bits == 64 ? op64 : op32, bits == 64, parts[0][i],
                            parts.size() > 1 ? parts[1][i] : Comp{},
@@ -101,8 +104,11 @@ bool Decoder::decodeReduction(Operation *op) {
   if (!code || bits < 32)
     return false;
   Comps elements;
-  for (Value v : op->getOperands())
+  for (Value v : op->getOperands()) {
+    if (elementOf(v.getType()) != type)
+      return false;
     llvm::append_range(elements, unpack(v));
+  }
   Comp sum = elements.front();
   for (Comp c : ArrayRef<Comp>(elements).drop_front())
     sum = emit(sum.wide ? code->second : code->first, sum.wide, sum, c);
@@ -122,6 +128,8 @@ LogicalResult Decoder::decodeFCmp(LLVM::FCmpOp op) {
                       : P::ule;
   }
   Comps a = unpackFloats(lhs), b = unpackFloats(rhs), results;
+  if (!alike(a, b))
+    return failure();
   bool wide = a.front().wide;
   auto pick = [&](Code narrow, Code full) { return wide ? full : narrow; };
 #define FP(Name) pick(Code::Cmp##Name##F32, Code::Cmp##Name##F64)
@@ -179,27 +187,37 @@ LogicalResult Decoder::decodeIntrinsicCall(LLVM::CallIntrinsicOp op) {
   for (StringRef suffix : {".f32", ".f"})
     if (base.consume_back(suffix))
       break;
-  std::optional<Code> code =
-      llvm::StringSwitch<std::optional<Code>>(base)
-          .Case("llvm.nvvm.ex2.approx.ftz", Code::Exp2FtzF32)
-          .Case("llvm.nvvm.ex2.approx", Code::Exp2F32)
-          .Case("llvm.nvvm.lg2.approx.ftz", Code::Log2FtzF32)
-          .Case("llvm.nvvm.lg2.approx", Code::Log2F32)
-          .Case("llvm.nvvm.rcp.approx.ftz", Code::RcpFtzF32)
-          .Cases({"llvm.nvvm.rcp.approx", "llvm.nvvm.rcp.rn"}, Code::RcpF32)
+  struct Function {
+    Code code;
+    const char *signature;
+  };
+  auto of1 = [](Code code) { return Function{code, "f=f"}; };
+  auto of2 = [](Code code) { return Function{code, "f=ff"}; };
+  auto function =
+      llvm::StringSwitch<std::optional<Function>>(base)
+          .Case("llvm.nvvm.ex2.approx.ftz", of1(Code::Exp2FtzF32))
+          .Case("llvm.nvvm.ex2.approx", of1(Code::Exp2F32))
+          .Case("llvm.nvvm.lg2.approx.ftz", of1(Code::Log2FtzF32))
+          .Case("llvm.nvvm.lg2.approx", of1(Code::Log2F32))
+          .Case("llvm.nvvm.rcp.approx.ftz", of1(Code::RcpFtzF32))
+          .Cases({"llvm.nvvm.rcp.approx", "llvm.nvvm.rcp.rn"},
+                 of1(Code::RcpF32))
           .Cases({"llvm.nvvm.rsqrt.approx", "llvm.nvvm.rsqrt.approx.ftz"},
-                 Code::RsqrtF32)
-          .Cases({"llvm.nvvm.sqrt.approx", "llvm.nvvm.sqrt.rn"}, Code::SqrtF32)
-          .Case("llvm.nvvm.tanh.approx", Code::TanhF32)
-          .Case("llvm.nvvm.fma.rn", Code::FmaF32)
-          .Case("llvm.nvvm.add.rn", Code::AddF32)
-          .Case("llvm.nvvm.mul.rn", Code::MulF32)
-          .Case("llvm.nvvm.div.rn", Code::DivF32)
-          .Case("llvm.nvvm.fmax", Code::MaxNumF32)
-          .Case("llvm.nvvm.fmin", Code::MinNumF32)
-          .Case("llvm.nvvm.fabs", Code::FabsF32)
+                 of1(Code::RsqrtF32))
+          .Cases({"llvm.nvvm.sqrt.approx", "llvm.nvvm.sqrt.rn"},
+                 of1(Code::SqrtF32))
+          .Case("llvm.nvvm.tanh.approx", of1(Code::TanhF32))
+          .Case("llvm.nvvm.fma.rn", Function{Code::FmaF32, "f=fff"})
+          .Case("llvm.nvvm.add.rn", of2(Code::AddF32))
+          .Case("llvm.nvvm.mul.rn", of2(Code::MulF32))
+          .Case("llvm.nvvm.div.rn", of2(Code::DivF32))
+          .Case("llvm.nvvm.fmax", of2(Code::MaxNumF32))
+          .Case("llvm.nvvm.fmin", of2(Code::MinNumF32))
+          .Case("llvm.nvvm.fabs", of1(Code::FabsF32))
           .Default(std::nullopt);
-  if (!code || op.getNumResults() != 1 || !op.getResult(0).getType().isF32())
+  if (!function)
     return unsupported(op, "intrinsic '" + name + "'");
-  return floatOp(op, *code, *code, op.getArgs());
+  if (!fits(op, name, function->signature))
+    return failure();
+  return floatOp(op, function->code, function->code, op.getArgs());
 }

@@ -10,6 +10,7 @@
 #include "Decoder.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -32,12 +33,12 @@ LogicalResult Decoder::decodeEntryRegisters(Operation *op) {
       return 0;
     int64_t n = 1;
     for (int32_t size : sizes.asArrayRef())
-      n *= size;
+      n = size < 1 ? 0 : llvm::MulOverflow<int64_t>(n, size, n) ? INT64_MAX : n;
     return n;
   };
   auto integer = [&](StringRef name) -> int64_t {
     auto attr = kernel->getAttrOfType<IntegerAttr>(name);
-    return attr ? attr.getInt() : 0;
+    return attr ? attr.getValue().sextOrTrunc(64).getSExtValue() : 0;
   };
   using Names = NVVM::NVVMDialect;
   int64_t threads = std::max(product(Names::getMaxntidAttrName()),
@@ -48,9 +49,17 @@ LogicalResult Decoder::decodeEntryRegisters(Operation *op) {
                              << Names::getReqntidAttrName()
                              << "': the registers at its entry are unknown";
   int64_t blocks = std::max<int64_t>(integer(Names::getMinctasmAttrName()), 1);
-  int64_t registers = std::min<int64_t>(65536 / (threads * blocks), 255);
-  if (int64_t most = integer(Names::getMaxnregAttrName()))
+  // One after the other: their product may not be a number.
+  int64_t registers = std::min<int64_t>(65536 / threads / blocks, 255);
+  if (int64_t most = integer(Names::getMaxnregAttrName()); most > 0)
     registers = std::min(registers, most);
+  if (registers < 8)
+    return op->emitOpError()
+           << "leaves no registers at the kernel's entry: '"
+           << Names::getMaxntidAttrName() << "' or '"
+           << Names::getReqntidAttrName() << "' promises " << threads
+           << " threads, '" << Names::getMinctasmAttrName() << "' " << blocks
+           << " blocks, of 65536 registers";
   program.entryRegisters = registers / 8 * 8;
   return success();
 }
@@ -61,11 +70,11 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     if (op->getNumResults())
       set(op->getResult(0), {c});
   };
-  auto optional = [&](Value v) { return v ? getScalar(v) : Comp{}; };
+  auto optional = [&](Value v) { return v ? getNarrow(v) : Comp{}; };
 
   // mbarriers.
   if (auto x = dyn_cast<NVVM::MBarrierInitOp>(op)) {
-    Comp address = sharedPointer(x.getAddr()), count = getScalar(x.getCount()),
+    Comp address = sharedPointer(x.getAddr()), count = getNarrow(x.getCount()),
          predicate = optional(x.getPredicate());
     Inst &inst = emitAsync(Code::MBarrierInit);
     inst.a = address.slot;
@@ -163,14 +172,16 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   // Bulk copies.
   auto bulk = [&](Code code, Value shared, Value global, Value mbarrier,
                   Value predicate, Value bytes, ValueRange coordinates,
-                  Value multicast = {}) {
-    Comp s = sharedPointer(shared), g = getScalar(global),
+                  Value multicast = {}) -> LogicalResult {
+    Comp s = sharedPointer(shared), g = getWide(global),
          m = mbarrier ? sharedPointer(mbarrier) : Comp{};
     Comps parts = {optional(predicate), optional(bytes)};
     for (Value v : coordinates)
-      parts.push_back(getScalar(v));
+      parts.push_back(getNarrow(v));
     if (multicast)
-      parts.push_back(getScalar(multicast));
+      parts.push_back(getNarrow(multicast));
+    if (coordinates.size() > 5 || (coordinates.empty() && !bytes))
+      return unsupported(op, "this number of coordinates");
     Inst &inst = emitAsync(code);
     inst.flags = bool(multicast);
     inst.a = s.slot;
@@ -185,6 +196,8 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op)) {
     if (x.getMode() != NVVM::TMALoadMode::TILE || !x.getIm2colOffsets().empty())
       return unsupported(op, "modes other than tile");
+    if (x.getCoordinates().empty())
+      return unsupported(op, "no coordinates");
     return bulk(Code::BulkLoad, x.getDstMem(), x.getTmaDescriptor(),
                 x.getMbar(), x.getPredicate(), {}, x.getCoordinates(),
                 x.getMulticastMask());
@@ -192,6 +205,8 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op)) {
     if (x.getMode() != NVVM::TMAStoreMode::TILE)
       return unsupported(op, "modes other than tile");
+    if (x.getCoordinates().empty())
+      return unsupported(op, "no coordinates");
     return bulk(Code::BulkStore, x.getSrcMem(), x.getTmaDescriptor(), {},
                 x.getPredicate(), {}, x.getCoordinates());
   }
@@ -212,7 +227,7 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::CpAsyncBulkWaitGroupOp>(op)) {
-    emitAsync(Code::BulkWait).imm = x.getGroup();
+    emitAsync(Code::BulkWait).imm = pendingGroups(x.getGroup());
     return success();
   }
 

@@ -21,39 +21,47 @@ using namespace kvbuf::emu;
 // Constants
 //===----------------------------------------------------------------------===//
 
-static uint64_t bitsOfAttr(Attribute attr) {
-  if (auto i = dyn_cast<IntegerAttr>(attr))
-    return i.getValue().getZExtValue();
-  return cast<FloatAttr>(attr).getValue().bitcastToAPInt().getZExtValue();
-}
-
 LogicalResult Decoder::decodeConstant(LLVM::ConstantOp op) {
   Type type = op.getType();
   Attribute attr = op.getValue();
+  auto bitsOfInt = [](const APInt &value) {
+    return value.zextOrTrunc(64).getZExtValue();
+  };
   if (isa<IntegerAttr, FloatAttr>(attr)) {
     unsigned bits = bitsOf(type);
-    if (isa<VectorType>(type) || bits == 0)
+    auto number = dyn_cast<FloatAttr>(attr);
+    APInt value = number ? number.getValue().bitcastToAPInt()
+                         : cast<IntegerAttr>(attr).getValue();
+    if (!type.isIntOrFloat() || bits == 0 ||
+        (number && value.getBitWidth() != bits))
       return unsupported(op, "this constant");
-    uint64_t value = bitsOfAttr(attr);
+    uint64_t word = bitsOfInt(value);
     if (bits < 64)
-      value &= (uint64_t(1) << bits) - 1;
-    set(op.getResult(), {constant(value, bits > 32)});
+      word &= (uint64_t(1) << bits) - 1;
+    set(op.getResult(), {constant(word, bits > 32)});
     return success();
   }
   auto dense = dyn_cast<DenseElementsAttr>(attr);
-  if (!dense)
+  if (!dense || !dense.getElementType().isIntOrFloat() ||
+      static_cast<uint64_t>(dense.getNumElements()) > 4 * options.maxValue)
     return unsupported(op, "this constant");
   // The elements in row-major order; arrays of vectors are filled in turn.
   std::vector<uint64_t> words;
-  for (Attribute element : dense.getValues<Attribute>())
-    words.push_back(bitsOfAttr(element));
+  if (isa<IntegerType>(dense.getElementType()))
+    for (const APInt &element : dense.getValues<APInt>())
+      words.push_back(bitsOfInt(element));
+  else
+    for (const APFloat &element : dense.getValues<APFloat>())
+      words.push_back(bitsOfInt(element.bitcastToAPInt()));
   Type inner = type;
   while (auto array = dyn_cast<LLVM::LLVMArrayType>(inner))
     inner = array.getElementType();
   unsigned bits = bitsOf(elementOf(inner)), length = 1;
   if (auto vector = dyn_cast<VectorType>(inner))
     length = vector.getNumElements();
-  if (bits == 0 || words.size() % length)
+  if (bits == 0 || length == 0 || words.size() % length ||
+      (isa<FloatType>(dense.getElementType()) &&
+       dense.getElementType().getIntOrFloatBitWidth() != bits))
     return unsupported(op, "this constant");
   uint64_t mask = bits < 64 ? (uint64_t(1) << bits) - 1 : ~uint64_t(0);
   unsigned per = bits == 8 || bits == 16 ? 32 / bits : 1;
@@ -142,6 +150,9 @@ bool Decoder::decodeInteger(Operation *op) {
     operands.push_back(comps);
   }
   Comps results;
+  for (const Comps &comps : operands)
+    if (comps.size() != operands[0].size())
+      return false;
   for (size_t i = 0; i < operands[0].size(); ++i) {
     auto operand = [&](unsigned k) {
       return k < operands.size() ? operands[k][i] : Comp{};
@@ -179,6 +190,8 @@ LogicalResult Decoder::decodeICmp(LLVM::ICmpOp op) {
                             : (wide ? Code::CmpUle64 : Code::CmpUle32);
   Comps a = unpack(lhs), b = unpack(rhs), results;
   bool extend = bits < 32 && (p == P::slt || p == P::sle);
+  if (!alike(a, b))
+    return failure();
   for (auto [x, y] : llvm::zip_equal(a, b)) {
     if (extend) {
       x = emitFree(Code::SExtBits, false, x, {}, {}, bits);
@@ -193,8 +206,10 @@ LogicalResult Decoder::decodeICmp(LLVM::ICmpOp op) {
 LogicalResult Decoder::decodeSelect(LLVM::SelectOp op) {
   Type type = op.getType();
   if (!isa<VectorType>(op.getCondition().getType())) {
-    Comp c = getScalar(op.getCondition());
+    Comp c = getNarrow(op.getCondition());
     Comps a = get(op.getTrueValue()), b = get(op.getFalseValue()), results;
+    if (!alike(a, b))
+      return failure();
     for (auto [x, y] : llvm::zip_equal(a, b))
       results.push_back(
           emit(x.wide ? Code::Select64 : Code::Select32, x.wide, c, x, y));
@@ -203,6 +218,8 @@ LogicalResult Decoder::decodeSelect(LLVM::SelectOp op) {
   }
   Comps c = unpack(op.getCondition()), a = unpack(op.getTrueValue()),
         b = unpack(op.getFalseValue()), results;
+  if (!alike(a, b) || !alike(c, a))
+    return failure();
   for (auto [k, x, y] : llvm::zip_equal(c, a, b))
     results.push_back(
         emit(x.wide ? Code::Select64 : Code::Select32, x.wide, k, x, y));

@@ -11,7 +11,9 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <cstdint>
 #include <numeric>
+#include <tuple>
 
 using namespace mlir;
 using namespace kvbuf::emu;
@@ -19,11 +21,15 @@ using namespace kvbuf::emu;
 LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
   if (isa<VectorType>(op.getType()))
     return unsupported(op, "vectors of addresses");
-  auto [base, offset] = getAddress(op.getBase());
+  // Addresses wrap around, as the machine's do.
+  Comp base;
+  uint64_t offset = 0;
   // A pointer into a buffer moves by its last part.
   Comps buffer = values.lookup(op.getBase());
   if (buffer.size() > 1)
     base = buffer.back();
+  else
+    std::tie(base, offset) = getAddress(op.getBase());
   Type type = op.getElemType();
   bool first = true;
   for (auto index : op.getIndices()) {
@@ -32,7 +38,10 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
       stride = sizeOf(type);
       first = false;
     } else if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
-      int64_t field = cast<IntegerAttr>(index).getInt();
+      auto number = dyn_cast<IntegerAttr>(index);
+      int64_t field = number ? number.getInt() : -1;
+      if (field < 0 || field >= static_cast<int64_t>(record.getBody().size()))
+        return unsupported(op, "a field that the struct does not have");
       uint64_t at = 0;
       for (int64_t i = 0; i <= field; ++i) {
         if (!record.isPacked())
@@ -53,10 +62,12 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
       return unsupported(op, "an index into this type");
     }
     if (auto attr = dyn_cast<IntegerAttr>(index)) {
-      offset += attr.getInt() * static_cast<int64_t>(stride);
+      offset += static_cast<uint64_t>(attr.getInt()) * stride;
       continue;
     }
     Value v = cast<Value>(index);
+    if (!isa<IntegerType>(v.getType()))
+      return unsupported(op, "an index of type " + describe(v.getType()));
     Comp c = getScalar(v);
     unsigned bits = bitsOf(v.getType());
     if (bits < 32)
@@ -70,15 +81,18 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
                   stride);
     }
   }
+  if (broken)
+    return failure();
   if (buffer.size() > 1) {
-    buffer.back() =
-        offset ? emit(Code::AddImm32, false, base, {}, {}, offset) : base;
+    buffer.back() = offset ? emit(Code::AddImm32, false, base, {}, {},
+                                  static_cast<int64_t>(offset))
+                           : base;
     set(op.getResult(), buffer);
     return success();
   }
   set(op.getResult(), {base});
   if (offset)
-    offsets[op.getResult()] = offset;
+    offsets[op.getResult()] = static_cast<int64_t>(offset);
   return success();
 }
 
@@ -109,7 +123,8 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
     return unsupported(op, "whole structs and arrays in memory");
   unsigned bits = bitsOf(elementOf(type));
   auto vector = dyn_cast<VectorType>(type);
-  if (bits % 8 && (vector || bits != 1))
+  alignment = aligned(alignment);
+  if (bits == 0 || (bits % 8 && (vector || bits != 1)))
     return unsupported(op, "this type in memory");
   uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : (bits + 7) / 8;
   if (bytes % 4 == 3)
@@ -121,12 +136,15 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
     // At most 16 bytes an instruction, as the machines do it.
     uint64_t piece = std::min<uint64_t>(16, llvm::bit_floor(bytes - at));
     size_t parts = 0;
-    for (uint64_t covered = 0; covered < piece; ++parts)
+    for (uint64_t covered = 0; covered < piece; ++parts) {
+      if (next + parts >= data.size())
+        return unsupported(op, "this type in memory");
       covered += data[next + parts].wide ? 8 : 4;
+    }
     Inst &inst = emit(code);
     inst.a = base.slot;
     inst.imm = piece;
-    inst.offset = offset + at;
+    inst.offset = static_cast<int64_t>(static_cast<uint64_t>(offset) + at);
     inst.align = std::gcd(alignment, at ? at : alignment);
     inst.flags = data[next].wide;
     inst.stat = program.numStats++;
@@ -136,6 +154,9 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   }
   return success();
 }
+
+/// More than any machine has; what the chip has is compared at the launch.
+static constexpr uint64_t maxStaticShared = 1 << 24;
 
 LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
   auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
@@ -149,8 +170,13 @@ LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
   auto [it, inserted] = sharedAddress.try_emplace(global.getOperation());
   if (inserted) {
     uint64_t bytes = sizeOf(global.getType());
-    uint64_t align = global.getAlignment().value_or(
-        std::max<uint64_t>(16, alignOf(global.getType())));
+    uint64_t align = aligned(global.getAlignment().value_or(
+        std::max<uint64_t>(16, alignOf(global.getType()))));
+    if (llvm::alignTo(program.staticShared, align) + bytes > maxStaticShared)
+      fail("the variables in shared memory take more than " +
+           Twine(maxStaticShared) + " bytes");
+    if (broken)
+      return failure();
     if (bytes == 0) {
       // Dynamic shared memory: placed when all static variables are known.
       Comp slot = allocate(false);
@@ -178,16 +204,23 @@ LogicalResult Decoder::decodeAlloca(LLVM::AllocaOp op) {
   auto count = size ? dyn_cast<IntegerAttr>(size.getValue()) : IntegerAttr();
   if (!count)
     return unsupported(op, "its size must be constant");
+  unsigned space = cast<LLVM::LLVMPointerType>(op.getType()).getAddressSpace();
+  if (space != 0 && space != 5)
+    return unsupported(op, "in address space " + Twine(space));
   Type type = op.getElemType();
-  uint64_t align =
-      std::max<uint64_t>(op.getAlignment().value_or(0), alignOf(type));
-  program.localBytes =
-      llvm::alignTo(program.localBytes, std::max<uint64_t>(align, 1));
-  uint64_t address = program.localBytes;
-  program.localBytes += sizeOf(type) * count.getInt();
-  if (program.localBytes > 1u << 20)
-    return unsupported(op, "more than 1 MiB of private memory a lane");
-  if (cast<LLVM::LLVMPointerType>(op.getType()).getAddressSpace() == 5)
+  uint64_t align = aligned(std::max<uint64_t>(op.getAlignment().value_or(0),
+                                              alignOf(type))),
+           address = llvm::alignTo(program.localBytes, align),
+           end = llvm::SaturatingMultiplyAdd(count.getValue().getLimitedValue(),
+                                             sizeOf(type), address);
+  if (end > options.maxPrivate || end > UINT32_MAX)
+    return unsupported(op, "more than " + Twine(options.maxPrivate) +
+                               " bytes of private memory a lane "
+                               "('max_private')");
+  if (broken)
+    return failure();
+  program.localBytes = end;
+  if (space == 5)
     set(op.getResult(), {constant(address)});
   else
     set(op.getResult(), {constant(localWindow | address, true)});
@@ -200,6 +233,8 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
   if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
     Type type = load.getType();
     Comps data = allocate(type);
+    if (data.empty())
+      return unsupported(op, "this type in memory");
     if (failed(decodeAccess(op, load.getAddr(), type,
                             load.getAlignment().value_or(alignOf(type)), data,
                             /*store=*/false)))
@@ -223,6 +258,8 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
   if (auto cast = dyn_cast<LLVM::PtrToIntOp>(op)) {
     Comp c = getScalar(cast.getArg());
     unsigned bits = bitsOf(cast.getType());
+    if (isa<VectorType>(cast.getType()))
+      return unsupported(op, "vectors of addresses");
     if (bits == 64 && !c.wide)
       c = emitFree(Code::ZExt64, true, c);
     else if (bits == 32 && c.wide)
@@ -243,10 +280,11 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
     return success();
   }
   if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op)) {
-    auto from = mlir::cast<LLVM::LLVMPointerType>(cast.getArg().getType())
-                    .getAddressSpace();
-    auto to =
-        mlir::cast<LLVM::LLVMPointerType>(cast.getType()).getAddressSpace();
+    auto source = dyn_cast<LLVM::LLVMPointerType>(cast.getArg().getType()),
+         target = dyn_cast<LLVM::LLVMPointerType>(cast.getType());
+    if (!source || !target)
+      return unsupported(op, "vectors of addresses");
+    unsigned from = source.getAddressSpace(), to = target.getAddressSpace();
     auto isGlobal = [](unsigned s) { return s == 1 || s == 4; };
     Comp c = getScalar(cast.getArg());
     if ((from == 3 && to == 7) || (from == 7 && to == 3)) {

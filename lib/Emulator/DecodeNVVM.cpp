@@ -76,8 +76,8 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   if (auto x = dyn_cast<NVVM::BarrierOp>(op)) {
     if (x.getReductionOp())
       return unsupported(op, "with a reduction");
-    uint32_t id = x.getBarrierId() ? getScalar(x.getBarrierId()).slot : noSlot;
-    uint32_t n = x.getNumberOfThreads() ? getScalar(x.getNumberOfThreads()).slot
+    uint32_t id = x.getBarrierId() ? getNarrow(x.getBarrierId()).slot : noSlot;
+    uint32_t n = x.getNumberOfThreads() ? getNarrow(x.getNumberOfThreads()).slot
                                         : noSlot;
     Inst &inst = emit(Code::Barrier);
     inst.a = id;
@@ -85,15 +85,15 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::BarrierArriveOp>(op)) {
-    uint32_t id = x.getBarrierId() ? getScalar(x.getBarrierId()).slot : noSlot;
-    uint32_t n = getScalar(x.getNumberOfThreads()).slot;
+    uint32_t id = x.getBarrierId() ? getNarrow(x.getBarrierId()).slot : noSlot;
+    uint32_t n = getNarrow(x.getNumberOfThreads()).slot;
     Inst &inst = emit(Code::BarrierArrive);
     inst.a = id;
     inst.b = n;
     return success();
   }
   if (auto x = dyn_cast<NVVM::SyncWarpOp>(op)) {
-    uint32_t mask = getScalar(x.getMask()).slot;
+    uint32_t mask = getNarrow(x.getMask()).slot;
     emit(Code::WarpSync).a = mask;
     return success();
   }
@@ -105,9 +105,12 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   // The warp.
   if (auto x = dyn_cast<NVVM::ShflOp>(op)) {
     Comps result = allocate(op->getResult(0).getType());
-    uint32_t a = getScalar(x.getVal()).slot, b = getScalar(x.getOffset()).slot,
-             c = getScalar(x.getMaskAndClamp()).slot;
-    Comp mask = getScalar(x.getThreadMask());
+    if (result.size() > 2 ||
+        llvm::any_of(result, [](Comp c) { return c.wide; }))
+      return unsupported(op, "results of other than 32 bits");
+    uint32_t a = getNarrow(x.getVal()).slot, b = getNarrow(x.getOffset()).slot,
+             c = getNarrow(x.getMaskAndClamp()).slot;
+    Comp mask = getNarrow(x.getThreadMask());
     Inst &inst = emit(Code::Shuffle);
     inst.dst = result[0].slot;
     inst.a = a;
@@ -119,14 +122,14 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::VoteSyncOp>(op)) {
-    Comp pred = getScalar(x.getPred()), mask = getScalar(x.getMask());
+    Comp pred = getNarrow(x.getPred()), mask = getNarrow(x.getMask());
     Comp c = emit(Code::Vote, false, pred, mask);
     code[current].back().flags = static_cast<uint8_t>(x.getKind());
     set(x.getResult(), {c});
     return success();
   }
   if (auto x = dyn_cast<NVVM::ElectSyncOp>(op)) {
-    Comp mask = x.getMembermask() ? getScalar(x.getMembermask())
+    Comp mask = x.getMembermask() ? getNarrow(x.getMembermask())
                                   : constant(0xFFFFFFFFu);
     set(op->getResult(0), {emit(Code::Elect, false, mask)});
     return success();
@@ -134,17 +137,21 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   if (auto x = dyn_cast<NVVM::PermuteOp>(op)) {
     if (x.getMode() != NVVM::PermuteMode::DEFAULT || !x.getHi())
       return unsupported(op, "a mode other than default");
-    Comp lo = getScalar(x.getLo()), hi = getScalar(x.getHi()),
-         selector = getScalar(x.getSelector());
+    Comp lo = getNarrow(x.getLo()), hi = getNarrow(x.getHi()),
+         selector = getNarrow(x.getSelector());
     set(op->getResult(0), {emit(Code::Prmt, false, lo, hi, selector)});
     return success();
   }
 
   // Copies in the background.
   if (auto x = dyn_cast<NVVM::CpAsyncOp>(op)) {
-    Comp src = getScalar(x.getSrc());
-    Comp size = x.getCpSize() ? getScalar(x.getCpSize()) : Comp{};
+    Comp src = getWide(x.getSrc());
+    Comp size = x.getCpSize() ? getNarrow(x.getCpSize()) : Comp{};
     auto [dst, offset] = getAddress(x.getDst());
+    if (x.getSize() != 4 && x.getSize() != 8 && x.getSize() != 16)
+      return unsupported(op, "copies of other than 4, 8 or 16 bytes");
+    if (dst.wide)
+      return unsupported(op, "copies to other than shared memory");
     Inst &inst = emit(Code::CpAsync);
     inst.a = dst.slot;
     inst.offset = offset;
@@ -160,7 +167,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
-    emit(Code::CpAsyncWait).imm = x.getN();
+    emit(Code::CpAsyncWait).imm = pendingGroups(x.getN());
     return success();
   }
 
@@ -169,8 +176,15 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return x.getEltType() == NVVM::LdStMatrixEltType::B16 &&
            x.getShape().getM() == 8 && x.getShape().getN() == 8;
   };
+  auto isCount = [](const Comps &registers) {
+    size_t n = registers.size();
+    return (n == 1 || n == 2 || n == 4) &&
+           llvm::none_of(registers, [](Comp c) { return c.wide; });
+  };
   auto emitMatrices = [&](auto x, Code code, const Comps &registers) {
     auto [base, offset] = getAddress(x.getPtr());
+    if (base.wide)
+      return fail("an address outside of shared memory");
     Inst &inst = emit(code);
     inst.a = base.slot;
     inst.offset = offset;
@@ -183,7 +197,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     if (!isOf8x8(x))
       return unsupported(op, "matrices other than 8x8 of b16");
     Comps result = allocate(op->getResult(0).getType());
-    if (result.size() != x.getNum())
+    if (result.size() != x.getNum() || !isCount(result))
       return unsupported(op, "this result type");
     emitMatrices(x, Code::LdMatrix, result);
     set(op->getResult(0), result);
@@ -194,7 +208,9 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
       return unsupported(op, "matrices other than 8x8 of b16");
     Comps sources;
     for (Value v : x.getSources())
-      sources.push_back(getScalar(v));
+      sources.push_back(getNarrow(v));
+    if (!isCount(sources))
+      return unsupported(op, "this number of matrices");
     emitMatrices(x, Code::StMatrix, sources);
     return success();
   }
@@ -217,7 +233,8 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     Comps result = parts;
     for (Value v : op->getOperands())
       llvm::append_range(parts, get(v));
-    if (parts.size() != static_cast<size_t>(8 + k / 4 + k / 8))
+    if (parts.size() != static_cast<size_t>(8 + k / 4 + k / 8) ||
+        llvm::any_of(parts, [](Comp c) { return c.wide; }))
       return unsupported(op, "this number of operands");
     Inst &inst = emit(Code::MmaSync);
     inst.imm = k;
@@ -229,7 +246,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
 
   // Arithmetic.
   if (auto x = dyn_cast<NVVM::RcpApproxFtzF32Op>(op)) {
-    set(x.getResult(), {emit(Code::RcpFtzF32, false, getScalar(x.getArg()))});
+    set(x.getResult(), {emit(Code::RcpFtzF32, false, getNarrow(x.getArg()))});
     return success();
   }
   auto convert = [&](auto x, Code code) -> LogicalResult {
@@ -238,7 +255,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
         (x.getRnd() != NVVM::FPRoundingMode::NONE &&
          x.getRnd() != NVVM::FPRoundingMode::RN))
       return unsupported(op, "rounding other than to nearest even");
-    Comp hi = getScalar(x.getSrcHi()), lo = getScalar(x.getSrcLo());
+    Comp hi = getNarrow(x.getSrcHi()), lo = getNarrow(x.getSrcLo());
     set(op->getResult(0), {emit(code, false, lo, hi)});
     return success();
   };

@@ -49,11 +49,11 @@ static std::optional<Special> specialRegister(StringRef name) {
 static std::optional<int64_t> immediate(Operation *op, StringRef attribute,
                                         unsigned operand) {
   if (auto attr = op->getAttrOfType<IntegerAttr>(attribute))
-    return attr.getValue().getZExtValue();
+    return attr.getValue().zextOrTrunc(64).getZExtValue();
   APInt value;
   if (operand < op->getNumOperands() &&
       matchPattern(op->getOperand(operand), m_ConstantInt(&value)))
-    return value.getZExtValue();
+    return value.zextOrTrunc(64).getZExtValue();
   return std::nullopt;
 }
 
@@ -155,7 +155,7 @@ LogicalResult Decoder::decodeDPP(Operation *op, Value old, Value source,
 
 LogicalResult Decoder::decodeSwizzle(Operation *op) {
   std::optional<int64_t> offset = immediate(op, "", 1);
-  if (!offset || *offset >= 0xC000)
+  if (!offset || *offset < 0 || *offset >= 0xC000)
     return unsupported(op, "other than a constant pattern of masks or quads");
   return decodeLaneMap(op, Value(), op->getOperand(0), /*zero=*/true,
                        [&](uint32_t lane) -> uint32_t {
@@ -234,6 +234,8 @@ LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
           static_cast<size_t>(2 * (m * m / 64) + 2 * m * k / 64 / perWord) ||
       result.size() != static_cast<size_t>(m * m / 64))
     return unsupported(op, "operands of these types");
+  if (llvm::any_of(result, [](Comp c) { return c.wide; }))
+    return unsupported(op, "results of this type");
   Inst &inst = emit(Code::AmdMfma);
   inst.imm = m << 16 | k;
   inst.flags = elements;
@@ -248,15 +250,43 @@ LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
 // All operations
 //===----------------------------------------------------------------------===//
 
+// What the intrinsic of a name takes and gives (see Decoder::fits). Those of
+// the dialect's operations are the same, where attributes stand for constants.
+static StringRef signatureOf(StringRef name) {
+  if (specialRegister(name))
+    return "s=";
+  if (name.starts_with("mfma."))
+    return "v=vvv*";
+  return llvm::StringSwitch<StringRef>(name)
+      .Case("wavefrontsize", "i=")
+      .Cases({"s.barrier", "barrier"}, "=")
+      .Case("readfirstlane", "x=x")
+      .Case("readlane", "x=xi")
+      .Cases({"ds.bpermute", "ds.permute"}, "w=iw")
+      .Case("ds.swizzle", "w=wi")
+      .Case("update.dpp", "x=xx*")
+      .Case("mov.dpp", "x=x*")
+      .Cases({"permlane16.swap", "permlane32.swap"}, "v=ww*")
+      .Case("ballot", "s=b")
+      .Cases({"mbcnt.lo", "mbcnt.hi"}, "i=ii")
+      .Case("perm", "i=iii")
+      .Cases({"fdot2", "fdot2.f32.bf16"}, "f=wwf*")
+      .Case("cvt.pkrtz", "w=ff")
+      .Default("");
+}
+
 LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
                                     bool &known) {
   known = true;
+  if (StringRef signature = signatureOf(name);
+      !signature.empty() && !fits(op, name, signature))
+    return failure();
   auto wait = [&](int64_t vector, int64_t lds) {
     Inst &inst = emit(Code::AmdWait);
     inst.imm = vector;
     inst.offset = lds;
   };
-  auto operand = [&](unsigned i) { return getScalar(op->getOperand(i)); };
+  auto operand = [&](unsigned i) { return getNarrow(op->getOperand(i)); };
   auto result = [&](Comp c) {
     set(op->getResult(0), {c});
     return success();
@@ -375,9 +405,16 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
                   .Case("rsq", Code::RsqrtF32)
                   .Case("sqrt", Code::SqrtF32)
                   .Default(std::nullopt);
-  if (math && op->getResult(0).getType().isF32())
-    return result(emit(*math, false, operand(0)));
-  if (name == "fmed3" && op->getResult(0).getType().isF32()) {
+  // Of other types they are not known.
+  auto isF32 = [&] {
+    return llvm::all_of(op->getResultTypes(), [](Type t) { return t.isF32(); });
+  };
+  if (math && isF32())
+    return fits(op, name, "f=f") ? result(emit(*math, false, operand(0)))
+                                 : failure();
+  if (name == "fmed3" && isF32()) {
+    if (!fits(op, name, "f=fff"))
+      return failure();
     Comp a = operand(0), b = operand(1), c = operand(2);
     Comp low = emitFree(Code::MinNumF32, false, a, b),
          high = emitFree(Code::MaxNumF32, false, a, b);

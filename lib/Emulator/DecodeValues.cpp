@@ -16,8 +16,13 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace kvbuf::emu;
+
+/// What is larger than this does not lie in anybody's memory.
+static constexpr uint64_t maxBytes = uint64_t(1) << 40;
 
 Type kvbuf::emu::elementOf(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
@@ -25,55 +30,123 @@ Type kvbuf::emu::elementOf(Type type) {
   return type;
 }
 
+// Integers that fill no register and no pair of them would need masks that the
+// machine has not.
 unsigned kvbuf::emu::bitsOf(Type type) {
   if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type))
     return isNarrowSpace(ptr.getAddressSpace()) ? 32 : 64;
-  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    unsigned bits = integer.getWidth();
+    return bits <= 32 || bits == 64 ? bits : 0;
+  }
+  return type.isF16() || type.isBF16() ? 16
+         : type.isF32()                ? 32
+         : type.isF64()                ? 64
+                                       : 0;
 }
 
 // Whether elements of so many bits share words.
 static bool isPacked(unsigned bits) { return bits == 8 || bits == 16; }
 
-Comps Decoder::shape(Type type) {
+// AMD's buffers: base, length in bytes, flags, and the place in the buffer
+// where the pointer has one.
+static unsigned bufferParts(Type type, const Chip &chip) {
+  auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
+  if (!ptr || !chip.isAMD)
+    return 0;
+  return ptr.getAddressSpace() == 7 ? 4 : ptr.getAddressSpace() == 8 ? 3 : 0;
+}
+
+/// Types within types beyond which nobody goes on purpose.
+static constexpr unsigned maxTypeDepth = 64;
+
+TypeInfo Decoder::infoOf(Type type, unsigned depth) {
+  if (depth > maxTypeDepth)
+    return {};
+  if (auto it = types.find(type); it != types.end())
+    return it->second;
+  TypeInfo info;
+  unsigned bits = bitsOf(elementOf(type));
   if (auto vector = dyn_cast<VectorType>(type)) {
-    unsigned bits = bitsOf(vector.getElementType());
-    if (vector.getRank() != 1 || vector.isScalable() || bits == 0 || bits > 64)
-      return {};
-    size_t n = vector.getNumElements();
-    if (isPacked(bits))
-      return Comps(llvm::divideCeil(n * bits, 32), Comp{});
-    if (bits != 1 && bits != 32 && bits != 64)
-      return {};
-    return Comps(n, Comp{noSlot, bits == 64});
+    if (vector.getRank() == 1 && !vector.isScalable() && bits &&
+        !bufferParts(vector.getElementType(), program.chip)) {
+      uint64_t n = vector.getNumElements(),
+               all = llvm::SaturatingMultiply<uint64_t>(n, bits);
+      info.slots = isPacked(bits)            ? llvm::divideCeil(all, 32)
+                   : bits == 1 || bits == 32 ? n
+                   : bits == 64              ? 2 * n
+                                             : 0;
+      info.size = info.align =
+          llvm::PowerOf2Ceil(std::min(llvm::divideCeil(all, 8), maxBytes));
+    }
+  } else if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
+    TypeInfo element = infoOf(array.getElementType(), depth + 1);
+    uint64_t n = array.getNumElements();
+    info.slots = llvm::SaturatingMultiply(n, element.slots);
+    info.size = llvm::SaturatingMultiply(n, element.size);
+    info.align = element.align;
+    info.nodes += element.nodes;
+  } else if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
+    bool packed = record.isPacked(), inSlots = true, inMemory = true;
+    info.align = 1;
+    for (Type field : record.getBody()) {
+      TypeInfo part = infoOf(field, depth + 1);
+      inSlots &= part.slots != 0;
+      inMemory &= part.align != 0 && info.size <= maxBytes;
+      if (!packed && inMemory) {
+        info.size = llvm::alignTo(info.size, part.align);
+        info.align = std::max(info.align, part.align);
+      }
+      info.slots = llvm::SaturatingAdd(info.slots, part.slots);
+      info.size = llvm::SaturatingAdd(info.size, part.size);
+      info.nodes = llvm::SaturatingAdd(info.nodes, part.nodes);
+    }
+    if (!inSlots)
+      info.slots = 0;
+    if (!inMemory || info.size > maxBytes)
+      info.size = info.align = 0;
+    else
+      info.size = llvm::alignTo(info.size, info.align);
+  } else if (bits) {
+    info.slots = bufferParts(type, program.chip);
+    if (info.slots)
+      ++info.slots; // the base is wide
+    else
+      info.slots = bits > 32 ? 2 : 1;
+    info.size = info.align = llvm::PowerOf2Ceil(llvm::divideCeil(bits, 8));
+  }
+  if (info.size > maxBytes)
+    info.size = info.align = 0;
+  types[type] = info;
+  return info;
+}
+
+Comps Decoder::shape(Type type) {
+  uint64_t slots = infoOf(type).slots;
+  if (slots == 0 || slots > options.maxValue)
+    return {};
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    bool wide = bitsOf(vector.getElementType()) == 64;
+    return Comps(wide ? slots / 2 : slots, Comp{noSlot, wide});
   }
   if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
     Comps element = shape(array.getElementType()), all;
-    for (unsigned i = 0, n = array.getNumElements(); i < n; ++i)
+    for (uint64_t i = 0, n = array.getNumElements(); i < n; ++i)
       llvm::append_range(all, element);
     return all;
   }
   if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
     Comps all;
-    for (Type field : record.getBody()) {
-      Comps part = shape(field);
-      if (part.empty())
-        return {};
-      llvm::append_range(all, part);
-    }
+    for (Type field : record.getBody())
+      llvm::append_range(all, shape(field));
     return all;
   }
-  // AMD's buffers: base, length in bytes, flags, and the place in the buffer
-  // where the pointer has one.
-  if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
-      ptr && (ptr.getAddressSpace() == 7 || ptr.getAddressSpace() == 8)) {
-    Comps buffer(ptr.getAddressSpace() == 7 ? 4 : 3, Comp{});
+  if (unsigned n = bufferParts(type, program.chip)) {
+    Comps buffer(n, Comp{});
     buffer.front().wide = true;
     return buffer;
   }
-  unsigned bits = bitsOf(type);
-  if (bits == 0 || bits > 64)
-    return {};
-  return Comps(1, Comp{noSlot, bits > 32});
+  return Comps(1, Comp{noSlot, bitsOf(type) > 32});
 }
 
 Comps Decoder::unpack(Value v) { return unpack(get(v), v.getType()); }
@@ -93,7 +166,11 @@ Comps Decoder::unpack(ArrayRef<Comp> comps, Type type) {
 
 Comps Decoder::pack(ArrayRef<Comp> elements, Type type) {
   unsigned bits = bitsOf(elementOf(type));
-  if (!isa<VectorType>(type) || !isPacked(bits))
+  auto vector = dyn_cast<VectorType>(type);
+  if (static_cast<uint64_t>(vector ? vector.getNumElements() : 1) !=
+      elements.size())
+    fail(Twine(elements.size()) + " elements for " + describe(type));
+  if (!vector || !isPacked(bits))
     return Comps(elements);
   Comps words;
   unsigned per = 32 / bits;
@@ -122,7 +199,11 @@ Comps Decoder::packFloats(ArrayRef<Comp> elements, Type type) {
   if (!element.isF16() && !element.isBF16())
     return Comps(elements);
   bool half = element.isF16();
-  if (!isa<VectorType>(type))
+  auto vector = dyn_cast<VectorType>(type);
+  if (static_cast<uint64_t>(vector ? vector.getNumElements() : 1) !=
+      elements.size())
+    fail(Twine(elements.size()) + " elements for " + describe(type));
+  if (!vector)
     return {emit(half ? Code::F32ToF16 : Code::F32ToBF16, false, elements[0])};
   Comps words;
   for (size_t i = 0; i + 1 < elements.size(); i += 2)
@@ -134,35 +215,18 @@ Comps Decoder::packFloats(ArrayRef<Comp> elements, Type type) {
   return words;
 }
 
+// Of a type that has none, 1: nothing is divided by zero before the error ends
+// it.
 uint64_t Decoder::alignOf(Type type) {
-  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
-    return alignOf(array.getElementType());
-  if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
-    uint64_t align = 1;
-    if (!record.isPacked())
-      for (Type field : record.getBody())
-        align = std::max(align, alignOf(field));
-    return align;
-  }
-  if (auto vector = dyn_cast<VectorType>(type))
-    return llvm::PowerOf2Ceil(llvm::divideCeil(
-        vector.getNumElements() * bitsOf(vector.getElementType()), 8));
-  return sizeOf(type);
+  TypeInfo info = infoOf(type);
+  if (info.align == 0)
+    fail(describe(type) + " has no size in memory");
+  return std::max<uint64_t>(info.align, 1);
 }
 
 uint64_t Decoder::sizeOf(Type type) {
-  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
-    return array.getNumElements() * sizeOf(array.getElementType());
-  if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
-    uint64_t size = 0;
-    for (Type field : record.getBody()) {
-      if (!record.isPacked())
-        size = llvm::alignTo(size, alignOf(field));
-      size += sizeOf(field);
-    }
-    return llvm::alignTo(size, alignOf(type));
-  }
-  if (isa<VectorType>(type))
-    return alignOf(type);
-  return llvm::PowerOf2Ceil(llvm::divideCeil(bitsOf(type), 8));
+  TypeInfo info = infoOf(type);
+  if (info.align == 0)
+    fail(describe(type) + " has no size in memory");
+  return info.size;
 }

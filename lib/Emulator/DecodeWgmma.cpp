@@ -22,6 +22,13 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
+/// Products in one operation; the field that holds them is no larger.
+static constexpr uint32_t maxSteps = 1024;
+
+static bool anyWide(const Comps &parts) {
+  return llvm::any_of(parts, [](Comp c) { return c.wide; });
+}
+
 Inst &Decoder::emitAsync(Code code) {
   program.async = true;
   return emit(code);
@@ -40,8 +47,8 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
   if (failed(needMatrixGroups(op)))
     return failure();
   if (auto x = dyn_cast<kvbuf::ClusterArriveOp>(op)) {
-    Comp address = sharedPointer(x.getBarrier()), rank = getScalar(x.getRank()),
-         predicate = getScalar(x.getPredicate());
+    Comp address = sharedPointer(x.getBarrier()), rank = getNarrow(x.getRank()),
+         predicate = getNarrow(x.getPredicate());
     Inst &inst = emitAsync(Code::MBarrierArrive);
     inst.a = address.slot;
     inst.b = rank.slot;
@@ -51,8 +58,8 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
   }
   if (auto x = dyn_cast<kvbuf::ClusterStoreOp>(op)) {
     Comp address = sharedPointer(x.getAddress()),
-         value = getScalar(x.getValue()),
-         barrier = sharedPointer(x.getBarrier()), rank = getScalar(x.getRank());
+         value = getNarrow(x.getValue()),
+         barrier = sharedPointer(x.getBarrier()), rank = getNarrow(x.getRank());
     Inst &inst = emitAsync(Code::ClusterStore);
     inst.a = address.slot;
     inst.b = value.slot;
@@ -77,8 +84,11 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
       set(v, parts);
     }
     Comps parts = results, c = gather(x.getC()), a = gather(x.getA());
-    if (results.size() != n / 2 || (!c.empty() && c.size() != n / 2) ||
-        (!a.empty() && a.size() != 4 * steps))
+    if (n == 0 || n > 256 || n % 8 || steps == 0 || steps > maxSteps ||
+        results.size() != n / 2 || (!c.empty() && c.size() != n / 2) ||
+        (a.empty() ? !x.getADesc() || x.getASteps().size() != steps
+                   : a.size() != 4 * static_cast<size_t>(steps)) ||
+        anyWide(results) || anyWide(c) || anyWide(a))
       return unsupported(op, "these types");
     llvm::append_range(parts, c);
     llvm::append_range(parts, a);
@@ -88,8 +98,8 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
           Comp{x.getADesc() ? static_cast<uint32_t>(x.getASteps()[i]) : 0});
     for (int64_t step : x.getBSteps())
       parts.push_back(Comp{static_cast<uint32_t>(step)});
-    Comp descA = x.getADesc() ? getScalar(x.getADesc()) : Comp{},
-         descB = getScalar(x.getBDesc());
+    Comp descA = x.getADesc() ? getWide(x.getADesc()) : Comp{},
+         descB = getWide(x.getBDesc());
     Inst &inst = emitAsync(Code::Wgmma);
     inst.a = descA.slot;
     inst.b = descB.slot;
@@ -108,10 +118,10 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
       llvm::append_range(parts, to);
       set(v, to);
     }
-    if (llvm::any_of(parts, [](Comp c) { return c.wide; }))
+    if (anyWide(parts) || parts.size() % 2)
       return unsupported(op, "these types");
     Inst &inst = emitAsync(Code::WgmmaWait);
-    inst.imm = x.getPending();
+    inst.imm = pendingGroups(x.getPending());
     list(inst, parts);
     return success();
   }
@@ -132,7 +142,7 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::WgmmaWaitGroupSyncOp>(op)) {
-    emitAsync(Code::WgmmaWait).imm = x.getGroup();
+    emitAsync(Code::WgmmaWait).imm = pendingGroups(x.getGroup());
     return success();
   }
   auto x = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op);
@@ -147,14 +157,16 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
   if (x.getShape().getM() != 64 || x.getShape().getK() != 16 ||
       x.getTypeD() != NVVM::WGMMATypes::f32 ||
       (!bf16 && x.getTypeA() != NVVM::WGMMATypes::f16) ||
-      x.getTypeB() != x.getTypeA() || results.size() != n / 2)
+      x.getTypeB() != x.getTypeA() || n == 0 || n > 256 || n % 8 ||
+      results.size() != n / 2 || c.size() != n / 2 || anyWide(results) ||
+      anyWide(c))
     return unsupported(op, "products other than m64nNk16 of f16 or bf16 with "
                            "fp32 accumulators");
   bool accumulate = x.getScaleD() == NVVM::WGMMAScaleOut::one;
   if (accumulate)
     llvm::append_range(parts, c);
   parts.append(2, Comp{0}); // steps added to the descriptors
-  Comp a = getScalar(x.getDescriptorA()), b = getScalar(x.getDescriptorB());
+  Comp a = getWide(x.getDescriptorA()), b = getWide(x.getDescriptorB());
   Inst &inst = emitAsync(Code::Wgmma);
   inst.a = a.slot;
   inst.b = b.slot;

@@ -11,10 +11,14 @@
 
 #include "Program.h"
 
+#include "kvbuffer/Emulator/Emulator.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <optional>
 
 namespace kvbuf::emu {
 
@@ -26,10 +30,28 @@ struct Comp {
 };
 using Comps = llvm::SmallVector<Comp, 4>;
 
-/// Decodes `kernel` and the functions that it calls, which are inlined. On
-/// failure the error has gone to MLIR's diagnostics, at the operation.
+/// How a type lies in slots and in memory. Numbers saturate.
+struct TypeInfo {
+  /// 32-bit slots of a lane; 0: no slots hold such values.
+  uint64_t slots = 0;
+  /// Bytes in memory, and their alignment; 0: no memory holds such values.
+  uint64_t size = 0, align = 0;
+  /// Types that it is made of, itself included, however often they recur.
+  uint64_t nodes = 1;
+};
+
+/// Decodes `kernel` and the functions that it calls, which are inlined. The
+/// module has been verified by MLIR, and is trusted no further: what the
+/// emulator does not know, or what goes beyond the limits of `options`, is an
+/// error that has gone to MLIR's diagnostics, at the operation.
 mlir::FailureOr<Program> decodeKernel(mlir::LLVM::LLVMFuncOp kernel,
-                                      const Chip &chip);
+                                      const Chip &chip, const Options &options);
+
+/// Why an interpreter must not run `program`: the operation's number in
+/// `Program::origins`, and what is wrong with it. Nothing: every slot, list,
+/// block and statistic that an instruction names exists.
+std::optional<std::pair<uint32_t, std::string>>
+findUnsafeInst(const Program &program);
 
 /// The location that messages print: the file position nearest to `loc`.
 std::string describeLocation(mlir::Location loc);
@@ -39,7 +61,9 @@ Class defaultClass(Code op);
 
 class Decoder {
 public:
-  Decoder(mlir::LLVM::LLVMFuncOp kernel, const Chip &chip) : kernel(kernel) {
+  Decoder(mlir::LLVM::LLVMFuncOp kernel, const Chip &chip,
+          const Options &options)
+      : kernel(kernel), options(options) {
     program.chip = chip;
   }
   mlir::FailureOr<Program> run();
@@ -57,6 +81,7 @@ private:
                                        llvm::SmallVectorImpl<Comps> *results,
                                        bool singleReturn);
   mlir::LogicalResult decodeCall(mlir::LLVM::CallOp op);
+  mlir::LogicalResult decodeByOp(mlir::Operation *op);
   uint32_t edge(mlir::Block *dest, mlir::ValueRange operands);
   void moves(llvm::ArrayRef<Comp> dst, llvm::ArrayRef<Comp> src);
   void finish();
@@ -126,19 +151,20 @@ private:
 
   // Values.
   /// How a type is laid out in slots: one flag (wide) a part. Empty: not
-  /// supported.
+  /// supported, or more than a value may have.
   Comps shape(mlir::Type type);
   Comps allocate(mlir::Type type);
   Comp allocate(bool wide);
   /// The parts of a value; an address with a pending offset is made whole.
   Comps get(mlir::Value v);
-  Comp getScalar(mlir::Value v) { return get(v).front(); }
+  /// The one part of a value: of any width, of 32 bits, of 64 bits.
+  Comp getScalar(mlir::Value v);
+  Comp getNarrow(mlir::Value v);
+  Comp getWide(mlir::Value v);
   /// Base and constant offset of an address.
   std::pair<Comp, int64_t> getAddress(mlir::Value v);
-  void set(mlir::Value v, Comps comps) {
-    values[v] = std::move(comps);
-    offsets.erase(v);
-  }
+  /// Gives a value its parts, which have to be those of its type.
+  void set(mlir::Value v, Comps comps);
   Comp constant(uint64_t value, bool wide = false);
   /// The elements of a vector (or the one scalar), one part each.
   Comps unpack(mlir::Value v);
@@ -148,8 +174,31 @@ private:
   /// The same for floating point of 16 bits as fp32 numbers.
   Comps unpackFloats(mlir::Value v);
   Comps packFloats(llvm::ArrayRef<Comp> elements, mlir::Type type);
+  TypeInfo infoOf(mlir::Type type, unsigned depth = 0);
   uint64_t sizeOf(mlir::Type type);
   uint64_t alignOf(mlir::Type type);
+  /// The type for a message.
+  std::string describe(mlir::Type type);
+
+  // Checks (DecodeChecks.cpp). What fails is reported at the operation that is
+  // being decoded, once; decoding goes on with values that exist, and ends
+  // after the operation.
+  void fail(const llvm::Twine &why);
+  /// Whether an operation's results and operands are those of a signature,
+  /// "results=operands", a letter each:
+  ///   i, b, f  i32, i1, f32        s  one register or pair of registers
+  ///   w        one register        x  one type, the same wherever x stands
+  ///   v        anything            *  at the end: any number of any type
+  bool fits(mlir::Operation *op, llvm::StringRef what,
+            llvm::StringRef signature);
+  /// Whether two lists of parts are equally long.
+  bool alike(llvm::ArrayRef<Comp> a, llvm::ArrayRef<Comp> b);
+  /// An alignment that is a power of two, else 1.
+  uint64_t aligned(uint64_t alignment);
+  /// A number of groups that a wait lets be; 0 after an error.
+  int64_t pendingGroups(int64_t n);
+  /// Whether what has been decoded so far keeps to the limits.
+  void checkLimits();
 
   // Instructions.
   Inst &emit(Code op);
@@ -164,7 +213,14 @@ private:
                                   const llvm::Twine &why = "");
 
   mlir::LLVM::LLVMFuncOp kernel;
+  const Options &options;
   Program program;
+  /// The operation that is being decoded, and whether it failed.
+  mlir::Operation *here = nullptr;
+  bool broken = false;
+  /// Parts of values, instructions and list entries so far.
+  uint64_t parts = 0, insts = 0;
+  llvm::DenseMap<mlir::Type, TypeInfo> types;
   llvm::DenseMap<mlir::Value, Comps> values;
   llvm::DenseMap<mlir::Value, int64_t> offsets;
   llvm::DenseMap<mlir::Block *, uint32_t> blockIds;
@@ -180,7 +236,8 @@ private:
 
 /// Element type of a vector, or the type itself.
 mlir::Type elementOf(mlir::Type type);
-/// Bits of an integer or floating-point element; pointers by address space.
+/// Bits of an integer or floating-point element; pointers by address space. 0:
+/// a type that no register holds.
 unsigned bitsOf(mlir::Type type);
 /// Whether an address of this space fits one slot: shared memory, that of a
 /// cluster (here, of one block), and private memory.

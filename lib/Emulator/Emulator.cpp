@@ -85,6 +85,18 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
       o.maxShared = *n;
     else if (name == "banks" && (*n == 32 || *n == 64))
       o.banks = *n;
+    else if (name == "max_instructions")
+      o.maxInstructions = *n;
+    else if (name == "max_memory")
+      o.maxMemory = *n;
+    else if (name == "max_private")
+      o.maxPrivate = *n;
+    else if (name == "max_value")
+      o.maxValue = *n;
+    else if (name == "max_call_depth")
+      o.maxCallDepth = *n;
+    else if (name == "max_operations")
+      o.maxOperations = *n;
     else
       return bad("unknown name or value for '" + name + "'");
   }
@@ -129,6 +141,7 @@ public:
                       std::array<unsigned, 3> block, unsigned dynamicShared,
                       llvm::ArrayRef<Argument> args,
                       ProgressFn progress) override;
+  void watch(const int *stop) override { options.interrupt = stop; }
   json::Value report() const override;
 
 private:
@@ -167,6 +180,8 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
         send(s, describeLocation(d.getLocation()), d.str());
         return mlir::success();
       });
+  if (failed(verifyForeign(module)))
+    return false;
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
   module.walk([&](mlir::LLVM::LLVMFuncOp f) {
     if (f->hasAttr(mlir::NVVM::NVVMDialect::getKernelFuncAttrName()) ||
@@ -180,7 +195,7 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
     return false;
   }
   for (mlir::LLVM::LLVMFuncOp f : found) {
-    auto program = decodeKernel(f, chipOf(f));
+    auto program = decodeKernel(f, chipOf(f), options);
     if (failed(program))
       return false;
     kernels.push_back(std::make_unique<Kernel>());
@@ -193,6 +208,11 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
                                   size_t bytes, bool readable, bool writable,
                                   bool initialized) {
   uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
+  if (end < begin) {
+    send(Severity::Error, "",
+         ("buffer '" + name + "' does not end in memory").str());
+    return false;
+  }
   // The same input may be given as two tensors; outputs are their own.
   for (const Range &r : ranges)
     if (begin < r.end && r.begin < end &&
@@ -284,6 +304,8 @@ EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
     t.stats[s].idealPasses += run.stats[s].idealPasses;
   }
   llvm::append_range(t.findings, run.findings);
+  if (run.interrupted)
+    return LaunchResult::Interrupted;
   return run.findings.empty() ? LaunchResult::Clean : LaunchResult::Fault;
 }
 

@@ -226,7 +226,7 @@ template <unsigned W> Stop Exec<W>::run() {
       UN(AddImm64, u64, u64, x + u64(i.imm))
       UN(AndImm32, u32, u32, x & u32(i.imm))
       BIN(Gep32, u32, u32, u32, x + y * u32(i.imm))
-      BIN(Gep64By32, u64, u64, i32, x + u64(i64(y) * i.imm))
+      BIN(Gep64By32, u64, u64, i32, x + u64(i64(y)) * u64(i.imm))
       BIN(Gep64By64, u64, u64, u64, x + y * u64(i.imm))
       CMPU(CmpEq32, u32, i32, x == y)
       CMPU(CmpEq64, u64, i64, x == y)

@@ -37,6 +37,20 @@ Launch::Launch(const Program &program, const Options &options,
   blockLanes.assign(program.blocks.size(), 0);
 }
 
+/// Blocks of a grid. No launch comes to its end with more.
+static constexpr uint64_t maxGrid = uint64_t(1) << 48;
+
+uint64_t Launch::hostBytes(uint64_t sharedBytes) const {
+  uint64_t allShared =
+               (program.cluster - 1) * uint64_t(clusterSpan) + sharedBytes,
+           count = uint64_t(program.cluster) * warpsPerBlock,
+           rows = count + (program.async ? maxActors - maxWarps : 0),
+           aLane = program.numSlots * uint64_t(4) + program.localBytes;
+  // The shadow has two clocks and a writer for each word, and its readers.
+  return aLane * program.chip.lanes * count + allShared +
+         allShared / 4 * (12 + 8 * rows);
+}
+
 bool Launch::prepare() {
   auto usage = [&](const std::string &text) {
     message(Severity::Error, program.origins[0].location, text);
@@ -48,6 +62,8 @@ bool Launch::prepare() {
     if (!size.grid[d] || !size.block[d])
       return usage("a grid and a block need at least one element in each "
                    "dimension");
+    if (total > maxGrid / size.grid[d])
+      return usage("a grid of more than 2^48 blocks");
     total *= size.grid[d];
   }
   uint64_t perBlock =
@@ -75,6 +91,11 @@ bool Launch::prepare() {
                    number(maxWarps) + " warps in all and " +
                    number(clusterSpan) + " bytes a block");
   }
+  if (uint64_t bytes = hostBytes(sharedBytes); bytes > options.maxMemory)
+    return usage("a block needs " + number(bytes) +
+                 " bytes of host memory for its registers, private and shared "
+                 "memory; at most " +
+                 number(options.maxMemory) + " are possible ('max_memory')");
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
   // The blocks of a cluster run together, as one with all their warps.
@@ -145,7 +166,10 @@ bool Window::admit() {
     if (grid.started < grid.clusters &&
         grid.resident * grid.launch->program.cluster < grid.launch->capacity)
       waiting.push_back(&grid);
-  if (waiting.empty())
+  if (waiting.empty() ||
+      (!resident.empty() &&
+       (resident.size() + 1) * resident.front()->hostBytes() >
+           options.maxMemory))
     return false;
   Grid &grid = *waiting[next() % waiting.size()];
   Launch &launch = *grid.launch;

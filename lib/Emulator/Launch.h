@@ -39,6 +39,8 @@ public:
   /// Checks the sizes and registers what is passed by value. False: usage error
   /// (a message was sent).
   bool prepare();
+  /// Host memory that a block, or a cluster, takes while it runs, in bytes.
+  uint64_t hostBytes(uint64_t sharedBytes) const;
 
   const Program &program;
   const Options &options;
@@ -64,6 +66,8 @@ public:
   std::vector<Finding> findings;
   uint64_t unwaitedCopies = 0;
   uint64_t blocksExecuted = 0;
+  /// Somebody asked the launch to end.
+  bool interrupted = false;
 
   // Bookkeeping that blocks share.
   std::vector<uint32_t> rangeOf;

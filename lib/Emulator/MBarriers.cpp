@@ -247,6 +247,8 @@ void Run::mbarrierOwe(Warp &w, const Inst &inst, const uint32_t *address,
     MBarrier *b = async->find(*this, w, inst, l, address[l], "arrives at");
     if (!b)
       continue;
+    if (tooMany(w, inst, b->owed.size(), "arrivals of copies at one mbarrier"))
+      return;
     if (!inst.flags)
       ++b->pending;
     if (b->owedCount == b->pending) {

@@ -246,6 +246,23 @@ void Run::updateKnown(Warp &w) {
 // Execution
 //===----------------------------------------------------------------------===//
 
+bool Run::goesOn(Warp &w) {
+  if (options.interrupt &&
+      __atomic_load_n(options.interrupt, __ATOMIC_RELAXED)) {
+    launch.interrupted = hot.stop = true;
+    return false;
+  }
+  if (w.executed <= options.maxInstructions)
+    return true;
+  fault(FaultKind::Limit, w, program.insts[w.pc], -1,
+        "the warp has executed more than " +
+            std::to_string(options.maxInstructions) +
+            " instructions in this block ('max_instructions'); it may never "
+            "end");
+  hot.stop = true;
+  return false;
+}
+
 // Warps take turns in an order that the seed decides. Nothing that the
 // detectors find depends on it; what a wrong kernel computes may.
 bool Run::turn() {
@@ -271,7 +288,7 @@ bool Run::turn() {
     hot.sharedBegin = w.rank * clusterSpan;
     w.wait = WaitFor::Nothing;
     Stop stop = interpret(*this, w);
-    if (stop == Stop::Abort)
+    if (stop == Stop::Abort || (stop != Stop::Exited && !goesOn(w)))
       return false;
     // A barrier may have woken it already.
     if (stop == Stop::Blocked && w.barrier == ~0u && w.wait == WaitFor::Nothing)

@@ -49,6 +49,9 @@ constexpr unsigned maxLanes = 64;
 constexpr unsigned maxWarps = 32;
 /// Warps, and agents from number `maxWarps` on.
 constexpr unsigned maxActors = 64;
+/// Copies or products of one warp, or of one mbarrier, that nothing has waited
+/// for. No machine holds as many.
+constexpr size_t maxInFlight = 4096;
 
 /// Blocks of a cluster share one line of shared memory, in which each begins at
 /// a multiple of this; matrix descriptors leave out what lies above.
@@ -220,6 +223,7 @@ enum class FaultKind : uint8_t {
   Accumulator,
   Descriptor,
   Registers,
+  Limit,
 };
 /// The kind's name in the report, "race".
 const char *faultName(FaultKind kind);
@@ -355,6 +359,8 @@ public:
   void clusterStore(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                     uint32_t value, uint32_t mbarrier, uint32_t rank);
 
+  /// Reports, and ends the launch, when `count` has come to `maxInFlight`.
+  bool tooMany(Warp &w, const Inst &inst, size_t count, const char *what);
   void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                  const char *text);
   /// Reports once for each kind and pair of operations. `text` follows
@@ -378,6 +384,9 @@ private:
   };
   friend struct AsyncState;
 
+  /// After a warp's turn: whether the launch goes on, or has been asked to end
+  /// or the warp has executed too much.
+  bool goesOn(Warp &w);
   void release(BarrierState &b);
   void deadlock();
   void updateKnown(Warp &w);

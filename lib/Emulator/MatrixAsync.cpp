@@ -26,10 +26,14 @@ static std::string number(uint64_t n) { return std::to_string(n); }
 /// Finished products whose result may still be asked for.
 static constexpr size_t maxRetired = 16;
 
-MatrixRecord *AsyncState::record(WarpAsync &a, uint32_t serial) {
+// A kernel can compute any word: what looks like a token may name a register
+// that its product does not have.
+MatrixRecord *AsyncState::record(WarpAsync &a, uint32_t word) {
+  if (!isToken(word))
+    return nullptr;
   for (MatrixRecord &r : a.records)
-    if (r.serial == serial)
-      return &r;
+    if (r.serial == tokenSerial(word))
+      return tokenRegister(word) < r.job.n / 2 ? &r : nullptr;
   return nullptr;
 }
 
@@ -133,6 +137,8 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
     a.needFence = false;
   }
   // Make room: results that are long finished cannot be asked for any more.
+  if (tooMany(w, inst, a.records.size(), "products of a warp"))
+    return nullptr;
   size_t retired = 0;
   for (const MatrixRecord &r : a.records)
     retired += r.retired;
@@ -221,7 +227,7 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
         job.accumulators[i * lanes + l] = word;
         if (!isToken(word))
           continue;
-        MatrixRecord *from = async->record(a, tokenSerial(word));
+        MatrixRecord *from = async->record(a, word);
         if (!from)
           continue;
         const Inst &other = program.insts[from->job.inst];
@@ -242,8 +248,7 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
       for (unsigned l = 0; l < lanes; ++l) {
         uint32_t word = reg(regA[i])[l];
         const_cast<uint32_t *>(job.a)[i * lanes + l] = word;
-        MatrixRecord *from =
-            isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
+        MatrixRecord *from = async->record(a, word);
         if (from && !from->retired)
           return bad(FaultKind::Accumulator,
                      "operand a is the result of a product in flight",
@@ -314,8 +319,7 @@ MatrixJob *Run::matrixDue(Warp &w, uint32_t pending) {
       // Those before it have been computed.
       for (uint32_t i = 0; i < job.n / 2 * lanes; ++i) {
         uint32_t word = job.accumulators[i];
-        MatrixRecord *from =
-            isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
+        MatrixRecord *from = async->record(a, word);
         if (from)
           job.accumulators[i] =
               from->job.accumulators[tokenRegister(word) * lanes + i % lanes];
@@ -358,7 +362,7 @@ void Run::matrixRetire(Warp &w, const Inst &inst) {
       uint32_t word = s[l];
       // All lanes hold the same one, but where control flow has mixed them.
       if (l == 0 || word != s[l - 1])
-        r = isToken(word) ? async->record(a, tokenSerial(word)) : nullptr;
+        r = async->record(a, word);
       if (r && !r->retired)
         fault(FaultKind::Accumulator, w, inst, -1,
               "hands out a result that may still be in flight: it waits for "
@@ -386,8 +390,7 @@ void Run::matrixCheck(Warp &w, const Inst &inst) {
         w.regs + static_cast<size_t>(hot.lists[inst.list + i]) * lanes;
     for (uint64_t rest = w.mask; rest; rest &= rest - 1) {
       unsigned l = __builtin_ctzll(rest);
-      MatrixRecord *r =
-          isToken(s[l]) ? async->record(a, tokenSerial(s[l])) : nullptr;
+      MatrixRecord *r = async->record(a, s[l]);
       if (!r)
         continue;
       const Inst &other = program.insts[r->job.inst];

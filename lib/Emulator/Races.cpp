@@ -199,6 +199,8 @@ void Run::shadowWrite(Warp &w, const Inst &inst, unsigned lane,
 void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
                      const uint64_t *src, const uint32_t *srcBytes,
                      uint64_t mask) {
+  if (tooMany(w, inst, w.copies.size(), "copies of a warp"))
+    return;
   AsyncCopy &copy = w.copies.emplace_back();
   copy.inst = &inst - program.insts.data();
   copy.bytes = inst.imm;

@@ -25,10 +25,10 @@ const char *kvbuf::emu::className(Class c) {
 
 const char *kvbuf::emu::faultName(FaultKind kind) {
   static const char *const names[] = {
-      "race",     "store-conflict", "unwritten",  "in-flight",
-      "bounds",   "misaligned",     "access",     "barrier",
-      "deadlock", "divergence",     "trap",       "proxy",
-      "mbarrier", "accumulator",    "descriptor", "registers"};
+      "race",       "store-conflict", "unwritten", "in-flight",   "bounds",
+      "misaligned", "access",         "barrier",   "deadlock",    "divergence",
+      "trap",       "proxy",          "mbarrier",  "accumulator", "descriptor",
+      "registers",  "limit"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -91,6 +91,15 @@ std::string Run::globalPlace(uint64_t address, uint32_t size) const {
   return bytes + "offset " + std::to_string(address - near->begin) +
          " of buffer '" + near->name + "' (" +
          std::to_string(near->end - near->begin) + " bytes)";
+}
+
+bool Run::tooMany(Warp &w, const Inst &inst, size_t count, const char *what) {
+  if (count < maxInFlight)
+    return false;
+  fault(FaultKind::Limit, w, inst, -1,
+        "more than " + std::to_string(maxInFlight) + " " + what +
+            " that nothing has waited for");
+  return hot.stop = true;
 }
 
 void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,

@@ -61,6 +61,25 @@ struct Options {
   /// Largest shared memory of a block, in bytes; 0: what the module's chip has.
   unsigned maxShared = 0;
 
+  // Limits, so that a kernel of unknown origin ends. What goes beyond one is an
+  // error that names the operation and the limit.
+  /// Instructions that one warp executes in one block.
+  uint64_t maxInstructions = uint64_t(1) << 28;
+  /// Host memory in bytes: of the decoded kernel, and of the registers, private
+  /// and shared memory of a launch.
+  uint64_t maxMemory = uint64_t(2) << 30;
+  /// Private memory of a lane, in bytes.
+  uint64_t maxPrivate = uint64_t(1) << 20;
+  /// 32-bit registers that one value takes (a vector, an array, a struct).
+  uint64_t maxValue = 4096;
+  /// Functions that call each other, one within the other.
+  uint64_t maxCallDepth = 64;
+  /// Operations of a kernel, those of its calls included each time.
+  uint64_t maxOperations = uint64_t(1) << 20;
+
+  /// See Emulator::watch; not a part of the JSON.
+  const int *interrupt = nullptr;
+
   /// Reads the options from a JSON object; unknown names are an error.
   static llvm::Expected<Options> fromJSON(llvm::StringRef text);
 };
@@ -78,7 +97,13 @@ enum class LaunchResult {
   Clean = 0,
   Fault = 1, // a detector fired; the messages say which
   Usage = 2, // no such kernel, wrong arguments, an operation not supported
+  Interrupted = 3, // see Emulator::watch
 };
+
+/// Verifies a module as mlir::verify does, but refuses what makes MLIR's own
+/// verifiers end the process. Modules from elsewhere are parsed without
+/// verification, and verified with this; Emulator::create does so.
+mlir::LogicalResult verifyForeign(mlir::ModuleOp module);
 
 /// One kernel argument: the address of its value, and its size in bytes. A
 /// parameter passed by value has the size of its type; a tensor map among them
@@ -106,6 +131,11 @@ public:
                               bool initialized) = 0;
   /// Removes all ranges.
   virtual void clearBuffers() = 0;
+
+  /// A launch ends as interrupted soon after `*stop` is no longer 0, which
+  /// another thread, or a signal's handler, may write atomically. Null: none
+  /// does.
+  virtual void watch(const int *stop) = 0;
 
   /// Executes a kernel to its end.
   virtual LaunchResult

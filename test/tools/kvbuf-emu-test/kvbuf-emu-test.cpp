@@ -228,7 +228,7 @@ int main(int argc, char **argv) {
   context.loadDialect<kvbuf::KVBufferDialect>();
   context.allowUnregisteredDialects();
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
-      input, mlir::ParserConfig(&context));
+      input, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module)
     return 2;
   auto options = Options::fromJSON(optionsText);
