@@ -13,8 +13,8 @@
  *
  * Functions that can fail return NULL or a status other than KVBUF_OK;
  * kvbufLastError then says what was expected, in one sentence. Every function
- * may be called from several threads at once, on one handle too: launches of one
- * module take turns. Closing a handle is the exception: nobody may use it
+ * may be called from several threads at once, on one handle too: launches of
+ * one module take turns. Closing a handle is the exception: nobody may use it
  * meanwhile or later.
  */
 
@@ -42,7 +42,9 @@ enum {
    */
   KVBUF_KERNEL_FAULT = 1,
   /** Bad usage or bad input. */
-  KVBUF_BAD_INPUT = 2
+  KVBUF_BAD_INPUT = 2,
+  /** kvbufDeviceInterrupt ended the launch. */
+  KVBUF_INTERRUPTED = 3
 };
 
 /** A compiled kernel: manifest and binaries. */
@@ -137,6 +139,11 @@ KVBUF_RUNTIME_API const char *kvbufDeviceDescription(const kvbufDevice *device);
 /** What to compile for on this device, as "sm_90a"; "" if it cannot tell. Valid
  *  as long as the device. */
 KVBUF_RUNTIME_API const char *kvbufDeviceChip(const kvbufDevice *device);
+
+/** Ends the launch that another thread has running on the emulator, with
+ *  KVBUF_INTERRUPTED; does nothing on a GPU. It may be called from a signal's
+ *  handler, and again if the launch has not begun yet. */
+KVBUF_RUNTIME_API void kvbufDeviceInterrupt(kvbufDevice *device);
 
 /** Waits for all work on the device. KVBUF_KERNEL_FAULT if a kernel failed. */
 KVBUF_RUNTIME_API int kvbufDeviceSynchronize(kvbufDevice *device);

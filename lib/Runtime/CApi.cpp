@@ -28,10 +28,13 @@ struct kvbufArtifact {
 struct kvbufDevice {
   std::unique_ptr<Device> device;
   std::string kind, description, chip;
+  /// Ends a launch; modules may outlive their device.
+  std::shared_ptr<int> interrupt;
 };
 
 struct kvbufModule {
   std::unique_ptr<Module> module;
+  std::shared_ptr<int> interrupt;
   Manifest manifest;
   unsigned multiprocessors = 0;
   bool checksLengths = false, isHost = false;
@@ -63,6 +66,9 @@ template <typename Body> int guarded(Body body) {
   } catch (const KernelFault &e) {
     lastError = e.what();
     return KVBUF_KERNEL_FAULT;
+  } catch (const Interrupted &e) {
+    lastError = e.what();
+    return KVBUF_INTERRUPTED;
   } catch (const std::bad_alloc &) {
     lastError = "out of memory";
   } catch (const std::exception &e) {
@@ -152,6 +158,7 @@ LaunchPlan makePlan(const kvbufModule &module, const kvbufTensor *tensors,
 /// Launches; the module's mutex is held.
 void launchPlan(kvbufModule &module, LaunchPlan &plan,
                 const uint64_t *addresses, void *stream) {
+  __atomic_store_n(module.interrupt.get(), 0, __ATOMIC_RELAXED);
   const BoundLaunch &launch = plan.at(addresses);
   if (module.checksLengths)
     checkLengths(module.manifest, plan.arguments());
@@ -285,6 +292,8 @@ kvbufDevice *kvbufDeviceOpen(const char *name, const char *options_json) {
     if (options_json)
       options.emulator = options_json;
     auto handle = std::make_unique<kvbufDevice>();
+    handle->interrupt = std::make_shared<int>(0);
+    options.interrupt = handle->interrupt;
     std::string which = name ? name : "auto", why;
     handle->device = which == "auto"
                          ? openAutoDevice(nullptr, nullptr, options, why)
@@ -308,6 +317,11 @@ const char *kvbufDeviceChip(const kvbufDevice *device) {
   return device ? device->chip.c_str() : "";
 }
 
+void kvbufDeviceInterrupt(kvbufDevice *device) {
+  if (device)
+    __atomic_store_n(device->interrupt.get(), 1, __ATOMIC_RELAXED);
+}
+
 int kvbufDeviceSynchronize(kvbufDevice *device) {
   return guarded([&] {
     require(device, "device");
@@ -326,6 +340,7 @@ kvbufModule *kvbufModuleLoad(kvbufDevice *device,
     handle->manifest = artifact->manifest;
     handle->module =
         device->device->load(artifact->artifact, artifact->manifest);
+    handle->interrupt = device->interrupt;
     handle->multiprocessors = device->device->multiprocessors();
     handle->checksLengths = device->device->checksLengths();
     handle->isHost = device->device->isHost();

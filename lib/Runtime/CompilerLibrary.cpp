@@ -95,6 +95,7 @@ CompilerLibrary openLibrary() {
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
   get(lib.emulatorRegisterBuffer, "kvbufEmulatorRegisterBuffer");
   get(lib.emulatorLaunch, "kvbufEmulatorLaunch");
+  get(lib.emulatorWatch, "kvbufEmulatorWatch");
   get(lib.emulatorReport, "kvbufEmulatorReport");
   get(lib.emulatorDestroy, "kvbufEmulatorDestroy");
   return lib;

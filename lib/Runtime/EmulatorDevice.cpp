@@ -109,6 +109,8 @@ private:
                            k.block.data(), k.dynamicSharedBytes, args.data(),
                            argBytes.data(), static_cast<unsigned>(args.size()),
                            options.progress ? progressCallback : nullptr, this);
+    if (status == 3)
+      throw Interrupted("interrupted in kernel '" + k.entry + "'");
     if (status == 1)
       throw KernelFault("the emulator found a fault in kernel '" + k.entry +
                         "'" + because());
@@ -146,6 +148,7 @@ private:
     used = false;
     if (!emulator)
       fail("the emulator cannot load '" + name + "'");
+    lib.emulatorWatch(emulator, options.interrupt.get());
   }
   void destroy() {
     if (emulator)

@@ -14,8 +14,8 @@ CuPy's) current stream; those in host memory run on the emulator.
 
 from ._artifact import Artifact, compile, load
 from ._device import Device
-from ._library import Error, KernelFault, version
+from ._library import Error, Interrupted, KernelFault, version
 
-__all__ = ["Artifact", "Device", "Error", "KernelFault", "compile", "load",
-           "version"]
+__all__ = ["Artifact", "Device", "Error", "Interrupted", "KernelFault", "compile",
+           "load", "version"]
 __version__ = "0.1.0"

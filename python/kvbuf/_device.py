@@ -23,6 +23,7 @@ class Device:
     def __init__(self, name="auto", **emulator_options):
         self.handle = check_handle(lib.kvbufDeviceOpen(
             name.encode(), json.dumps(emulator_options).encode()))
+        self._emulates = self.kind == "emulator"
         self._finalizer = weakref.finalize(self, lib.kvbufDeviceClose,
                                            self.handle)
 
@@ -47,6 +48,37 @@ class Device:
         """What to compile for here, as "sm_90a"; "" if the device cannot
         tell."""
         return lib.kvbufDeviceChip(self.handle).decode()
+
+    def _run(self, body):
+        """Calls ``body``, which launches on this device. On the emulator, where
+        that takes as long as the kernel does, in a thread of its own: the main
+        thread, to which Python delivers signals, waits and can end it."""
+        if (not self._emulates
+                or threading.current_thread() is not threading.main_thread()):
+            return body()
+        done, raised = threading.Event(), []
+
+        def work():
+            try:
+                body()
+            except BaseException as e:  # for the thread that waits
+                raised.append(e)
+            finally:
+                done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            done.wait()
+        except BaseException:  # KeyboardInterrupt, or what a handler raises
+            while not done.is_set():
+                try:
+                    lib.kvbufDeviceInterrupt(self.handle)
+                    done.wait(0.05)
+                except BaseException:  # once more: the tensors are in use
+                    pass
+            raise
+        if raised:
+            raise raised[0]
 
     def synchronize(self):
         """Waits for all work; raises KernelFault if a kernel failed."""

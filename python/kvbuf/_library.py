@@ -20,6 +20,10 @@ class KernelFault(Error):
     fired."""
 
 
+class Interrupted(Error):
+    """The launch was asked to end; Ctrl-C raises KeyboardInterrupt instead."""
+
+
 class Tensor(ctypes.Structure):
     """kvbufTensor."""
     _fields_ = [("name", c_char_p), ("data", c_void_p), ("dtype", c_char_p),
@@ -49,6 +53,7 @@ _PROTOTYPES = {
     "kvbufDeviceKind": (c_char_p, [c_void_p]),
     "kvbufDeviceDescription": (c_char_p, [c_void_p]),
     "kvbufDeviceChip": (c_char_p, [c_void_p]),
+    "kvbufDeviceInterrupt": (None, [c_void_p]),
     "kvbufDeviceSynchronize": (c_int, [c_void_p]),
     "kvbufDeviceClose": (None, [c_void_p]),
     "kvbufModuleLoad": (c_void_p, [c_void_p, c_void_p]),
@@ -108,7 +113,8 @@ def _last_error():
 def check(status):
     """Raises for a status other than success."""
     if status:
-        raise (KernelFault if status == 1 else Error)(_last_error())
+        kind = {1: KernelFault, 3: Interrupted}.get(status, Error)
+        raise kind(_last_error())
 
 
 def check_handle(handle):

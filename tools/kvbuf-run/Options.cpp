@@ -43,8 +43,15 @@ pages_per_seq, max_seq (extents of the cache and its table). Where none is given
 sizes to try a kernel with are chosen, and printed; where some are, only batch and
 the extents have defaults.
 
+Limits of the emulator, each an --emulator KEY=VALUE: max_instructions (that one
+warp executes in one block) [268435456]; max_memory (bytes of host memory for a
+kernel and a launch) [2147483648]; max_private (bytes of private memory of a lane)
+[1048576]; max_shared (bytes of shared memory of a block) [the chip's]; max_value
+(32-bit registers of one value) [4096]; max_call_depth [64]; max_operations (of a
+kernel, with those of its calls) [1048576].
+
 Exit status: 0 passed; 1 the check failed or the kernel misbehaved; 2 bad usage
-or bad input.)";
+or bad input; 130 interrupted (Ctrl-C).)";
 
 } // namespace
 

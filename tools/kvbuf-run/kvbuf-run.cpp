@@ -12,6 +12,8 @@
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Npy.h"
 
+#include <csignal>
+
 using namespace kvbuf;
 using namespace kvbuf::rt;
 using namespace kvbuf::run;
@@ -23,11 +25,37 @@ bool endsWith(const std::string &text, const std::string &suffix) {
          text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
+/// While it lives, Ctrl-C ends a launch on the emulator, and the second one the
+/// program, as on a GPU the first does.
+class InterruptGuard {
+public:
+  explicit InterruptGuard(bool wanted) : wanted(wanted) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      __atomic_store_n(flag.get(), 1, __ATOMIC_RELAXED);
+    };
+    action.sa_flags = SA_RESETHAND;
+    if (wanted)
+      sigaction(SIGINT, &action, &before);
+  }
+  ~InterruptGuard() {
+    if (wanted)
+      sigaction(SIGINT, &before, nullptr);
+  }
+  static std::shared_ptr<const int> watched() { return flag; }
+
+private:
+  static inline std::shared_ptr<int> flag = std::make_shared<int>(0);
+  bool wanted;
+  struct sigaction before = {};
+};
+
 /// One run of the tool, step by step.
 class Runner {
 public:
   explicit Runner(const Options &options) : options(options) {
     deviceOptions.emulator = options.emulator;
+    deviceOptions.interrupt = InterruptGuard::watched();
     deviceOptions.message = [this](Severity severity, const std::string &text) {
       printer.message(severity, text);
     };
@@ -195,6 +223,7 @@ ExitStatus Runner::run() {
   printer.json()["remarks"] = execution.bound().remarks;
   bool pass = true;
   std::string fault;
+  InterruptGuard guard(device->isHost());
   try {
     execution.run();
   } catch (const KernelFault &e) {

@@ -87,6 +87,8 @@ ExitStatus run::runTool(const char *tool,
     return body();
   } catch (const rt::KernelFault &e) {
     return fail(e.what(), kFailed);
+  } catch (const rt::Interrupted &e) {
+    return fail(e.what(), kInterrupted);
   } catch (const std::bad_alloc &) {
     return fail("out of memory; give smaller sizes", kBadInput);
   } catch (const std::exception &e) {

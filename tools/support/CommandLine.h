@@ -71,7 +71,7 @@ std::string chipToCompileFor(const KernelOptions &options,
                              const rt::Device &device);
 
 /// How a tool ends.
-enum ExitStatus { kDone = 0, kFailed = 1, kBadInput = 2 };
+enum ExitStatus { kDone = 0, kFailed = 1, kBadInput = 2, kInterrupted = 130 };
 
 /// Runs `body`; what it throws becomes a message on the standard error stream
 /// and the status that the exception stands for.

@@ -35,6 +35,7 @@ struct CompilerLibrary {
   decltype(&kvbufEmulatorCreate) emulatorCreate;
   decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;
   decltype(&kvbufEmulatorLaunch) emulatorLaunch;
+  decltype(&kvbufEmulatorWatch) emulatorWatch;
   decltype(&kvbufEmulatorReport) emulatorReport;
   decltype(&kvbufEmulatorDestroy) emulatorDestroy;
 };

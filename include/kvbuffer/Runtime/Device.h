@@ -41,6 +41,9 @@ struct DeviceOptions {
   /// those, "check_lengths": false launches as a GPU does, which cannot tell
   /// what lengths say.
   std::string emulator = "{}";
+  /// A launch on the emulator throws Interrupted soon after it is no longer 0.
+  /// Null: none does.
+  std::shared_ptr<const int> interrupt;
   MessageHandler message;
   ProgressHandler progress;
 };

@@ -40,6 +40,13 @@ public:
   using Error::Error;
 };
 
+/// The launch was asked to end (DeviceOptions::interrupt). Exit status 130, as
+/// of what a shell's Ctrl-C ends.
+class Interrupted : public Error {
+public:
+  using Error::Error;
+};
+
 /// 'a', 'b' or 'c': a list of names for a message.
 template <typename Range>
 std::string quotedList(const Range &names, const char *last = "or") {

@@ -392,6 +392,8 @@ MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
   return 0;
 }
 
+MOCK_EXPORT void kvbufEmulatorWatch(kvbufEmulator *, const int *) {}
+
 MOCK_EXPORT char *kvbufEmulatorReport(kvbufEmulator *e) {
   json report = {{"lane_instructions", 1234567},
                  {"instructions", {{"mma", 12}, {"ldmatrix", 3}}},
