@@ -169,12 +169,17 @@ uint64_t LaunchCounters::next(void *stream) {
   gpu.check(gpu.driver.streamGetCaptureInfo(stream, &status, &capture, &graph,
                                             nullptr, nullptr),
             "asking whether the stream is captured");
-  if (status != kCaptureActive)
-    capture = 0, graph = nullptr;
-  // The driver gives the handle of a destroyed stream to another one, and one
-  // handle stands for each thread's own default stream; numbers are unique.
-  if (!gpu.driver.streamGetId || gpu.driver.streamGetId(stream, &number) != 0)
+  if (status == kCaptureActive) {
     number = reinterpret_cast<uintptr_t>(stream);
+  } else {
+    capture = 0, graph = nullptr;
+    // The driver gives the handle of a destroyed stream to another one, and one
+    // handle stands for each thread's own default stream; numbers are unique.
+    // Asking for one is not allowed in a capture.
+    AllowDuringCapture allow(gpu.driver);
+    if (!gpu.driver.streamGetId || gpu.driver.streamGetId(stream, &number) != 0)
+      number = reinterpret_cast<uintptr_t>(stream);
+  }
 
   Group &group = find(number, capture, graph);
   if (group.used == kLaunches) {

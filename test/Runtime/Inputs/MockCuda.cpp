@@ -40,7 +40,8 @@ enum {
   kInvalidValue = 1,
   kInvalidImage = 200,
   kNotFound = 500,
-  kCaptureUnsupported = 900
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901
 };
 
 struct Function {
@@ -82,6 +83,7 @@ struct Graph {
   unsigned long long number;
   std::vector<std::function<void()>> steps;
   std::vector<std::pair<void (*)(void *), void *>> objects;
+  bool broken = false;
 };
 /// The streams that are captured now.
 std::map<void *, Graph *> captures;
@@ -103,13 +105,13 @@ bool refused() { return !captures.empty() && captureMode != 2; }
 
 CUDA_EXPORT int cuStreamBeginCapture_v2(void *stream, int) {
   static unsigned long long number;
-  captures[stream] = new Graph{++number, {}, {}};
+  captures[stream] = new Graph{++number, {}, {}, false};
   return kSuccess;
 }
 CUDA_EXPORT int cuStreamEndCapture(void *stream, void **graph) {
   *graph = captures.at(stream);
   captures.erase(stream);
-  return kSuccess;
+  return static_cast<Graph *>(*graph)->broken ? kCaptureInvalidated : kSuccess;
 }
 CUDA_EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status,
                                           unsigned long long *number,
@@ -123,7 +125,12 @@ CUDA_EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status,
   }
   return kSuccess;
 }
+/// As CUDA 13: not while the stream is captured, which ends the capture.
 CUDA_EXPORT int cuStreamGetId(void *stream, unsigned long long *number) {
+  if (auto it = captures.find(stream); it != captures.end()) {
+    it->second->broken = true;
+    return kCaptureUnsupported;
+  }
   *number = reinterpret_cast<uintptr_t>(stream);
   return kSuccess;
 }
