@@ -137,13 +137,13 @@ class Interrupts(unittest.TestCase):
         tool = subprocess.Popen(
             [TOOLS / "kvbuf-run", SOURCE / "examples/prefill.mlir",
              "--device=emulator", "--target=sm_80", "--size", "batch=1",
-             "--size", "seq=16384"], stdout=subprocess.PIPE,
+             "--size", "seq=4096"], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
-        # The sizes are printed last before the launch.
+        # From the sizes on until the launch has ended.
         for line in tool.stdout:
             if line.lstrip().startswith("sizes"):
                 break
-        time.sleep(3)
+        time.sleep(0.5)
         tool.send_signal(signal.SIGINT)
         _, errors = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, errors)

@@ -13,6 +13,7 @@
 #include "kvbuffer/Runtime/Npy.h"
 
 #include <csignal>
+#include <optional>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -205,6 +206,7 @@ ExitStatus Runner::run() {
   printer.json()["device"] = {{"kind", device->kind()},
                               {"name", device->description()}};
 
+  std::optional<InterruptGuard> guard(device->isHost());
   WorkloadOptions workloadOptions = options.workload;
   workloadOptions.large = !device->isHost();
   Workload workload(manifest, workloadOptions);
@@ -223,12 +225,12 @@ ExitStatus Runner::run() {
   printer.json()["remarks"] = execution.bound().remarks;
   bool pass = true;
   std::string fault;
-  InterruptGuard guard(device->isHost());
   try {
     execution.run();
   } catch (const KernelFault &e) {
     fault = e.what();
   }
+  guard.reset();
   printer.endProgress();
   if (options.report)
     printer.report(module->report());
