@@ -28,8 +28,8 @@ def compile(source, target=None, schedule=None):
     ``source`` is a path, or the text itself (bytes, or a string of more than
     one line). ``target`` is a chip, as "sm_90", and overrules the one that the
     module names (``kvbuffer.target``); by default that one, else that of the
-    GPU, if there is one, else "sm_80". ``schedule`` overrides the compiler's choice, as
-    "BM=128,BN=64".
+    GPU, if there is one, else "sm_80". ``schedule`` overrides the compiler's
+    choice, as "BM=128,BN=64".
     """
     name = "<string>"
     if isinstance(source, os.PathLike) or (isinstance(source, str)

@@ -153,7 +153,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     product of the one before; `q_stages` LDS slots for Q; `stage_output` sends O through LDS; `lazy_rescale`
     rescales O only where a maximum has grown by more than 8 (in base 2), which
     makes a row's bits depend on its neighbours; `k_path` and `v_path` say
-    whether K and V go from DRAM to LDS directly or through registers;
+    whether K and V go from DRAM to LDS directly (`direct`) or through registers
+    (`registers`);
     `reg_chunk_depth` is how many columns of K's fragments are in registers at a
     time (0: as many as the head has); without `full_kv` a slot holds one block
     of BN x BK, and K and V come through LDS block by block; `xcds`
