@@ -45,6 +45,8 @@ std::unique_ptr<Device> rt::openAutoDevice(const Artifact *artifact,
       std::unique_ptr<Device> device = open(0);
       if (artifact)
         reason = device->whyNot(manifest->target, *artifact);
+      else if (device->chip().empty())
+        reason = "no code can be made for " + device->description();
       if (reason.empty()) {
         why = device->description();
         return device;

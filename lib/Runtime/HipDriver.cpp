@@ -14,8 +14,23 @@ using namespace kvbuf::rt;
 
 namespace {
 
-/// hipDeviceAttribute_t, as HIP 5 and later number it.
-constexpr int kMultiprocessorCount = 63;
+/// hipDeviceAttribute_t, as HIP 5 and later number it. The compute capability
+/// is the version of the instruction set: 9.4 is gfx942.
+enum : int {
+  kComputeCapabilityMajor = 23,
+  kComputeCapabilityMinor = 61,
+  kMultiprocessorCount = 63
+};
+
+/// What the compiler makes code for, by its version.
+struct Chip {
+  int major, minor;
+  const char *name;
+};
+constexpr Chip kChips[] = {{9, 4, "gfx942"}, {9, 5, "gfx950"}};
+
+/// The device that was current on this thread before `enter`.
+thread_local int previous = 0;
 
 class HipBackend : public GpuBackend {
 public:
@@ -28,6 +43,14 @@ public:
     int device = openDevice("AMD", ordinal), units = 0;
     if (deviceGetAttribute(&units, kMultiprocessorCount, device) == 0)
       multiprocessors = static_cast<unsigned>(units);
+    int major = 0, minor = 0;
+    if (deviceGetAttribute(&major, kComputeCapabilityMajor, device) != 0 ||
+        deviceGetAttribute(&minor, kComputeCapabilityMinor, device) != 0)
+      return;
+    chip = "version " + std::to_string(major) + "." + std::to_string(minor);
+    for (const Chip &known : kChips)
+      if (known.major == major && known.minor == minor)
+        chip = compileFor = known.name;
   }
 
   const char *kind() const override { return "hip"; }
@@ -43,11 +66,11 @@ public:
 
   std::string whyNot(const TargetSpec &target,
                      const Artifact &artifact) const override {
-    // The chip's name hides in a struct whose layout changes with the version;
-    // a code object for another chip is refused when it is loaded.
-    if (target.vendor != "amd")
+    // A driver that does not tell the version refuses code for another chip
+    // when it is loaded.
+    if (target.vendor != "amd" || (!chip.empty() && target.chip != compileFor))
       return "the artifact is for " + target.chip + ", this GPU is " +
-             deviceName;
+             deviceName + (chip.empty() ? "" : " (" + chip + ")");
     return artifact.find("hsaco") ? "" : "the artifact has no 'hsaco' section";
   }
 
@@ -107,7 +130,7 @@ private:
   const char *(*getErrorString)(int) = nullptr;
   int (*moduleLoadData)(GpuDriver::Handle *, const void *) = nullptr;
 
-  int ordinal = 0, previous = 0;
+  int ordinal = 0;
 };
 
 } // namespace

@@ -32,6 +32,9 @@ static constexpr KernelInput kKernelInputs[] = {
 };
 
 std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
+  // As rocminfo prints it, "gfx942:sramecc+:xnack-": code that asks for neither
+  // setting runs with each.
+  chip = chip.split(':').first;
   bool cdna3 = chip == "gfx942", cdna4 = chip == "gfx950";
   if (!cdna3 && !cdna4)
     return std::nullopt;

@@ -68,10 +68,13 @@ def _names_in(expression):
 
 
 def _default_target():
-    try:
-        return Device.shared("cuda").chip or DEFAULT_TARGET
-    except Error:
-        return DEFAULT_TARGET
+    for kind in ("cuda", "hip"):
+        try:
+            if chip := Device.shared(kind).chip:
+                return chip
+        except Error:
+            pass
+    return DEFAULT_TARGET
 
 
 def _size(name, value):

@@ -8,6 +8,7 @@ import functools
 import sys
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 
+from ._device import Device
 from ._library import Error
 
 _ARRAY_TYPES = {"f2": "f16", "f4": "f32", "i4": "i32", "i8": "i64",
@@ -57,10 +58,23 @@ def view(name, tensor):
         return _from_dlpack(name, tensor)
     interface = getattr(tensor, "__cuda_array_interface__", None)
     if interface is not None:
-        return _from_interface(name, tensor, interface, "cuda:0")
+        return _from_interface(name, tensor, interface, _gpu() + ":0")
     raise Error(
         f"tensor '{name}' is a {type(tensor).__name__}; expected an object "
         "with __dlpack__, __cuda_array_interface__ or __array_interface__")
+
+
+@functools.lru_cache(maxsize=1)
+def _gpu():
+    """The kind of GPU that ``__cuda_array_interface__`` means here: what speaks
+    it on ROCm says CUDA all the same."""
+    for kind in ("cuda", "hip"):
+        try:
+            Device.shared(kind)
+            return kind
+        except Error:
+            pass
+    return "cuda"
 
 
 def _from_interface(name, tensor, interface, device):

@@ -113,8 +113,8 @@ public:
 std::unique_ptr<Device> openDevice(const std::string &name,
                                    const DeviceOptions &options);
 
-/// Opens a GPU if there is one that `artifact` (may be null: any) fits, else
-/// the emulator. `why` says what was chosen and why.
+/// Opens a GPU if there is one that `artifact` fits (null: one that code can be
+/// compiled for), else the emulator. `why` says what was chosen and why.
 std::unique_ptr<Device> openAutoDevice(const Artifact *artifact,
                                        const Manifest *manifest,
                                        const DeviceOptions &options,

@@ -31,7 +31,9 @@
 #include <string>
 #include <vector>
 
+#ifndef CUDA_EXPORT
 #define CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 namespace {
 

@@ -2,7 +2,8 @@
 """Writes the manifest of an attention kernel, or an artifact around it.
 
   make_manifest.py OUT [key=value ...]   keys of the manifest's "problem";
-      chip=NAME; ptx=TEXT, cubin=TEXT (sections of OUT.kvbuf)
+      chip=NAME, vendor=NAME; ptx=TEXT, cubin=TEXT, hsaco=TEXT
+      (sections of OUT.kvbuf); mlir= (one that the mock compiler runs)
 
 With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
 grid with a counter; instead=NAME adds a kernel without maps that runs in its
@@ -121,22 +122,24 @@ def artifact(text, sections, version=1):
 
 
 def main():
-    options, sections, chip = {}, {}, "sm_80"
+    options, sections, target = {}, {}, {"chip": "sm_80"}
     for pair in sys.argv[2:]:
         key, value = pair.split("=", 1)
-        if key in ("ptx", "cubin"):
+        if key in ("ptx", "cubin", "hsaco", "mlir"):
             sections[key] = value.encode() + b"\0"
             continue
-        if key == "chip":
-            chip = value
+        if key in ("chip", "vendor"):
+            target[key] = value
             continue
         try:
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
     content = manifest(**options)
-    content["target"]["chip"] = chip
+    content["target"].update(target)
     text = json.dumps(content).encode()
+    if "mlir" in sections:
+        sections["mlir"] = text
     with open(sys.argv[1], "wb") as out:
         if sys.argv[1].endswith(".kvbuf"):
             text = artifact(text, {"mlir": text, **sections})
