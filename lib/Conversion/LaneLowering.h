@@ -459,6 +459,13 @@ private:
   /// Chains in which a row's elements are added up or compared.
   unsigned foldChains(FragmentType scores) const;
   mlir::Value exp2(mlir::Value value);
+  /// What rounding to an operand's element type adds to a weight, an f32.
+  mlir::Value roundingOf(mlir::Value weight, mlir::Type operand);
+  /// What rounding adds to the weight of a row's largest score: 2 to the power
+  /// of what the product of `max` and `scale`, in base 2, loses by its own
+  /// rounding.
+  mlir::Value largestExcess(mlir::Value max, mlir::Value scale,
+                            mlir::Type operand);
   /// Accumulator elements as words of operand a; errors if lanes would have to
   /// exchange data.
   mlir::LogicalResult toOperand(mlir::Operation *op, FragmentType type,

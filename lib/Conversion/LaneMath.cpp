@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -416,6 +417,28 @@ void LaneLowering::lower(RescaleOp op) {
       }));
 }
 
+Value LaneLowering::roundingOf(Value weight, Type operand) {
+  // Conversions come in pairs.
+  auto wide = VectorType::get({2}, b.getF32Type());
+  Value pair =
+      vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
+  Value rounded =
+      machine.roundOperand(*this, pair, VectorType::get({2}, operand),
+                           /*isProbability=*/true);
+  Value back = arith::ExtFOp::create(b, b.getF32Type(), element(rounded, 0));
+  return subf(b, back, weight);
+}
+
+Value LaneLowering::largestExcess(Value max, Value scale, Type operand) {
+  // A row without a key: -inf - -inf would be NaN.
+  Value none =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
+                            f32(-std::numeric_limits<double>::infinity()));
+  max = arith::SelectOp::create(b, none, f32(0), max);
+  Value offset = arith::NegFOp::create(b, mulf(b, max, scale));
+  return roundingOf(exp2(fma(b, max, scale, offset)), operand);
+}
+
 void LaneLowering::lower(SoftmaxFinishOp op) {
   const auto &atom = layouts.atom(Role::Acc);
   int64_t cols = op.getAcc().getType().getCols() / atom.cols;
@@ -429,6 +452,7 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
   Values inverse, lse, excess;
   if (op.getExcess())
     excess = get(op.getExcess());
+  Type weights = findWeightType(op.getMax());
   for (auto [row, m, l] :
        llvm::enumerate(get(op.getMax()), rowValues(op.getSum()))) {
     Value sum = reduceLanes(l, /*isMax=*/false);
@@ -450,6 +474,8 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     Value divisor = sum;
     if (!excess.empty())
       divisor = fma(b, reduceLanes(excess[row], /*isMax=*/false), factor, sum);
+    else if (weights)
+      divisor = fma(b, largestExcess(m, scale, weights), factor, sum);
     Value ratio = machine.emitRatio(*this, factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     Value logarithm = addf(b, top, math::Log2Op::create(b, sum));

@@ -159,15 +159,7 @@ void LaneLowering::lower(SoftmaxHeadOp op) {
       return arith::MaxNumFOp::create(b, x, y);
     });
     Value weight = exp2(math::FmaOp::create(b, own, f32(scale), offset[row]));
-    // Conversions come in pairs.
-    auto wide = VectorType::get({2}, b.getF32Type());
-    Value pair =
-        vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
-    Value rounded =
-        machine.roundOperand(*this, pair, VectorType::get({2}, op.getOperand()),
-                             /*isProbability=*/true);
-    Value back = arith::ExtFOp::create(b, b.getF32Type(), element(rounded, 0));
-    excess.push_back(arith::SubFOp::create(b, back, weight));
+    excess.push_back(roundingOf(weight, op.getOperand()));
   }
   set(op.getExcess(), excess);
   set(op.getExponents(),

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRun.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -585,6 +586,7 @@ LogicalResult BlockRun::runOp(SoftmaxFinishOp op) {
   SoftmaxResult result = finishSoftmax(
       matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum()),
       op.getExcess() ? &matrix(op.getExcess()) : nullptr,
+      op.getExcess() ? Type() : findWeightType(op.getMax()),
       op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr);
   set(op.getResult(), std::move(result.out));
   set(op.getLse(), std::move(result.lse));

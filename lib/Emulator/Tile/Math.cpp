@@ -165,7 +165,8 @@ SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum) {
 
 SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
                                   const Matrix &sum, const Matrix *excess,
-                                  float scale, const float *sink) {
+                                  mlir::Type weights, float scale,
+                                  const float *sink) {
   SoftmaxResult result{acc, max};
   for (int64_t r = 0; r < acc.rows; ++r) {
     float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
@@ -177,6 +178,13 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
       l = l * factor + std::exp(*sink - origin);
     }
     float divisor = excess ? l + excess->at(r, 0) * factor : l;
+    if (weights) {
+      // The weight of the largest score, as `onlineSoftmax` computes it.
+      float base2 = scale * std::numbers::log2e_v<float>;
+      float finite = max.at(r, 0) == -kInfinity ? 0 : max.at(r, 0);
+      float weight = std::exp2(std::fma(finite, base2, -(finite * base2)));
+      divisor += (roundTo(weights, weight) - weight) * factor;
+    }
     float inverse = l == 0 ? 0 : factor / divisor;
     for (int64_t c = 0; c < acc.cols; ++c)
       result.out.at(r, c) = acc.at(r, c) * inverse;

@@ -63,13 +63,14 @@ struct SoftmaxTail {
 };
 SoftmaxTail softmaxTail(const Matrix &exponents, const Matrix &sum);
 
-/// The results of `kvbuffer.softmax_finish`.
+/// The results of `kvbuffer.softmax_finish`; `weights`: their
+/// element type, if `max` is their maximum; else null.
 struct SoftmaxResult {
   Matrix out, lse;
 };
 SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
                             const Matrix &sum, const Matrix *excess,
-                            float scale, const float *sink);
+                            mlir::Type weights, float scale, const float *sink);
 
 } // namespace kvbuf::emu::tile
 
