@@ -11,7 +11,7 @@
 // A schedule that does not ask for it is left alone.
 // REDEFINE: %{schedule} = overlap_products=false
 // RUN: %{run} | FileCheck %s --check-prefix=OFF
-// OFF-COUNT-2: {transpose_b}
+// OFF-COUNT-3: {transpose_b}
 // OFF-NOT:     {transpose_b}
 
 !qo = memref<?x?x2x64xbf16>
@@ -70,5 +70,34 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK:       gpu.return
 func.func @window(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 100>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+
+// What is done to the scores is done while the product is in flight, too.
+// CHECK-LABEL: gpu.func @capped
+// CHECK:         %[[S0:.*]] = kvbuffer.mma
+// CHECK-SAME:      transpose_b
+// CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[S0]]
+// CHECK:         %[[H0:.*]] = kvbuffer.mask %[[C0]]
+// CHECK:         kvbuffer.online_softmax %[[H0]]
+// CHECK:         scf.for
+// CHECK:           %[[S:.*]] = kvbuffer.mma
+// CHECK-SAME:        transpose_b
+// CHECK-NOT:       kvbuffer.softcap
+// CHECK:           kvbuffer.mma
+// CHECK-NOT:       transpose_b
+// CHECK:           %[[C:.*]] = kvbuffer.softcap %[[S]]
+// CHECK:           %[[H:.*]] = scf.if
+// CHECK:             kvbuffer.mask %[[C]]
+// CHECK:           } else {
+// CHECK-NEXT:        scf.yield %[[C]]
+// CHECK:           kvbuffer.online_softmax %[[H]]
+func.func @capped(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>, softcap = 30.0 : f32} : !qo, !kv, !kv, !qo
   return
 }

@@ -29,9 +29,12 @@ namespace {
 /// softmax, rescaling of the accumulator, product of P and V.
 struct TileLoop {
   scf::ForOp loop;
-  /// The scores in front of the mask, and all that they need.
+  /// The scores as they come out of the matrix unit, and all that they need.
   Value scores;
   OpSlice scoreSlice;
+  /// What the softmax or the mask takes: the scores, or what a cap or a scale
+  /// has made of them.
+  Value unmasked;
   /// The branch that masks them, or null.
   scf::IfOp mask;
   OnlineSoftmaxOp softmax;
@@ -78,14 +81,23 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, StringRef &why) {
       yielded[t.sum] != softmax.getNewSum())
     return std::nullopt;
 
-  // What comes out of the matrix unit; a mask on it stays with the softmax, so
-  // that the loop can be split where masks end.
-  t.scores = softmax.getScores();
-  if (auto branch = t.scores.getDefiningOp<scf::IfOp>())
+  // What comes out of the matrix unit; all that is done to it stays with the
+  // softmax, where the product of the tile before is in flight. A mask does for
+  // another reason, too: the loop can be split where masks end.
+  t.unmasked = softmax.getScores();
+  if (auto branch = t.unmasked.getDefiningOp<scf::IfOp>())
     if (auto yield = branch.elseYield()) {
       t.mask = branch;
-      t.scores = yield.getOperand(cast<OpResult>(t.scores).getResultNumber());
+      t.unmasked =
+          yield.getOperand(cast<OpResult>(t.unmasked).getResultNumber());
     }
+  t.scores = t.unmasked;
+  while (Operation *op = t.scores.getDefiningOp()) {
+    if (!isa<SoftcapOp, FragmentScaleOp>(op) ||
+        op->getBlock() != t.loop.getBody())
+      break;
+    t.scores = op->getOperand(0);
+  }
   why = "the scores or V depend on what the loop carries";
   if (!collectSlice(t.scores, t.loop, t.scoreSlice) ||
       !collectSlice(t.product.getB(), t.loop, t.valueSlice))
@@ -107,7 +119,7 @@ struct OverlapProductsPass
       return nullptr;
     auto mask = t.mask.thenYield().getOperand(0).getDefiningOp<MaskOp>();
     if (!mask || mask->getBlock() != t.mask.thenBlock() ||
-        mask.getScores() != t.scores)
+        mask.getScores() != t.unmasked)
       return nullptr;
     return mask;
   }
