@@ -154,6 +154,8 @@ public:
   /// finite and not negative.
   virtual mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
                                    mlir::VectorType type, bool isProbability);
+  /// Whether code that is to run beside products may branch.
+  virtual bool branchesBesideProducts() const { return true; }
   /// Called behind the kernel's last op.
   virtual void emitEnd(LaneLowering &lower) {}
 

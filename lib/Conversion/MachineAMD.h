@@ -85,6 +85,8 @@ public:
                                        Values &words) override;
   mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
                            mlir::VectorType type, bool isProbability) override;
+  /// LLVM's scheduler places vector instructions beside MFMAs of their own block.
+  bool branchesBesideProducts() const override { return false; }
   void emitEnd(LaneLowering &lower) override;
 
 private:
