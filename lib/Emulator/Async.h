@@ -52,9 +52,11 @@ constexpr unsigned maxGroups = maxWarps / warpsPerGroup;
 /// What somebody knows of everybody's clocks.
 struct Knowledge {
   uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
+  /// Of other blocks' clocks.
+  KnownPtr others;
 
-  void join(const uint32_t *otherSeen, const uint32_t *otherFenced);
-  void join(const Knowledge &other) { join(other.seen, other.fenced); }
+  /// `Source` is a warp, or knowledge.
+  template <typename Source> void join(const Source &source);
   /// A warp learns it.
   void teach(Warp &w) const;
 };
@@ -74,6 +76,8 @@ struct BulkCopy {
   /// Stores: the lane and its group, and when the source is read.
   unsigned lane = 0;
   uint32_t group = 0, clock = 0;
+  /// Stores: what global memory's shadow knows them by; 0: nothing.
+  uint32_t event = 0;
 };
 
 /// cp.async of some lanes whose arrival an mbarrier awaits.
@@ -126,6 +130,11 @@ struct WarpAsync {
   uint64_t matrixSteps = 0, registerSteps = 0;
   std::vector<BulkCopy> stores;
   uint32_t bulkCommitted[maxLanes] = {};
+  /// Stores that may not have arrived in global memory.
+  struct Written {
+    uint32_t lane, group, event;
+  };
+  std::vector<Written> written;
   uint32_t storeAgent = 0;
   uint32_t registers = 0;
   /// Tests that failed since anything happened in the block.

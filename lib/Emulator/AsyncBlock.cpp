@@ -27,18 +27,22 @@ Run::~Run() = default;
 // Knowledge
 //===----------------------------------------------------------------------===//
 
-void Knowledge::join(const uint32_t *otherSeen, const uint32_t *otherFenced) {
+template <typename Source> void Knowledge::join(const Source &source) {
   for (unsigned v = 0; v < maxActors; ++v) {
-    seen[v] = std::max(seen[v], otherSeen[v]);
-    fenced[v] = std::max(fenced[v], otherFenced[v]);
+    seen[v] = std::max(seen[v], source.seen[v]);
+    fenced[v] = std::max(fenced[v], source.fenced[v]);
   }
+  others = Known::join(others, source.others);
 }
+template void Knowledge::join(const Warp &);
+template void Knowledge::join(const Knowledge &);
 
 void Knowledge::teach(Warp &w) const {
   for (unsigned v = 0; v < maxActors; ++v) {
     w.seen[v] = std::max(w.seen[v], seen[v]);
     w.fenced[v] = std::max(w.fenced[v], fenced[v]);
   }
+  w.others = Known::join(w.others, others);
 }
 
 uint32_t AsyncState::newAgent(Run &run, std::string name, bool generic) {

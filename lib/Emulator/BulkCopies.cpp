@@ -98,6 +98,10 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
   copy.map = {};
   copy.at = {};
   unsigned rank = inst.imm;
+  bool store = inst.op == Code::BulkStore, watching = run.hot.watching;
+  GlobalMemory &memory = run.window.memory;
+  if (watching && store)
+    copy.event = memory.beginStore(run, w, inst);
   if (rank) {
     const SoftwareTensorMap *map = nullptr;
     for (const Range &r : run.ranges)
@@ -168,9 +172,11 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     Piece piece = rowOf(copy, r);
     if (!piece.bytes)
       continue;
-    bool store = inst.op == Code::BulkStore;
     if (!checkRow(run, w, inst, lane, piece, store))
       return false;
+    if (watching)
+      memory.bulk(run, w, inst, lane, piece.global, piece.bytes, store,
+                  copy.event);
     s.bytes += piece.bytes;
     s.cost += (piece.global + piece.bytes + 31) / 32 - piece.global / 32;
     s.ideal += (piece.bytes + 31) / 32;
@@ -300,6 +306,8 @@ void Run::bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
       async->readWord(*this, w, inst, (copy.shared + at) / 4, a.storeAgent,
                       copy.clock, /*stamp=*/true);
   a.stores.push_back(copy);
+  if (copy.event)
+    a.written.push_back({lane, copy.group, copy.event});
   if (options.landing == Landing::Eager)
     async->landStore(*this, a.stores.back());
 }
@@ -308,6 +316,7 @@ void AsyncState::landStore(Run &run, BulkCopy &copy) {
   if (copy.read)
     return;
   moveOut(run, copy);
+  ++*run.hot.changes;
   copy.read = true;
 }
 
@@ -316,12 +325,20 @@ void Run::bulkCommit(Warp &w) {
     ++w.async->bulkCommitted[__builtin_ctzll(rest)];
 }
 
-// With `read` the sources may be written again; that the data has arrived in
-// global memory makes no difference to a block.
+// With `read` (flags = 1) the sources may be written again; else the data has
+// arrived in global memory as well.
 void Run::bulkWait(Warp &w, const Inst &inst) {
   WarpAsync &a = *w.async;
   uint32_t pending = inst.imm;
   bool any = false;
+  if (!inst.flags)
+    std::erase_if(a.written, [&](const WarpAsync::Written &s) {
+      if (!(w.mask >> s.lane & 1) ||
+          s.group + pending >= a.bulkCommitted[s.lane])
+        return false;
+      window.memory.endStore(w, s.event);
+      return true;
+    });
   for (BulkCopy &copy : a.stores) {
     if (!(w.mask >> copy.lane & 1) ||
         copy.group + pending >= a.bulkCommitted[copy.lane])

@@ -249,6 +249,7 @@ static Fields fieldsOf(const Inst &i) {
   case Code::CpAsyncWait:
   case Code::Barrier:
   case Code::BarrierArrive:
+  case Code::Fence:
   case Code::ClusterArrive:
   case Code::ClusterWait:
   case Code::ProxyFence:

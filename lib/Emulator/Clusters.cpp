@@ -39,7 +39,7 @@ void Run::clusterArrive(Warp &w, const Inst &inst) {
   }
   w.clusterArrived |= w.mask;
   w.clusterOwing |= w.mask;
-  a.clusterNow.join(w.seen, w.fenced);
+  a.clusterNow.join(w);
   a.clusterNow.seen[w.id] = w.clock;
   // What follows is not released by this arrival.
   w.clock = ++clockCounter;
@@ -168,7 +168,7 @@ void Run::endOfBlock(Warp &w) {
   AsyncState &a = *async;
   AsyncState::BlockEnd &end = a.ends[w.rank];
   w.state = Stop::Exited;
-  end.known.join(w.seen, w.fenced);
+  end.known.join(w);
   completeCluster();
   if (++end.warpsEnded < warpsPerBlock)
     return;

@@ -20,6 +20,8 @@ using namespace kvbuf::emu;
 
 LogicalResult Decoder::decodeAsm(LLVM::InlineAsmOp op) {
   StringRef text = op.getAsmString().trim();
+  if (op.getNumResults() == 0 && decodeFenceText(text))
+    return success();
   if (!text.empty() && (text.contains('\n') ||
                         !(text.starts_with(";") || text.starts_with("//"))))
     return unsupported(op, "only templates without an instruction");
@@ -100,6 +102,12 @@ LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
                   : type.isInteger(32) || type.isInteger(64);
   if ((space != 0 && space != 1 && space != 3) || !kind || !fits)
     return unsupported(op, "other than on i32, i64 and fp32 sums");
+  uint8_t order;
+  Scope scope;
+  if (failed(decodeOrder(op, op.getOrdering(), op.getSyncscope(),
+                         /*isVolatile=*/false, /*isInvariant=*/false, order,
+                         scope)))
+    return failure();
   Comp operand = getScalar(op.getVal()), result = allocate(bits == 64);
   auto [base, offset] = getAddress(op.getPtr());
   Inst &inst = emit(space == 3 ? Code::AtomicShared : Code::AtomicGlobal);
@@ -110,6 +118,8 @@ LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
   inst.imm = bits / 8;
   inst.align = bits / 8;
   inst.flags = static_cast<uint8_t>(*kind);
+  inst.order = order;
+  inst.scope = scope;
   inst.stat = program.numStats++;
   set(op.getRes(), {result});
   return success();

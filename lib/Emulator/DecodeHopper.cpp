@@ -227,7 +227,9 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::CpAsyncBulkWaitGroupOp>(op)) {
-    emitAsync(Code::BulkWait).imm = pendingGroups(x.getGroup());
+    Inst &inst = emitAsync(Code::BulkWait);
+    inst.imm = pendingGroups(x.getGroup());
+    inst.flags = bool(x.getRead());
     return success();
   }
 

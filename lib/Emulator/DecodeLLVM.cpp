@@ -250,19 +250,25 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
     return decodeSelect(x);
   if (auto x = dyn_cast<LLVM::BitcastOp>(op))
     return decodeBitcast(x);
+  if (decodeFenceOp(op))
+    return success();
   if (auto x = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return decodeIntrinsicCall(x);
   if (auto x = dyn_cast<LLVM::InlineAsmOp>(op))
     return decodeAsm(x);
   if (auto x = dyn_cast<LLVM::AtomicRMWOp>(op))
     return decodeAtomic(x);
+  if (auto x = dyn_cast<LLVM::AtomicCmpXchgOp>(op))
+    return decodeCompareExchange(x);
+  if (auto x = dyn_cast<LLVM::FenceOp>(op))
+    return decodeFence(x);
   if (auto x = dyn_cast<LLVM::FreezeOp>(op)) {
     set(x.getResult(), get(x.getVal()));
     return success();
   }
   // What only informs the optimizer or the debugger.
-  if (isa<LLVM::AssumeOp, LLVM::FenceOp, LLVM::LifetimeStartOp,
-          LLVM::LifetimeEndOp, LLVM::DbgValueOp, LLVM::DbgDeclareOp>(op))
+  if (isa<LLVM::AssumeOp, LLVM::LifetimeStartOp, LLVM::LifetimeEndOp,
+          LLVM::DbgValueOp, LLVM::DbgDeclareOp>(op))
     return success();
   known = decodeInteger(op) || decodeFloat(op) || decodeConversion(op) ||
           decodeReduction(op) || decodeAggregate(op);
@@ -333,6 +339,8 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::BarrierArrive:
   case Code::WarpSync:
     return Class::Barrier;
+  case Code::Fence:
+    return Class::None;
   case Code::AtomicGlobal:
   case Code::AtomicShared:
     return Class::GlobalStore;

@@ -235,10 +235,23 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
     Comps data = allocate(type);
     if (data.empty())
       return unsupported(op, "this type in memory");
-    if (failed(decodeAccess(op, load.getAddr(), type,
+    uint8_t order;
+    Scope scope;
+    size_t first = code[current].size();
+    // AMD's scalar cache serves what is in constant memory.
+    bool constant = mlir::cast<LLVM::LLVMPointerType>(load.getAddr().getType())
+                        .getAddressSpace() == 4;
+    if (failed(decodeOrder(op, load.getOrdering(), load.getSyncscope(),
+                           load.getVolatile_(), load.getInvariant() || constant,
+                           order, scope)) ||
+        failed(decodeAccess(op, load.getAddr(), type,
                             load.getAlignment().value_or(alignOf(type)), data,
                             /*store=*/false)))
       return failure();
+    for (Inst &inst : llvm::drop_begin(code[current], first)) {
+      inst.order = order;
+      inst.scope = scope;
+    }
     if (bitsOf(type) == 1)
       data[0] = emitFree(Code::AndImm32, false, data[0], {}, {}, 1);
     set(load.getResult(), data);
@@ -247,9 +260,21 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
   if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
     Type type = store.getValue().getType();
     Comps data = get(store.getValue());
-    return decodeAccess(op, store.getAddr(), type,
-                        store.getAlignment().value_or(alignOf(type)), data,
-                        /*store=*/true);
+    uint8_t order;
+    Scope scope;
+    size_t first = code[current].size();
+    if (failed(decodeOrder(op, store.getOrdering(), store.getSyncscope(),
+                           store.getVolatile_(), /*isInvariant=*/false, order,
+                           scope)) ||
+        failed(decodeAccess(op, store.getAddr(), type,
+                            store.getAlignment().value_or(alignOf(type)), data,
+                            /*store=*/true)))
+      return failure();
+    for (Inst &inst : llvm::drop_begin(code[current], first)) {
+      inst.order = order;
+      inst.scope = scope;
+    }
+    return success();
   }
   if (auto address = dyn_cast<LLVM::AddressOfOp>(op))
     return decodeAddressOf(address);

@@ -97,9 +97,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     emit(Code::WarpSync).a = mask;
     return success();
   }
-  // One warp runs its instructions in order, and warps meet at barriers: a
-  // fence by itself adds nothing.
-  if (isa<NVVM::MembarOp, NVVM::PrefetchOp>(op))
+  if (isa<NVVM::PrefetchOp>(op) || decodeFenceOp(op))
     return success();
 
   // The warp.

@@ -441,7 +441,7 @@ LogicalResult Decoder::decodeROCDL(Operation *op, bool &known) {
       Inst &inst = emit(Code::AmdWait);
       inst.imm = inst.offset = 0;
     }
-    return success();
+    return decodeFence(fence);
   }
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
     StringRef name = call.getIntrin();

@@ -114,6 +114,23 @@ private:
   mlir::LogicalResult decodeAtomic(mlir::LLVM::AtomicRMWOp op);
   mlir::LogicalResult decodeAsm(mlir::LLVM::InlineAsmOp op);
 
+  // DecodeOrder.cpp: which threads an operation orders, and how.
+  mlir::LogicalResult decodeScope(mlir::Operation *op,
+                                  std::optional<llvm::StringRef> name,
+                                  Scope &scope);
+  mlir::LogicalResult decodeOrder(mlir::Operation *op,
+                                  mlir::LLVM::AtomicOrdering ordering,
+                                  std::optional<llvm::StringRef> scopeName,
+                                  bool isVolatile, bool isInvariant,
+                                  uint8_t &order, Scope &scope);
+  mlir::LogicalResult decodeFence(mlir::LLVM::FenceOp op);
+  mlir::LogicalResult decodeCompareExchange(mlir::LLVM::AtomicCmpXchgOp op);
+  /// A fence as one instruction of assembly. False: it is none that is known.
+  bool decodeFenceText(llvm::StringRef text);
+  /// NVIDIA's own fences. False: it is none.
+  bool decodeFenceOp(mlir::Operation *op);
+  void emitFence(uint8_t order, Scope scope);
+
   // DecodeNVVM.cpp.
   mlir::LogicalResult decodeNVVM(mlir::Operation *op, bool &known);
 

@@ -123,6 +123,9 @@ struct KernelTotals {
 struct Kernel {
   Program program;
   KernelTotals totals;
+
+  /// Adds what a launch did.
+  void add(const Launch &launch, double seconds);
 };
 
 class EmulatorImpl final : public Emulator {
@@ -142,9 +145,13 @@ public:
                       llvm::ArrayRef<Argument> args,
                       ProgressFn progress) override;
   void watch(const int *stop) override { options.interrupt = stop; }
+  LaunchResult launchTogether(llvm::ArrayRef<LaunchRequest> requests,
+                              ProgressFn progress) override;
   json::Value report() const override;
 
 private:
+  std::unique_ptr<Launch> makeLaunch(const LaunchRequest &request,
+                                     Kernel *&kernel);
   void send(Severity severity, const std::string &location,
             const std::string &text) {
     static const char *const names[] = {"note", "remark", "warning", "error"};
@@ -234,47 +241,31 @@ LaunchResult
 EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
                      std::array<unsigned, 3> block, unsigned dynamicShared,
                      llvm::ArrayRef<Argument> args, ProgressFn progress) {
-  Kernel *kernel = nullptr;
-  for (const auto &k : kernels)
-    if (k->program.name == entry)
-      kernel = k.get();
-  if (!kernel) {
-    send(Severity::Error, "", ("no kernel '" + entry + "'").str());
-    return LaunchResult::Usage;
+  return launchTogether({{entry, grid, block, dynamicShared, args}},
+                        std::move(progress));
+}
+
+LaunchResult
+EmulatorImpl::launchTogether(llvm::ArrayRef<LaunchRequest> requests,
+                             ProgressFn progress) {
+  std::vector<std::unique_ptr<Launch>> launches;
+  std::vector<Kernel *> of;
+  for (const LaunchRequest &request : requests) {
+    launches.push_back(makeLaunch(request, of.emplace_back()));
+    if (!launches.back())
+      return LaunchResult::Usage;
+    if (requests.size() > 1)
+      launches.back()->ordinal = launches.size();
   }
-  const Program &p = kernel->program;
-  auto usage = [&](const llvm::Twine &text) {
-    send(Severity::Error, p.origins[0].location,
-         ("kernel '" + entry + "' " + text).str());
-    return LaunchResult::Usage;
-  };
-  if (args.size() != p.argBytes.size())
-    return usage("takes " + llvm::Twine(p.argBytes.size()) +
-                 " arguments, not " + llvm::Twine(args.size()));
-  std::vector<const void *> values;
-  for (auto [i, a] : llvm::enumerate(args)) {
-    if (a.bytes != p.argBytes[i])
-      return usage("takes " + llvm::Twine(p.argBytes[i]) +
-                   " bytes as argument " + llvm::Twine(i) + ", not " +
-                   llvm::Twine(a.bytes));
-    values.push_back(a.value);
-  }
-  LaunchSize size;
-  std::copy_n(grid.begin(), 3, size.grid);
-  std::copy_n(block.begin(), 3, size.block);
-  size.dynamicShared = dynamicShared;
-  Launch run(
-      p, options, ranges,
-      [&](Severity s, const std::string &location, const std::string &text) {
-        send(s, location, text);
-      },
-      size, std::move(values));
   size_t ownRanges = ranges.size();
   auto start = std::chrono::steady_clock::now();
-  bool good = run.prepare();
+  bool good = true;
+  for (const auto &launch : launches)
+    good = good && launch->prepare();
   if (good) {
-    Window window(options);
-    window.add(run);
+    Window window(options, ranges);
+    for (const auto &launch : launches)
+      window.add(*launch);
     window.execute(progress);
   }
   ranges.resize(ownRanges);
@@ -282,12 +273,64 @@ EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
     return LaunchResult::Usage;
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
+  // What ran at once took its time together.
+  bool clean = true, interrupted = false;
+  for (auto [launch, kernel] : llvm::zip_equal(launches, of)) {
+    kernel->add(*launch, seconds.count() / launches.size());
+    clean &= launch->findings.empty();
+    interrupted |= launch->interrupted;
+  }
+  if (interrupted)
+    return LaunchResult::Interrupted;
+  return clean ? LaunchResult::Clean : LaunchResult::Fault;
+}
 
-  KernelTotals &t = kernel->totals;
+/// Null: a usage error (a message was sent).
+std::unique_ptr<Launch> EmulatorImpl::makeLaunch(const LaunchRequest &request,
+                                                 Kernel *&kernel) {
+  for (const auto &k : kernels)
+    if (k->program.name == request.entry)
+      kernel = k.get();
+  if (!kernel) {
+    send(Severity::Error, "", ("no kernel '" + request.entry + "'").str());
+    return nullptr;
+  }
+  const Program &p = kernel->program;
+  auto usage = [&](const llvm::Twine &text) {
+    send(Severity::Error, p.origins[0].location,
+         ("kernel '" + request.entry + "' " + text).str());
+    return nullptr;
+  };
+  if (request.args.size() != p.argBytes.size())
+    return usage("takes " + llvm::Twine(p.argBytes.size()) +
+                 " arguments, not " + llvm::Twine(request.args.size()));
+  std::vector<const void *> values;
+  for (auto [i, a] : llvm::enumerate(request.args)) {
+    if (a.bytes != p.argBytes[i])
+      return usage("takes " + llvm::Twine(p.argBytes[i]) +
+                   " bytes as argument " + llvm::Twine(i) + ", not " +
+                   llvm::Twine(a.bytes));
+    values.push_back(a.value);
+  }
+  LaunchSize size;
+  llvm::copy(request.grid, size.grid);
+  llvm::copy(request.block, size.block);
+  size.dynamicShared = request.dynamicShared;
+  return std::make_unique<Launch>(
+      p, options, ranges,
+      [&](Severity s, const std::string &location, const std::string &text) {
+        send(s, location, text);
+      },
+      size, std::move(values));
+}
+
+void Kernel::add(const Launch &run, double seconds) {
+  const Program &p = program;
+  KernelTotals &t = totals;
   ++t.launches;
   t.blocks += run.blocksExecuted;
   t.unwaited += run.unwaitedCopies;
-  t.seconds += seconds.count();
+  t.seconds += seconds;
   t.runs.resize(p.blocks.size());
   t.lanes.resize(p.blocks.size());
   t.stats.resize(p.numStats);
@@ -304,9 +347,6 @@ EmulatorImpl::launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
     t.stats[s].idealPasses += run.stats[s].idealPasses;
   }
   llvm::append_range(t.findings, run.findings);
-  if (run.interrupted)
-    return LaunchResult::Interrupted;
-  return run.findings.empty() ? LaunchResult::Clean : LaunchResult::Fault;
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,8 @@ void executeAMD(const Inst &i) {
   case Code::AmdWait:
     // Waits are the wave's, whichever lanes are active.
     r.asyncWait(w, static_cast<uint32_t>(i.imm), ~0ull);
+    if (i.imm == 0)
+      r.writtenBack(w);
     return r.ldsWait(w, static_cast<uint32_t>(i.offset));
   case Code::AmdUse:
     return r.ldsUse(w, i);

@@ -35,6 +35,9 @@ void partOfLane(const Inst &i, unsigned l, uint64_t address, uint32_t size,
   addresses[l] = address;
   if (!r.checkGlobal(w, i, addresses, size, 1ull << l, store))
     return;
+  *h.changes += store;
+  if (h.watching)
+    r.orderGlobal(w, i, addresses, size, 1ull << l, store);
   alignas(16) uint8_t data[16] = {};
   uint8_t *memory = reinterpret_cast<uint8_t *>(address);
   if (!store)

@@ -339,7 +339,8 @@ void globalMove(const Inst &i, const uint64_t *address, uint64_t mask,
     }
     moveLane<N, Store>(i, l, p);
   }
-  if constexpr (Store)
+  // Of atomic stores one comes after the other.
+  if (Store && !(i.order & atomicAccess))
     KVBUF_EACH(mask)
   if (!holds<N>(i, l, reinterpret_cast<const uint8_t *>(address[l])))
     return r.storeConflict(w, i, l, address[l], "global");
@@ -358,7 +359,12 @@ void globalAccess(const Inst &i, const uint64_t *base, uint64_t active,
   if (!mask)
     return;
   sectorCost(i, address, mask, i.imm);
+  *h.changes += store;
+  if (range ? range->watched : h.watching)
+    r.orderGlobal(w, i, address, static_cast<uint32_t>(i.imm), mask, store);
   KVBUF_BY_SIZE(globalMove, (i, address, mask, range))
+  if (i.order & atomicAccess)
+    r.communicate(w, i, store);
 }
 
 template <unsigned N, bool Store>
@@ -447,8 +453,15 @@ void issueCopy(const Inst &i, const uint32_t *dst, const uint64_t *src,
       good |= r.checkGlobal(w, i, src, size[l], 1ull << l, false);
       mask &= ~readers | good;
     }
-    if (mask & readers)
+    if (mask & readers) {
       sectorCost(i, src, mask & readers, i.imm);
+      if (range && range->watched)
+        r.orderGlobal(w, i, src, static_cast<uint32_t>(i.imm), mask & readers,
+                      /*store=*/false);
+      else if (!range && h.watching)
+        KVBUF_EACH(mask & readers)
+      r.orderGlobal(w, i, src, size[l], 1ull << l, /*store=*/false);
+    }
   }
   if (!mask)
     return;

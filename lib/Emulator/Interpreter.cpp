@@ -350,9 +350,18 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::LoadGlobal:
       globalAccess(i, reg<u64>(i.a), w.mask, false);
+      if (h.giveWay)
+        goto giveWay;
       break;
     case Code::StoreGlobal:
       globalAccess(i, reg<u64>(i.a), w.mask, true);
+      if (h.giveWay)
+        goto giveWay;
+      break;
+    case Code::Fence:
+      r.fence(w, i);
+      if (h.giveWay)
+        goto giveWay;
       break;
     case Code::LoadLocal:
       localAccess(i, reg<u32>(i.a), w.mask, false);
@@ -362,9 +371,13 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::LoadGeneric:
       genericAccess(i, false);
+      if (h.giveWay)
+        goto giveWay;
       break;
     case Code::StoreGeneric:
       genericAccess(i, true);
+      if (h.giveWay)
+        goto giveWay;
       break;
       UN(ToGeneric, u64, u32, (i.imm == 3 ? sharedWindow : localWindow) | x)
       UN(FromGeneric, u32, u64, x)
@@ -417,10 +430,9 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::AtomicGlobal:
       atomic(i);
-      if (!h.giveWay)
-        break;
-      w.pc = ip - h.insts;
-      return Stop::Yield;
+      if (h.giveWay)
+        goto giveWay;
+      break;
 #define KVBUF_EMU_OP(Name) case Code::Name:
 #include "OpsAMD.def"
 #undef KVBUF_EMU_OP
@@ -517,6 +529,10 @@ template <unsigned W> Stop Exec<W>::run() {
       goto nextBlock;
     }
     continue;
+  giveWay:
+    // Another block's turn, and on with the next instruction afterwards.
+    w.pc = ip - h.insts;
+    return Stop::Yield;
   nextBlock:
     ip = h.insts + w.pc;
     uint32_t size = h.blocks[w.block].end - h.blocks[w.block].begin;

@@ -136,8 +136,14 @@ static constexpr size_t kWindowBytes = 128 << 20;
 /// does not find.
 static constexpr size_t kWindowBlocks = 8;
 
-Window::Window(const Options &options)
-    : options(options), random(options.seed * 0x9E3779B97F4A7C15ull + 1) {}
+Window::Window(const Options &options, std::vector<Range> &ranges)
+    : options(options), random(options.seed * 0x9E3779B97F4A7C15ull + 1) {
+  for (Range &range : ranges) {
+    range.watched = false;
+    if (options.races && range.writable)
+      memory.watch(range);
+  }
+}
 
 Window::~Window() = default;
 
@@ -214,16 +220,18 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
   for (wanted = 1;;) {
     // A block that has nothing to do with others mostly ends in its first turn,
     // and the next one finds its memory in the host's caches.
-    if (resident.empty() || (resident.size() < wanted && next() % 2))
-      admit();
+    size_t more = together ? wanted : resident.size() + next() % 2;
+    while (resident.size() < std::clamp<size_t>(more, 1, wanted) && admit())
+      ;
     if (resident.empty())
       return;
     size_t index = next() % resident.size();
     Run &run = *resident[index];
-    bool more = run.turn();
+    bool goesOn = run.turn();
     if (run.hot.stop)
       return;
-    if (!more) {
+    together |= run.hot.giveWay;
+    if (!goesOn) {
       done += run.launch.program.cluster;
       retire(index);
       if (progress)

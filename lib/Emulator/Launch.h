@@ -20,6 +20,7 @@
 #ifndef KVBUF_LIB_EMULATOR_LAUNCH_H
 #define KVBUF_LIB_EMULATOR_LAUNCH_H
 
+#include "GlobalMemory.h"
 #include "Machine.h"
 
 namespace kvbuf::emu {
@@ -48,6 +49,8 @@ public:
   MessageAt message;
   LaunchSize size;
   std::vector<const void *> args;
+  /// Of several launches at once, from 1 on; 0: the only one.
+  unsigned ordinal = 0;
   /// Of a block.
   unsigned threads, warpsPerBlock;
   /// Blocks that will be executed, whole clusters.
@@ -79,7 +82,7 @@ public:
 /// The blocks that run at once, of one launch or of several.
 class Window {
 public:
-  explicit Window(const Options &options);
+  Window(const Options &options, std::vector<Range> &ranges);
   ~Window();
 
   /// Takes part in what `execute` does. The launch has been prepared.
@@ -90,6 +93,8 @@ public:
   /// Counts what others may wait for: changes of global memory, and the ends of
   /// blocks.
   uint64_t epoch = 0;
+  /// Who accessed what kernels may write.
+  GlobalMemory memory;
 
 private:
   struct Grid {
@@ -113,6 +118,8 @@ private:
   std::vector<std::unique_ptr<Run>> resident;
   /// Blocks that may run at once before others have to wait for them.
   size_t wanted = 0;
+  /// Some block has told others something.
+  bool together = false;
   uint64_t random;
 };
 

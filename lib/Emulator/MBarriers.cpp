@@ -220,7 +220,7 @@ void Run::mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
         b->expected -= n;
       b->lastArrival = &inst - program.insts.data();
       if (!(inst.flags & mbarrierRelaxed) && b != last) {
-        b->now.join(w.seen, w.fenced);
+        b->now.join(w);
         b->now.seen[w.id] = w.clock;
       }
       last = b;

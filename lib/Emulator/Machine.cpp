@@ -112,6 +112,7 @@ Run::Run(Launch &launch, Window &window)
   hot.rangeOf = launch.rangeOf.data();
   hot.stats = launch.stats.data();
   hot.changes = &window.epoch;
+  hot.watching = window.memory.watching();
   hot.banks = options.banks ? options.banks : program.chip.banks;
 
   for (unsigned i = 0; i < count; ++i) {
@@ -219,8 +220,12 @@ void Run::start(uint64_t index) {
              program.specials[static_cast<unsigned>(Special::ClusterX)], false,
              blockIndex[0] / program.cluster);
     w.clusterArrived = w.clusterOwing = 0;
+    w.others = nullptr;
+    w.order = nullptr;
+    std::fill(std::begin(w.lastEvents), std::end(w.lastEvents), 0);
     updateKnown(w);
   }
+  serial = window.memory.enter(*this);
   startAsync();
   for (BarrierState &b : barriers)
     b = BarrierState();
@@ -267,7 +272,9 @@ bool Run::goesOn(Warp &w) {
 // detectors find depends on it; what a wrong kernel computes may.
 bool Run::turn() {
   hot.giveWay = false;
-  for (unsigned left = 64 + next() % 448; left && !hot.giveWay; --left) {
+  // So many instructions, if nothing makes the block give way before.
+  for (int64_t left = (1 << 20) + next() % (1 << 20);
+       left > 0 && !hot.giveWay;) {
     Warp *ready[maxWarps];
     unsigned count = 0, waiting = 0;
     for (Warp &w : warps) {
@@ -287,7 +294,9 @@ bool Run::turn() {
     hot.quantum = 64 + next() % 4096;
     hot.sharedBegin = w.rank * clusterSpan;
     w.wait = WaitFor::Nothing;
+    uint64_t before = w.executed;
     Stop stop = interpret(*this, w);
+    left -= w.executed - before + 16;
     if (stop == Stop::Abort || (stop != Stop::Exited && !goesOn(w)))
       return false;
     // A barrier may have woken it already.
@@ -408,6 +417,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     b.fenced[v] = std::max(b.fenced[v], w.fenced[v]);
   }
   b.seen[w.id] = std::max(b.seen[w.id], w.clock);
+  if (w.others)
+    b.others = Known::join(b.others, w.others);
   if (arriveOnly) {
     // What follows is not ordered by this barrier.
     w.clock = ++clockCounter;
@@ -432,6 +443,7 @@ void Run::release(BarrierState &b) {
       v.seen[k] = std::max(v.seen[k], b.seen[k]);
       v.fenced[k] = std::max(v.fenced[k], b.fenced[k]);
     }
+    v.others = Known::join(v.others, b.others);
     v.barrier = ~0u;
     v.state = Stop::Yield;
   }

@@ -82,6 +82,8 @@ struct Range {
   uint8_t *written;
   bool readable, writable;
   std::string name;
+  /// It has a shadow: kernels may write it.
+  bool watched = false;
 };
 
 /// The shadow of shared memory, by words or by bytes.
@@ -137,6 +139,11 @@ enum class WaitFor : uint8_t {
   Global
 };
 
+class Known;
+/// What a warp knows of other blocks (GlobalMemory.h); null: nothing.
+using KnownPtr = std::shared_ptr<const Known>;
+struct WarpOrder;
+
 struct WarpAsync;
 struct AsyncState;
 struct MatrixJob;
@@ -158,6 +165,10 @@ struct Warp {
   uint32_t clock, known;
   uint32_t seen[maxActors], fenced[maxActors];
   uint32_t lastRead; // clock of its last access to shared memory
+  // The same among blocks: see GlobalMemory.h.
+  KnownPtr others;
+  std::shared_ptr<WarpOrder> order;
+  uint32_t lastEvents[16];
   // Asynchronous copies in flight, and each lane's committed groups.
   std::vector<AsyncCopy> copies;
   uint32_t committed[maxLanes];
@@ -202,8 +213,9 @@ struct Hot {
   uint32_t quantum;
   /// Counts changes of global memory, for all blocks.
   uint64_t *changes;
-  bool stop;    // too many errors: end the launch
-  bool giveWay; // let another block run
+  bool stop;     // too many errors: end the launch
+  bool giveWay;  // let another block run
+  bool watching; // some ranges have shadows
 };
 
 enum class FaultKind : uint8_t {
@@ -282,6 +294,16 @@ public:
   /// After an access to global memory by which blocks tell each other
   /// something; `changed`: it left another value there.
   void communicate(Warp &w, const Inst &inst, bool changed);
+  // Orders accesses to global memory that are in bounds.
+  void orderGlobal(Warp &w, const Inst &inst, const uint64_t *address,
+                   uint32_t bytes, uint64_t mask, bool store);
+  void orderAtomic(Warp &w, const Inst &inst, const uint64_t *address,
+                   uint64_t mask, bool reads, bool writes);
+  void fence(Warp &w, const Inst &inst);
+  /// A wait is over that caches which were written back waited for.
+  void writtenBack(Warp &w);
+  /// What the warp does from here on has a later clock.
+  void tick(Warp &w);
   void shadowRead(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                   uint32_t bytes);
   void shadowWrite(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
@@ -364,16 +386,19 @@ public:
   void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                  const char *text);
   /// Reports once for each kind and pair of operations. `text` follows
-  /// "'op' by thread N: "; `note` goes to the other operation.
+  /// "'op' by thread N: "; `note` goes to the other operation, of this kernel
+  /// or of another one.
   void fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
              const std::string &text, const std::string &note = "",
-             const Inst *other = nullptr);
+             const Inst *other = nullptr, const Program *of = nullptr);
 
   /// "block 0,1,0", of the launch.
   std::string blockName(uint32_t rank) const;
 
   Launch &launch;
   const Program &program;
+  /// Its block's number among all that have run.
+  uint32_t serial = 0;
 
 private:
   struct BarrierState {
@@ -381,8 +406,10 @@ private:
     uint32_t inst = 0;
     uint64_t waiting = 0, participants = 0;
     uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
+    KnownPtr others;
   };
   friend struct AsyncState;
+  friend class GlobalMemory;
 
   /// After a warp's turn: whether the launch goes on, or has been asked to end
   /// or the warp has executed too much.

@@ -68,7 +68,20 @@ enum class AtomicKind : uint8_t {
   UMin,
   Wrap, // one more, or 0 once the operand is reached
   FAdd, // of fp32
+  CompareExchange,
 };
+
+/// How an operation on global memory, or a fence, takes part in the order of
+/// threads: bits of `Inst::order`; none: a plain access.
+inline constexpr uint8_t atomicAccess = 1, acquires = 2, releases = 4;
+/// A load through a cache that sees no writes of this launch.
+inline constexpr uint8_t invariantAccess = 8;
+/// A fence that writes a cache back, which takes until a wait is over.
+inline constexpr uint8_t writesBack = 16;
+
+/// Which threads an atomic operation or a fence is for.
+enum class Scope : uint8_t { Lane, Warp, Block, Cluster, Device, System };
+constexpr unsigned numScopes = 6;
 
 /// Entries of AmdLaneMap's table that name no lane.
 constexpr uint32_t keepLane = 64, zeroLane = 65;
@@ -97,6 +110,9 @@ struct Inst {
   int64_t imm = 0;
   /// Constant bytes added to a memory operation's address `a`.
   int64_t offset = 0;
+  /// Of operations on global memory and fences.
+  uint8_t order = 0;
+  Scope scope = Scope::Lane;
 };
 
 /// Flags of AmdMfma: what the operands are, f16 if nothing else is said.

@@ -52,7 +52,8 @@ std::string Run::who(const Warp &w, int lane) const {
 
 std::string Run::blockName(uint32_t rank) const {
   return "block " + std::to_string(blockIndex[0] + rank) + "," +
-         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]);
+         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]) +
+         (launch.ordinal ? " of launch " + std::to_string(launch.ordinal) : "");
 }
 
 std::string Run::sharedPlace(uint32_t address) const {
@@ -109,7 +110,7 @@ void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
 
 void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 const std::string &text, const std::string &note,
-                const Inst *other) {
+                const Inst *other, const Program *of) {
   std::vector<Finding> &findings = launch.findings;
   auto [it, isNew] = launch.known.try_emplace(
       {kind, inst.origin, other ? other->origin : ~0u}, findings.size());
@@ -122,7 +123,7 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   message(Severity::Error, origin.location,
           "'" + origin.name + "' by " + who(w, lane) + ": " + text);
   if (other) {
-    const Origin &o = program.origins[other->origin];
+    const Origin &o = (of ? of : &program)->origins[other->origin];
     message(Severity::Note, o.location, "'" + o.name + "': " + note);
   }
   if (findings.size() >= options.maxErrors && !hot.stop) {

@@ -83,7 +83,7 @@ for vendor in VENDORS:
     # Any block may be the last one, be the window large or small.
     for window, grid in ((0, 5), (1, 5), (2, 40)):
         last = set()
-        for seed in range(1, 9):
+        for seed in range(1, 7):
             status, values, errors = run(vendor, LAST.replace("cLAST", f"c{grid - 1}"),
                                          ["buf:i32:1:zero", "buf:i32:1:uninit"], grid, seed=seed, window=window)
             assert status == 0 and values[0] == [grid], errors
@@ -96,7 +96,7 @@ for vendor in VENDORS:
 
     # A wait ends, though no more than two blocks run at first.
     for grid in (5, 100):
-        for seed in range(1, 4):
+        for seed in (1, 2):
             status, values, errors = run(vendor, SPIN.replace("cLAST", f"c{grid - 1}"),
                                          ["buf:i32:1:zero", "buf:i32:1:uninit"], grid, seed=seed, window=2)
             assert status == 0 and values[1] == [grid - 1], errors

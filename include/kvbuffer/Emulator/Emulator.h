@@ -113,6 +113,14 @@ struct Argument {
   size_t bytes;
 };
 
+/// A launch among others.
+struct LaunchRequest {
+  llvm::StringRef entry;
+  std::array<unsigned, 3> grid, block;
+  unsigned dynamicShared = 0;
+  llvm::ArrayRef<Argument> args;
+};
+
 /// Executes the kernels of one module at the target stage, lane by lane.
 /// Create it, register what they may access, launch.
 class Emulator {
@@ -142,6 +150,12 @@ public:
   launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
          std::array<unsigned, 3> block, unsigned dynamicShared,
          llvm::ArrayRef<Argument> args, ProgressFn progress = {}) = 0;
+
+  /// Executes several launches at once, as those of different streams are:
+  /// their blocks run interleaved, and nothing but what they do themselves
+  /// orders one launch's accesses to memory with another's.
+  virtual LaunchResult launchTogether(llvm::ArrayRef<LaunchRequest> requests,
+                                      ProgressFn progress = {}) = 0;
 
   /// What was executed since creation: counts, conflicts, sectors, errors.
   virtual llvm::json::Value report() const = 0;
