@@ -49,6 +49,10 @@ static cl::list<unsigned> gridSize("grid", cl::CommaSeparated);
 static cl::list<unsigned> blockSize("block", cl::CommaSeparated);
 static cl::opt<unsigned> sharedBytes("shared", cl::init(0));
 static cl::list<std::string> argSpecs("arg", cl::desc("see the source"));
+static cl::list<unsigned> used("use", cl::CommaSeparated,
+                               cl::desc("arguments of the launch [all]"));
+static cl::list<std::string>
+    beside("beside", cl::desc("ENTRY:ARG,ARG: a launch at the same time"));
 static cl::opt<std::string> optionsText("options", cl::init(""));
 static cl::list<std::string>
     printSpecs("print", cl::desc("ARG[:FIRST:COUNT[:PER_LINE]]"));
@@ -262,8 +266,36 @@ int main(int argc, char **argv) {
                              a.initialized);
     values.push_back({&a.pointer, 8});
   }
-  LaunchResult result = emulator->launch(
-      entry, triple(gridSize), triple(blockSize), sharedBytes, values);
+  // The launch, and those at the same time.
+  std::vector<std::vector<kvbuf::emu::Argument>> taken;
+  std::vector<std::string> entries;
+  auto take = [&](StringRef name, ArrayRef<unsigned> which) {
+    entries.push_back(name.str());
+    taken.emplace_back();
+    for (unsigned i : which)
+      if (i < values.size())
+        taken.back().push_back(values[i]);
+    if (which.empty())
+      taken.back() = values;
+  };
+  take(entry, SmallVector<unsigned>(used.begin(), used.end()));
+  for (StringRef spec : beside) {
+    auto [name, list] = spec.split(':');
+    SmallVector<StringRef> numbers;
+    list.split(numbers, ',', -1, /*KeepEmpty=*/false);
+    SmallVector<unsigned> which;
+    for (StringRef number : numbers)
+      if (number.getAsInteger(10, which.emplace_back())) {
+        errs() << "error: bad --beside=" << spec << "\n";
+        return 2;
+      }
+    take(name, which);
+  }
+  std::vector<LaunchRequest> requests;
+  for (size_t i = 0; i < taken.size(); ++i)
+    requests.push_back({entries[i], triple(gridSize), triple(blockSize),
+                        sharedBytes, taken[i]});
+  LaunchResult result = emulator->launchTogether(requests);
   for (StringRef spec : printSpecs) {
     SmallVector<StringRef> parts;
     spec.split(parts, ':');
