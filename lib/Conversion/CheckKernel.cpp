@@ -123,6 +123,53 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   return success();
 }
 
+/// The extents of a fragment that are whole atoms, rows and columns: lanes hold
+/// nothing else. Rows of what the warps share are the schedule's; 1 there.
+static std::pair<int64_t, int64_t> atomUnits(Value fragment,
+                                             const FragmentLayouts &layouts) {
+  Role role = cast<FragmentType>(fragment.getType()).getRole();
+  if (role == Role::Row)
+    return {1, 1};
+  const FragmentLayouts::Atom &atom = layouts.atom(role);
+  if (role != Role::B)
+    return {1, atom.cols};
+  return isTurned(fragment) ? std::pair(atom.cols, atom.rows)
+                            : std::pair(atom.rows, atom.cols);
+}
+
+/// Whether a fragment, and the part of another that it may be, is of whole
+/// atoms.
+static LogicalResult checkAtoms(Operation *op, Value fragment,
+                                const FragmentLayouts &layouts,
+                                ScheduleAttr schedule) {
+  auto type = cast<FragmentType>(fragment.getType());
+  auto [rows, cols] = atomUnits(fragment, layouts);
+  if (type.getRows() % rows || type.getCols() % cols)
+    return op->emitOpError()
+           << "has a fragment of " << type.getRows() << "x" << type.getCols()
+           << ", which is not made of whole " << shapeOf(schedule.getMmaShape())
+           << " instructions; expected rows in multiples of " << rows
+           << " and columns in multiples of " << cols;
+  int64_t row = 0, col = 0;
+  if (auto slice = dyn_cast<FragmentSliceOp>(op)) {
+    row = slice.getRow();
+    col = slice.getCol();
+  } else if (auto load = dyn_cast<FragmentLoadOp>(op)) {
+    row = load.getRow();
+    col = load.getCol();
+  } else if (auto mma = dyn_cast<MmaOp>(op)) {
+    col = mma.getColumn();
+  }
+  if (row % rows == 0 && col % cols == 0)
+    return success();
+  return op->emitOpError() << "begins at row " << row << " and column " << col
+                           << ", between two "
+                           << shapeOf(schedule.getMmaShape())
+                           << " instructions; expected a row and a column that "
+                              "are multiples of "
+                           << rows << " and " << cols;
+}
+
 /// A product contracts the elements of its operands in the order in which lanes
 /// hold them. What comes from memory has the natural order; weights, which come
 /// from accumulators, have those accumulators' order, and so has V. On chips
@@ -171,6 +218,10 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
     if (auto mma = dyn_cast<MmaOp>(op);
         mma && failed(checkOrders(mma, layouts, target)))
       return failure();
+    for (Value result : op->getResults())
+      if (isa<FragmentType>(result.getType()) &&
+          failed(checkAtoms(op, result, layouts, schedule)))
+        return failure();
     for (Type type : op->getResultTypes()) {
       LogicalResult good =
           llvm::TypeSwitch<Type, LogicalResult>(type)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -117,16 +118,25 @@ void LaneLowering::lower(FragmentSliceOp op) {
   int64_t perAtom = from.getRole() == Role::Acc
                         ? 1
                         : atom.registers() / layouts.wordElements();
-  int64_t fromCols = from.getCols() / atom.cols,
-          toCols = to.getCols() / atom.cols;
-  int64_t toRows = atoms(to) / toCols;
-  int64_t row = op.getRow() / atom.rows, col = op.getCol() / atom.cols;
+  // Atoms are listed row by row of [m][k], [k][n] or [m][n]; K's rows are n.
+  bool turned = isTurned(op.getSource());
+  auto inner = [&](int64_t rows, int64_t cols) {
+    return (turned ? rows : cols) / atom.cols;
+  };
+  auto outer = [&](int64_t rows, int64_t cols) {
+    return (turned ? cols : rows) / atom.rows;
+  };
+  int64_t fromInner = inner(from.getRows(), from.getCols()),
+          toInner = inner(to.getRows(), to.getCols());
+  int64_t toOuter = atoms(to) / toInner;
+  int64_t row = outer(op.getRow(), op.getCol()),
+          col = inner(op.getRow(), op.getCol());
   Values values;
-  for (int64_t i = 0; i < toRows; ++i)
-    for (int64_t j = 0; j < toCols; ++j)
+  for (int64_t i = 0; i < toOuter; ++i)
+    for (int64_t j = 0; j < toInner; ++j)
       for (int64_t w = 0; w < perAtom; ++w)
         values.push_back(get(
-            op.getSource())[((row + i) * fromCols + col + j) * perAtom + w]);
+            op.getSource())[((row + i) * fromInner + col + j) * perAtom + w]);
   set(op.getFragment(), values);
 }
 

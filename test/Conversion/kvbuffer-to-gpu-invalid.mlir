@@ -181,3 +181,29 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Fragments and parts of them that are no whole instructions.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 32, BK = 32, num_threads = 32, depth = 32>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @columns(%ks: !kvbuffer.staged<#kbuf>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.fragment_load' op has a fragment of 32x8, which is not made of whole 16x8x16 instructions; expected rows in multiples of 8 and columns in multiples of 16}}
+      %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x8xbf16, b>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @part(%w: !kvbuffer.fragment<16x32xbf16, a>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.fragment_slice' op begins at row 0 and column 8, between two 16x8x16 instructions; expected a row and a column that are multiples of 1 and 16}}
+      %a = kvbuffer.fragment_slice %w[0, 8] : !kvbuffer.fragment<16x32xbf16, a> -> !kvbuffer.fragment<16x16xbf16, a>
+      gpu.return
+    }
+  }
+}

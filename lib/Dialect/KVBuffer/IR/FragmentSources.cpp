@@ -97,3 +97,12 @@ SmallVector<Value> kvbuf::fragmentSources(Value fragment) {
       sources.push_back(value);
   return sources;
 }
+
+bool kvbuf::isTurned(Value fragment) {
+  if (cast<FragmentType>(fragment.getType()).getRole() != Role::B)
+    return false;
+  return llvm::any_of(fragmentSources(fragment), [](Value source) {
+    auto load = source.getDefiningOp<FragmentLoadOp>();
+    return load && load.getStaged().getType().getParams().isTranspose();
+  });
+}

@@ -20,6 +20,10 @@ namespace kvbuf {
 /// ops on the way need not be verified yet.
 llvm::SmallVector<mlir::Value> fragmentSources(mlir::Value fragment);
 
+/// Whether a fragment is of operand b and its rows are the product's columns,
+/// as those of K: it was loaded from a buffer that is read transposed.
+bool isTurned(mlir::Value fragment);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_FRAGMENTSOURCES_H
