@@ -338,7 +338,7 @@ LogicalResult LaneLowering::expandArguments() {
   }
   if (counts) {
     parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
-    parameters.push_back(dict({{str("kind"), str("counter")}}));
+    parameters.push_back(dict({{str("kind"), str("launch_counter")}}));
   }
 
   lowered = gpu::GPUFuncOp::create(b, kernel.getName(),

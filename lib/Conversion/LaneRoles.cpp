@@ -459,30 +459,9 @@ void LaneLowering::lower(MailboxTakeOp op) {
 }
 
 void LaneLowering::lower(NextTileOp op) {
-  Value total = toI32(single(op.getTotal()));
   auto take = [&]() -> Value {
-    Value number =
-        memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi, i32(1),
-                                    flat(counter), ValueRange{index(0)});
-    // Every block, or cluster, takes one number past the end: the last of them
-    // is known.
-    Value blocks;
-    for (gpu::Dimension d :
-         {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z}) {
-      Value size = toI32(gpu::GridDimOp::create(b, d));
-      blocks = blocks ? arith::MulIOp::create(b, blocks, size) : size;
-    }
-    if (cluster() > 1)
-      blocks = arith::DivUIOp::create(b, blocks, i32(cluster()));
-    Value last = arith::SubIOp::create(
-        b, arith::AddIOp::create(b, total, blocks), i32(1));
-    auto reset = scf::IfOp::create(
-        b, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, last),
-        /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(reset.thenBlock());
-    memref::StoreOp::create(b, i32(0), flat(counter), ValueRange{index(0)});
-    return number;
+    return memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi, i32(1),
+                                       flat(counter), ValueRange{index(0)});
   };
   if (cluster() > 1) {
     // The first block's one thread takes; the others are told.

@@ -55,7 +55,7 @@ for entry in re.findall(r"\{(.*?)\}", described):
         arguments.append(f"map:{places[name]}:2:{join(sizes[d] for d in dims)}:{join(numbers('box'))}:{field('swizzle')}:"
                          f"{join(strides[d] for d in dims[1:])}")
     else:
-        assert kind == "counter", kind
+        assert kind == "launch_counter", kind
         arguments.append("buf:i32:1:zero:counter")
 
 

@@ -219,8 +219,8 @@ def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
   let summary = "Takes the next number of a counter that all blocks share";
   let description = [{
     0, 1, 2, ... in the order of the calls; every block calls until the result is
-    `total` or more and then no more. The last block to do so sets the counter
-    back to 0, so that it can serve the next launch. Only producers may call. In
+    `total` or more and then no more. The counter belongs to the launch, which
+    starts with 0 there. Only producers may call. In
     a kernel of clusters the first block of each takes numbers for all of its
     blocks; the result says nothing in the others, which learn it from a
     `shared` mailbox.
