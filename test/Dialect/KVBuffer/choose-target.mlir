@@ -33,6 +33,8 @@
 // Both do, and agree.
 // RUN: kvbuf-opt %t/named.mlir --kvbuf-to-tile=chip=gfx942 2>&1 | FileCheck %s --implicit-check-not=remark --check-prefix=NAMED
 
+// RUN: kvbuf-opt %t/named.mlir --kvbuf-to-tile=chip=gfx942:sramecc+:xnack- 2>&1 | FileCheck %s --implicit-check-not=remark --check-prefix=NAMED
+
 // Kernels that are lowered already stay with their chip.
 // RUN: kvbuf-opt %t/named.mlir --kvbuf-to-tile -o %t/tile.mlir
 // RUN: kvbuf-opt %t/tile.mlir --kvbuf-choose-target | FileCheck %s --check-prefix=NAMED

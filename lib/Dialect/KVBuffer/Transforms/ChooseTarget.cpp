@@ -48,18 +48,25 @@ FailureOr<TargetInfo> kvbuf::chooseTarget(ModuleOp module, StringRef option,
   StringRef chip = !option.empty() ? option
                    : named         ? named.getValue()
                                    : byDefault;
-  if (named && named.getValue() != chip && findKernel(module))
+  std::optional<TargetInfo> target = lookupTarget(chip);
+  // A chip may have several names.
+  auto isNamed = [&] {
+    std::optional<TargetInfo> other = lookupTarget(named.getValue());
+    return named.getValue() == chip ||
+           (other && target && other->chip == target->chip);
+  };
+  bool overrules = named && !isNamed();
+  if (overrules && findKernel(module))
     return module.emitError()
                << "was lowered for " << named << " already; it cannot be "
                << "compiled for \"" << chip << "\"",
            failure();
-  std::optional<TargetInfo> target = lookupTarget(chip);
   if (!target)
     return module.emitError()
                << "unknown target '" << chip << "'; expected one of "
                << llvm::join(knownTargets(), ", "),
            failure();
-  if (named && named.getValue() != chip)
+  if (overrules)
     module.emitRemark() << "is lowered for \"" << chip
                         << "\", which an option names; its '"
                         << KVBufferDialect::kTargetAttr << "' is " << named;
