@@ -32,13 +32,12 @@
 // STATIC:        %[[ME:.*]] = gpu.block_id x
 // STATIC:        %[[BLOCKS:.*]] = gpu.grid_dim x
 // STATIC:        scf.for %[[T:.*]] = %[[ME]] to %[[TOTAL]] step %[[BLOCKS]]
-// One number ahead.
+// The next number is asked for when the tile is done.
 // DYNAMIC:       %[[FIRST:.*]] = kvbuffer.next_tile of %[[TOTAL]]
 // DYNAMIC:       scf.while (%[[N:.*]] = %[[FIRST]])
 // DYNAMIC-NEXT:    %[[MORE:.*]] = arith.cmpi slt, %[[N]], %[[TOTAL]]
 // DYNAMIC-NEXT:    scf.condition(%[[MORE]]) %[[N]]
 // DYNAMIC:       ^bb0(%[[T:.*]]: index):
-// DYNAMIC-NEXT:    %[[NEXT:.*]] = kvbuffer.next_tile of %[[TOTAL]]
 // CHECK-NEXT:      %[[H:.*]] = arith.divui %[[T]], %[[ROWTILES]]
 // CHECK-NEXT:      %[[X:.*]] = arith.remui %[[T]], %[[ROWTILES]]
 // CHECK-NEXT:      %[[SEQUENCE:.*]] = arith.divui %[[H]], %c4
@@ -47,7 +46,8 @@
 // CHECK-NOT:       gpu.block_id
 // CHECK-NOT:       kvbuffer.alloc
 // CHECK:           kvbuffer.dram_tile %{{.*}}[%[[SEQUENCE]], %[[ROW]], %[[HEAD]]]
-// DYNAMIC:         scf.yield %[[NEXT]]
+// DYNAMIC:         %[[NEXT:.*]] = kvbuffer.next_tile of %[[TOTAL]]
+// DYNAMIC-NEXT:    scf.yield %[[NEXT]]
 // GRID-LABEL:  gpu.func @full
 // GRID-NOT:      kvbuffer.grid
 // GRID:          %[[X:.*]] = gpu.block_id x

@@ -23,14 +23,14 @@ using namespace kvbuf;
 namespace {
 
 /// Bytes of K and V that a group of heads may take: they stay in L2 while the
-/// group's tiles read them. 16 MiB is a third to a half of the L2 of the chips
-/// that have roles; measured on an H200.
-constexpr int64_t kGroupBytes = 16 << 20;
-/// Tiles of the last group, about four for each multiprocessor: only a long
-/// sequence of ever shorter tiles leaves all of them busy to the end (longest
-/// processing time first). Groups of 2 to 4 heads to the end lost 5 to 7 % at
-/// 4096 keys on an H200.
-constexpr int64_t kLastTiles = 512;
+/// group's tiles read them. Measured on an H200 (docs/tuning.md), whose L2 holds
+/// 50 to 60 MB.
+constexpr int64_t kGroupBytes = 32 << 20;
+/// Tiles of the last group, about two for each multiprocessor, at least: only a
+/// long sequence of ever shorter tiles leaves all of them busy to the end
+/// (longest processing time first). What is left over joins it, so that it is a
+/// group's size as a rule and stays in L2, too.
+constexpr int64_t kLastTiles = 256;
 
 /// What the order of tiles is computed from.
 struct TileGrid {
@@ -256,7 +256,8 @@ struct PersistentTilesPass
     // Sizes that the types fix are numbers.
     MemRefType q;
     for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-      if (auto name = kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name"))
+      if (auto name = kernel.getArgAttrOfType<StringAttr>(
+              i, KVBufferDialect::kNameAttr))
         if (name.getValue() == "q")
           q = dyn_cast<MemRefType>(kernel.getArgument(i).getType());
     auto sizeOf = [&](StringRef name, unsigned dim) -> Attribute {
@@ -300,8 +301,10 @@ struct PersistentTilesPass
       auto loop = scf::ForOp::create(b, first, total, blocks);
       fill(loop.getBody(), loop.getInductionVar());
     } else {
-      // The next number is asked for a tile ahead: a counter that all blocks
-      // share answers late.
+      // The next number is asked for after the tile's last load: who takes it
+      // earlier holds it while others have nothing left, and the loads in flight
+      // hide how late a counter answers that all blocks share. Tiles that are
+      // joined need it while the tile before is computed.
       Type type = b.getIndexType();
       Value first = NextTileOp::create(b, type, total);
       auto loop = scf::WhileOp::create(b, TypeRange{type}, ValueRange{first});
@@ -316,7 +319,8 @@ struct PersistentTilesPass
       Value next = NextTileOp::create(b, type, total);
       scf::YieldOp::create(b, next);
       fill(after, after->getArgument(0));
-      next.getDefiningOp()->moveBefore(after, after->begin());
+      if (schedule.getJoinTiles())
+        next.getDefiningOp()->moveBefore(after, after->begin());
     }
     program->erase();
     // Buffers live as long as the block.
