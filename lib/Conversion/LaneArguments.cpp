@@ -8,31 +8,27 @@
 
 #include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-/// The sizes that name a tensor's dimensions in the manifest; an empty name
-/// stands for the static size.
-static SmallVector<StringRef> dimensionNames(StringRef role, Type type,
-                                             bool ragged) {
-  if (auto cache = dyn_cast<CacheType>(type)) {
-    switch (cache.getKind()) {
-    case CacheKind::Dense:
-      return {"batch", "seq_k", "", ""};
-    case CacheKind::Ragged:
-      return {"total_k", "", ""};
-    case CacheKind::Continuous:
-      return {"num_blocks", "max_seq", "", ""};
-    case CacheKind::Paged:
-      return {"num_blocks", "", "", ""};
-    }
+/// The sizes that name the dimensions of a cache's data in the manifest; an
+/// empty name stands for the static size.
+static SmallVector<StringRef> cacheDimensions(CacheType cache) {
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    return {"batch", "seq_k", "", ""};
+  case CacheKind::Ragged:
+    return {"total_k", "", ""};
+  case CacheKind::Continuous:
+    return {"num_blocks", "max_seq", "", ""};
+  case CacheKind::Paged:
+    return {"num_blocks", "", "", ""};
   }
-  if (role == "lse")
-    return ragged ? SmallVector<StringRef>{"", "total_q"}
-                  : SmallVector<StringRef>{"batch", "", "seq_q"};
-  return ragged ? SmallVector<StringRef>{"total_q", "", ""}
-                : SmallVector<StringRef>{"batch", "seq_q", "", ""};
+  llvm_unreachable("unknown kind of cache");
 }
 
 static StringRef typeName(Type type) {
@@ -42,31 +38,121 @@ static StringRef typeName(Type type) {
                         : "i32";
 }
 
-/// Checks that an argument is what its role says: the manifest describes it so.
-static LogicalResult checkRole(gpu::GPUFuncOp kernel, unsigned argument,
-                               StringRef role, bool ragged) {
-  Type type = kernel.getArgument(argument).getType();
-  auto bad = [&](const Twine &expected) {
+static StringRef nameOf(gpu::GPUFuncOp kernel, unsigned argument) {
+  return kernel
+      .getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr)
+      .getValue();
+}
+
+/// Checks that an argument has a name of its own and a type that parameters can
+/// stand for.
+static LogicalResult checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
+                                   llvm::StringSet<> &names) {
+  auto name =
+      kernel.getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr);
+  if (!name)
     return kernel.emitOpError()
-           << "argument " << argument << " is '" << role << "' of type " << type
-           << "; expected " << expected;
-  };
-  if ((role == "k" || role == "v") && isa<CacheType>(type))
+           << "argument " << argument << " has no '"
+           << KVBufferDialect::kNameAttr << "', the name of its tensor";
+  if (!names.insert(name.getValue()).second)
+    return kernel.emitOpError() << "has two arguments with '"
+                                << KVBufferDialect::kNameAttr << "' = " << name;
+  Type type = kernel.getArgument(argument).getType();
+  if (isa<CacheType>(type))
     return success();
-  int64_t rank = llvm::StringSwitch<int64_t>(role)
-                     .Cases({"q", "k", "v", "o"}, ragged ? 3 : 4)
-                     .Case("lse", ragged ? 2 : 3)
-                     .Cases({"q_offsets", "sink"}, 1)
-                     .Default(0);
-  if (!rank)
-    return bad("q, k, v, o, q_offsets, lse or sink");
   auto memref = dyn_cast<MemRefType>(type);
-  if (!memref || memref.getRank() != rank)
-    return bad("a memref of rank " + Twine(rank));
-  if (rank > 2 && role != "lse" &&
-      llvm::any_of(memref.getShape().take_back(2), ShapedType::isDynamic))
-    return bad("static heads and head_size");
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || memref.getRank() == 0 ||
+      failed(memref.getStridesAndOffset(strides, offset)))
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " of type " << type
+           << "; expected a cache or a strided memref of rank 1 or more";
+  if (strides.back() != 1)
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " of type " << type
+           << "; expected elements of the last dimension side by side, a "
+              "stride of 1";
+  Type element = memref.getElementType();
+  if (!element.isBF16() && !element.isF16() && !element.isF32() &&
+      !element.isSignlessInteger(32))
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " with elements "
+           << element << "; expected bf16, f16, f32 or i32";
   return success();
+}
+
+/// What a kernel does with an argument, by its attribute or by its uses.
+static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
+  if (auto access = kernel.getArgAttrOfType<StringAttr>(
+          argument, KVBufferDialect::kAccessAttr))
+    return access.getValue();
+  bool reads = false, writes = false;
+  for (Operation *user : kernel.getArgument(argument).getUsers()) {
+    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp>(user)) {
+      reads = true;
+    } else if (isa<RowStoreOp>(user)) {
+      writes = true;
+    } else if (auto tile = dyn_cast<DramTileOp>(user)) {
+      for (Operation *use : tile->getUsers()) {
+        bool isStore = isa<FragmentStoreOp>(use);
+        bool isLoad = isa<DramLoadOp, RingLoadOp, TileFragmentOp>(use);
+        writes |= !isLoad;
+        reads |= !isStore;
+      }
+    } else if (!isa<memref::DimOp>(user)) {
+      reads = writes = true;
+    }
+  }
+  return !writes ? "read" : reads ? "read_write" : "write";
+}
+
+/// The sizes of a memref's dimensions, as the manifest states them: names,
+/// numbers or expressions.
+static FailureOr<SmallVector<Attribute>> shapeOf(gpu::GPUFuncOp kernel,
+                                                 unsigned argument) {
+  auto type = cast<MemRefType>(kernel.getArgument(argument).getType());
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> shape;
+  Attribute attr = kernel.getArgAttr(argument, KVBufferDialect::kShapeAttr);
+  if (!attr) {
+    for (auto [d, size] : llvm::enumerate(type.getShape()))
+      shape.push_back(ShapedType::isDynamic(size)
+                          ? Attribute(b.getStringAttr(nameOf(kernel, argument) +
+                                                      "." + Twine(d)))
+                          : b.getI64IntegerAttr(size));
+    return shape;
+  }
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || int64_t(list.size()) != type.getRank() ||
+      !llvm::all_of(list,
+                    llvm::IsaPred<StringAttr, IntegerAttr, DictionaryAttr>))
+    return kernel.emitOpError()
+           << "argument " << argument << " has '" << KVBufferDialect::kShapeAttr
+           << "' = " << attr << "; expected an array of " << type.getRank()
+           << " names, numbers or expressions";
+  for (auto [d, entry] : llvm::enumerate(list)) {
+    auto number = dyn_cast<IntegerAttr>(entry);
+    if (number && !type.isDynamicDim(d) &&
+        number.getInt() != type.getDimSize(d))
+      return kernel.emitOpError()
+             << "argument " << argument << " has '"
+             << KVBufferDialect::kShapeAttr << "' = " << attr
+             << ", whose dimension " << d << " differs from that of " << type;
+    shape.push_back(number ? b.getI64IntegerAttr(number.getInt()) : entry);
+  }
+  return shape;
+}
+
+/// The rows of the tallest tile that is loaded from a tensor; 0: none is.
+static int64_t loadedRows(Value tensor) {
+  int64_t rows = 0;
+  for (Operation *user : tensor.getUsers())
+    if (auto tile = dyn_cast<DramTileOp>(user))
+      if (llvm::any_of(tile->getUsers(),
+                       llvm::IsaPred<DramLoadOp, RingLoadOp, TileFragmentOp>))
+        rows = std::max(rows, tile.getTile().getType().getRows());
+  return rows;
 }
 
 /// Puts numbers for the sizes that types fix into the shapes of all tensors, so
@@ -90,16 +176,6 @@ static void fixShapes(MutableArrayRef<Attribute> tensors,
 StringRef LaneLowering::sizeNeededBy(Operation *op) {
   if (auto size = dyn_cast<LaunchSizeOp>(op))
     return size.getName();
-  if (auto dim = dyn_cast<memref::DimOp>(op)) {
-    auto argument = dyn_cast<BlockArgument>(dim.getSource());
-    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
-    if (!argument || argument.getOwner() != &kernel.getBody().front() ||
-        !type || type.getRank() != 3 || dim.getConstantIndex() != 0)
-      return "";
-    auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                    "kvbuffer.name");
-    return name && name.getValue() == "q" ? "total_q" : "";
-  }
   CacheType cache;
   if (auto keys = dyn_cast<CacheNumKeysOp>(op))
     cache = keys.getCache().getType();
@@ -141,32 +217,10 @@ LogicalResult LaneLowering::expandArguments() {
   auto dict = [&](std::initializer_list<NamedAttribute> list) {
     return DictionaryAttr::get(context, list);
   };
-  bool ragged = false;
-  llvm::StringMap<Type> roles;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    auto name = kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name");
-    if (!name)
-      return kernel.emitOpError()
-             << "argument " << i
-             << " has no 'kvbuffer.name', the role of its tensor";
-    ragged |= name.getValue() == "q_offsets";
-    if (!roles.try_emplace(name.getValue(), kernel.getArgument(i).getType())
-             .second)
-      return kernel.emitOpError()
-             << "has two arguments with 'kvbuffer.name' = \"" << name.getValue()
-             << '"';
-  }
+  llvm::StringSet<> argumentNames;
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (failed(checkRole(
-            kernel, i,
-            kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name").getValue(),
-            ragged)))
+    if (failed(checkArgument(kernel, i, argumentNames)))
       return failure();
-  if (kernel.getNumArguments() && !roles.contains("q"))
-    return kernel.emitOpError()
-           << "has no argument with 'kvbuffer.name' = \"q\"";
-  if (!roles.contains("q") || !roles.contains("k"))
-    return kernel.emitOpError() << "expected arguments named q and k";
 
   // The parameters in order; the values exist once the new kernel does.
   struct Slot {
@@ -203,33 +257,22 @@ LogicalResult LaneLowering::expandArguments() {
               std::move(assign));
   };
   auto tensor = [&](const Twine &name, Type element, ArrayRef<Attribute> shape,
-                    bool write) {
-    tensorList.push_back(dict({{str("access"), str(write ? "write" : "read")},
+                    StringRef access) {
+    tensorList.push_back(dict({{str("access"), str(access)},
                                {str("dtype"), str(typeName(element))},
                                {str("name"), str(name.str())},
                                {str("shape"), b.getArrayAttr(shape)}}));
   };
 
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, "kvbuffer.name").getValue();
+    StringRef name = nameOf(kernel, i);
     Type type = kernel.getArgument(i).getType();
     auto cache = dyn_cast<CacheType>(type);
     auto memref = dyn_cast<MemRefType>(type);
     Type element = cache ? cache.getElementType() : memref.getElementType();
-    if (memref && memref.getRank() == 1) {
-      Attribute size =
-          role == "sink"
-              ? Attribute(b.getI64IntegerAttr(
-                    cast<MemRefType>(roles["q"]).getShape().end()[-2]))
-              : Attribute(b.getDictionaryAttr(b.getNamedAttr(
-                    "sum",
-                    b.getArrayAttr({str("batch"), b.getI64IntegerAttr(1)}))));
-      tensor(role, element, size, false);
-      pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
-      continue;
-    }
+    StringRef access = accessOf(kernel, i);
     SmallVector<int64_t> dims;
+    SmallVector<Attribute> shape;
     if (cache) {
       if (cache.getKind() != CacheKind::Ragged)
         dims.push_back(ShapedType::kDynamic);
@@ -237,50 +280,63 @@ LogicalResult LaneLowering::expandArguments() {
                          ? cache.getPageSize()
                          : ShapedType::kDynamic);
       dims.append({cache.getHeads(), cache.getCacheDepth()});
+      for (auto [size, known] : llvm::zip_equal(dims, cacheDimensions(cache)))
+        shape.push_back(known.empty() ? Attribute(b.getI64IntegerAttr(size))
+                                      : str(known));
     } else {
       llvm::append_range(dims, memref.getShape());
+      FailureOr<SmallVector<Attribute>> given = shapeOf(kernel, i);
+      if (failed(given))
+        return failure();
+      shape = *given;
     }
-    SmallVector<StringRef> names = dimensionNames(role, type, ragged);
-    SmallVector<Attribute> shape;
-    for (auto [d, size] : llvm::enumerate(dims)) {
-      bool isHeadOfLse = role == "lse" && names[d].empty();
-      int64_t heads = cast<MemRefType>(roles["q"]).getShape().end()[-2];
-      bool isNamed = !names[d].empty() && ShapedType::isDynamic(size);
-      shape.push_back(
-          isNamed ? Attribute(str(names[d]))
-                  : Attribute(b.getI64IntegerAttr(isHeadOfLse ? heads : size)));
-      // A size that the types fix is a number wherever it is asked for.
-      if (isNamed || names[d].empty())
+    // A size that the types fix is a number wherever it is asked for.
+    for (auto [size, entry] : llvm::zip_equal(dims, shape)) {
+      auto sizeName = dyn_cast<StringAttr>(entry);
+      if (!sizeName)
         continue;
-      auto [it, isFirst] = fixedSizes.try_emplace(names[d], size);
-      if (it->second != size)
+      auto [it, isFirst] = fixedSizes.try_emplace(sizeName, size);
+      if (ShapedType::isDynamic(it->second))
+        it->second = size;
+      if (!ShapedType::isDynamic(size) && it->second != size)
         return kernel.emitOpError()
-               << "argument " << i << " fixes " << names[d] << " at " << size
-               << ", an argument before it at " << it->second;
+               << "argument " << i << " fixes " << sizeName.getValue() << " at "
+               << size << ", an argument before it at " << it->second;
     }
-    tensor(role, element, shape, role == "o" || role == "lse");
-    pointer(i, element, role, [](TensorArg &t, Value v) { t.data = v; });
+    tensor(name, element, shape, access);
+    pointer(i, element, name, [](TensorArg &t, Value v) { t.data = v; });
     // Rows are the third dimension from the right of what is read by tiles.
-    int64_t rows = cache         ? schedule.getBN()
-                   : role == "q" ? schedule.getBM()
-                                 : 0;
-    for (int64_t d = 0, rank = dims.size(); d + 1 < rank; ++d)
+    int64_t rank = dims.size();
+    int64_t rows = cache ? schedule.getBN() : loadedRows(kernel.getArgument(i));
+    for (int64_t d = 0; d + 1 < rank; ++d)
       stride(
-          i, role, d,
+          i, name, d,
           rows && d == rank - 3
               ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
               : 0,
           [](TensorArg &t, Value v) { t.strides.push_back(v); });
-    // The sizes that a kernel asks for: the rows of dense queries and caches.
-    bool needsRows = (role == "q" && !ragged && memref.isDynamicDim(1)) ||
-                     (cache && cache.getKind() == CacheKind::Dense);
-    if (needsRows)
+    // The sizes that the program asks for, and those that dense caches need.
+    llvm::BitVector needed(rank);
+    if (cache && cache.getKind() == CacheKind::Dense)
+      needed.set(1);
+    for (Operation *user : kernel.getArgument(i).getUsers())
+      if (auto dim = dyn_cast<memref::DimOp>(user))
+        if (std::optional<int64_t> d = dim.getConstantIndex();
+            d && *d < rank && ShapedType::isDynamic(dims[*d]))
+          needed.set(*d);
+    for (unsigned d : needed.set_bits()) {
+      auto sizeName = dyn_cast<StringAttr>(shape[d]);
+      if (!sizeName)
+        return kernel.emitOpError() << "asks for size " << d << " of argument "
+                                    << i << ", which has no name in its '"
+                                    << KVBufferDialect::kShapeAttr << "'";
       parameter(i, b.getI32Type(),
-                dict({{str("kind"), str("size")},
-                      {str("name"), str(role == "q" ? "seq_q" : "seq_k")}}),
-                [](TensorArg &t, Value v) {
-                  t.sizes = {Value(), v};
+                dict({{str("kind"), str("size")}, {str("name"), sizeName}}),
+                [d](TensorArg &t, Value v) {
+                  t.sizes.resize(std::max<size_t>(t.sizes.size(), d + 1));
+                  t.sizes[d] = v;
                 });
+    }
     if (!cache)
       continue;
     Type word = b.getI32Type();
@@ -288,8 +344,8 @@ LogicalResult LaneLowering::expandArguments() {
     Attribute batchPlus1 = b.getDictionaryAttr(b.getNamedAttr(
         "sum", b.getArrayAttr({str("batch"), b.getI64IntegerAttr(1)})));
     if (cache.getKind() == CacheKind::Ragged) {
-      tensor(role + ".offsets", word, batchPlus1, false);
-      pointer(i, word, role + ".offsets",
+      tensor(name + ".offsets", word, batchPlus1, "read");
+      pointer(i, word, name + ".offsets",
               [](TensorArg &t, Value v) { t.offsets = v; });
     }
     if (cache.hasTable()) {
@@ -297,18 +353,24 @@ LogicalResult LaneLowering::expandArguments() {
       SmallVector<Attribute> tableShape{batch};
       if (paged)
         tableShape.push_back(str("pages_per_seq"));
-      tensor(role + ".table", word, tableShape, false);
-      pointer(i, word, role + ".table",
+      tensor(name + ".table", word, tableShape, "read");
+      pointer(i, word, name + ".table",
               [](TensorArg &t, Value v) { t.table = v; });
       if (paged)
-        stride(i, role + ".table", 0, /*limit=*/0,
+        stride(i, name + ".table", 0, /*limit=*/0,
                [](TensorArg &t, Value v) { t.tableStride = v; });
-      tensor(role + ".lengths", word, batch, false);
-      pointer(i, word, role + ".lengths",
+      tensor(name + ".lengths", word, batch, "read");
+      pointer(i, word, name + ".lengths",
               [](TensorArg &t, Value v) { t.lengths = v; });
     }
   }
 
+  for (auto it = fixedSizes.begin(), e = fixedSizes.end(); it != e;) {
+    auto next = std::next(it);
+    if (ShapedType::isDynamic(it->second))
+      fixedSizes.erase(it);
+    it = next;
+  }
   fixShapes(tensorList, fixedSizes);
 
   // Behind the tensors: what copy engines and shared counters need.
@@ -369,8 +431,8 @@ LogicalResult LaneLowering::expandArguments() {
 DictionaryAttr
 LaneLowering::describeTensorMap(const TensorMapRequest &request) {
   auto argument = cast<BlockArgument>(request.tensor);
-  auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                  "kvbuffer.name");
+  Attribute name =
+      kernel.getArgAttr(argument.getArgNumber(), KVBufferDialect::kNameAttr);
   // Innermost first: columns, rows, heads and, where there is one, the batch or
   // block; in the tensor they are [batch,] rows, heads, columns.
   SmallVector<int64_t> dims{2, 0, 1}, box{request.boxCols, request.boxRows, 1};

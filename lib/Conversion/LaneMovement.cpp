@@ -346,15 +346,16 @@ LogicalResult LaneLowering::lower(memref::LoadOp op) {
 
 LogicalResult LaneLowering::lower(memref::DimOp op) {
   auto it = tensors.find(op.getSource());
-  if (StringRef name = sizeNeededBy(op); !name.empty()) {
-    set(op.getResult(), {launchSize(name)});
+  std::optional<int64_t> dim = op.getConstantIndex();
+  auto type = dyn_cast<MemRefType>(op.getSource().getType());
+  if (it == tensors.end() || !dim || !type || *dim >= type.getRank())
+    return op.emitOpError() << "asks for a size that is not a kernel "
+                               "parameter; expected a constant dimension of an "
+                               "argument of the kernel";
+  if (!type.isDynamicDim(*dim)) {
+    set(op.getResult(), {index(type.getDimSize(*dim))});
     return success();
   }
-  std::optional<int64_t> dim = op.getConstantIndex();
-  if (it == tensors.end() || !dim || *dim >= int64_t(it->second.sizes.size()) ||
-      !it->second.sizes[*dim])
-    return op.emitOpError() << "asks for a size that is not a kernel "
-                               "parameter; expected the rows of queries";
   set(op.getResult(), {it->second.sizes[*dim]});
   return success();
 }

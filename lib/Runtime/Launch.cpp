@@ -314,9 +314,9 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       throw Error("tensor '" + spec.name + "' of " + std::to_string(bytes) +
                   " bytes reaches beyond the end of memory");
     launch.buffers.push_back({spec.name, arg.address, bytes,
-                              /*readable=*/!spec.output,
+                              /*readable=*/spec.input,
                               /*writable=*/spec.output,
-                              /*initialized=*/!spec.output});
+                              /*initialized=*/spec.input});
   }
   launch.buffers = mergeRanges(std::move(launch.buffers));
 

@@ -429,10 +429,11 @@ TensorSpec parseTensor(const Reader &r) {
                 "', which is the device's number of multiprocessors and for "
                 "grids and arguments alone");
   std::string access = r.string("access");
-  if (access != "read" && access != "write")
+  if (access != "read" && access != "write" && access != "read_write")
     throw Error("manifest: " + r.at("access") + " is '" + access +
-                "'; expected read or write");
-  t.output = access == "write";
+                "'; expected read, write or read_write");
+  t.output = access != "read";
+  t.input = access != "write";
   return t;
 }
 

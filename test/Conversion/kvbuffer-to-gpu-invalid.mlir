@@ -23,7 +23,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 0 has no 'kvbuffer.name', the role of its tensor}}
+    // expected-error @below {{'gpu.func' op argument 0 has no 'kvbuffer.name', the name of its tensor}}
     gpu.func @nameless(%q: memref<?x?x2x64xbf16>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
@@ -46,8 +46,8 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op has no argument with 'kvbuffer.name' = "q"}}
-    gpu.func @k(%lse: memref<?x2x?xf32> {kvbuffer.name = "lse"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    // expected-error @below {{'gpu.func' op argument 0 is "bias" of type 'index'; expected a cache or a strided memref of rank 1 or more}}
+    gpu.func @k(%x: index {kvbuffer.name = "bias"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
   }
@@ -57,8 +57,8 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 1 is 'k' of type 'memref<?xbf16>'; expected a memref of rank 4}}
-    gpu.func @k(%q: memref<?x?x2x64xbf16> {kvbuffer.name = "q"}, %k: memref<?xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    // expected-error @below {{'gpu.func' op argument 0 is "x" of type 'memref<f32>'; expected a cache or a strided memref of rank 1 or more}}
+    gpu.func @k(%x: memref<f32> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
   }
@@ -68,8 +68,8 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 1 is 'bias' of type 'index'; expected q, k, v, o, q_offsets, lse or sink}}
-    gpu.func @k(%q: memref<?x?x2x64xbf16> {kvbuffer.name = "q"}, %x: index {kvbuffer.name = "bias"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    // expected-error @below {{'gpu.func' op argument 0 is "x" of type 'memref<?x8xbf16, strided<[1, 16]>>'; expected elements of the last dimension side by side, a stride of 1}}
+    gpu.func @k(%x: memref<?x8xbf16, strided<[1, 16]>> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
   }
@@ -79,8 +79,8 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 0 is 'q' of type 'memref<?x?x?x2x64xbf16>'; expected a memref of rank 4}}
-    gpu.func @k(%q: memref<?x?x?x2x64xbf16> {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    // expected-error @below {{'gpu.func' op argument 0 is "x" with elements 'i8'; expected bf16, f16, f32 or i32}}
+    gpu.func @k(%x: memref<?xi8> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
   }
@@ -90,8 +90,44 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 0 is 'q' of type 'memref<?x?x?x64xbf16>'; expected static heads and head_size}}
-    gpu.func @k(%q: memref<?x?x?x64xbf16> {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    // expected-error @below {{'gpu.func' op attribute 'kvbuffer.access' of argument 0 must be "read", "write" or "read_write", got "append"}}
+    gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.access = "append"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op argument 0 has 'kvbuffer.shape' = ["n"]; expected an array of 2 names, numbers or expressions}}
+    gpu.func @k(%x: memref<?x?xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op argument 0 has 'kvbuffer.shape' = ["n", 8], whose dimension 1 differs from that of 'memref<?x4xf32>'}}
+    gpu.func @k(%x: memref<?x4xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n", 8]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// A size that no name stands for.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op asks for size 0 of argument 0, which has no name in its 'kvbuffer.shape'}}
+    gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = [{sum = ["n", 1]}]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?xf32>
       gpu.return
     }
   }
@@ -102,7 +138,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op argument 1 fixes batch at 3, an argument before it at 2}}
-    gpu.func @k(%q: memref<2x?x2x64xbf16> {kvbuffer.name = "q"}, %o: memref<3x?x2x64xbf16> {kvbuffer.name = "o"}, %k: !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    gpu.func @k(%q: memref<2x?x2x64xbf16> {kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 2, 64]}, %o: memref<3x?x2x64xbf16> {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 2, 64]}, %k: !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }
   }

@@ -153,8 +153,8 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::F32;
   std::vector<SizeExpr> shape;
-  /// Written by the kernels (and not read), else read (and not written).
-  bool output = false;
+  /// Written by the kernels; read by them.
+  bool output = false, input = true;
 };
 
 /// Where queries or keys live.

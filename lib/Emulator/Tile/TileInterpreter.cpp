@@ -85,7 +85,7 @@ const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type) {
 
 LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
   auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                  "kvbuffer.name");
+                                                  KVBufferDialect::kNameAttr);
   if (!name)
     return kernel.emitOpError() << "argument " << argument.getArgNumber()
                                 << " has no 'kvbuffer.name'";

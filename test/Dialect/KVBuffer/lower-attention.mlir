@@ -9,7 +9,7 @@
 // CHECK-NOT: func.func
 // CHECK:     gpu.module @causal_module
 // CHECK:     gpu.func @causal(
-// CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.name = "q"}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.name = "o"}
+// CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "read", kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 16, 128]}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 16, 128]}
 // CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<tile>
 // CHECK-SAME:  kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 8 : i64, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}} : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64}
 
@@ -72,7 +72,7 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // is padded to whole LDS blocks; a soft cap scales before the softmax.
 
 // CHECK:     gpu.func @all(
-// CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.name = "o"}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.name = "q_offsets"}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.name = "lse"}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.name = "sink"}
+// CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["total_q", 4, 80]}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.access = "read", kvbuffer.name = "q_offsets", kvbuffer.shape = [{sum = ["batch", 1]}]}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.access = "write", kvbuffer.name = "lse", kvbuffer.shape = [4, "total_q"]}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.access = "read", kvbuffer.name = "sink", kvbuffer.shape = [4]}
 // CHECK-SAME:  cache = "paged"
 // CHECK-SAME:  page_size = 16
 // CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64

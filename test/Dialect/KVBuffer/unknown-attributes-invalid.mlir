@@ -94,12 +94,12 @@ module attributes {kvbuffer.targets = "sm_80"} {
 
 // -----
 
-// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name)}}
+// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name, kvbuffer.access or kvbuffer.shape)}}
 func.func private @f(memref<?xf32> {kvbuffer.role = "sink"})
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.name' of argument 0 must be a string, the tensor's role}}
+// expected-error @below {{attribute 'kvbuffer.name' of argument 0 must be a string, the tensor's name, got 3 : i64}}
 func.func private @f(memref<?xf32> {kvbuffer.name = 3 : i64})
 
 // -----

@@ -417,17 +417,31 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
 
 LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                                              NamedAttribute attr) {
-  if (attr.getName() != KVBufferDialect::kNameAttr) {
-    InFlightDiagnostic diag = op->emitOpError()
-                              << "argument " << argument
-                              << " has an unknown attribute '"
-                              << attr.getName().getValue() << "'";
-    suggest(diag, attr.getName(), {KVBufferDialect::kNameAttr});
-    return diag;
-  }
-  if (!isa<StringAttr>(attr.getValue()))
+  StringRef name = attr.getName();
+  auto bad = [&](const Twine &expected) {
     return op->emitOpError()
-           << "attribute '" << attr.getName().getValue() << "' of argument "
-           << argument << " must be a string, the tensor's role";
-  return success();
+           << "attribute '" << name << "' of argument " << argument
+           << " must be " << expected << ", got " << attr.getValue();
+  };
+  if (name == KVBufferDialect::kNameAttr)
+    return isa<StringAttr>(attr.getValue())
+               ? success()
+               : bad("a string, the tensor's name");
+  if (name == KVBufferDialect::kAccessAttr) {
+    auto access = dyn_cast<StringAttr>(attr.getValue());
+    return access && llvm::is_contained({"read", "write", "read_write"},
+                                        access.getValue())
+               ? success()
+               : bad("\"read\", \"write\" or \"read_write\"");
+  }
+  if (name == KVBufferDialect::kShapeAttr)
+    return isKind(attr.getValue(), Kind::Sizes) ? success()
+                                                : bad(nameOf(Kind::Sizes));
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "argument " << argument
+                            << " has an unknown attribute '" << name << "'";
+  suggest(diag, name,
+          {KVBufferDialect::kNameAttr, KVBufferDialect::kAccessAttr,
+           KVBufferDialect::kShapeAttr});
+  return diag;
 }

@@ -409,6 +409,41 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
   return list.getDictionary(b.getContext());
 }
 
+/// What the manifest says of a tensor of the problem: its access and, unless it
+/// is a cache, its shape.
+NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
+  auto str = [&](StringRef text) -> Attribute { return b.getStringAttr(text); };
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  NamedAttrList list;
+  list.append(KVBufferDialect::kNameAttr, str(role));
+  bool isOutput = role == "o" || role == "lse";
+  list.append(KVBufferDialect::kAccessAttr, str(isOutput ? "write" : "read"));
+  bool ragged = op.isRagged();
+  SmallVector<Attribute> shape;
+  if (role == "q" || role == "o") {
+    if (ragged)
+      shape = {str("total_q")};
+    else
+      shape = {str("batch"), str("seq_q")};
+    shape.append({number(op.getHeads()), number(op.getHeadSize())});
+  } else if (role == "lse") {
+    if (ragged)
+      shape = {number(op.getHeads()), str("total_q")};
+    else
+      shape = {str("batch"), number(op.getHeads()), str("seq_q")};
+  } else if (role == "q_offsets") {
+    shape = {b.getDictionaryAttr(
+        b.getNamedAttr("sum", b.getArrayAttr({str("batch"), number(1)})))};
+  } else if (role == "sink") {
+    shape = {number(op.getHeads())};
+  }
+  if (!shape.empty())
+    list.append(KVBufferDialect::kShapeAttr, b.getArrayAttr(shape));
+  return list;
+}
+
 /// The role of each function argument in the problem, for the thread stage,
 /// which splits arguments into kernel parameters.
 LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
@@ -483,7 +518,9 @@ struct LowerAttentionPass
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
     kernel->setAttr(KVBufferDialect::kProblemAttr, describeProblem(op, attrs));
     for (auto [i, name] : llvm::enumerate(names))
-      kernel.setArgAttr(i, "kvbuffer.name", name);
+      for (NamedAttribute attr :
+           describeTensor(op, cast<StringAttr>(name).getValue(), attrs))
+        kernel.setArgAttr(i, attr.getName(), attr.getValue());
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());

@@ -82,9 +82,17 @@ def KVBuffer_Dialect : Dialect {
     /// On the op that ends a group of copies, whose text would go on without
     /// an attribute; a unit attribute that nothing reads.
     static constexpr ::llvm::StringLiteral kGroupAttr = "kvbuffer.group";
-    /// On an argument of a kernel before the thread stage: the role of its
-    /// tensor in the problem; a string.
+    /// On an argument of a `gpu.func`: the name of its tensor or cache, in the
+    /// manifest and for callers; a string.
     static constexpr ::llvm::StringLiteral kNameAttr = "kvbuffer.name";
+    /// On such an argument: what the kernel does with it, "read", "write" or
+    /// "read_write"; a string. Without it, what the program's ops do.
+    static constexpr ::llvm::StringLiteral kAccessAttr = "kvbuffer.access";
+    /// On an argument that is a memref: each dimension's size, as the manifest
+    /// states it; an array of names (strings), numbers, and expressions
+    /// (dictionaries). Dimensions of one name have one size, in all tensors.
+    /// Without it, a dynamic dimension `d` of tensor `x` has the name "x.d".
+    static constexpr ::llvm::StringLiteral kShapeAttr = "kvbuffer.shape";
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";
