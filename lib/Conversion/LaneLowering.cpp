@@ -460,7 +460,7 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
       .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
-            OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp>(
+            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp>(
           [&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,

@@ -432,6 +432,7 @@ private:
   void lower(FragmentSliceOp op);
   void lower(MmaOp op);
   mlir::LogicalResult lower(FragmentConvertOp op);
+  mlir::LogicalResult lower(MapOp op);
   void lower(SoftcapOp op);
   void lower(FragmentScaleOp op);
   void lower(MaskOp op);

@@ -166,7 +166,7 @@ LogicalResult BlockRun::runOp(Operation *op) {
         return diag;
       }
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<scf::YieldOp, scf::ConditionOp, gpu::ReturnOp>(
+      .Case<scf::YieldOp, scf::ConditionOp, gpu::ReturnOp, YieldOp>(
           [](auto) { return success(); })
       .Case([&](scf::ForOp op) { return runFor(op); })
       .Case([&](scf::WhileOp op) { return runWhile(op); })
@@ -215,7 +215,8 @@ LogicalResult BlockRun::runOp(Operation *op) {
       })
       .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
-            LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, OnlineSoftmaxOp,
+            LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
+            OnlineSoftmaxOp,
             RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
             CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp,
             RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,

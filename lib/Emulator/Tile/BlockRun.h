@@ -87,6 +87,8 @@ private:
   mlir::LogicalResult runOp(SoftmaxTailOp op);
   mlir::LogicalResult runOp(CarryExcessOp op);
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
+  // Arithmetic by regions (Map.cpp).
+  mlir::LogicalResult runOp(MapOp op);
   // Roles (Roles.cpp).
   mlir::LogicalResult runOp(WarpRolesOp op);
   mlir::LogicalResult runOp(RingOp op);

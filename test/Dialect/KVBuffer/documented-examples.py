@@ -67,6 +67,7 @@ def own_types(op):
         "mma": {"q": fragment("128x16xbf16", "a"),
                 "k": fragment("64x16xbf16", "b"), "zero": scores},
         "fragment_convert": {"o": acc},
+        "map": {"s": scores},
         "softcap": {"s": scores},
         "fragment_scale": {"s": scores},
         "mask": {"s": scores},
@@ -102,6 +103,8 @@ def wrap(example, number):
     for line in text.splitlines():
         if head := re.match(r"\s*(%[\w, %:]+?)\s*=", line):
             defined |= set(re.findall(r"%(\w+)", head.group(1)))
+        if line.lstrip().startswith("^"):  # a block's arguments
+            defined |= set(re.findall(r"%(\w+)", line))
     cache = re.search(r"<(dense|paged)", text)
     page = re.search(r", page_size = \d+(?=>)", text)
     arguments = []

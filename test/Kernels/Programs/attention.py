@@ -1,0 +1,151 @@
+# Hand-written programs of examples/, on the emulator, against float64.
+# RUN: %python %s %src sm_80
+# RUN: %python %s %src sm_90
+# RUN: %python %s %src gfx942
+# RUN: %python %s %src gfx950
+"""Attention programs of the tile stage that no pass knows: their own score
+functions, tensors and weights.
+
+    attention.py SOURCE CHIP
+
+The programs name NVIDIA's matrix instruction in their first lines; for AMD's
+chips those lines, and nothing else, are replaced. A result passes by the rule of
+kvbuf-run: errors in units of those of the same mathematics with P and O rounded
+to bfloat16.
+"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+CHIP = sys.argv.pop()
+SOURCE = pathlib.Path(sys.argv.pop())
+RNG = np.random.default_rng()
+
+#: What differs by chip: schedule and buffers.
+AMD = {"gfx942": ("[32, 32, 8]", "[2, 0, 3]", "v_path = registers",
+                  "register_staged"),
+       "gfx950": ("[32, 32, 16]", "[2, 0, 4]", "v_path = direct",
+                  "double_buffered")}
+
+
+def program(name):
+    """The text of examples/NAME.mlir for the chip."""
+    text = (SOURCE / "examples" / f"{name}.mlir").read_text()
+    if CHIP not in AMD:
+        return text
+    shape, swizzle, path, policy = AMD[CHIP]
+    rows = dict(re.findall(r"#(\w)buf = .*? BN = (\d+)", text))
+    stages = dict(re.findall(r"#(\w)buf = .*? stages = (\d+)", text))
+    schedule = (f"#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 32, "
+                f"stages = 2, warps = 2, mma_shape = {shape}, swap_a_b = true, "
+                f"{path}>")
+    text = re.sub(r"^#schedule = .*$", schedule, text, flags=re.M)
+    for which in rows:
+        # V is read across its rows, which its banks like unswizzled.
+        swizzled = "" if which == "v" else f"swizzle = {swizzle}, "
+        wn = 32 if which == "q" else int(rows[which])
+        text = re.sub(
+            rf"^#{which}buf = .*$",
+            f"#{which}buf = #kvbuffer.kv_buffer<{which}, bf16, "
+            f"{policy if which == 'v' else 'double_buffered'}, "
+            f"mma_shape = {shape}, {swizzled}BN = {rows[which]}, WN = {wn}, "
+            f"BK = 32, num_threads = 128, depth = 64, kv_num_heads = 4, "
+            f"stages = {stages[which]}, warp_size = 64>", text, flags=re.M)
+    return text
+
+
+def to_bf16(x):
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def rounded(x):
+    return from_bf16(to_bf16(x))
+
+
+def scores(q, k):
+    """[batch, heads, queries, keys]."""
+    return np.einsum("bihd,bjhd->bhij", q, k)
+
+
+def positions(q, k):
+    """Queries' and keys' positions, to broadcast."""
+    queries, keys = q.shape[1], k.shape[1]
+    return (np.arange(queries)[:, None] + keys - queries, np.arange(keys)[None])
+
+
+def apply(p, v, normalize, plain):
+    """O, in float64; `plain`: with P and O rounded to bfloat16."""
+    total = p.sum(-1, keepdims=True) if normalize else np.ones(p.shape[:-1] + (1,))
+    o = np.einsum("bhij,bjhd->bhid", rounded(p) if plain else p, v)
+    o = np.divide(o, total, out=np.zeros_like(o), where=total > 0)
+    o = o.transpose(0, 2, 1, 3)
+    return rounded(o) if plain else o
+
+
+def softmax_weights(s):
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.where(s > -np.inf, np.exp(s - np.where(
+            np.isfinite(top), top, 0)), 0)
+
+
+class Programs(unittest.TestCase):
+    def check(self, out, p, v, normalize):
+        out = from_bf16(out)
+        exact, base = (apply(p, v, normalize, plain) for plain in (False, True))
+        self.assertFalse(np.isnan(out).any())
+        # The rounding of bfloat16 at the reference's magnitude.
+        ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
+        error, usual = abs(out - exact), abs(base - exact)
+        self.assertLessEqual((error - ulp).max(), 2 * usual.max())
+        self.assertLessEqual(error.mean(), 1.15 * usual.mean() + 1e-6)
+
+    def tensors(self, batch, queries, keys):
+        return [to_bf16(RNG.standard_normal((batch, n, 4, 64)))
+                for n in (queries, keys, keys)]
+
+    SHAPES = (2, 70, 150), (1, 64, 64), (1, 100, 37), (1, 1, 129)
+
+    def test_sigmoid(self):
+        run = kvbuf.compile(program("sigmoid"), target=CHIP)
+        for shape in self.SHAPES:
+            q, k, v = self.tensors(*shape)
+            out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
+            run(q=q, k=k, v=v, out=out)
+            q, k, v = map(from_bf16, (q, k, v))
+            i, j = positions(q, k)
+            p = np.where(j <= i, 1 / (1 + np.exp(2 - scores(q, k) / 8)), 0)
+            self.check(out, p, v, normalize=False)
+
+    def test_bias(self):
+        run = kvbuf.compile(program("bias"), target=CHIP)
+        for batch, queries, keys in self.SHAPES:
+            q, k, v = self.tensors(batch, queries, keys)
+            bias = RNG.standard_normal((4, queries, keys)).astype(np.float32)
+            slopes = np.float32([0.5, 0.25, 0.125, 0.0625])
+            doc = np.sort(RNG.integers(0, 3, (batch, keys)), -1).astype(np.int32)
+            out = np.full(q.shape, 0x7FC0, np.uint16)
+            run(q=q, k=k, v=v, bias=bias, slopes=slopes, doc=doc, out=out)
+            q, k, v = map(from_bf16, (q, k, v))
+            i, j = positions(q, k)
+            own = np.take(doc, np.clip(i[:, 0], 0, keys - 1), axis=1)
+            seen = (j <= i) & (own[:, :, None] == doc[:, None, :])
+            s = (scores(q, k) / 8 + slopes[:, None, None] * (j - i)
+                 + bias.astype(np.float64))
+            s = np.where(seen[:, None], s, -np.inf)
+            self.check(out, softmax_weights(s), v, normalize=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
