@@ -353,9 +353,64 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
   LLVM::ReturnOp::create(b, loc, LLVM::UndefOp::create(b, loc, type));
 }
 
+/// The parameters that point to tensors of which the kernel's manifest says
+/// that it only reads them. A kernel without a manifest has none.
+static llvm::DenseSet<Value> readOnlyPointers(LLVM::LLVMFuncOp func) {
+  llvm::DenseSet<Value> pointers;
+  auto kernel =
+      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto tensors = func->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
+  auto args = kernel ? kernel.getAs<ArrayAttr>("args") : ArrayAttr();
+  if (!args || !tensors || args.size() != func.getNumArguments())
+    return pointers;
+  auto isRead = [&](StringAttr name) {
+    return name && llvm::any_of(tensors.getAsRange<DictionaryAttr>(),
+                                [&](DictionaryAttr tensor) {
+                                  auto access =
+                                      tensor.getAs<StringAttr>("access");
+                                  return tensor.get("name") == name && access &&
+                                         access.getValue() == "read";
+                                });
+  };
+  for (auto [arg, value] : llvm::zip_equal(args, func.getArguments())) {
+    auto entry = dyn_cast<DictionaryAttr>(arg);
+    auto kind = entry ? entry.getAs<StringAttr>("kind") : StringAttr();
+    if (kind && kind.getValue() == "pointer" &&
+        isRead(entry.getAs<StringAttr>("tensor")))
+      pointers.insert(value);
+  }
+  return pointers;
+}
+
+/// What an address was computed from, as far as that can be told.
+static Value baseOf(Value pointer) {
+  for (;;) {
+    Operation *op = pointer.getDefiningOp();
+    if (auto gep = dyn_cast_or_null<LLVM::GEPOp>(op))
+      pointer = gep.getBase();
+    else if (auto cast = dyn_cast_or_null<LLVM::AddrSpaceCastOp>(op))
+      pointer = cast.getArg();
+    else if (auto buffer = dyn_cast_or_null<ROCDL::MakeBufferRsrcOp>(op))
+      pointer = buffer.getBase();
+    else if (auto extract = dyn_cast_or_null<LLVM::ExtractValueOp>(op)) {
+      // Out of a descriptor that was put together in this function.
+      auto insert = extract.getContainer().getDefiningOp<LLVM::InsertValueOp>();
+      while (insert && insert.getPosition() != extract.getPosition())
+        insert = insert.getContainer().getDefiningOp<LLVM::InsertValueOp>();
+      if (!insert)
+        return pointer;
+      pointer = insert.getValue();
+    } else {
+      return pointer;
+    }
+  }
+}
+
 /// Says which memory operations cannot be each other's concern: without it the
-/// backend waits for every copy in flight before each read of LDS. Loads from
-/// DRAM read what no kernel writes.
+/// backend waits for every copy in flight before each read of LDS. Loads of
+/// tensors that the kernel only reads are invariant. Of others they must not
+/// be: the scalar cache, which invariant loads may go through, sees no writes,
+/// and no acquire invalidates it.
 static void tagMemory(LLVM::LLVMFuncOp func) {
   MLIRContext *context = func.getContext();
   Builder b(context);
@@ -366,6 +421,7 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
   };
   ArrayAttr copies = b.getArrayAttr({scope("AsyncCopies")});
   ArrayAttr local = b.getArrayAttr({scope("LocalLoads")});
+  llvm::DenseSet<Value> readOnly = readOnlyPointers(func);
   auto isLds = [](Value pointer) {
     return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
            kLds;
@@ -375,7 +431,9 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
       copy.setAliasScopesAttr(copies);
       return;
     }
-    if (auto load = dyn_cast<LLVM::LoadOp>(op); load && !isLds(load.getAddr()))
+    if (auto load = dyn_cast<LLVM::LoadOp>(op);
+        load && load.getOrdering() == LLVM::AtomicOrdering::not_atomic &&
+        !load.getVolatile_() && readOnly.contains(baseOf(load.getAddr())))
       load.setInvariant(true);
     auto access = dyn_cast<LLVM::AliasAnalysisOpInterface>(op);
     bool lds = isa<ROCDL::ds_read_tr16_b64>(op);

@@ -124,8 +124,8 @@ gpu.module @m {
   // CHECK:         llvm.load %{{.*}} {alias_scopes = [#[[$LOCAL]]], alignment = 16 : i64, noalias_scopes = [#[[$COPIES]]]} : !llvm.ptr<3>
   // CHECK:         rocdl.ds.read.tr16.b64 %{{.*}} {alias_scopes = [#[[$LOCAL]]], noalias_scopes = [#[[$COPIES]]]}
   // CHECK:         llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[$LOCAL]]]{{.*}}noalias_scopes = [#[[$COPIES]]]}
-  // No kernel writes what it reads from DRAM.
-  // CHECK:         llvm.load %{{.*}} invariant : !llvm.ptr<1>
+  // Nothing says that the kernel only reads from there.
+  // CHECK:         llvm.load %{{[^ ]*}} : !llvm.ptr<1>
   gpu.func @move(%k: memref<bf16, #global>, %offset: index, %lane: i32, %at: index, %n: i32) kernel attributes {
       kvbuffer.kernel = {block = [512, 1, 1], dynamic_shared_bytes = 2048 : i64},
       kvbuffer.phase = #kvbuffer.phase<thread>} {
@@ -144,6 +144,36 @@ gpu.module @m {
     vector.store %y, %lds[%at] : memref<?xi8, #lds>, vector<16xi8>
     %v = vector.bitcast %z : vector<4xbf16> to vector<8xi8>
     vector.store %v, %lds[%at] : memref<?xi8, #lds>, vector<8xi8>
+    gpu.return
+  }
+}
+}
+
+// -----
+
+#global = #gpu.address_space<global>
+
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // Loads of tensors that the kernel only reads are invariant, whatever their
+  // addresses are computed from; those of one that it writes are not, nor are
+  // atomic ones.
+  // CHECK-LABEL: llvm.func @access(
+  // CHECK-SAME:      %[[READ:[a-z0-9]+]]: !llvm.ptr<1>, %{{[a-z0-9]+}}: i64, %[[WRITTEN:[a-z0-9]+]]: !llvm.ptr<1>)
+  // CHECK:         %[[AT:.*]] = llvm.getelementptr {{.*}}%[[READ]][
+  // CHECK:         llvm.load %[[AT]] invariant : !llvm.ptr<1> -> i32
+  // CHECK:         llvm.load %{{[^ ]*}} : !llvm.ptr<1> -> i32
+  // CHECK-NOT:     invariant
+  gpu.func @access(%read: memref<64xi32, #global>, %i: index, %written: memref<64xi32, #global>) kernel attributes {
+      kvbuffer.kernel = {block = [512, 1, 1], dynamic_shared_bytes = 0 : i64, args = [
+        {kind = "pointer", tensor = "k"}, {kind = "size", name = "seq_q"}, {kind = "pointer", tensor = "o"}]},
+      kvbuffer.tensors = [{access = "read", dtype = "i32", name = "k", shape = [64]},
+                          {access = "write", dtype = "i32", name = "o", shape = [64]}],
+      kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %x = memref.load %read[%i] : memref<64xi32, #global>
+    %y = memref.load %written[%i] : memref<64xi32, #global>
+    %z = arith.addi %x, %y : i32
+    memref.store %z, %written[%i] : memref<64xi32, #global>
     gpu.return
   }
 }
