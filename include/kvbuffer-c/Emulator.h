@@ -14,7 +14,8 @@
 |*                             the wait), "random" or "eager"                 *|
 |*   "seed": 1                 of the order of blocks, that of warps, and of  *|
 |*                             random landing                                 *|
-|*   "races": true             report races over shared memory                *|
+|*   "races": true             report races over shared memory, and over       *|
+|*                             global memory that kernels write               *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
 |*   "max_errors": 20          different errors that stop a launch            *|

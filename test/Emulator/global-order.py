@@ -26,6 +26,7 @@ class Vendor:
             body = body.replace(key, str(value))
         text = f"""module {{
   llvm.mlir.global internal @said() {{addr_space = 3 : i32}} : i32
+  llvm.mlir.global internal @stage() {{addr_space = 3 : i32, alignment = 128 : i64}} : !llvm.array<{threads} x i32>
   llvm.func @kernel(%p0: !llvm.ptr<1>, %p1: !llvm.ptr<1>, %p2: !llvm.ptr<1>) attributes {{{self.kernel}}} {{
     %t = {self.tid}
     %b = {self.cta}
@@ -186,6 +187,27 @@ for v in VENDORS:
                    "the write by warp 0 of block", RELEASE=RELEASE, ACQUIRE=ACQUIRE)
     # A cache that sees no writes serves the load.
     v.fails(LAST, "invariant load of memory that the kernel writes", ORDER="DEVICE acq_rel", LOAD="invariant")
+
+    # The copy engine stores: its own wait has to say that it has, and not only
+    # that it has read what it stores.
+    if v.membar:
+        bulk = LAST.replace("    llvm.store %value, %mine : i32, !llvm.ptr<1>\n    BARRIER\n", """
+    %stage = llvm.mlir.addressof @stage : !llvm.ptr<3>
+    %place = llvm.getelementptr %stage[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    llvm.store %value, %place : i32, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    BARRIER
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+""").replace("    RELEASE\n", """
+    nvvm.cp.async.bulk.global.shared.cta %mine, %stage, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 READ
+""")
+        v.passes(bulk, ORDER="DEVICE acq_rel", READ="")
+        for seed in (1, 2):
+            done = v.run(bulk, seed=seed, ORDER="DEVICE acq_rel", READ="{read}")
+            assert done.returncode == 1 and "which is on its way: no 'nvvm.cp.async.bulk.wait_group' for more than " \
+                "its source" in done.stderr, done.stderr
 
     # Waiting.
     v.passes(SPIN, ORDER="atomic DEVICE acquire {alignment = 4 : i64}")

@@ -39,7 +39,7 @@ struct Options {
   Landing landing = Landing::Late;
   /// Seeds the order of the blocks, that of the warps, and random landing.
   uint64_t seed = 1;
-  /// Report races over shared memory.
+  /// Report races over shared memory, and over global memory that kernels write.
   bool races = true;
   /// Report reads of bytes that nothing wrote.
   bool uninitialized = true;
