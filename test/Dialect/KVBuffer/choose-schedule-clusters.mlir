@@ -1,8 +1,9 @@
 // Problems whose blocks cannot load for each other keep single blocks, with a
-// remark; a schedule that insists is an error.
+// warning; a schedule that insists is an error.
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" | FileCheck %s
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=DEFAULT
 // DEFAULT-NOT: cluster =
 
@@ -19,7 +20,8 @@ func.func @dense(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
 }
 
 !paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 128>
-// REMARK: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}only tiles of dense caches are boxes of their tensors
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}only tiles of dense caches are boxes of their tensors
+// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: only tiles of dense caches are boxes of their tensors
 // CHECK: func.func @paged
 // CHECK: schedule = #[[ALONE]]
 func.func @paged(%q: !qo, %k: !paged, %v: !paged, %o: !qo) {

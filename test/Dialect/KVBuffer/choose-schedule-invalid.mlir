@@ -87,7 +87,7 @@
 // REDEFINE: %{options} = schedule=tiles=dynamic
 // REDEFINE: %{prefix} = TILES
 // RUN: %{run}
-// TILES: error: 'kvbuffer.attention' op tiles = static or dynamic needs warps with roles; expected producers > 0
+// TILES: error: 'kvbuffer.attention' op tiles = dynamic needs warps with roles; expected producers > 0, or tiles = grid
 
 // REDEFINE: %{options} = chip=sm_90a schedule=warps=2
 // REDEFINE: %{prefix} = WARPS
@@ -117,7 +117,7 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=overlap=true
 // REDEFINE: %{prefix} = OVERLAP
 // RUN: %{run}
-// OVERLAP: error: 'kvbuffer.attention' op overlap does not go with producers; overlap_products does
+// OVERLAP: error: 'kvbuffer.attention' op overlap = true does not go with warps that have roles; expected producers = 0, or overlap = false
 
 // 32 * (8 * 240 + 4 * 40); 384 threads start with 168 registers each. 4 * 40
 // leave 7 * 32 * 8 for 8 warps, in steps of 8: 232.
@@ -164,12 +164,12 @@
 // REDEFINE: %{options} = schedule=consumer_registers=160
 // REDEFINE: %{prefix} = SHARES
 // RUN: %{run}
-// SHARES: error: 'kvbuffer.attention' op consumer_registers needs warps with roles; expected producers > 0
+// SHARES: error: 'kvbuffer.attention' op consumer_registers = 160 needs warps with roles; expected producers > 0, or consumer_registers = 0
 
 // REDEFINE: %{options} = chip=gfx950 schedule=producer_registers=24
 // REDEFINE: %{prefix} = NOSHARES
 // RUN: %{run}
-// NOSHARES: error: 'kvbuffer.attention' op producer_registers needs warps with roles; expected producers > 0
+// NOSHARES: error: 'kvbuffer.attention' op producer_registers = 24 needs warps with roles; expected producers > 0, or producer_registers = 0
 
 // Clusters of two, whose blocks take several tiles.
 // REDEFINE: %{options} = chip=sm_90a schedule=cluster=3
@@ -185,22 +185,22 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=cluster=2,tiles=grid
 // REDEFINE: %{prefix} = CLUSTERGRID
 // RUN: %{run}
-// CLUSTERGRID: error: 'kvbuffer.attention' op cluster = 2 needs blocks that take several tiles; expected tiles = static or dynamic
+// CLUSTERGRID: error: 'kvbuffer.attention' op cluster = 2 needs blocks that take several tiles; expected tiles = static or dynamic, or cluster = 1
 
 // REDEFINE: %{options} = chip=sm_90a schedule=cluster=2,join_tiles=true
 // REDEFINE: %{prefix} = CLUSTERJOIN
 // RUN: %{run}
-// CLUSTERJOIN: error: 'kvbuffer.attention' op join_tiles does not go with cluster = 2
+// CLUSTERJOIN: error: 'kvbuffer.attention' op join_tiles does not go with clusters; expected cluster = 1
 
 // REDEFINE: %{options} = chip=sm_90 schedule=cluster=2
 // REDEFINE: %{prefix} = CLUSTERROLES
 // RUN: %{run}
-// CLUSTERROLES: error: 'kvbuffer.attention' op cluster needs warps with roles; expected producers > 0
+// CLUSTERROLES: error: 'kvbuffer.attention' op cluster = 2 needs warps with roles; expected producers > 0, or cluster = 1
 
-// REDEFINE: %{options} = chip=sm_90a schedule=v_path=registers
+// REDEFINE: %{options} = chip=sm_90 schedule=v_path=registers
 // REDEFINE: %{prefix} = PATH
 // RUN: %{run}
-// PATH: error: 'kvbuffer.attention' op v_path = registers does not fit sm_90a, which has copies into LDS for every tile; expected direct
+// PATH: error: 'kvbuffer.attention' op v_path = registers does not fit sm_90, which has copies into LDS for every tile; expected direct
 
 // REDEFINE: %{options} = chip=gfx942 schedule=swap_a_b=false
 // REDEFINE: %{prefix} = PLAIN
@@ -225,7 +225,7 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=reg_chunk_depth=64
 // REDEFINE: %{prefix} = NOCHUNK
 // RUN: %{run}
-// NOCHUNK: error: 'kvbuffer.attention' op reg_chunk_depth does not go with producers, whose products read K from shared memory
+// NOCHUNK: error: 'kvbuffer.attention' op reg_chunk_depth = 64 does not go with warps that have roles; expected producers = 0, or reg_chunk_depth = 0
 
 // REDEFINE: %{options} = chip=gfx950 schedule=reg_chunk_depth=64,ping_pong=true
 // REDEFINE: %{prefix} = WHOLE
@@ -235,7 +235,7 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=full_kv=false
 // REDEFINE: %{prefix} = BLOCKS
 // RUN: %{run}
-// BLOCKS: error: 'kvbuffer.attention' op full_kv = false does not go with producers
+// BLOCKS: error: 'kvbuffer.attention' op full_kv = false does not go with warps that have roles; expected producers = 0, or full_kv = true
 
 // REDEFINE: %{options} = schedule=full_kv=false,stages=1
 // REDEFINE: %{prefix} = SLOT
@@ -257,6 +257,77 @@
 // REDEFINE: %{prefix} = SLOTS
 // RUN: %{run}
 // SLOTS: error: 'kvbuffer.attention' op the schedule needs 294912 bytes of shared memory, sm_80 has 166912 for a block
+
+// Parameters that mean nothing beside others, or leave them nothing to do.
+// REDEFINE: %{options} = chip=sm_90a schedule=xcds=2
+// REDEFINE: %{prefix} = XCDSROLES
+// RUN: %{run}
+// XCDSROLES: error: 'kvbuffer.attention' op xcds = 2 does not go with warps that have roles; expected producers = 0, or xcds = 1
+
+// REDEFINE: %{options} = chip=gfx942 schedule=xcds=4
+// REDEFINE: %{prefix} = XCDSHEADS
+// RUN: %{run}
+// XCDSHEADS: error: 'kvbuffer.attention' op xcds = 4 does not divide the 2 heads, which are dealt to the dies; xcds = 2 would fit
+
+// REDEFINE: %{options} = chip=sm_90a schedule=q_stages=2,tiles=grid
+// REDEFINE: %{prefix} = QTILES
+// RUN: %{run}
+// QTILES: error: 'kvbuffer.attention' op q_stages = 2 needs blocks that take several tiles; expected tiles = static or dynamic, or q_stages = 1
+
+// REDEFINE: %{options} = schedule=overlap=true,overlap_products=true
+// REDEFINE: %{prefix} = BOTH
+// RUN: %{run}
+// BOTH: error: 'kvbuffer.attention' op overlap does not go with overlap_products, which rotates the same loop; expected one of them
+
+// REDEFINE: %{options} = schedule=overlap=true,stages=1
+// REDEFINE: %{prefix} = AHEADSLOT
+// RUN: %{run}
+// AHEADSLOT: error: 'kvbuffer.attention' op overlap needs stages of at least 2: the next tile is loaded while one is read
+
+// REDEFINE: %{options} = schedule=overlap_products=true,stages=1
+// REDEFINE: %{prefix} = PRODUCTSLOT
+// RUN: %{run}
+// PRODUCTSLOT: error: 'kvbuffer.attention' op overlap_products without producers needs stages of at least 2: the next tile is loaded while one is read
+
+// REDEFINE: %{options} = schedule=overlap_products=true,full_kv=false
+// REDEFINE: %{prefix} = PRODUCTBLOCKS
+// RUN: %{run}
+// PRODUCTBLOCKS: error: 'kvbuffer.attention' op overlap_products does not go with full_kv = false, where V has a product for each block; expected overlap_products = false
+
+// REDEFINE: %{options} = chip=sm_90a schedule=lazy_rescale=true
+// REDEFINE: %{prefix} = LAZYPRODUCTS
+// RUN: %{run}
+// LAZYPRODUCTS: error: 'kvbuffer.attention' op overlap_products does not go with lazy_rescale, whose softmax has parts that it does not know; expected one of them
+
+// REDEFINE: %{options} = chip=gfx950 schedule=sums_in_lds=true,lazy_rescale=true
+// REDEFINE: %{prefix} = LAZYSUMS
+// RUN: %{run}
+// LAZYSUMS: error: 'kvbuffer.attention' op sums_in_lds does not go with lazy_rescale, which keeps row sums in registers; expected one of them
+
+// REDEFINE: %{options} = chip=sm_90a schedule=join_tiles=true,overlap_products=false
+// REDEFINE: %{prefix} = JOINALONE
+// RUN: %{run}
+// JOINALONE: error: 'kvbuffer.attention' op join_tiles needs overlap_products, whose last product it starts the next tile beside; expected overlap_products = true
+
+// REDEFINE: %{options} = chip=gfx950 schedule=ping_pong=true,overlap=false
+// REDEFINE: %{prefix} = TURNSALONE
+// RUN: %{run}
+// TURNSALONE: error: 'kvbuffer.attention' op ping_pong without producers needs overlap = true and lazy_rescale = true, whose parts take turns
+
+// REDEFINE: %{options} = chip=gfx950 schedule=ping_pong=true,warps=1,BM=32
+// REDEFINE: %{prefix} = TURNSODD
+// RUN: %{run}
+// TURNSODD: error: 'kvbuffer.attention' op ping_pong needs an even number of warps, of which halves take turns
+
+// REDEFINE: %{options} = chip=sm_90a schedule=ping_pong=true,warps=4,BM=64
+// REDEFINE: %{prefix} = TURNSGROUP
+// RUN: %{run}
+// TURNSGROUP: error: 'kvbuffer.attention' op ping_pong needs two groups of 4 warps, which take turns; warps = 8 would fit
+
+// REDEFINE: %{options} = schedule=ping_pong=true,overlap=true,lazy_rescale=true
+// REDEFINE: %{prefix} = TURNSCHIP
+// RUN: %{run}
+// TURNSCHIP: error: 'kvbuffer.attention' op ping_pong needs warps with roles; expected producers > 0
 
 // REDEFINE: %{options} = schedule=swap_a_b=true
 // REDEFINE: %{prefix} = SWAP

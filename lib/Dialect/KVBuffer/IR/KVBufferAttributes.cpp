@@ -252,7 +252,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (schedule.stages < 1)
     return emitError() << "stages must be at least 1, got " << schedule.stages;
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
+                                 SCOPE)                                        \
   if (sizeOf(schedule.FIELD) > kMostElements)                                  \
     return emitError() << NAME " must be at most " << kMostElements            \
                        << ", got " << sizeOf(schedule.FIELD);
@@ -260,6 +261,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (schedule.warps < 1 || schedule.BM % schedule.warps)
     return emitError() << "warps must divide BM = " << schedule.BM << ", got "
                        << schedule.warps;
+  if (std::optional<std::string> why = whyIgnored(schedule))
+    return emitError() << *why;
   return success();
 }
 

@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CHOOSESCHEDULE
@@ -112,13 +113,6 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s) {
   if (s.getCluster() != 2)
     return op.emitOpError() << "cluster = " << s.getCluster()
                             << " is not supported; expected 1 or 2";
-  if (s.getTiles() == TileOrder::Grid)
-    return op.emitOpError() << "cluster = " << s.getCluster()
-                            << " needs blocks that take several tiles; "
-                               "expected tiles = static or dynamic";
-  if (s.getJoinTiles())
-    return op.emitOpError()
-           << "join_tiles does not go with cluster = " << s.getCluster();
   if (StringRef why = whyNotShared(op); !why.empty())
     return op.emitOpError()
            << "cluster = " << s.getCluster() << " does not fit: " << why
@@ -126,17 +120,24 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s) {
   return success();
 }
 
+/// Checks that the warps of a chip can have roles, if any are asked for.
+static LogicalResult checkChipHasRoles(AttentionOp op, int64_t producers,
+                                       const TargetInfo &target) {
+  if (!producers || target.warpsPerMatrixGroup)
+    return success();
+  return op.emitOpError()
+         << "producers = " << producers << " does not fit " << target.chip
+         << ", which has no products on operands in shared memory; expected "
+            "producers = 0";
+}
+
 /// Checks a schedule whose warps have roles; names the limit that it breaks and
 /// what would fit.
 static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
                                 const TargetInfo &target) {
   int64_t group = target.warpsPerMatrixGroup;
-  if (!group)
-    return op.emitOpError()
-           << "producers = " << s.getProducers() << " does not fit "
-           << target.chip
-           << ", which has no products on operands in shared memory; expected "
-              "producers = 0";
+  if (failed(checkChipHasRoles(op, s.getProducers(), target)))
+    return failure();
   for (auto [name, warps] :
        {std::pair<StringRef, int64_t>{"warps", s.getWarps()},
         {"producers", s.getProducers()}})
@@ -174,17 +175,10 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
     return op.emitOpError() << "BK = " << s.getBK()
                             << " does not fit the copies of producers; "
                                "expected 16, 32 or 64";
-  for (auto [name, used, instead] :
-       {std::tuple<StringRef, bool, StringRef>{"overlap", s.getOverlap(),
-                                               "; overlap_products does"},
-        {"sums_in_lds", s.getSumsInLds(), ""},
-        {"swap_a_b", s.getSwapAB(), ""},
-        {"reg_chunk_depth", s.getRegChunkDepth() > 0,
-         ", whose products read K from shared memory"},
-        {"full_kv = false", !s.getFullKV(), ""}})
-    if (used)
-      return op.emitOpError()
-             << name << " does not go with producers" << instead;
+  if (s.getPingPong() && s.getWarps() < 2 * group)
+    return op.emitOpError()
+           << "ping_pong needs two groups of " << group
+           << " warps, which take turns; warps = " << 2 * group << " would fit";
   if (failed(checkCluster(op, s)))
     return failure();
   int64_t threads = (s.getWarps() + s.getProducers()) * target.waveSize;
@@ -290,19 +284,14 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     return checkRoles(op, schedule, target);
   // Where each wave counts its own copies, halves of a block can take turns
   // (kvbuf-ping-pong).
-  for (auto [name, used] :
-       {std::pair<StringRef, bool>{"tiles = static or dynamic",
-                                   schedule.getTiles() != TileOrder::Grid},
-        {"ping_pong", schedule.getPingPong() && !target.copiesByWave},
-        {"join_tiles", schedule.getJoinTiles()},
-        {"q_stages", schedule.getQStages() > 1},
-        {"stage_output", schedule.getStageOutput()},
-        {"producer_registers", schedule.getProducerRegisters() != 0},
-        {"consumer_registers", schedule.getConsumerRegisters() != 0},
-        {"cluster", schedule.getCluster() > 1}})
-    if (used)
-      return op.emitOpError() << name << " needs warps with roles; expected "
-                              << "producers > 0";
+  if (schedule.getPingPong() && !target.copiesByWave)
+    return op.emitOpError() << "ping_pong needs warps with roles; expected "
+                               "producers > 0";
+  if (op.getHeads() % schedule.getXcds())
+    return op.emitOpError()
+           << "xcds = " << schedule.getXcds() << " does not divide the "
+           << op.getHeads() << " heads, which are dealt to the dies; xcds = "
+           << std::gcd(op.getHeads(), schedule.getXcds()) << " would fit";
   int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
@@ -333,15 +322,6 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
     if (schedule.getStages() < 2)
       return op.emitOpError() << "full_kv = false needs stages of at least 2: "
                                  "the next block is loaded while one is read";
-    for (auto [name, used] :
-         {std::pair<StringRef, bool>{"overlap", schedule.getOverlap()},
-          {"ping_pong", schedule.getPingPong()}})
-      if (used)
-        return op.emitOpError()
-               << name
-               << " does not go with full_kv = false, where no tile is "
-                  "in shared memory as a whole; expected "
-               << name << " = false";
   }
   if (isChunked(op, schedule) && schedule.getPingPong())
     return op.emitOpError()
@@ -433,8 +413,10 @@ struct ChooseSchedulePass
         auto refused = [&](StringRef name, bool value) {
           return named.contains(name) && !value;
         };
+        bool eager = asked.sumsInLds || asked.overlapProducts;
         if (choice.lazyRescale && (op.getBatchInvariant() ||
-                                   refused("lazy_rescale", asked.lazyRescale)))
+                                   refused("lazy_rescale", asked.lazyRescale) ||
+                                   (eager && !named.contains("lazy_rescale"))))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
         // Turns need whole tiles in LDS and whole fragments in registers.
         bool chunks = asked.regChunkDepth > 0 || !asked.fullKV;
@@ -442,8 +424,21 @@ struct ChooseSchedulePass
           choice.pingPong = false;
         if (asked.pingPong || asked.overlap)
           choice.fullKV = true;
-        if (choice.lazyRescale &&
-            (chunks || refused("ping_pong", asked.pingPong)))
+        // Who asks for turns gets what they need.
+        if (asked.pingPong && !choice.producers)
+          choice.overlap = choice.lazyRescale = true;
+        // One slot holds nothing that runs ahead; one group, or an odd number
+        // of warps, has nobody to take turns with.
+        bool oneSlot = named.contains("stages") && asked.stages < 2;
+        if (named.contains("warps") &&
+            (choice.producers ? asked.warps < 2 * target->warpsPerMatrixGroup
+                              : asked.warps % 2))
+          choice.pingPong = false;
+        if (!choice.producers && (oneSlot || refused("overlap", asked.overlap)))
+          choice.pingPong = false;
+        if (oneSlot ||
+            (choice.lazyRescale && ((chunks && !asked.pingPong) ||
+                                    refused("ping_pong", asked.pingPong))))
           choice.overlap = false;
         // Clusters take several tiles, one after the other: who wants it
         // otherwise does not want them.
@@ -454,10 +449,13 @@ struct ChooseSchedulePass
           remark::missed(op.getLoc(),
                          remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
               << "no warp roles: " << choice.note;
-        if (failed(applyOverrides(schedule, choice, op.getLoc())))
+        if (failed(applyOverrides(schedule, choice, op.getLoc())) ||
+            failed(checkChipHasRoles(op, choice.producers, *target)))
           return WalkResult::interrupt();
         if (StringRef why = whyNotShared(op);
             choice.cluster > 1 && choice.producers && !why.empty()) {
+          if (named.contains("cluster"))
+            op.emitWarning() << "no clusters: " << why;
           remark::missed(
               op.getLoc(),
               remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))

@@ -175,7 +175,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     // An accessor for each parameter: getBM(), getSwapAB() and so on.
-    #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+    #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, SCOPE) \
       const TYPE &get##GETTER() const { return getParameters().FIELD; }
     #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 

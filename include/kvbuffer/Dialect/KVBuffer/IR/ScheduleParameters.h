@@ -29,7 +29,8 @@ using MatrixShape = std::array<int64_t, 3>;
 
 /// The parameters of a schedule; `ScheduleAttr` says what each means.
 struct ScheduleParameters {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
+                                 SCOPE)                                        \
   TYPE FIELD = DEFAULT;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 
@@ -40,11 +41,25 @@ struct ScheduleParameters {
 /// printed where it has its default.
 enum class ParameterPresence { Required, Printed, Optional };
 
+/// The schedules in which a parameter means something.
+enum class ParameterScope {
+  /// Every one.
+  Every,
+  /// Those whose warps have roles (`producers`).
+  WithRoles,
+  /// Those in which every warp does everything.
+  WithoutRoles,
+  /// Those whose warps have roles and whose blocks take several tiles (`tiles`
+  /// is not `grid`).
+  SeveralTiles
+};
+
 /// Calls `visit(name, field, default, presence)` for each parameter of
 /// `parameters`, in the order in which they are printed.
 template <typename Parameters, typename Visitor>
 void forEachParameter(Parameters &parameters, Visitor visit) {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE) \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
+                                 SCOPE)                                        \
   visit(llvm::StringRef(NAME), parameters.FIELD, ScheduleParameters().FIELD,   \
         ParameterPresence::PRESENCE);
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
@@ -69,6 +84,11 @@ inline llvm::hash_code hash_value(const ScheduleParameters &parameters) {
 std::optional<std::string> setParameter(ScheduleParameters &parameters,
                                         llvm::StringRef name,
                                         llvm::StringRef text);
+
+/// Which parameter a schedule names although it means nothing there, or leaves
+/// nothing to do for another, and what to write instead, for a message ("xcds =
+/// 2 does not go with ..."); nothing if every parameter counts.
+std::optional<std::string> whyIgnored(const ScheduleParameters &schedule);
 
 } // namespace kvbuf
 
