@@ -1,16 +1,11 @@
-// Programs that kvbuf-join-tiles leaves alone, and why.
+// Programs that kvbuf-join-tiles leaves alone, with a warning that says why.
 
-// DEFINE: %{schedule} =
-// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-overlap-products,kvbuf-persistent-tiles,kvbuf-join-tiles))
-// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=join_tiles=true,%{schedule}},%{passes})" --remark-format=emitRemark --remarks-filter=kvbuf-join-tiles 2>&1 >/dev/null
-
-// REDEFINE: %{schedule} = tiles=grid
-// RUN: %{run} | FileCheck %s --check-prefix=GRID
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=join_tiles=true},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-join-tiles)))" --remark-format=emitRemark --remarks-filter=kvbuf-join-tiles 2>&1 >/dev/null | FileCheck %s --check-prefix=GRID
+// GRID: warning: not joined: there is no loop over tiles
 // GRID: remark: [Missed] join{{.*}}not joined: {{.*}}there is no loop over tiles
 
-// REDEFINE: %{schedule} = overlap_products=false
-// RUN: %{run} | FileCheck %s --check-prefix=PLAIN
-// PLAIN: remark: [Missed] join{{.*}}not joined: {{.*}}a tile is not a branch on its rows around a branch on its keys, as kvbuf-overlap-products leaves them
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=join_tiles=true},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-persistent-tiles,kvbuf-join-tiles)))" 2>&1 >/dev/null | FileCheck %s --check-prefix=PLAIN
+// PLAIN: warning: not joined: a tile is not a branch on its rows around a branch on its keys, as kvbuf-overlap-products leaves them
 
 !qo = memref<?x?x4x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

@@ -52,3 +52,33 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+!tile = !kvbuffer.tile<16x16xbf16>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  // A store that the rotated loop would not have.
+  gpu.func @store(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index, %out: memref<?xf32>) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: the loop does more than a softmax between two products
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      kvbuffer.row_store %m1, %out[%c0] valid(%n) : !row, memref<?xf32>
+      %scaled = kvbuffer.rescale %acc, %rs : !acc, !row
+      %o = kvbuffer.mma %p, %k, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
+  // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: no loop has a kvbuffer.online_softmax
+  gpu.func @none() kernel attributes {kvbuffer.schedule = #schedule} {
+    gpu.return
+  }
+}

@@ -1,5 +1,6 @@
 // RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize)))' --split-input-file | FileCheck %s
 // RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-prefetch-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING --implicit-check-not=warning:
 
 // Two slots: the loads of iteration 0 stand in front of the loop, those of
 // iteration i + 1 behind the wait and the first product of iteration i; none runs past the last tile.
@@ -119,20 +120,23 @@ gpu.module @m {
       %t = kvbuffer.dram_load %tile into %buf1[%c0] : !tile, !kvbuffer.buffer<#one>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#one>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a slot is not the iteration modulo the number of slots
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
     scf.for %i = %c0 to %n step %c1 {
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}}[%c0] :
       %t = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load is not awaited once in its own iteration
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load is not awaited once in its own iteration
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load is not awaited once in its own iteration
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
     }
     %t0 = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load of another iteration is awaited
     %last = scf.for %i = %c0 to %n step %c1 iter_args(%now = %t0) -> !kvbuffer.token<#two> {
       %s = kvbuffer.lds_stage %now : !kvbuffer.token<#two>
       %slot = arith.remui %i, %c2 : index
@@ -140,12 +144,198 @@ gpu.module @m {
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
       scf.yield %t : !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop's step is not 1
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop's step is not 1
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop's step is not 1
     scf.for %i = %c0 to %n step %c2 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// A rotated loop: K is a tile ahead, so its first tile is loaded and multiplied
+// before the loop, and V's last one after it. Slots are (i + 1) mod 2 and i mod 2.
+// The loop's first loads are issued before the wait for K's first tile, and V's
+// last tile is loaded by the loop's last iteration.
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @rotated
+  // CHECK-SAME:    %[[K:[^:]*]]: !kvbuffer.cache<{{[^>]*}}>, %[[V:[^:]*]]: !kvbuffer.cache<{{[^>]*}}>, %[[N:[^:]*]]: index
+  // CHECK-DAG:     %[[KBUF:.*]] = kvbuffer.alloc : <#kbuf>
+  // CHECK-DAG:     %[[VBUF:.*]] = kvbuffer.alloc : <#vbuf>
+  // CHECK:         %[[FIRST:.*]] = kvbuffer.dram_load %{{.*}} into %[[KBUF]][%c0] :
+  // One V more than K: up to tile %n, the last.
+  // CHECK-DAG:     %[[K1:.*]] = kvbuffer.dram_load %{{.*}} into %[[KBUF]][%c1] if %[[SOME:[^ ]*]] :
+  // CHECK-DAG:     %[[V0:.*]] = kvbuffer.dram_load %{{.*}} into %[[VBUF]][%c0] if %[[SOMEV:[^ ]*]] :
+  // CHECK:         %[[KS0:.*]] = kvbuffer.lds_stage %[[FIRST]] :
+  // CHECK:         kvbuffer.fragment_load %[[KS0]]
+  // CHECK:         %[[LOOP:.*]]:3 = scf.for %[[I:.*]] = %c0 to %[[N]] step %c1 iter_args(%{{.*}} = %{{.*}}, %[[KNOW:.*]] = %[[K1]], %[[VNOW:.*]] = %[[V0]])
+  // CHECK-DAG:       %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[LAST:.*]] : index
+  // CHECK-DAG:       %[[MOREV:.*]] = arith.cmpi sle, %[[I]], %[[LAST]] : index
+  // CHECK:           kvbuffer.lds_stage %[[KNOW]], %[[VNOW]] :
+  // CHECK:           %[[K2:.*]] = kvbuffer.dram_load %{{.*}} into %[[KBUF]][%{{.*}}] if %[[MORE]] :
+  // CHECK:           %[[V1:.*]] = kvbuffer.dram_load %{{.*}} into %[[VBUF]][%{{.*}}] if %{{.*}} :
+  // CHECK:           scf.yield %{{.*}}, %[[K2]], %[[V1]]
+  // CHECK-NOT:     kvbuffer.dram_load
+  // CHECK:         kvbuffer.lds_stage %[[LOOP]]#2
+  gpu.func @rotated(%k: !kv, %v: !kv, %n: index, %keys: index, %q: !a, %out: !tile) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    %kt0 = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %keys : !kv -> !tile
+    %k0 = kvbuffer.dram_load %kt0 into %kbuf[%c0] : !tile, !kvbuffer.buffer<#kbuf>
+    %ks0 = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+    %kf0 = kvbuffer.fragment_load %ks0[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+    %s0 = kvbuffer.mma %q, %kf0, %zero {transpose_b} : !a, !b, !acc
+    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    %r, %last = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %now = %s0) -> (!acc, !acc) {
+      %next = arith.addi %i, %c1 : index
+      %key1 = arith.muli %next, %c16 : index
+      %slot1 = arith.remui %next, %c2 : index
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %key1] from %c0 upto %keys : !kv -> !tile
+      %k1 = kvbuffer.dram_load %kt into %kbuf[%slot1] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k1 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %zero {transpose_b} : !a, !b, !acc
+      %key = arith.muli %i, %c16 : index
+      %slot = arith.remui %i, %c2 : index
+      %vt = kvbuffer.cache_tile %v[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %v0 = kvbuffer.dram_load %vt into %vbuf[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+      %vs = kvbuffer.lds_stage %v0 : !kvbuffer.token<#vbuf>
+      %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+      %o = kvbuffer.mma %q, %vf, %now : !a, !b, !acc
+      scf.yield %o, %s : !acc, !acc
+    }
+    %key = arith.muli %n, %c16 : index
+    %slot = arith.remui %n, %c2 : index
+    %vt = kvbuffer.cache_tile %v[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+    %v1 = kvbuffer.dram_load %vt into %vbuf[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+    %vs = kvbuffer.lds_stage %v1 : !kvbuffer.token<#vbuf>
+    %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+    %o = kvbuffer.mma %q, %vf, %last : !a, !b, !acc
+    %r16 = kvbuffer.fragment_convert %o : !acc -> !kvbuffer.fragment<16x16xbf16, acc>
+    kvbuffer.fragment_store %r16, %out : !kvbuffer.fragment<16x16xbf16, acc>, !tile
+    gpu.return
+  }
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 3>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+gpu.module @m {
+  // A load after the loop of another tile than the loop's next stays.
+  // CHECK-LABEL: gpu.func @other_tile
+  // CHECK:         scf.for
+  // CHECK:           arith.cmpi slt
+  // CHECK-NOT:       arith.cmpi
+  // CHECK:         kvbuffer.dram_load
+  gpu.func @other_tile(%k: !kv, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c3 : index
+      %tile = kvbuffer.cache_tile %k[%c0, %c0, %i] from %c0 upto %n : !kv -> !tile
+      %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+    }
+    %slot = arith.remui %n, %c3 : index
+    %tile = kvbuffer.cache_tile %k[%c0, %c0, %c3] from %c0 upto %n : !kv -> !tile
+    %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+    %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+    gpu.return
+  }
+
+  // What stays as it is, with a warning.
+  // CHECK-LABEL: gpu.func @lost
+  gpu.func @lost(%k: !kv, %tile: !tile, %n: index, %some: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    // Slot 1, which the loop's second load fills, two iterations ahead before the
+    // loop, may still be read there.
+    %t0 = kvbuffer.dram_load %tile into %buf[%c1] : !tile, !kvbuffer.buffer<#kbuf>
+    %s0 = kvbuffer.lds_stage %t0 : !kvbuffer.token<#kbuf>
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c3 : index
+      %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+    }
+    gpu.return
+  }
+
+  gpu.func @twice(%k: !kv, %tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}two loads fill the slots of one buffer
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: two loads fill the slots of one buffer
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c3 : index
+      %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+      %next = arith.addi %i, %c1 : index
+      %other = arith.remui %next, %c3 : index
+      %t1 = kvbuffer.dram_load %tile into %buf[%other] : !tile, !kvbuffer.buffer<#kbuf>
+      %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#kbuf>
+    }
+    gpu.return
+  }
+
+  // The loop around this one may still read slot 1 of its last time.
+  gpu.func @nested(%k: !kv, %tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    scf.for %j = %c0 to %n step %c1 {
+      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
+      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+      scf.for %i = %c0 to %n step %c1 {
+        %slot = arith.remui %i, %c3 : index
+        %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+        %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+      }
+    }
+    gpu.return
+  }
+
+  gpu.func @branch(%k: !kv, %tile: !tile, %n: index, %some: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c3 : index
+      scf.if %some {
+        // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a load stands inside of a branch
+        // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load stands inside of a branch
+        %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+        %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
+      }
     }
     gpu.return
   }

@@ -19,7 +19,7 @@
 // CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
 
 // REMARK-DAG: [Passed] cluster{{.*}}Remark="the blocks of a cluster load ", Remark=k, Remark=" for each other"
-// REMARK-DAG: [Missed] cluster{{.*}}Remark=q, Remark=" each for itself: what they load differs"
+// REMARK-DAG: [Missed] cluster{{.*}}the blocks of a cluster load q each for itself: what they load differs
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @tile(%q: memref<?x1x16xbf16>, %k: !kv, %total: index) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {

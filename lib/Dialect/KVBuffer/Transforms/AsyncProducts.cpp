@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -157,10 +158,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       roles.getConsumers().walk(
           [&](scf::ForOp loop) { any |= takeTurns(loop); });
       if (!any)
-        remark::missed(
-            roles.getLoc(),
-            remark::RemarkOpts::name("ping-pong").category(DEBUG_TYPE))
-            << "no turns: no loop starts two products that overlap";
+        warnLost(roles, DEBUG_TYPE, "ping-pong",
+                 "no turns: no loop starts two products that overlap");
     }
   }
 };

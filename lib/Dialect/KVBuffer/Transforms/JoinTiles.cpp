@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -424,9 +425,7 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
              "before";
     }
     if (!joined)
-      remark::missed(getOperation().getLoc(),
-                     remark::RemarkOpts::name("join").category(DEBUG_TYPE))
-          << "not joined: " << why;
+      warnLost(getOperation(), DEBUG_TYPE, "join", "not joined: " + why);
   }
 };
 } // namespace

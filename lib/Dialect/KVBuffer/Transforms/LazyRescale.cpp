@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -100,15 +101,16 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
       return;
     SmallVector<OnlineSoftmaxOp> found;
     getOperation().walk([&](OnlineSoftmaxOp op) { found.push_back(op); });
+    if (found.empty())
+      warnLost(getOperation(), DEBUG_TYPE, "lazy",
+               "rescaled every time: there is no kvbuffer.online_softmax");
     for (OnlineSoftmaxOp op : found)
       rewrite(op);
   }
 
   void rewrite(OnlineSoftmaxOp op) {
     auto missed = [&](StringRef why) {
-      remark::missed(op.getLoc(),
-                     remark::RemarkOpts::name("lazy").category(DEBUG_TYPE))
-          << "rescaled every time: " + why.str();
+      warnLost(op, DEBUG_TYPE, "lazy", "rescaled every time: " + why);
     };
     RescaleOp rescale;
     if (op.getRescale().hasOneUse())

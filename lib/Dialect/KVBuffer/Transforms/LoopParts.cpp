@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopParts.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -42,6 +43,61 @@ Operation *kvbuf::cloneWithOperands(OpBuilder &b, scf::ForOp loop,
           cloneWithOperands(b, loop, def, mapping);
   });
   return b.clone(*op, mapping);
+}
+
+OffsetIndex kvbuf::stripOffset(Value index) {
+  OffsetIndex result{index};
+  while (true) {
+    if (std::optional<int64_t> constant = getConstantIntValue(result.base))
+      return {Value(), result.offset + *constant};
+    if (auto add = result.base.getDefiningOp<arith::AddIOp>()) {
+      Value left = add.getLhs(), right = add.getRhs();
+      if (getConstantIntValue(left))
+        std::swap(left, right);
+      if (std::optional<int64_t> constant = getConstantIntValue(right)) {
+        result = {left, result.offset + *constant};
+        continue;
+      }
+    }
+    if (auto sub = result.base.getDefiningOp<arith::SubIOp>())
+      if (std::optional<int64_t> constant = getConstantIntValue(sub.getRhs())) {
+        result = {sub.getLhs(), result.offset - *constant};
+        continue;
+      }
+    return result;
+  }
+}
+
+std::optional<OffsetIndex> kvbuf::slotNumber(DramLoadOp load) {
+  int64_t count = load.getBuffer().getType().getParams().getStages();
+  if (std::optional<int64_t> constant = getConstantIntValue(load.getSlot()))
+    return OffsetIndex{Value(), *constant};
+  auto remainder = load.getSlot().getDefiningOp<arith::RemUIOp>();
+  if (!remainder || getConstantIntValue(remainder.getRhs()) != count)
+    return std::nullopt;
+  return stripOffset(remainder.getLhs());
+}
+
+bool kvbuf::isNextIteration(Value inside, Value outside, scf::ForOp loop) {
+  if (inside == loop.getInductionVar())
+    return outside == loop.getUpperBound();
+  if (loop.isDefinedOutsideOfLoop(inside))
+    return inside == outside;
+  auto from = dyn_cast<OpResult>(inside), to = dyn_cast<OpResult>(outside);
+  // What the loop carries is another value in the next iteration.
+  if (!from || !to || from.getResultNumber() != to.getResultNumber())
+    return false;
+  Operation *a = from.getOwner(), *b = to.getOwner();
+  return a->getBlock() == loop.getBody() && a->getName() == b->getName() &&
+         a->getResultTypes() == b->getResultTypes() &&
+         a->getAttrDictionary() == b->getAttrDictionary() &&
+         !a->getNumRegions() && !b->getNumRegions() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of(llvm::zip_equal(a->getOperands(), b->getOperands()),
+                      [&](auto operands) {
+                        auto [x, y] = operands;
+                        return isNextIteration(x, y, loop);
+                      });
 }
 
 Operation *kvbuf::predicateLoad(RewriterBase &rewriter, Operation *op,

@@ -16,10 +16,12 @@
 #ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H
 #define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
+#include <optional>
 
 namespace kvbuf {
 
@@ -41,6 +43,25 @@ void cloneSlice(mlir::OpBuilder &b, mlir::scf::ForOp loop, const OpSlice &slice,
 mlir::Operation *cloneWithOperands(mlir::OpBuilder &b, mlir::scf::ForOp loop,
                                    mlir::Operation *op,
                                    mlir::IRMapping &mapping);
+
+/// An index as another one plus a constant; `base` is null for a constant.
+struct OffsetIndex {
+  mlir::Value base;
+  int64_t offset = 0;
+};
+
+/// Takes additions and subtractions of constants off an index.
+OffsetIndex stripOffset(mlir::Value index);
+
+/// The number of which a slot is the remainder by the count of the buffer's
+/// slots: `%i + 1` for `(%i + 1) mod stages`, a constant for a constant;
+/// nullopt for other slots.
+std::optional<OffsetIndex> slotNumber(DramLoadOp load);
+
+/// Whether `outside`, computed behind `loop`, is what the loop's body would
+/// compute as `inside` in the iteration that follows the last one.
+bool isNextIteration(mlir::Value inside, mlir::Value outside,
+                     mlir::scf::ForOp loop);
 
 /// Gives an op that is issued ahead the predicate of its iteration; ops without
 /// effects need none. Null for what cannot be predicated.

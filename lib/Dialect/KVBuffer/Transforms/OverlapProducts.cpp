@@ -8,10 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopParts.h"
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPPRODUCTS
@@ -47,7 +49,9 @@ struct TileLoop {
 };
 
 /// Finds the parts around a softmax; on failure `why` says what is unexpected.
-std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, StringRef &why) {
+/// `rings`: whether slots will know when they are free.
+std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
+                                      StringRef &why) {
   TileLoop t;
   t.loop = cast<scf::ForOp>(softmax->getParentOp());
   t.softmax = softmax;
@@ -105,6 +109,22 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, StringRef &why) {
   why = "the loop's step is not 1";
   if (getConstantIntValue(t.loop.getStep()) != 1)
     return std::nullopt;
+  // Whatever else has an effect would be lost, and what serves both products
+  // done twice.
+  why = "the loop does more than a softmax between two products";
+  for (Operation &op : t.loop.getBody()->without_terminator()) {
+    bool ofScores = t.scoreSlice.contains(&op),
+         ofValues = t.valueSlice.contains(&op);
+    if (!isMemoryEffectFree(&op) && ofScores == ofValues)
+      return std::nullopt;
+  }
+  // The second tile's load follows the first scores without a barrier.
+  why = "a buffer of one slot cannot be loaded while it is read";
+  for (Operation *op : t.scoreSlice)
+    if (auto load = dyn_cast<DramLoadOp>(op);
+        load && !rings &&
+        load.getBuffer().getType().getParams().getStages() < 2)
+      return std::nullopt;
   return t;
 }
 
@@ -179,6 +199,7 @@ struct OverlapProductsPass
     inits[t.sum] = p0.getNewSum();
     inits.push_back(p0.getP());
     auto rotated = scf::ForOp::create(b, second, ub, one, inits);
+    rotated->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(rotated.getBody());
@@ -227,15 +248,18 @@ struct OverlapProductsPass
       if (isa<scf::ForOp>(op->getParentOp()))
         found.push_back(op);
     });
+    if (found.empty())
+      warnLost(getOperation(), DEBUG_TYPE, "overlap",
+               "not overlapped: no loop has a kvbuffer.online_softmax");
     for (OnlineSoftmaxOp softmax : found) {
       StringRef why;
-      if (std::optional<TileLoop> t = matchTileLoop(softmax, why)) {
+      if (std::optional<TileLoop> t =
+              matchTileLoop(softmax, schedule.getProducers(), why)) {
         rotate(*t);
         continue;
       }
-      remark::missed(softmax->getParentOp()->getLoc(),
-                     remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-          << "not overlapped: " << why;
+      warnLost(softmax->getParentOp(), DEBUG_TYPE, "overlap",
+               "not overlapped: " + why);
     }
   }
 };

@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
@@ -44,6 +46,31 @@ bool collectSlice(Value value, scf::ForOp loop, Value allowed,
   return independent;
 }
 
+/// Whether what is left of an iteration reads nothing of `slice` but `handed`
+/// and what can be computed twice.
+bool canTakeApart(scf::ForOp loop,
+                  const llvm::SmallSetVector<Operation *, 32> &slice,
+                  ArrayRef<Value> handed) {
+  llvm::SmallSetVector<Operation *, 32> twice;
+  auto read = [&](Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp();
+            def && slice.contains(def) && !llvm::is_contained(handed, operand))
+          twice.insert(def);
+    });
+  };
+  for (Operation &op : *loop.getBody())
+    if (!slice.contains(&op))
+      read(&op);
+  for (unsigned i = 0; i < twice.size(); ++i) {
+    if (!isMemoryEffectFree(twice[i]) || isa<MmaOp>(twice[i]))
+      return false;
+    read(twice[i]);
+  }
+  return true;
+}
+
 /// What one iteration hands to the next.
 struct Handed {
   /// Computed an iteration ahead.
@@ -63,9 +90,8 @@ struct OverlapSoftmaxPass
     llvm::SmallSetVector<Operation *, 32> slice;
     for (Value value : handed.values)
       if (!collectSlice(value, loop, handed.carried, slice)) {
-        remark::missed(loop.getLoc(),
-                       remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-            << "not overlapped: the scores depend on what the loop carries";
+        warnLost(loop, DEBUG_TYPE, "overlap",
+                 "not overlapped: the scores depend on what the loop carries");
         return;
       }
 
@@ -74,9 +100,15 @@ struct OverlapSoftmaxPass
         llvm::any_of(handed.carried.getUsers(), [&](Operation *user) {
           return !slice.contains(body->findAncestorOpInBlock(*user));
         })) {
-      remark::missed(loop.getLoc(),
-                     remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-          << "not overlapped: the maximum is read by more than the scores";
+      warnLost(loop, DEBUG_TYPE, "overlap",
+               "not overlapped: the maximum is read by more than the scores");
+      return;
+    }
+
+    if (!canTakeApart(loop, slice, handed.values)) {
+      warnLost(loop, DEBUG_TYPE, "overlap",
+               "not overlapped: more than the scores is read of what would run "
+               "ahead");
       return;
     }
 
@@ -84,11 +116,10 @@ struct OverlapSoftmaxPass
     for (Operation *op : slice)
       if (auto load = dyn_cast<DramLoadOp>(op))
         if (load.getBuffer().getType().getParams().getStages() < 2) {
-          remark::missed(
-              loop.getLoc(),
-              remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-              << "not overlapped: a buffer of one slot cannot be loaded while "
-                 "it is read";
+          warnLost(
+              loop, DEBUG_TYPE, "overlap",
+              "not overlapped: a buffer of one slot cannot be loaded while "
+              "it is read");
           return;
         }
 
@@ -142,8 +173,12 @@ struct OverlapSoftmaxPass
         if (!slice.contains(&op))
           clone(&op);
       SmallVector<Value> yields;
-      for (Value value : body->getTerminator()->getOperands())
+      for (Value value : body->getTerminator()->getOperands()) {
+        if (Operation *def = value.getDefiningOp();
+            def && def->getBlock() == body && !mapping.contains(value))
+          clone(def);
         yields.push_back(mapping.lookupOrDefault(value));
+      }
       return yields;
     };
 
@@ -238,6 +273,9 @@ struct OverlapSoftmaxPass
                 isa<BlockArgument>(raise.getMax()) ? raise.getMax()
                                                    : Value()}});
     });
+    if (found.empty())
+      warnLost(getOperation(), DEBUG_TYPE, "overlap",
+               "not overlapped: no loop has a softmax that can be rotated");
     for (const auto &[loop, handed] : found)
       rotate(loop, handed);
   }

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
@@ -144,6 +145,9 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
       if (!loop.getBody()->getOps<DramLoadOp>().empty())
         loops.push_back(loop);
     });
+    if (loops.empty())
+      warnLost(getOperation(), DEBUG_TYPE, "turns",
+               "no turns: the kernel has no loop that loads tiles");
     for (scf::ForOp loop : loops) {
       StringRef why;
       std::optional<AttentionLoop> found = recognize(loop, why);
@@ -152,10 +156,9 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
           return signalPassFailure();
         continue;
       }
-      remark::missed(loop.getLoc(),
-                     remark::RemarkOpts::name("turns").category(DEBUG_TYPE))
-          << "no turns in this loop: " +
-                 (found ? "an odd number of warps" : why.str());
+      warnLost(loop, DEBUG_TYPE, "turns",
+               "no turns in this loop: " +
+                   (found ? "an odd number of warps" : why));
     }
   }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopParts.h"
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
@@ -63,9 +64,7 @@ struct PrefetchBlocksPass
     if (count && distance > count)
       distance = count;
     if (!count) {
-      remark::missed(loop.getLoc(),
-                     remark::RemarkOpts::name("blocks").category(DEBUG_TYPE))
-          << "not prefetched: " << why;
+      warnLost(loop, DEBUG_TYPE, "blocks", "not prefetched: " + why);
       return success();
     }
 

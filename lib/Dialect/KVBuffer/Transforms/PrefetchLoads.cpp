@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopParts.h"
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -28,6 +29,9 @@ using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-prefetch-loads"
 
+/// Marks, while a loop is pipelined, loads that run one iteration further.
+static constexpr StringLiteral kOneMore = "kvbuffer.one_more";
+
 /// The ops of `body` that `op` needs, before it in the block, with `op` itself.
 static void collectSlice(Operation *op, Block *body,
                          llvm::SetVector<Operation *> &slice) {
@@ -37,6 +41,65 @@ static void collectSlice(Operation *op, Block *body,
     if (Operation *def = operand.getDefiningOp())
       collectSlice(def, body, slice);
   slice.insert(op);
+}
+
+/// The loads into the buffer of `load`, of a loop's body, that may come before
+/// the loop.
+static SmallVector<DramLoadOp> loadsBefore(DramLoadOp load) {
+  SmallVector<DramLoadOp> found;
+  for (Operation *user : load.getBuffer().getUsers()) {
+    auto other = dyn_cast<DramLoadOp>(user);
+    if (!other || load->getBlock()->findAncestorOpInBlock(*other))
+      continue;
+    for (Operation *at = load->getParentOp(); at->getBlock();
+         at = at->getParentOp())
+      if (Operation *there = at->getBlock()->findAncestorOpInBlock(*other)) {
+        if (there->isBeforeInBlock(at))
+          found.push_back(other);
+        break;
+      }
+  }
+  return found;
+}
+
+/// Whether none of the slots that a loop's first loads fill, those of
+/// iterations `from` to `to`, is the slot of `other`.
+static bool fillOtherSlots(DramLoadOp load, DramLoadOp other, int64_t from,
+                           int64_t to) {
+  auto loop = cast<scf::ForOp>(load->getParentOp());
+  int64_t count = load.getBuffer().getType().getParams().getStages();
+  std::optional<OffsetIndex> mine = slotNumber(load), its = slotNumber(other);
+  OffsetIndex first = stripOffset(loop.getLowerBound());
+  if (!mine || !its || first.base != its->base)
+    return false;
+  for (int64_t i = from; i <= to; ++i)
+    if ((first.offset + mine->offset + i - its->offset) % count == 0)
+      return false;
+  return true;
+}
+
+/// Whether a slot that is filled in front of the loop, instead of behind the
+/// barrier of its first iteration, may still be read there.
+static bool mayBeRead(DramLoadOp load, int64_t distance) {
+  if (distance < 2)
+    return false;
+  if (llvm::any_of(loadsBefore(load), [&](DramLoadOp other) {
+        return !fillOtherSlots(load, other, 1, distance - 1);
+      }))
+    return true;
+  // What a loop around this one has read before, a barrier has to end.
+  Operation *alloc = load.getBuffer().getDefiningOp();
+  for (Operation *at = load->getParentOp(); at->getBlock();
+       at = at->getParentOp()) {
+    auto around = dyn_cast<LoopLikeOpInterface>(at->getParentOp());
+    for (Operation *op = at->getPrevNode(); op; op = op->getPrevNode())
+      if (isa<LdsStageOp>(op))
+        return false;
+    if (!around)
+      continue;
+    return !alloc || !around->isProperAncestor(alloc);
+  }
+  return false;
 }
 
 /// Why the loads of a loop cannot run `slots` - 1 iterations ahead; empty if
@@ -53,19 +116,89 @@ static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
         return "a load of another iteration is awaited";
       awaited.insert(load);
     }
+  llvm::SmallPtrSet<Value, 4> filled;
   for (DramLoadOp load : loads) {
     if (!awaited.contains(load) || !load.getToken().hasOneUse())
       return "a load is not awaited once in its own iteration";
     // Loads ahead of iteration i fill other slots than those that it reads.
-    auto slot = load.getSlot().getDefiningOp<arith::RemUIOp>();
-    int64_t count = load.getBuffer().getType().getParams().getStages();
-    if (!slot || slot.getLhs() != loop.getInductionVar() ||
-        getConstantIntValue(slot.getRhs()) != count)
-      return "a slot is not the iteration modulo the number of slots";
+    std::optional<OffsetIndex> number = slotNumber(load);
+    if (!number || number->base != loop.getInductionVar())
+      return "a slot is not the iteration, or one a fixed number of iterations "
+             "away, modulo the number of slots";
+    if (!filled.insert(load.getBuffer()).second)
+      return "two loads fill the slots of one buffer";
+    if (mayBeRead(load, slots - 1))
+      return "a slot may still be read when the loop begins";
   }
   if (getConstantIntValue(loop.getStep()) != 1)
     return "the loop's step is not 1";
   return {};
+}
+
+/// The loads of a loop's body that a load behind the loop, the second of a
+/// pair, continues: it is what the next iteration would load.
+static SmallVector<std::pair<DramLoadOp, DramLoadOp>>
+findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
+  SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails;
+  for (DramLoadOp load : loads) {
+    DramLoadOp tail;
+    for (Operation *op = loop->getNextNode(); op && !tail;
+         op = op->getNextNode())
+      if (auto behind = dyn_cast<DramLoadOp>(op);
+          behind && behind.getBuffer() == load.getBuffer())
+        tail = behind;
+    if (tail && !tail.getPred() && !load.getPred() &&
+        tail.getBlock() == load.getBlock() &&
+        tail->getBlock() == loop->getBlock() &&
+        isNextIteration(load.getSlot(), tail.getSlot(), loop) &&
+        isNextIteration(load.getTile(), tail.getTile(), loop))
+      tails.push_back({load, tail});
+  }
+  return tails;
+}
+
+/// The token that the loop hands to the iteration behind its last one, of a
+/// load that has been moved ahead.
+static Value nextToken(scf::ForOp loop, DramLoadOp load) {
+  Value token = load.getToken();
+  for (unsigned i = 0; i < loop.getNumResults(); ++i) {
+    auto yielded = llvm::find(loop.getYieldedValues(), token);
+    if (yielded == loop.getYieldedValues().end())
+      return {};
+    unsigned index = yielded - loop.getYieldedValues().begin();
+    Value carried = loop.getRegionIterArg(index);
+    if (llvm::any_of(carried.getUsers(),
+                     [](Operation *user) { return isa<LdsStageOp>(user); }))
+      return loop.getResult(index);
+    token = carried;
+  }
+  return {};
+}
+
+/// Moves `op` before `stage`, with the arithmetic that it needs; false if it
+/// needs what comes later.
+static bool hoist(Operation *op, LdsStageOp stage) {
+  if (op->getBlock() != stage->getBlock() || op->isBeforeInBlock(stage))
+    return true;
+  if (op == stage || op->getNumRegions() ||
+      !(isa<DramLoadOp, CacheTileOp>(op) || isMemoryEffectFree(op)))
+    return false;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !hoist(def, stage))
+      return false;
+  op->moveBefore(stage);
+  return true;
+}
+
+/// Moves the loads between `before` and `loop` before `stage`.
+static void moveLoads(LdsStageOp stage, Operation *before, scf::ForOp loop) {
+  SmallVector<Operation *> loads;
+  for (Operation *op = before->getNextNode(); op != loop;
+       op = op->getNextNode())
+    if (isa<DramLoadOp>(op))
+      loads.push_back(op);
+  for (Operation *load : loads)
+    hoist(load, stage);
 }
 
 namespace {
@@ -111,9 +244,16 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           std::min(slots, load.getBuffer().getType().getParams().getStages());
     if (StringRef obstacle = findObstacle(loop, loads, stages, slots);
         !obstacle.empty()) {
-      remark::missed(loop.getLoc(),
-                     remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
-          << "not prefetched: " << obstacle;
+      // Buffers of one slot ask for no prefetch.
+      if (llvm::all_of(loads, [](DramLoadOp load) {
+            return load.getBuffer().getType().getParams().getStages() < 2;
+          }))
+        remark::missed(
+            loop.getLoc(),
+            remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
+            << "not prefetched: " << obstacle;
+      else
+        warnLost(loop, DEBUG_TYPE, "prefetch", "not prefetched: " + obstacle);
       return success();
     }
 
@@ -158,10 +298,37 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
       firstStage = merge(rewriter, stages);
 
     unsigned distance = slots - 1;
+    SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails =
+        findTails(loop, loads);
+    for (auto [load, tail] : tails) {
+      load->setAttr(kOneMore, rewriter.getUnitAttr());
+      load.getTile().getDefiningOp()->setAttr(kOneMore, rewriter.getUnitAttr());
+    }
+    // Whether the first loads can be issued while a wait in front of the loop
+    // still waits: they fill slots that nothing in front of the loop does.
+    bool early =
+        !loop->getParentOfType<LoopLikeOpInterface>() &&
+        llvm::all_of(loads, [&](DramLoadOp load) {
+          return llvm::all_of(loadsBefore(load), [&](DramLoadOp other) {
+            return fillOtherSlots(load, other, 0, distance - 1);
+          });
+        });
     scf::PipeliningOption options;
     options.supportDynamicLoops = true;
     options.peelEpilogue = false;
-    options.predicateFn = predicateLoad;
+    options.predicateFn = [&](RewriterBase &rewriter, Operation *op,
+                              Value pred) {
+      auto compare = pred.getDefiningOp<arith::CmpIOp>();
+      if (isa<DramLoadOp, CacheTileOp>(op) && op->hasAttr(kOneMore) &&
+          compare) {
+        OpBuilder::InsertionGuard guard(rewriter);
+        rewriter.setInsertionPointAfter(compare);
+        pred = arith::CmpIOp::create(rewriter, op->getLoc(),
+                                     arith::CmpIPredicate::sle,
+                                     compare.getLhs(), compare.getRhs());
+      }
+      return predicateLoad(rewriter, op, pred);
+    };
     options.getScheduleFn =
         [&](scf::ForOp,
             std::vector<std::pair<Operation *, unsigned>> &schedule) {
@@ -205,6 +372,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     rewriter.setInsertionPoint(loop);
     bool modified = false;
     Location loc = loop.getLoc();
+    Operation *start = loop->getPrevNode();
     bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
     FailureOr<scf::ForOp> result =
         scf::pipelineForLoop(rewriter, loop, options, &modified);
@@ -214,10 +382,26 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     if (wholeAfterFirst)
       for (auto load : result->getBody()->getOps<DramLoadOp>())
         load.setWhole(true);
+    // A load behind the loop has been issued in the loop.
+    for (auto load : result->getBody()->getOps<DramLoadOp>()) {
+      auto behind = llvm::find_if(tails, [&](auto tail) {
+        return tail.second && tail.second.getBuffer() == load.getBuffer();
+      });
+      Value token =
+          load->hasAttr(kOneMore) ? nextToken(*result, load) : Value();
+      if (behind == tails.end() || !token)
+        continue;
+      Operation *tile = behind->second.getTile().getDefiningOp();
+      rewriter.replaceOp(behind->second, token);
+      if (tile->use_empty())
+        rewriter.eraseOp(tile);
+      behind->second = DramLoadOp();
+    }
+    (*result)->getBlock()->walk(
+        [](Operation *op) { op->removeAttr(kOneMore); });
     // A wait in front of the loop moves behind the first loads, which it need
-    // not hold up.
-    Operation *before = (*result)->getPrevNode();
-    for (Operation *op = before; op; op = op->getPrevNode())
+    // not hold up; or they in front of it, where its data is needed before.
+    for (Operation *op = start; op; op = op->getPrevNode())
       if (auto stage = dyn_cast<LdsStageOp>(op)) {
         bool usedBefore = llvm::any_of(stage->getUsers(), [&](Operation *user) {
           return user->getBlock() == stage->getBlock() &&
@@ -225,6 +409,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         });
         if (!usedBefore)
           stage->moveBefore(*result);
+        else if (early)
+          moveLoads(stage, start, *result);
         break;
       }
     remark::passed(loc,
@@ -242,6 +428,17 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     waitsByOperand = target && target->waitsByOperand;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    getOperation().walk([&](DramLoadOp load) {
+      auto loop = load->getParentOfType<LoopLikeOpInterface>();
+      KVBufferAttr params = load.getBuffer().getType().getParams();
+      if (!loop || params.getStages() < 2 ||
+          (isa<scf::ForOp>(loop) && load->getParentOp() == loop))
+        return;
+      warnLost(load, DEBUG_TYPE, "prefetch",
+               isa<scf::ForOp>(loop)
+                   ? "not prefetched: a load stands inside of a branch"
+                   : "not prefetched: only loads of scf.for are");
+    });
     for (scf::ForOp loop : loops)
       if (failed(pipeline(loop)))
         return signalPassFailure();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 
@@ -135,10 +136,16 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     StringRef name =
         stringifyOperand(ring.getRing().getType().getParams().getOperand());
     if (loads.empty() || llvm::any_of(loads, differs)) {
-      remark::missed(ring.getLoc(),
-                     remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
-          << "the blocks of a cluster load " << name
-          << " each for itself: what they load differs";
+      std::string text = ("the blocks of a cluster load " + name +
+                          " each for itself: what they load differs")
+                             .str();
+      // Q differs always.
+      if (ring.getRing().getType().getParams().getOperand() == Operand::Q)
+        remark::missed(ring.getLoc(),
+                       remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
+            << text;
+      else
+        warnLost(ring, DEBUG_TYPE, "cluster", text);
       return;
     }
     ring.setShared(true);
