@@ -120,6 +120,36 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
            << "has a buffer for " << params.getNumThreads()
            << " threads in a kernel whose schedule has " << schedule.getWarps()
            << " warps of " << target.waveSize << ", " << threads;
+  // Instructions divide rows and columns as they do the schedule's tiles
+  // (kvbuf-choose-schedule).
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  int64_t contracted = mma.k * mma.group;
+  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m,
+          colUnit = schedule.getSwapAB() ? mma.m : mma.n;
+  auto divides = [&](int64_t unit, int64_t size,
+                     const Twine &what) -> LogicalResult {
+    if (size % unit == 0)
+      return success();
+    return op->emitOpError()
+           << "has a buffer with " << what << " = " << size << ", which no "
+           << shapeOf(schedule.getMmaShape())
+           << " instruction divides; expected a multiple of " << unit;
+  };
+  Operand operand = params.getOperand();
+  bool rows = operand == Operand::Q || operand == Operand::O;
+  int64_t unit = rows ? rowUnit : operand == Operand::K ? colUnit : contracted;
+  if (failed(divides(unit, params.getBN(), "BN")) ||
+      failed(divides(contracted, params.getBK(), "BK")) ||
+      (operand == Operand::V &&
+       failed(divides(colUnit, params.getSmemCols(), "columns"))))
+    return failure();
+  // A row of a block is copied at once, 16 bytes a thread.
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  if (int64_t most = threads * 16 / bytes; params.getBK() > most)
+    return op->emitOpError()
+           << "has a buffer with BK = " << params.getBK()
+           << ", more columns than " << threads
+           << " threads copy at a time; expected at most " << most;
   return success();
 }
 
@@ -208,6 +238,31 @@ static LogicalResult checkOrders(MmaOp mma, const FragmentLayouts &layouts,
   return diag;
 }
 
+/// The policies that a chip's copies implement. Where copies go straight into
+/// LDS for every tile, nothing is staged in registers.
+static SmallVector<Policy> policiesOf(const TargetInfo &target) {
+  SmallVector<Policy> policies{Policy::DoubleBuffered};
+  if (target.copiesByWave)
+    policies.push_back(Policy::RegisterStaged);
+  return policies;
+}
+
+/// A buffer whose policy the lowering implements: another would be filled by
+/// some policy that the program does not name.
+static LogicalResult checkPolicy(AllocOp op, const TargetInfo &target) {
+  Policy policy = op.getBuffer().getType().getParams().getPolicy();
+  SmallVector<Policy> known = policiesOf(target);
+  if (llvm::is_contained(known, policy))
+    return success();
+  InFlightDiagnostic diag = op.emitOpError()
+                            << "has the policy " << stringifyPolicy(policy)
+                            << ", which is not implemented for " << target.chip
+                            << "; expected ";
+  llvm::interleave(
+      known, diag, [&](Policy one) { diag << stringifyPolicy(one); }, " or ");
+  return diag;
+}
+
 LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
                                 const TargetInfo &target) {
   if (failed(checkSchedule(kernel, schedule, target)))
@@ -238,6 +293,8 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
     auto alloc = dyn_cast<AllocOp>(op);
     if (!alloc)
       return WalkResult::advance();
+    if (failed(checkPolicy(alloc, target)))
+      return failure();
     KVBufferAttr params = alloc.getBuffer().getType().getParams();
     // Not the product, which might overflow.
     int64_t left = target.ldsBytes - bytes;

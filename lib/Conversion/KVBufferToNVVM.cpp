@@ -125,8 +125,9 @@ static void passTensorMapsByValue(LLVM::LLVMFuncOp func) {
     return;
   Builder b(func.getContext());
   for (auto [i, arg] : llvm::enumerate(args)) {
-    auto kind = cast<DictionaryAttr>(arg).getAs<StringAttr>("kind");
-    if (!kind || kind.getValue() != "tensor_map")
+    auto fields = dyn_cast<DictionaryAttr>(arg);
+    auto kind = fields ? fields.getAs<StringAttr>("kind") : StringAttr();
+    if (i >= func.getNumArguments() || !kind || kind.getValue() != "tensor_map")
       continue;
     func.setArgAttr(
         i, LLVM::LLVMDialect::getByValAttrName(),

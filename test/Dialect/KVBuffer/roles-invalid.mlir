@@ -91,3 +91,27 @@ func.func @size() {
   %n = kvbuffer.launch_size "heads"
   return
 }
+
+// -----
+
+func.func @results(%a: i64, %b: i64) {
+  // expected-error @below {{'kvbuffer.wgmma' op expected results of type 'vector<4xf32>', got 'vector<48xf32>'}}
+  %r:2 = kvbuffer.wgmma a_desc(%a) b(%b) {a_steps = array<i64: 0>, b_steps = array<i64: 0>, element = bf16, n = 16 : i64} : vector<48xf32>, vector<48xf32>
+  return
+}
+
+// -----
+
+func.func @words(%a: vector<4xbf16>, %b: i64) {
+  // expected-error @below {{'kvbuffer.wgmma' op expected words of type 'vector<2xbf16>' of a, got 'vector<4xbf16>'}}
+  %r = kvbuffer.wgmma a(%a, %a, %a, %a : vector<4xbf16>, vector<4xbf16>, vector<4xbf16>, vector<4xbf16>) b(%b) {a_steps = array<i64>, b_steps = array<i64: 0>, element = bf16, n = 8 : i64} : vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @awaited(%a: vector<8xf32>) {
+  // expected-error @below {{'kvbuffer.wgmma_wait' op expected results of type 'vector<4xf32>', got 'vector<8xf32>'}}
+  %r = kvbuffer.wgmma_wait %a {pending = 0 : i64} : vector<8xf32>
+  return
+}

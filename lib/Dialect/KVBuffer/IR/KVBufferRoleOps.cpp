@@ -146,6 +146,20 @@ LogicalResult MmaWaitOp::verify() {
   return success();
 }
 
+/// Accumulators of an instruction in a lane, for each 8 columns.
+static LogicalResult verifyAccumulators(Operation *op, TypeRange types) {
+  auto expected = VectorType::get({4}, Float32Type::get(op->getContext()));
+  for (Type type : types)
+    if (type != expected)
+      return op->emitOpError()
+             << "expected results of type " << expected << ", got " << type;
+  return success();
+}
+
+LogicalResult WgmmaWaitOp::verify() {
+  return verifyAccumulators(*this, getResultTypes());
+}
+
 LogicalResult WgmmaOp::verify() {
   int64_t n = getN();
   if (n < 8 || n > 256 || n % 8)
@@ -169,5 +183,10 @@ LogicalResult WgmmaOp::verify() {
   if (!getElement().isBF16() && !getElement().isF16())
     return emitOpError() << "expected elements bf16 or f16, got "
                          << getElement();
-  return success();
+  auto word = VectorType::get({2}, getElement());
+  for (Type type : getA().getTypes())
+    if (type != word)
+      return emitOpError() << "expected words of type " << word << " of a, got "
+                           << type;
+  return verifyAccumulators(*this, getResultTypes());
 }

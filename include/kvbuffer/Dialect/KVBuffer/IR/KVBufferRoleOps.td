@@ -374,6 +374,7 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
   let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
   let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
   let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
 }
 
 def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {

@@ -70,11 +70,18 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
     buffer with n slots is loaded n - 1 iterations ahead. The loads of an
     iteration stand behind one `kvbuffer.lds_stage` of all the tokens that the
     iteration needs; its barrier also tells that the slots to be loaded next are
-    no longer read. No load is issued past the last tile. Loops whose buffers
-    have one slot are left alone, with a remark.
+    no longer read. No load is issued past the last tile. Slots are numbers a
+    fixed distance from the iteration's, modulo n: `(i + 1) mod n` where another
+    pass has rotated the loop. What such a pass has left behind the loop, the
+    last tile of V, is loaded in the loop too, and the loop's first loads are
+    issued before the wait for what it has moved in front.
+
+    A loop of which that cannot be shown stays as it is, with a warning; one
+    whose buffers have one slot each, with a remark.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
@@ -87,8 +94,9 @@ def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
     the last blocks of an iteration, those of the next one's first. No load is
     issued past the last tile.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
@@ -101,8 +109,9 @@ def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
     The first scores are computed in front of the loop and the last softmax
     behind it, both only if there is a tile.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def OverlapProducts
@@ -118,8 +127,9 @@ def OverlapProducts
     is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries P, of
     half the size.)
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def PersistentTiles
@@ -136,8 +146,9 @@ def PersistentTiles
     `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
     to launch.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
@@ -153,8 +164,9 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
     `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave; others stay as
     they are, with a remark.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
@@ -171,8 +183,9 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
     pages stay with the producers. What only producers may do
     (`kvbuffer.next_tile`) reaches the consumers through a mailbox.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
@@ -185,7 +198,8 @@ def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
     blocks of a cluster walk over the same tiles of K and V. Tiles past the end
     of a sequence have no valid rows.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::kvbuf::KVBufferDialect",
+                           "::mlir::arith::ArithDialect"];
 }
 
 def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
@@ -196,6 +210,7 @@ def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
     their numbers nor whether they happen depend on which block it is. A ring
     for which that does not hold keeps loads of its own, with a remark.
   }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
 def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
@@ -208,6 +223,7 @@ def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
     that reads it. With `ping_pong`, groups of warps take turns in loops that
     start two products: from the first one's start to the second one's.
   }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
 def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
@@ -224,8 +240,9 @@ def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
     least, maxima follow the scores exactly: that of a few keys at a row's end
     says little of the keys to come.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
@@ -244,8 +261,9 @@ def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
     meetings in front of the reads that it is for, because the other half of the
     warps issues its part of the load, and waits for it, one meeting later.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def SplitMaskedLoops
@@ -256,8 +274,9 @@ def SplitMaskedLoops
     invariant, becomes up to three loops in a row, in each of which the condition
     is constant. The bulk of the tiles so gets a loop without masks.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
@@ -267,6 +286,7 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
     of `kvbuffer.dram_load`s issued behind the youngest load that it awaits. Ends
     the scheduled stage.
   }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
 def ReportBuffers : Pass<"kvbuf-report-buffers"> {
@@ -286,8 +306,9 @@ def RotateLoops : Pass<"kvbuf-rotate-loops", "::mlir::gpu::GPUFuncOp"> {
     the loop carries is alive on both ways out of it, and LLVM's AMDGPU backend
     copies every accumulator once an iteration.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
@@ -297,6 +318,7 @@ def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
     each behind the loads of just its part (seed `load_from_shared<bk_tile>`), so
     that only one step's fragments are in registers at a time.
   }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD

@@ -1,0 +1,42 @@
+// Each pass on a kernel that has nothing of the dialect, which is then loaded by
+// the pass alone.
+
+// DEFINE: %{pass} =
+// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(%{pass})))" | FileCheck %s
+// REDEFINE: %{pass} = kvbuf-count-waits
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-prefetch-loads
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-prefetch-blocks
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-overlap-softmax
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-overlap-products
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-pair-tiles
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-persistent-tiles
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-join-tiles
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-assign-roles
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-share-loads
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-async-products
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-lazy-rescale
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-ping-pong
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-split-masked-loops
+// RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-rotate-loops
+// RUN: %{run}
+
+// CHECK: gpu.func @f()
+gpu.module @m {
+  gpu.func @f() kernel {
+    gpu.return
+  }
+}
