@@ -38,12 +38,18 @@ struct Candidate {
   /// Of the samples.
   double median = 0, lowerQuartile = 0, upperQuartile = 0;
 
+  /// Whether the assembler or the backend moved registers to memory; false
+  /// where that is not known.
+  bool spills() const;
   bool runs() const { return refused.empty() && wrong.empty(); }
   /// The schedule's text for people.
   std::string label() const {
     return schedule.empty() ? "(compiler's choice)" : schedule;
   }
 };
+
+/// Operations of both products over the visible pairs.
+double operations(const rt::Workload &workload);
 
 /// Measures all schedules of the options. Throws rt::Error when there is
 /// nothing to measure.
@@ -73,6 +79,10 @@ private:
   void compileOne(Candidate &candidate) const;
   void tryOut();
   bool tryOne(Candidate &candidate);
+  /// Says how long the emulator will take, where that is long.
+  void announce();
+  /// The tensors, made for the first candidate that asks.
+  rt::Workload &workloadFor(const Candidate &candidate);
   void prepare(Candidate &candidate);
   unsigned launchesOfTurn();
   void takeTurns();

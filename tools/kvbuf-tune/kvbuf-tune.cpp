@@ -26,14 +26,17 @@ std::string format(const char *pattern, double value) {
   return text;
 }
 
-/// Those that run, the best first.
+/// Those that run, the best first. A count of instructions says nothing of what
+/// spills cost: where nothing is timed, those that spill come last.
 std::vector<const Candidate *> ranking(const Tuner &tuner) {
   std::vector<const Candidate *> order;
   for (const Candidate &candidate : tuner.candidates())
     if (candidate.runs())
       order.push_back(&candidate);
   std::sort(order.begin(), order.end(),
-            [](const Candidate *a, const Candidate *b) {
+            [&](const Candidate *a, const Candidate *b) {
+              if (tuner.counts() && a->spills() != b->spills())
+                return b->spills();
               return a->median != b->median ? a->median < b->median : a < b;
             });
   return order;
@@ -46,12 +49,6 @@ int64_t resource(const Candidate &candidate, const char *key) {
   return manifest["kernels"][0].value(key, int64_t(-1));
 }
 
-/// Operations of both products over the visible pairs.
-double operations(const Workload &w) {
-  const AttentionProblem &p = w.problem();
-  return 4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
-}
-
 void printRanking(const Tuner &tuner, const Options &options) {
   std::vector<const Candidate *> order = ranking(tuner);
   size_t width = 8;
@@ -61,13 +58,15 @@ void printRanking(const Tuner &tuner, const Options &options) {
   const Candidate &own = tuner.candidates().front();
   double flops = operations(tuner.workload());
   std::printf("%4s  %-*s  %s  registers  spilled\n", "rank", w, "schedule",
-              tuner.counts() ? "warp instructions  vs compiler's"
+              tuner.counts() ? "warp instructions  of compiler's"
                              : "    median         middle half        TFLOP/s  "
                                "vs compiler's");
   for (size_t i = 0; i < order.size() && i < options.top; ++i) {
     const Candidate &c = *order[i];
-    std::string ratio =
-        own.runs() ? format("%.3f", own.median / c.median) : "-";
+    // Less time is a speed-up; fewer instructions are fewer instructions.
+    double share =
+        tuner.counts() ? c.median / own.median : own.median / c.median;
+    std::string ratio = own.runs() ? format("%.3f", share) : "-";
     auto known = [&](const char *key) {
       int64_t value = resource(c, key);
       return value < 0 ? std::string("-") : std::to_string(value);
@@ -80,10 +79,16 @@ void printRanking(const Tuner &tuner, const Options &options) {
                 format("%8.2f", c.lowerQuartile * 1e6) + " .." +
                 format("%8.2f us", c.upperQuartile * 1e6) + "  " +
                 format("%9.1f", flops / c.median * 1e-12);
-    std::printf("%4zu  %-*s  %s  %13s  %9s  %7s\n", i + 1, w, c.label().c_str(),
-                numbers.c_str(), ratio.c_str(), known("registers").c_str(),
-                known("spill_bytes").c_str());
+    std::printf("%4zu  %-*s  %s  %13s  %9s  %7s%s\n", i + 1, w,
+                c.label().c_str(), numbers.c_str(), ratio.c_str(),
+                known("registers").c_str(), known("spill_bytes").c_str(),
+                tuner.counts() && c.spills() ? "  (spills: last)" : "");
   }
+  if (tuner.counts())
+    std::printf("      counted on the emulator, which knows no time: fewer "
+                "instructions need not be faster\n");
+  if (tuner.counts() && !order.empty() && order.front()->spills())
+    std::printf("      every schedule spills registers\n");
   if (order.size() > options.top)
     std::printf("      and %zu more (--top)\n", order.size() - options.top);
 }
@@ -130,7 +135,8 @@ void writeJson(const Tuner &tuner, const std::string &path) {
       line["tflops"] = flops / c->median * 1e-12;
     }
     if (own.runs())
-      line["speedup"] = own.median / c->median;
+      line[tuner.counts() ? "share_of_instructions" : "speedup"] =
+          tuner.counts() ? c->median / own.median : own.median / c->median;
     for (const char *key : {"registers", "spill_bytes"})
       if (int64_t value = resource(*c, key); value >= 0)
         line[key] = value;
@@ -156,6 +162,11 @@ ExitStatus tuneAll(const Options &options) {
   if (!options.json.empty())
     writeJson(tuner, options.json);
   std::string error;
+  if (!options.best.empty() && !order.empty() && tuner.counts() &&
+      order.front()->spills())
+    throw Error(
+        "every schedule spills registers, which only a GPU can weigh: '" +
+        options.best + "' is not written");
   if (!options.best.empty() && !order.empty() &&
       !writeWholeFile(options.best, tuner.finalArtifact(*order.front()), error))
     throw Error(error);

@@ -283,6 +283,9 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   }
   manifest["target"]["chip"] =
       request.value("target", request.value("default_target", "sm_80"));
+  // A schedule "spill=64" is a kernel that spills so many bytes.
+  if (size_t at = schedule.find("spill="); at != std::string::npos)
+    manifest["kernels"][0]["spill_bytes"] = std::stoi(schedule.substr(at + 6));
   kvbuf::Artifact artifact;
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
