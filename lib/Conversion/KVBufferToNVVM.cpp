@@ -106,12 +106,31 @@ struct Instructions {
   static Value reciprocal(OpBuilder &b, Location loc, Value x) {
     return call(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
   }
+  static Value abs(OpBuilder &b, Location loc, Value x) {
+    return call(b, loc, "llvm.nvvm.fabs.f32", x);
+  }
 
 private:
   static Value call(OpBuilder &b, Location loc, StringRef name, Value x) {
     return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
                                          b.getStringAttr(name), ValueRange{x})
         .getResult(0);
+  }
+};
+
+/// A magnitude: a modifier of an instruction's operand, where upstream calls a
+/// library.
+struct LowerAbs : ConvertOpToLLVMPattern<math::AbsFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(math::AbsFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "not a single f32");
+    rewriter.replaceOp(
+        op, Instructions::abs(rewriter, op.getLoc(), adaptor.getOperand()));
+    return success();
   }
 };
 
@@ -199,6 +218,7 @@ struct ConvertKVBufferToNVVMPass
     patterns.add<LowerLaneMma, LowerLaneAny>(converter);
     // Ahead of upstream's patterns for the same ops.
     addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
+    patterns.add<LowerAbs>(converter, PatternBenefit(10));
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);

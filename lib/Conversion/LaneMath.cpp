@@ -262,11 +262,8 @@ static constexpr double kTanhNearZero[] = {0.9999994558, -0.3332631794,
                                            0.1319029659, -0.04440222584};
 static constexpr double kTanhBound = 0.5;
 
-/// A lane's scores that are tested for being near zero at a time.
-static constexpr int64_t kScoresTested = 32;
-
-/// cap * tanh(s * scale / cap) / s as a polynomial of s^2 - bound^2, for s of
-/// magnitudes below the bound.
+/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
+/// up to the bound.
 namespace {
 struct SoftcapNearZero {
   double bound;
@@ -279,13 +276,8 @@ struct SoftcapNearZero {
 static std::optional<SoftcapNearZero> softcapNearZero(double scale,
                                                       double cap) {
   SoftcapNearZero result{kTanhBound * cap / std::abs(scale), {}};
-  // Synthetic division shifts the variable, x^2, by the bound's square.
-  SmallVector<double> c(std::begin(kTanhNearZero), std::end(kTanhNearZero));
-  for (size_t low = 0; low < c.size(); ++low)
-    for (size_t i = c.size() - 1; i-- > low;)
-      c[i] += c[i + 1] * kTanhBound * kTanhBound;
   double power = scale;
-  for (double coefficient : c) {
+  for (double coefficient : kTanhNearZero) {
     result.coefficients.push_back(coefficient * power);
     power *= scale * scale / (cap * cap);
   }
@@ -311,65 +303,48 @@ void LaneLowering::lower(SoftcapOp op) {
          cap = op.getCap().convertToFloat();
   // A copy: new values move those that are kept.
   const Values scores = get(op.getScores());
-  auto anywhere = [&](ArrayRef<Value> part) {
+  auto anywhere = [&] {
     Value inner = f32(scale / cap), outer = f32(cap);
-    return mapElements(part, [&](Value s, unsigned, int64_t) {
+    return mapElements(scores, [&](Value s, unsigned, int64_t) {
       return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
     });
   };
   std::optional<SoftcapNearZero> near = softcapNearZero(scale, cap);
   if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
-    return set(op.getResult(), anywhere(scores));
+    return set(op.getResult(), anywhere());
 
   // Exponential and reciprocal come on top of the softmax's exponential, and
   // all three from the unit with the fewest lanes. Scores are mostly well below
-  // the cap: where those of all lanes are, products and sums will do. The
-  // variable of their polynomial is negative where it is right, so that its
-  // sign is the test; two signs take one instruction of three operands. Few
-  // scores at a time, because what the test has computed stays in registers.
-  Value square = f32(-near->bound * near->bound);
-  Values capped;
-  for (ArrayRef<Value> rest = scores; !rest.empty();) {
-    ArrayRef<Value> part = rest;
-    int64_t elements = cast<VectorType>(part.front().getType()).getDimSize(0);
-    part = part.take_front(std::max<int64_t>(kScoresTested / elements, 1));
-    rest = rest.drop_front(part.size());
-    Values distances;
-    Value signs;
-    for (Value vector : part)
-      for (int64_t reg = 0; reg < elements; ++reg) {
-        Value s = element(vector, reg);
-        distances.push_back(fma(b, s, s, square));
-        Value bits =
-            arith::BitcastOp::create(b, b.getI32Type(), distances.back());
-        signs =
-            signs ? arith::AndIOp::create(b, signs, bits).getResult() : bits;
-      }
-    Value far =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, signs, i32(0));
-    SmallVector<Type> types;
-    for (Value vector : part)
-      types.push_back(vector.getType());
-    auto choose =
-        scf::IfOp::create(b, types, LaneAnyOp::create(b, far),
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
+  // the cap: where those of all lanes are, products and sums will do.
+  Values magnitudes;
+  SmallVector<Type> types;
+  for (Value vector : scores) {
+    auto type = cast<VectorType>(vector.getType());
+    types.push_back(type);
+    for (int64_t reg = 0; reg < type.getDimSize(0); ++reg)
+      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
+  }
+  Value far =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
+                            fold(b, 2, magnitudes, maxf), f32(near->bound));
+  auto choose = scf::IfOp::create(b, types, LaneAnyOp::create(b, far),
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(choose.thenBlock());
-    scf::YieldOp::create(b, anywhere(part));
+    scf::YieldOp::create(b, anywhere());
     b.setInsertionPointToEnd(choose.elseBlock());
     ArrayRef<double> c = near->coefficients;
-    auto distance = distances.begin();
-    scf::YieldOp::create(b, mapElements(part, [&](Value s, unsigned, int64_t) {
-                           Value ratio = f32(c.back());
-                           for (double coefficient :
-                                llvm::reverse(c.drop_back()))
-                             ratio = fma(b, ratio, *distance, f32(coefficient));
-                           ++distance;
-                           return mulf(b, s, ratio);
-                         }));
-    llvm::append_range(capped, choose.getResults());
+    scf::YieldOp::create(
+        b, mapElements(scores, [&](Value s, unsigned, int64_t) {
+          Value square = mulf(b, s, s), ratio = f32(c.back());
+          for (double coefficient : llvm::reverse(c.drop_back()))
+            ratio = fma(b, ratio, square, f32(coefficient));
+          return mulf(b, s, ratio);
+        }));
   }
-  set(op.getResult(), capped);
+  ValueRange results = choose.getResults();
+  set(op.getResult(), Values(results.begin(), results.end()));
 }
 
 void LaneLowering::lower(FragmentScaleOp op) {

@@ -8,13 +8,10 @@
 // RUN: sed -e 's/{softcap/{batch_invariant, softcap/' %s | kvbuf-opt --kvbuf-to-thread="%{options}" | FileCheck %s --check-prefix=EACH
 // RUN: kvbuf-opt %s --kvbuf-to-thread=chip=gfx950 | FileCheck %s --check-prefix=EACH
 
-// The bound is half the cap: |s| = 0.5 * 30 / 0.5 = 30, squared.
-// CHECK:      %[[SQUARE:.*]] = arith.constant -9.000000e+02 : f32
-// CHECK:      %[[S:.*]] = vector.extract %{{.*}} : f32 from vector<4xf32>
-// CHECK:      %[[D:.*]] = math.fma %[[S]], %[[S]], %[[SQUARE]] : f32
-// CHECK:      arith.bitcast %[[D]] : f32 to i32
-// CHECK:      arith.andi
-// CHECK:      %[[FAR:.*]] = arith.cmpi sge, %{{.*}}, %c0_i32 : i32
+// The bound is half the cap: |s| = 0.5 * 30 / 0.5 = 30.
+// CHECK:      %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
+// CHECK-COUNT-8: math.absf
+// CHECK:      %[[FAR:.*]] = arith.cmpf ugt, %{{.*}}, %[[BOUND]] : f32
 // CHECK:      %[[ANY:.*]] = kvbuffer.lane_any %[[FAR]]
 // CHECK:      scf.if %[[ANY]]
 // CHECK-COUNT-8: math.tanh
