@@ -76,8 +76,9 @@ typedef struct kvbufTensor {
   const int64_t *strides;
 } kvbufTensor;
 
-/** A named size that no tensor's shape tells: `seq_q`, the longest query of a
- *  ragged batch. Any other size may be given too, and must agree. */
+/** A named size. Shapes tell all but `seq_q`, the longest query of a ragged
+ *  batch, without which a sequence may have all rows: right, but slower. A size
+ *  that shapes tell may be given too, and must agree. */
 typedef struct kvbufSize {
   const char *name;
   int64_t value;

@@ -137,6 +137,9 @@ Sizes convert(const Manifest &manifest, const kvbufSize *sizes, size_t count) {
   if (count > 0)
     require(sizes, "sizes");
   std::set<std::string> names = manifest.sizeNames();
+  // Callers may say how long the longest sequence is to every kernel.
+  if (manifest.attention && manifest.attention->query == Layout::Ragged)
+    names.insert("seq_q");
   for (size_t i = 0; i < count; ++i) {
     require(sizes[i].name, "a size's name");
     if (!names.count(sizes[i].name))
@@ -161,7 +164,7 @@ void launchPlan(kvbufModule &module, LaunchPlan &plan,
   __atomic_store_n(module.interrupt.get(), 0, __ATOMIC_RELAXED);
   const BoundLaunch &launch = plan.at(addresses);
   if (module.checksLengths)
-    checkLengths(module.manifest, plan.arguments());
+    checkLengths(module.manifest, plan.arguments(), plan.givenSizes());
   if (!module.remarks.empty() || !launch.remarks.empty())
     module.remarks = launch.remarks;
   module.module->launch(launch, stream);

@@ -320,6 +320,10 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   }
   launch.buffers = mergeRanges(std::move(launch.buffers));
 
+  // How long the longest sequence of a ragged batch is, only the device may
+  // know; no shorter bound covers all rows.
+  if (manifest.attention && manifest.attention->query == Layout::Ragged)
+    sizes.emplace("seq_q", bound.at("q").shape[0]);
   for (const auto &[name, value] : sizes)
     if (value < 0)
       throw Error("size '" + name + "' is " + std::to_string(value) +

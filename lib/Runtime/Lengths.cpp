@@ -50,7 +50,8 @@ void checkOffsets(const Integers &offsets, int64_t batch, int64_t rows,
 } // namespace
 
 void kvbuf::rt::checkLengths(const Manifest &manifest,
-                             const std::vector<TensorArg> &tensors) {
+                             const std::vector<TensorArg> &tensors,
+                             const Sizes &sizes) {
   if (!manifest.attention)
     return;
   const AttentionProblem &p = *manifest.attention;
@@ -60,6 +61,13 @@ void kvbuf::rt::checkLengths(const Manifest &manifest,
   if (p.query == Layout::Ragged) {
     batch = queries.arg->shape[0] - 1;
     checkOffsets(queries, batch, q->shape[0], "q");
+    auto longest = sizes.find("seq_q");
+    bool asks = longest != sizes.end() && manifest.sizeNames().count("seq_q");
+    for (int64_t b = 0; asks && b < batch; ++b)
+      if (int64_t rows = queries[b + 1] - queries[b]; rows > longest->second)
+        throw Error("size 'seq_q' is " + std::to_string(longest->second) +
+                    ", but tensor 'q_offsets' gives " + std::to_string(rows) +
+                    " rows to sequence " + std::to_string(b));
   }
   for (std::string cache : {"k", "v"}) {
     const TensorArg *data = find(tensors, cache).arg;

@@ -97,8 +97,9 @@ class Artifact:
 
     Names with a dot take an underscore (``k.table`` is ``k_table``), and
     ``out`` is ``o``. Outputs that are not given are allocated like ``q`` and
-    returned: one as itself, several as a named tuple. Sizes that no shape tells
-    (``seq_q``, the longest query of a ragged batch) are keywords too.
+    returned: one as itself, several as a named tuple. Sizes are keywords too;
+    shapes tell them, but for ``seq_q``, the longest query of a ragged batch,
+    without which a sequence may have all rows: right, but slower.
 
     ``device`` overrides where to run (a Device or a name), ``stream`` the
     stream (the driver's handle as an integer).
@@ -136,6 +137,11 @@ class Artifact:
         self._plans = {}
         self._number = _compiled.enter(self)
         self._operators = None
+        # Not all kernels of ragged queries ask for it; callers may say it to
+        # all.
+        self._ragged = self.manifest.get("problem", {}).get("query") == "ragged"
+        if self._ragged:
+            self._sizes.add("seq_q")
         self._modules = {}
         self._loading = threading.Lock()
         self._last = None
@@ -222,9 +228,11 @@ class Artifact:
         views = {name: _tensors.view(name, t) for name, t in given.items()}
         like = given.get("q", next(iter(given.values())))
         where = self._place(views, device)
-        if self._needs_longest_query(sizes):
-            sizes["seq_q"] = self._longest_query(views)
-            key = None  # what the offsets hold may change
+        if self._ragged and "seq_q" not in sizes:
+            longest = self._longest_query(views)
+            if longest is not None:
+                sizes["seq_q"] = longest
+                key = None  # what the offsets hold may change
         size_array = (Size * max(len(sizes), 1))(
             *[Size(name.encode(), _size(name, value))
               for name, value in sizes.items()])
@@ -295,19 +303,13 @@ class Artifact:
             raise Error(f"tensors on {place} cannot be used on {device!r}")
         return device
 
-    def _needs_longest_query(self, sizes):
-        problem = self.manifest.get("problem", {})
-        return (problem.get("query") == "ragged" and "seq_q" in self._sizes
-                and "seq_q" not in sizes)
-
     def _longest_query(self, views):
-        """From the offsets, where that costs no synchronization."""
+        """From the offsets, where that costs no synchronization, else None."""
         offsets = views.get("q_offsets")
         if offsets is None or offsets.dtype != "i32" or len(offsets.shape) != 1:
-            return 0  # the launch reports the missing or wrong tensor
+            return None  # the launch reports the missing or wrong tensor
         if offsets.device != "host":
-            raise Error("give seq_q=N, the longest query of the batch: the "
-                        "offsets are in device memory")
+            return None
         count = offsets.shape[0]
         step = offsets.strides[0] if offsets.strides else 1
         at = [c_int32.from_address(offsets.address + 4 * step * i).value

@@ -167,6 +167,15 @@ class Ragged(unittest.TestCase):
                 run(q=q, k=k, v=k, q_offsets=offsets, seq_q=size)
         run(q=q, k=k, v=k, q_offsets=offsets, seq_q=np.int64(5))
 
+    def test_a_size_that_is_too_small(self):
+        run = kernel(query="ragged")
+        q, k = normal(9, 2, 64), normal(2, 5, 2, 64)
+        offsets = np.array([0, 3, 9], np.int32)
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^size 'seq_q' is 5, but tensor 'q_offsets' gives "
+                "6 rows to sequence 1$"):
+            run(q=q, k=k, v=k, q_offsets=offsets, seq_q=5)
+
 
 class Errors(unittest.TestCase):
     def setUp(self):

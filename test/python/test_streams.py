@@ -28,10 +28,10 @@ class OnDevice:
         self.array = array
 
 
-def kernel():
-    text = json.dumps(manifest(tensor_maps=True)).encode()
+def kernel(parameters=b"mmmmiiic", **options):
+    text = json.dumps(manifest(tensor_maps=True, **options)).encode()
     pathlib.Path(WORK + ".kvbuf").write_bytes(
-        artifact(text, {"ptx": b"mock mmmmiiic\0"}))
+        artifact(text, {"ptx": b"mock " + parameters + b"\0"}))
     return kvbuf.load(WORK + ".kvbuf")
 
 
@@ -162,6 +162,21 @@ class Streams(unittest.TestCase):
         gc.collect()
         self.counters(lambda: self.driver.replay(graph))
         self.driver.destroy(graph)
+
+
+class Ragged(unittest.TestCase):
+    log = Streams.log
+
+    def test_longest_query_is_not_known(self):
+        # Offsets in device memory: a sequence may have all rows.
+        run = kernel(b"mwmwmwmiiic", query="ragged", cache="ragged")
+        x = OnDevice(np.zeros((300, 2, 64), np.uint16))
+        offsets = OnDevice(np.array([0, 100, 300], np.int32))
+        for sizes, tiles in ({}, 3), ({"seq_q": 200}, 2):
+            text = self.log(lambda: run(
+                q=x, k=x, v=x, out=x, q_offsets=offsets, k_offsets=offsets,
+                v_offsets=offsets, stream=8, **sizes))
+            self.assertIn(f"launch mock grid={tiles * 2 * 2},1,1", text)
 
 
 if __name__ == "__main__":

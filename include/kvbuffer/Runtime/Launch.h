@@ -138,6 +138,8 @@ public:
   const BoundLaunch &at(const uint64_t *addresses);
   /// As they were in the last call of `at`.
   const std::vector<TensorArg> &arguments() const { return tensors; }
+  /// As they were given.
+  const Sizes &givenSizes() const { return sizes; }
 
 private:
   void bind();
@@ -154,10 +156,11 @@ private:
 /// Checks the lengths and offsets of an attention problem whose tensors lie in
 /// host memory and keep the rules of bindLaunch: offsets never fall and end
 /// within their tensor, lengths are not negative and leave room for the new
-/// tokens. Throws Error that names the tensor, the place and what was expected.
-/// Kernels do not check: they take the nearest number that fits.
+/// tokens; a kernel that is told the longest sequence (`seq_q`) is told enough.
+/// Throws Error that names the tensor, the place and what was expected. Kernels
+/// do not check: they take the nearest number that fits.
 void checkLengths(const Manifest &manifest,
-                  const std::vector<TensorArg> &tensors);
+                  const std::vector<TensorArg> &tensors, const Sizes &sizes);
 
 } // namespace kvbuf::rt
 
