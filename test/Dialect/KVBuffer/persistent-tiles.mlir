@@ -70,3 +70,28 @@ func.func @fixed(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
   return
 }
+
+// -----
+
+// Keys that take turns in L2: those that a row of the page table has room for, not
+// as many as queries, of which a cached prefix has more.
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 16>
+// CHECK-LABEL: gpu.func @paged
+// CHECK:         %[[PAGES:.*]] = kvbuffer.launch_size "pages_per_seq"
+// CHECK:         arith.muli %[[PAGES]], %c16
+func.func @paged(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<continuous, bf16, heads = 2, head_size = 128>
+// CHECK-LABEL: gpu.func @continuous
+// CHECK:         kvbuffer.launch_size "max_seq"
+func.func @continuous(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}

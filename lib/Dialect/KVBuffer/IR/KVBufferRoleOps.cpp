@@ -88,9 +88,11 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult LaunchSizeOp::verify() {
-  if (!llvm::is_contained({"batch", "seq_q", "seq_k"}, getName()))
-    return emitOpError() << "expected batch, seq_q or seq_k, got '" << getName()
-                         << "'";
+  if (!llvm::is_contained(
+          {"batch", "seq_q", "seq_k", "max_seq", "pages_per_seq"}, getName()))
+    return emitOpError()
+           << "expected batch, seq_q, seq_k, max_seq or pages_per_seq, got '"
+           << getName() << "'";
   return success();
 }
 

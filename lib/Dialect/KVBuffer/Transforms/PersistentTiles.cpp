@@ -120,7 +120,9 @@ struct PersistentTilesPass
   int64_t heads, kvHeads, keyBytes;
   /// Whether tiles differ in length: a mask hides keys on the right.
   bool unequal;
-  bool denseCache;
+  /// The kind of the caches, and the keys of a page where they have pages.
+  StringRef cache;
+  int64_t pageSize = 0;
   /// Blocks that take a number together (kvbuf-pair-tiles).
   int64_t cluster = 1;
 
@@ -136,8 +138,8 @@ struct PersistentTilesPass
     auto h = number("heads"), kv = number("kv_heads"),
          size = number("head_size"), right = number("window_right");
     auto causal = problem ? problem.getAs<BoolAttr>("causal") : BoolAttr();
-    auto cache = problem ? problem.getAs<StringAttr>("cache") : StringAttr();
-    if (!h || !kv || !size || !right || !causal || !cache)
+    auto kind = problem ? problem.getAs<StringAttr>("cache") : StringAttr();
+    if (!h || !kv || !size || !right || !causal || !kind)
       return kernel.emitError()
              << "expected '" << KVBufferDialect::kProblemAttr
              << "' with heads, kv_heads, head_size, window_right, causal and "
@@ -147,7 +149,15 @@ struct PersistentTilesPass
     // K and V, 16 bits an element.
     keyBytes = 2 * 2 * *size;
     unequal = causal.getValue() || *right >= 0;
-    denseCache = cache.getValue() == "dense";
+    cache = kind.getValue();
+    if (cache == "paged") {
+      auto page = number("page_size");
+      if (!page)
+        return kernel.emitError()
+               << "expected '" << KVBufferDialect::kProblemAttr
+               << "' with page_size";
+      pageSize = *page;
+    }
     return success();
   }
 
@@ -180,11 +190,19 @@ struct PersistentTilesPass
   /// Rows of what has a number: a tile, or the tiles of a cluster's blocks.
   int64_t tileRows() const { return schedule.getBM() * cluster; }
 
-  /// Keys of a sequence, about: for dense caches the most there are, for others
+  /// Keys of a sequence, about: the most there is room for, or in ragged caches
   /// as many as queries.
   Value estimateKeys(ImplicitLocOpBuilder &b, Value rowTiles) {
-    if (denseCache)
-      return LaunchSizeOp::create(b, b.getStringAttr("seq_k"));
+    auto size = [&](StringRef name) -> Value {
+      return LaunchSizeOp::create(b, b.getStringAttr(name));
+    };
+    if (cache == "dense")
+      return size("seq_k");
+    if (cache == "continuous")
+      return size("max_seq");
+    if (cache == "paged")
+      return b.createOrFold<arith::MulIOp>(size("pages_per_seq"),
+                                           constantOf(b, pageSize));
     return arith::MulIOp::create(b, rowTiles, constantOf(b, tileRows()));
   }
 

@@ -199,8 +199,10 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let description = [{
     One of the sizes that the manifest's expressions are made of: `batch`
     sequences, `seq_q` query rows of the longest one, `seq_k` keys of a dense
-    cache. A kernel whose blocks do not
-    stand for one tile each cannot tell them from its grid.
+    cache, `max_seq` keys that a sequence of a continuous cache has room for,
+    `pages_per_seq` entries that its row of a page table has room for. A kernel
+    whose blocks do not stand for one tile each cannot tell the first three from
+    its grid.
 
     Example:
 
