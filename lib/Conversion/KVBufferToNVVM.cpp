@@ -25,6 +25,7 @@
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_CONVERTKVBUFFERTONVVM
@@ -175,6 +176,22 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// What a loop's annotation says reaches LLVM as an attribute of the branches'
+/// own; upstream's conversions of loops leave a discardable one.
+void keepLoopAnnotations(Operation *module) {
+  constexpr StringLiteral name = "llvm.loop_annotation";
+  module->walk([&](Operation *op) {
+    auto keep = [&](auto branch) {
+      if (auto annotation =
+              branch->template getAttrOfType<LLVM::LoopAnnotationAttr>(name)) {
+        branch.setLoopAnnotationAttr(annotation);
+        branch->removeAttr(name);
+      }
+    };
+    llvm::TypeSwitch<Operation *>(op).Case<LLVM::BrOp, LLVM::CondBrOp>(keep);
+  });
+}
+
 struct ConvertKVBufferToNVVMPass
     : kvbuf::impl::ConvertKVBufferToNVVMBase<ConvertKVBufferToNVVMPass> {
   using Base::Base;
@@ -228,6 +245,7 @@ struct ConvertKVBufferToNVVMPass
     target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp>();
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
+    keepLoopAnnotations(module);
 
     bool hasRoles = false;
     module.walk([&](LLVM::LLVMFuncOp func) {

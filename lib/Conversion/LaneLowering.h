@@ -109,6 +109,12 @@ struct TensorMapRequest {
   bool operator==(const TensorMapRequest &) const = default;
 };
 
+/// What a load's tiles need of the producers, each more than what comes before
+/// it: one lane that asks a copy engine; one warp, another one for each slot,
+/// that also looks up pages and copies what no engine can; or all the
+/// producers' warps together.
+enum class Movers { Lane, Warp, Warps };
+
 class LaneLowering;
 
 /// How one vendor's machine moves data: what below the tile stage differs in
@@ -176,6 +182,14 @@ public:
   virtual mlir::Type tensorMapType(mlir::MLIRContext *context) {
     return nullptr;
   }
+  /// Who moves a load's tiles. The whole ring counts the arrivals of all the
+  /// producers' threads if that is `Movers::Warps`.
+  virtual Movers moversOf(LaneLowering &lower, RingLoadOp op) {
+    return Movers::Lane;
+  }
+  /// Lets the matrix unit see what copies of `Movers::Warps` have written; the
+  /// thread that asks for a product calls it behind its wait for them.
+  virtual void emitCopiesVisible(LaneLowering &lower) {}
   /// Computes what the whole kernel shares, at its start.
   virtual void emitRolesPrologue(LaneLowering &lower) {}
   /// One thread's initialization of all barriers, and what makes it visible to
@@ -315,16 +329,18 @@ public:
   mlir::Value rank;
   /// Whether this is the one thread that acts for all the producers.
   mlir::Value firstOfProducers;
-  /// Whether that thread's is the only producers' code, as no load takes more.
-  bool singleProducer = false;
+  /// Which producers have code: the most that a load takes.
+  Movers movers = Movers::Lane;
+  /// Goes on where `condition` holds.
+  void enter(mlir::Value condition);
   /// Numbers of the block's named barriers, as many as `count` in a row.
   int64_t namedBarriers(int64_t count = 1);
   /// The kernel parameter of a tensor map.
   mlir::Value tensorMap(const TensorMapRequest &request) const;
   /// What a tile's coordinates say of its edges; the rest is empty.
   TileCoordinates tileEdges(mlir::Value tile) const;
-  /// Whether a load needs threads to copy: tiles over small pages, and tiles
-  /// that an engine's box would read rows of that must read as zero.
+  /// Whether a load needs threads to copy: an engine's boxes may read rows that
+  /// must read as zero.
   bool needsCopies(RingLoadOp op) const;
   /// Sets the insertion point in front of the consumers' code, for what all of
   /// it shares.
@@ -400,8 +416,10 @@ private:
   void lower(TurnWaitOp op);
   void lower(TurnPassOp op);
   /// Reserves LDS for the barriers of `stages` slots; `releases` arrivals
-  /// empty one. Returns the byte offset.
-  int64_t allocBarriers(int64_t stages, int64_t releases);
+  /// empty one, `fills` fill it. Returns the byte offset.
+  int64_t allocBarriers(int64_t stages, int64_t releases, int64_t fills = 1);
+  /// Whether all the producers' threads fill a ring together.
+  bool isFilledByWarps(mlir::Value ring);
   /// The same for one barrier, and for room only.
   int64_t allocBarrier(int64_t arrivals);
   int64_t reserveBarriers(int64_t count);
@@ -534,6 +552,10 @@ private:
   }
   /// The first op of the consumers' code.
   mlir::Operation *consumersStart = nullptr;
+  /// The number of each ring's slot 0 among the slots of all rings, and how
+  /// many there are so far.
+  llvm::DenseMap<mlir::Value, int64_t> firstSlots;
+  int64_t nextSlot = 0;
   /// Rings whose slots each warp releases, not one thread for its group.
   llvm::DenseSet<mlir::Value> releasedByWarps;
   /// Where the producers share a tile's number, and their barrier for it.

@@ -161,7 +161,8 @@ void LaneLowering::lower(CacheTileOp op) {
     int64_t page = type.getPageSize();
     Value tableBase = mul(b, batch, cache.tableStride);
     if (op.getTile().getType().getPageSize()) {
-      // Each row finds its own page when it is loaded.
+      // Each row, or box of rows, finds its own page when it is loaded.
+      place({index(0), head, index(0)});
       tile.base = mul(b, head, s[2]);
       tile.table = cache.table;
       tile.tableBase = tableBase;

@@ -82,13 +82,13 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     if (count && count != share)
       machine.emitSetRegisters(*this, count, share);
   };
-  singleProducer = true;
+  movers = Movers::Lane;
   RingLoadOp copied;
   op.getProducers().walk([&](RingLoadOp load) {
-    if (!needsCopies(load))
-      return;
-    singleProducer = false;
-    copied = load;
+    Movers needed = machine.moversOf(*this, load);
+    movers = std::max(movers, needed);
+    if (needed != Movers::Lane)
+      copied = load;
   });
   if (cluster() > 1 && copied)
     return copied.emitOpError()
@@ -151,15 +151,10 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   warp = arith::SubIOp::create(b, warp, i32(schedule.getWarps()));
   firstOfProducers =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
-  if (singleProducer) {
-    // The first warp, and of that one lane.
-    Value first =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0));
-    auto ifWarp = scf::IfOp::create(b, first, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(ifWarp.thenBlock());
-    auto ifLane = scf::IfOp::create(b, machine.emitElect(*this),
-                                    /*withElseRegion=*/false);
-    b.setInsertionPointToStart(ifLane.thenBlock());
+  if (movers == Movers::Lane) {
+    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0)));
+    // Of one lane the assembler knows that coordinates are the same for all.
+    enter(machine.emitElect(*this));
   }
   if (failed(lowerBlock(op.getProducers().front())))
     return failure();
@@ -174,6 +169,11 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
            << "needs " << nextNamedBarrier << " named barriers, a block has "
            << kNamedBarriers;
   return success();
+}
+
+void LaneLowering::enter(Value condition) {
+  b.setInsertionPointToStart(
+      scf::IfOp::create(b, condition, /*withElseRegion=*/false).thenBlock());
 }
 
 void LaneLowering::emitClusterArrivals(Value barrier) {
@@ -213,10 +213,11 @@ int64_t LaneLowering::allocBarrier(int64_t arrivals) {
   return offset;
 }
 
-int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases) {
+int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases,
+                                    int64_t fills) {
   int64_t offset = reserveBarriers(2 * stages);
   for (int64_t i = 0; i < stages; ++i)
-    ldsBarriers.push_back({offset + i * kBarrierBytes, 1});
+    ldsBarriers.push_back({offset + i * kBarrierBytes, fills});
   for (int64_t i = 0; i < stages; ++i)
     ldsBarriers.push_back({offset + (stages + i) * kBarrierBytes, releases});
   return offset;
@@ -304,13 +305,23 @@ void LaneLowering::lower(RingOp op) {
   if (op.getShared())
     releases *= cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
+  int64_t fills = isFilledByWarps(op.getRing())
+                      ? schedule.getProducers() * target.waveSize
+                      : 1;
   set(op.getRing(),
-      {single(op.getBuffer()), i32(allocBarriers(stages, releases))});
+      {single(op.getBuffer()), i32(allocBarriers(stages, releases, fills))});
+  firstSlots[op.getRing()] = nextSlot;
+  nextSlot += stages;
+}
+
+bool LaneLowering::isFilledByWarps(Value ring) {
+  return llvm::any_of(ring.getUsers(), [&](Operation *user) {
+    auto load = dyn_cast<RingLoadOp>(user);
+    return load && machine.moversOf(*this, load) == Movers::Warps;
+  });
 }
 
 bool LaneLowering::needsCopies(RingLoadOp op) const {
-  if (op.getTile().getType().getPageSize())
-    return true;
   if (op.getWhole())
     return false;
   TileCoordinates edges = tileEdges(op.getTile());
@@ -332,6 +343,17 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // completed.
   Value emptyParity = arith::XOrIOp::create(b, to.parity, i32(1));
   TileValues tile = sourceOf(op.getTile(), params);
+  OpBuilder::InsertionGuard guard(b);
+  // A slot is always filled by the same warp, which so sees each of its phases,
+  // and neighbouring slots by different ones: every instruction of a producer
+  // takes a turn from the consumers that share its scheduler.
+  if (movers != Movers::Lane && machine.moversOf(*this, op) != Movers::Warps) {
+    Value number =
+        arith::AddIOp::create(b, to.slot, i32(firstSlots.lookup(op.getRing())));
+    Value filler =
+        arith::RemUIOp::create(b, number, i32(schedule.getProducers()));
+    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, filler));
+  }
   return machine.emitRingLoad(*this, op, tile, at->second, slot,
                               fullBarrier(ring, to), emptyBarrier(ring, to),
                               emptyParity);
@@ -342,6 +364,9 @@ void LaneLowering::lower(RingWaitOp op) {
   RingValues ring = ringValues(op.getRing(), params.getStages());
   Filling at = filling(op.getFill(), params.getStages());
   machine.emitBarrierWait(*this, fullBarrier(ring, at), at.parity);
+  // Copies that arrive by themselves leave no thread of theirs to do this.
+  if (isFilledByWarps(op.getRing()))
+    machine.emitCopiesVisible(*this);
   set(op.getStaged(),
       {arith::AddIOp::create(
           b, ring.slots,
@@ -415,10 +440,8 @@ void LaneLowering::lower(MailboxPostOp op) {
   RingValues box = mailboxValues(op.getBox());
   Value value = toI32(single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
-  if (!singleProducer) {
-    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(one.thenBlock());
-  }
+  if (movers != Movers::Lane)
+    enter(firstOfProducers);
   Filling at = filling(op.getNumber(), box.stages);
   machine.emitBarrierWait(*this, emptyBarrier(box, at),
                           arith::XOrIOp::create(b, at.parity, i32(1)));
@@ -478,7 +501,7 @@ void LaneLowering::lower(NextTileOp op) {
     set(op.getTile(), {toIndex(leader.getResult(0))});
     return;
   }
-  if (singleProducer) {
+  if (movers == Movers::Lane) {
     set(op.getTile(), {toIndex(take())});
     return;
   }

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Tiles move by the tensor copy engine (TMA) or, where its boxes do not fit,
-/// by the producers' threads; slots change hands through mbarriers
+/// Tiles move by the tensor copy engine (TMA), those over small pages by boxes
+/// of a page each, or, where no box fits, by the producers' threads; slots
+/// change hands through mbarriers
 /// (MachineHopperRings.cpp); products are wgmma (MachineHopper.cpp). PTX ISA:
 /// "cp.async.bulk.tensor", "mbarrier", "Asynchronous warpgroup level matrix
 /// instructions", "setmaxnreg".
@@ -50,6 +51,8 @@ public:
   std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
                                                mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
+  Movers moversOf(LaneLowering &lower, RingLoadOp op) override;
+  void emitCopiesVisible(LaneLowering &lower) override;
   void emitRolesPrologue(LaneLowering &lower) override;
   void emitBarrierInit(LaneLowering &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
@@ -99,13 +102,31 @@ private:
   mlir::Value descriptor(LaneLowering &lower, mlir::Value offset,
                          int64_t leadingBytes, int64_t strideBytes,
                          int64_t swizzleBytes);
-  void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileCoordinates &at,
-                 mlir::Value slot, mlir::Value full);
+  /// The pages of a tile over small pages: lane j holds the block of the rows
+  /// from j times those of a box on. Where those are not valid, the block of
+  /// the valid row that is nearest.
+  mlir::Value emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
+                                const TileValues &tile);
+  /// Asks for a tile's boxes; `blocks` is what emitBlocksOfBoxes returns, or
+  /// null.
+  void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
+                 const TileCoordinates &at, mlir::Value slot, mlir::Value full,
+                 mlir::Value blocks);
+  /// One warp copies a tile of which not all rows are valid, and waits for it.
+  void emitWarpCopies(LaneLowering &lower, RingLoadOp op,
+                      const TileValues &tile, mlir::Value slot,
+                      mlir::Value full, mlir::Value blocks);
+  /// All the producers copy a tile over pages that no box is made of; the
+  /// copies arrive by themselves.
+  void emitArrivingCopies(LaneLowering &lower, RingLoadOp op,
+                          const TileValues &tile, mlir::Value slot,
+                          mlir::Value full, mlir::Value empty,
+                          mlir::Value emptyParity);
   void waitForStores(LaneLowering &lower);
 
   /// Descriptors of byte 0 of LDS, by their constant part.
   llvm::DenseMap<int64_t, mlir::Value> origins;
-  int64_t copyBarrier = 0, storeBarriers = 0;
+  int64_t storeBarriers = 0;
   bool storesInFlight = false;
 };
 

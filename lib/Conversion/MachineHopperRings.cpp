@@ -16,10 +16,14 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
+
+/// Steps of a warp's copies that stand beside each other, so that they overlap.
+static constexpr int64_t kStepsAtOnce = 1;
 
 Value hopper::pointer(LaneLowering &lower, Value offset, bool cluster) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -78,17 +82,30 @@ static bool isShared(RingLoadOp op) {
   return ring && ring.getShared();
 }
 
-/// Rows of a tile that one block loads.
+/// Rows of a box of a load: those of a tile that one block loads, or of a tile
+/// over small pages so many as lie in one page wherever the tile begins. 0 if a
+/// swizzled tile is not made of so few rows.
 static int64_t boxRows(LaneLowering &lower, RingLoadOp op) {
   int64_t rows = op.getRing().getType().getParams().getBN();
+  if (int64_t page = op.getTile().getType().getPageSize()) {
+    int64_t common = std::gcd(rows, page);
+    return common % kSwizzleRows ? 0 : common;
+  }
   return isShared(op) ? rows / lower.cluster() : rows;
+}
+
+Movers HopperMachine::moversOf(LaneLowering &lower, RingLoadOp op) {
+  if (!boxRows(lower, op))
+    return Movers::Warps;
+  // The lanes of a warp look up a page each.
+  bool paged = op.getTile().getType().getPageSize();
+  return paged || lower.needsCopies(op) ? Movers::Warp : Movers::Lane;
 }
 
 std::optional<TensorMapRequest> HopperMachine::tensorMapFor(LaneLowering &lower,
                                                             Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
-    // Tiles over small pages are copied.
-    if (load.getTile().getType().getPageSize())
+    if (moversOf(lower, load) == Movers::Warps)
       return std::nullopt;
     KVBufferAttr params = load.getRing().getType().getParams();
     if (Value tensor = tensorOf(load.getTile()))
@@ -202,15 +219,94 @@ void HopperMachine::emitNamedBarrier(LaneLowering &lower, Value id,
 // Loads
 //===----------------------------------------------------------------------===//
 
+/// Makes what this thread has written to LDS visible to the matrix unit.
+static void fenceWrites(LaneLowering &lower) {
+  MLIRContext *context = lower.b.getContext();
+  NVVM::FenceProxyOp::create(
+      lower.b, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
+}
+
+void HopperMachine::emitCopiesVisible(LaneLowering &lower) {
+  fenceWrites(lower);
+}
+
+/// The row in its page of row `row` (i32) of a tile. Keys fit 32 bits.
+static Value rowInPage(LaneLowering &lower, TileType type,
+                       const TileValues &tile, Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
+  return arith::RemUIOp::create(b, key, lower.i32(type.getPageSize()));
+}
+
+/// A row, or else the valid row that is nearest, if there is one.
+static Value clampRow(LaneLowering &lower, const TileValues &tile, Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
+  return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, row, last),
+                                tile.lo);
+}
+
+/// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
+static Values ifAnyRow(LaneLowering &lower, const TileValues &tile,
+                       int64_t count, function_ref<Values()> emit) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SmallVector<Type> types(count, b.getI32Type());
+  Value any =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.lo, tile.hi);
+  auto ifOp = scf::IfOp::create(b, types, any, /*addThenBlock=*/true,
+                                /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, emit());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, Values(count, lower.i32(0)));
+  return Values(ifOp.getResults());
+}
+
+Value HopperMachine::emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
+                                       const TileValues &tile) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  int64_t rows = boxRows(lower, op), boxes = type.getRows() / rows;
+  Value box = arith::MinUIOp::create(b, lower.lane, lower.i32(boxes - 1));
+  Value row = arith::MulIOp::create(b, box, lower.i32(rows));
+  if (op.getWhole())
+    return emitPageLookup(lower, type, tile, row);
+  return ifAnyRow(lower, tile, 1,
+                  [&]() -> Values {
+                    return {emitPageLookup(lower, type, tile,
+                                           clampRow(lower, tile, row))};
+                  })
+      .front();
+}
+
+/// The value that lane `lane` (i32) of the warp holds.
+static Value ofLane(LaneLowering &lower, Value value, Value lane) {
+  return gpu::ShuffleOp::create(lower.b, value, lane,
+                                lower.i32(lower.target.waveSize),
+                                gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
 void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
-                              const TileCoordinates &at, Value slot,
-                              Value full) {
+                              const TileValues &tile, const TileCoordinates &at,
+                              Value slot, Value full, Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
+  TileType type = op.getTile().getType();
+  int64_t rows = boxRows(lower, op);
+  int64_t boxes = isShared(op) ? 1 : params.getBN() / rows;
+  // A shuffle takes the whole warp, boxes one lane of it.
+  Values blockOf;
+  for (int64_t box = 0; blocks && box < boxes; ++box)
+    blockOf.push_back(ofLane(lower, blocks, lower.i32(box)));
+  OpBuilder::InsertionGuard guard(b);
+  if (lower.movers != Movers::Lane)
+    lower.enter(emitElect(lower));
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
-  int64_t rows = boxRows(lower, op);
   Value map = lower.tensorMap({at.tensor, rows, params.getBK(),
                                params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
@@ -223,19 +319,127 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
         b, slot, arith::MulIOp::create(b, first, lower.i32(rowBytes(params))));
     mask = arith::ConstantIntOp::create(b, (1 << lower.cluster()) - 1, 16);
   }
-  int64_t blocks = params.getSmemCols() / params.getBK();
-  for (int64_t block = 0; block < blocks; ++block) {
-    Value to =
-        arith::AddIOp::create(b, slot, lower.i32(block * blockBytes(params)));
-    Values position{lower.i32(block * params.getBK())};
-    llvm::append_range(position, rest);
-    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-        b, pointer(lower, to, /*cluster=*/bool(mask)), map, position, barrier,
-        /*im2colOffsets=*/ValueRange(), mask,
-        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-        /*isCTAOnly=*/!mask,
-        /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+  int64_t columns = params.getSmemCols() / params.getBK();
+  for (int64_t box = 0; box < boxes; ++box) {
+    if (blocks) {
+      rest.back() = blockOf[box];
+      // Tiles begin at multiples of their rows.
+      if (rows < type.getPageSize())
+        rest.front() = rowInPage(lower, type, tile, lower.i32(box * rows));
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t offset =
+          column * blockBytes(params) + box * rows * rowBytes(params);
+      Value to = arith::AddIOp::create(b, slot, lower.i32(offset));
+      Values position{lower.i32(column * params.getBK())};
+      llvm::append_range(position, rest);
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          b, pointer(lower, to, /*cluster=*/bool(mask)), map, position, barrier,
+          /*im2colOffsets=*/ValueRange(), mask,
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+          /*isCTAOnly=*/!mask,
+          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+    }
   }
+}
+
+void HopperMachine::emitWarpCopies(LaneLowering &lower, RingLoadOp op,
+                                   const TileValues &tile, Value slot,
+                                   Value full, Value blocks) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  auto lineOf = [&](Value row, int64_t) {
+    Value box = arith::DivUIOp::create(b, row, lower.i32(boxRows(lower, op)));
+    return emitLineInPage(lower, type, tile, row, ofLane(lower, blocks, box));
+  };
+  Copy copy{type, op.getRing().getType().getParams(), lower.target.waveSize};
+  // Tiles that are cut are few: a loop of little code.
+  copy.stepsAtOnce = kStepsAtOnce;
+  if (blocks)
+    copy.lineOf = lineOf;
+  // What follows from the lane's number stays in this branch: a shuffle is not
+  // moved, and outside no register is left for it.
+  Value outside = lower.thread;
+  lower.thread = ofLane(lower, lower.lane, lower.lane);
+  emitCopies(lower, copy, tile, slot, /*checkRows=*/true);
+  Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.thread,
+                                      lower.i32(0));
+  lower.thread = outside;
+  NVVM::CpAsyncCommitGroupOp::create(b);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  emitBarrierArrive(lower, full, first);
+}
+
+void HopperMachine::emitArrivingCopies(LaneLowering &lower, RingLoadOp op,
+                                       const TileValues &tile, Value slot,
+                                       Value full, Value empty,
+                                       Value emptyParity) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  KVBufferAttr params = op.getRing().getType().getParams();
+  SharedTile layout = lower.sharedTile(params);
+  Copy copy{type, params,
+            lower.schedule.getProducers() * lower.target.waveSize};
+  // Each lane finds out where rows begin that its warp copies, row j of them
+  // lane j, while it waits for the slot; a row's lanes ask the one that knows.
+  int64_t lanes = lower.target.waveSize, perRow = copy.perRow(layout);
+  int64_t rowsPerStep = copy.rowsPerStep(layout), inWarp = lanes / perRow;
+  int64_t rows = layout.rows / rowsPerStep * inWarp;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto lookUp = [&]() -> Values {
+    Values halves;
+    for (int64_t first = 0; first < rows; first += lanes) {
+      Value j = arith::AddIOp::create(b, lower.lane, lower.i32(first));
+      if (first + lanes > rows)
+        j = arith::MinUIOp::create(b, j, lower.i32(rows - 1));
+      Value step = arith::DivUIOp::create(b, j, lower.i32(inWarp));
+      Value inStep = arith::AddIOp::create(
+          b, arith::RemUIOp::create(b, j, lower.i32(inWarp)),
+          arith::MulIOp::create(b, lower.warp, lower.i32(inWarp)));
+      // More warps than rows in a step: the rest ask for rows of others.
+      if (rowsPerStep * perRow < copy.threads)
+        inStep = arith::MinUIOp::create(b, inStep, lower.i32(rowsPerStep - 1));
+      Value row = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, step, lower.i32(rowsPerStep)), inStep);
+      if (!op.getWhole())
+        row = clampRow(lower, tile, row);
+      Value line = arith::IndexCastOp::create(
+          b, i64,
+          emitLineInPage(lower, type, tile, row,
+                         emitPageLookup(lower, type, tile, row)));
+      Value high = arith::ShRUIOp::create(
+          b, line, arith::ConstantIntOp::create(b, 32, 64));
+      halves.append({arith::TruncIOp::create(b, i32, line),
+                     arith::TruncIOp::create(b, i32, high)});
+    }
+    return halves;
+  };
+  Values halves =
+      op.getWhole()
+          ? lookUp()
+          : ifAnyRow(lower, tile, 2 * llvm::divideCeil(rows, lanes), lookUp);
+  Value rowInWarp = arith::DivUIOp::create(b, lower.lane, lower.i32(perRow));
+  auto lineOf = [&](Value, int64_t step) -> Value {
+    int64_t first = step * inWarp, at = first / lanes * 2;
+    Value from = arith::AddIOp::create(b, rowInWarp, lower.i32(first % lanes));
+    Value low = arith::ExtUIOp::create(b, i64, ofLane(lower, halves[at], from));
+    Value high =
+        arith::ExtUIOp::create(b, i64, ofLane(lower, halves[at + 1], from));
+    high =
+        arith::ShLIOp::create(b, high, arith::ConstantIntOp::create(b, 32, 64));
+    return arith::IndexCastOp::create(b, b.getIndexType(),
+                                      arith::OrIOp::create(b, high, low));
+  };
+  copy.lineOf = lineOf;
+  // Every thread waits: as the slot fills only once all have arrived, none can
+  // be so late that a parity means another phase.
+  emitBarrierWait(lower, empty, emptyParity);
+  emitCopies(lower, copy, tile, slot, /*checkRows=*/!op.getWhole());
+  NVVM::CpAsyncMBarrierArriveOp::create(b, pointer(lower, full),
+                                        /*noinc=*/true);
 }
 
 LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
@@ -257,46 +461,18 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
 
-  // One thread waits for slots, whoever fills them: the others may be many
-  // fillings behind, where a parity no longer tells which phase it means.
-  auto byFirst = [&](function_ref<void()> emit) {
-    OpBuilder::InsertionGuard guard(b);
-    if (!lower.singleProducer)
-      b.setInsertionPointToStart(
-          scf::IfOp::create(b, lower.firstOfProducers, /*withElseRegion=*/false)
-              .thenBlock());
-    emitBarrierWait(lower, empty, emptyParity);
-    emit();
-  };
-  auto boxes = [&] { byFirst([&] { emitBoxes(lower, op, at, slot, full); }); };
-  auto copies = [&] {
-    int64_t threads = lower.schedule.getProducers() * lower.target.waveSize;
-    auto meetProducers = [&] {
-      emitNamedBarrier(lower, lower.i32(once(lower, copyBarrier, 1)), threads,
-                       /*wait=*/true);
-    };
-    byFirst([] {});
-    meetProducers();
-    emitCopies(lower, {type, params, threads}, tile, slot,
-               /*checkRows=*/!op.getWhole());
-    NVVM::CpAsyncCommitGroupOp::create(b);
-    NVVM::CpAsyncWaitGroupOp::create(b, 0);
-    // Each thread makes its own writes visible to the matrix unit; then all of
-    // them have.
-    NVVM::FenceProxyOp::create(
-        b, NVVM::ProxyKind::async_shared,
-        NVVM::SharedSpaceAttr::get(b.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
-    meetProducers();
-    emitBarrierArrive(lower, full, lower.firstOfProducers);
-  };
-
-  if (type.getPageSize()) {
-    copies();
+  OpBuilder::InsertionGuard guard(b);
+  if (moversOf(lower, op) == Movers::Warps) {
+    emitArrivingCopies(lower, op, tile, slot, full, empty, emptyParity);
     return success();
   }
+  // Look-ups are on their way while the warp waits for the slot.
+  Value blocks;
+  if (type.getPageSize())
+    blocks = emitBlocksOfBoxes(lower, op, tile);
+  emitBarrierWait(lower, empty, emptyParity);
   if (!lower.needsCopies(op)) {
-    boxes();
+    emitBoxes(lower, op, tile, at, slot, full, blocks);
     return success();
   }
   Value whole;
@@ -310,10 +486,9 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     require(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
                                   lower.i32(type.getRows())));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  boxes();
+  emitBoxes(lower, op, tile, at, slot, full, blocks);
   b.setInsertionPointToStart(ifWhole.elseBlock());
-  copies();
+  emitWarpCopies(lower, op, tile, slot, full, blocks);
   return success();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineNVIDIA.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -58,39 +59,61 @@ Value NVIDIAMachine::emitAddress(LaneLowering &lower,
   return arith::AddIOp::create(lower.b, inBlock, lower.index(block));
 }
 
+Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
+                                    const TileValues &tile, Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  // Keys fit 32 bits.
+  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
+  Value number = arith::DivUIOp::create(b, key, lower.i32(type.getPageSize()));
+  Value entry = arith::AddIOp::create(
+      b, tile.tableBase,
+      arith::IndexCastUIOp::create(b, b.getIndexType(), number));
+  return memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
+}
+
+Value NVIDIAMachine::emitLineInPage(LaneLowering &lower, TileType type,
+                                    const TileValues &tile, Value row,
+                                    Value block) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
+  Value inPage = arith::IndexCastUIOp::create(
+      b, b.getIndexType(),
+      arith::RemUIOp::create(b, key, lower.i32(type.getPageSize())));
+  Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), block);
+  Value line = arith::AddIOp::create(
+      b, arith::MulIOp::create(b, number, tile.pageStride),
+      arith::MulIOp::create(b, inPage, tile.rowStride));
+  return arith::AddIOp::create(b, line, tile.base);
+}
+
 Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
                                   const TileValues &tile, Value row,
                                   Value rowOk) {
   ImplicitLocOpBuilder &b = lower.b;
-  // This row's page; no look-up for a row that is not there.
-  Value key = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
-  int64_t page = type.getPageSize();
-  Value number =
-      arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
-  Value entry = arith::AddIOp::create(b, tile.tableBase, number);
-  auto lookUp = [&]() -> Value {
-    Value word =
-        memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
-    return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
-  };
-  Value block;
-  if (rowOk) {
-    auto guarded =
-        scf::IfOp::create(b, TypeRange{b.getIndexType()}, rowOk, true, true);
+  if (!rowOk)
+    return emitLineInPage(lower, type, tile, row,
+                          emitPageLookup(lower, type, tile, row));
+  // No look-up for a row that is not there.
+  auto guarded =
+      scf::IfOp::create(b, TypeRange{b.getI32Type()}, rowOk, true, true);
+  {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(guarded.thenBlock());
-    scf::YieldOp::create(b, lookUp());
+    scf::YieldOp::create(b, emitPageLookup(lower, type, tile, row));
     b.setInsertionPointToStart(guarded.elseBlock());
-    scf::YieldOp::create(b, lower.index(0));
-    block = guarded.getResult(0);
-  } else {
-    block = lookUp();
+    scf::YieldOp::create(b, lower.i32(0));
   }
-  Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
-  Value line =
-      arith::AddIOp::create(b, arith::MulIOp::create(b, block, tile.pageStride),
-                            arith::MulIOp::create(b, inPage, tile.rowStride));
-  return arith::AddIOp::create(b, line, tile.base);
+  return emitLineInPage(lower, type, tile, row, guarded.getResult(0));
+}
+
+int64_t NVIDIAMachine::Copy::perRow(const SharedTile &layout) const {
+  return layout.blockCols * layout.elementBytes / kVectorBytes;
+}
+
+int64_t NVIDIAMachine::Copy::rowsPerStep(const SharedTile &layout) const {
+  // So many as are a power of two that divides all rows.
+  return std::min(int64_t(llvm::bit_floor(uint64_t(threads / perRow(layout)))),
+                  layout.rows & -layout.rows);
 }
 
 void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
@@ -102,13 +125,14 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   Type element = params.getElementType();
   SharedTile layout = lower.sharedTile(params);
   int64_t width = kVectorBytes / layout.elementBytes;
-  int64_t perRow = layout.blockCols / width;
   int64_t threads = copy.threads, columns = params.getColumnsOf(copy.block);
-  // Consecutive threads walk the vectors of a block's row, then the next row;
-  // so many rows a step as are a power of two that divides all of them.
-  int64_t rowsPerStep =
-      std::min(int64_t(llvm::bit_floor(uint64_t(threads / perRow))),
-               layout.rows & -layout.rows);
+  // Consecutive threads walk the vectors of a block's row, then the next row.
+  int64_t perRow = copy.perRow(layout), rowsPerStep = copy.rowsPerStep(layout);
+  // Where steps are a loop, its number's bits are the rows' highest.
+  int64_t rowsAtOnce = layout.rows;
+  if (copy.stepsAtOnce)
+    rowsAtOnce =
+        std::min(copy.stepsAtOnce * rowsPerStep, layout.rows & -layout.rows);
   unsigned colBits = llvm::Log2_64(perRow),
            rowBits = llvm::Log2_64(rowsPerStep);
 
@@ -133,8 +157,29 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
         scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   }
 
-  // One lane-dependent offset lives through the loop; the others are sums along
-  // the way, which costs no more instructions and saves two registers a step.
+  if (rowsAtOnce < layout.rows) {
+    auto loop = scf::ForOp::create(
+        b, lower.i32(0), lower.i32(layout.rows / rowsAtOnce), lower.i32(1));
+    // Whoever asked for a loop has no registers for several steps.
+    auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(),
+                                            /*disable=*/b.getBoolAttr(true), {},
+                                            {}, {}, {}, {}, {});
+    loop->setDiscardableAttr(
+        "llvm.loop_annotation",
+        LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {},
+                                      {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+    b.setInsertionPointToStart(loop.getBody());
+    Value number = loop.getInductionVar();
+    address.terms.push_back(
+        {number, imagesOf(layout, "row", llvm::Log2_64(rowsAtOnce),
+                          llvm::Log2_64_Ceil(layout.rows / rowsAtOnce))});
+    row = arith::AddIOp::create(
+        b, row, arith::MulIOp::create(b, number, lower.i32(rowsAtOnce)));
+  }
+
+  // One lane-dependent offset lives through the steps; the others are sums
+  // along the way, which costs no more instructions and saves two registers a
+  // step.
   Value walk, stride;
   if (!tile.table) {
     Value laneLine =
@@ -143,7 +188,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
     walk = arith::AddIOp::create(b, laneLine, tile.base);
     stride = arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride);
   }
-  for (int64_t step = 0; step < layout.rows; step += rowsPerStep) {
+  for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
     Value r = arith::AddIOp::create(b, row, lower.i32(step));
     Value rowOk;
     if (checkRows)
@@ -155,8 +200,9 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
       line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
       walk = line;
     } else {
-      line = arith::AddIOp::create(
-          b, emitPagedRow(lower, tileType, tile, r, rowOk), laneCols);
+      line = copy.lineOf ? copy.lineOf(r, step / rowsPerStep)
+                         : emitPagedRow(lower, tileType, tile, r, rowOk);
+      line = arith::AddIOp::create(b, line, laneCols);
     }
     for (int64_t block = 0; block < layout.repeats; ++block) {
       int64_t start = block * layout.blockCols;

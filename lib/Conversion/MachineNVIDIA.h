@@ -41,6 +41,16 @@ protected:
     int64_t threads;
     /// Of a buffer that is filled block by block: which one.
     int64_t block = 0;
+    /// Steps of rows whose copies stand beside each other, the rest is a loop;
+    /// 0: all of them.
+    int64_t stepsAtOnce = 0;
+    /// The element that row `row` (i32) of a tile over small pages begins with,
+    /// which this thread copies in step `step`; null: each row is looked up.
+    llvm::function_ref<mlir::Value(mlir::Value row, int64_t step)> lineOf = {};
+    /// Threads that copy a row of an LDS block together, and the rows that
+    /// all of them copy in one step.
+    int64_t perRow(const SharedTile &layout) const;
+    int64_t rowsPerStep(const SharedTile &layout) const;
   };
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
@@ -53,6 +63,14 @@ protected:
   /// A load's copies, of the kind that the tile's rows allow.
   void emitTileCopies(LaneLowering &lower, DramLoadOp op,
                       const TileValues &tile, mlir::Value slot);
+  /// The entry (i32) of the page that row `row` (i32) of a tile over small
+  /// pages lies in. The row is there.
+  static mlir::Value emitPageLookup(LaneLowering &lower, TileType type,
+                                    const TileValues &tile, mlir::Value row);
+  /// The element that row `row` (i32) begins with, in the page `block` (i32).
+  static mlir::Value emitLineInPage(LaneLowering &lower, TileType type,
+                                    const TileValues &tile, mlir::Value row,
+                                    mlir::Value block);
   /// The element of a tile over small pages that row `row` (i32) begins with;
   /// looked up where `rowOk`, or always if that is null.
   static mlir::Value emitPagedRow(LaneLowering &lower, TileType type,

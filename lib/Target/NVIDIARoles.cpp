@@ -51,8 +51,7 @@ static bool gainsByClusters(const ScheduleRequest &request, int64_t BM) {
 /// rows), and better still where they take turns (1.15); they have no registers
 /// for Q. At more columns turns change nothing. At 256 two slots of more than
 /// 80 keys do not fit beside Q, nor does a buffer for O, and consumers with
-/// fewer than 240 registers lose 5 %; producers that look up pages need 40,
-/// which leaves consumers 232. Joined tiles won nothing but 2 % at 256.
+/// fewer than 240 registers lose 5 %. Joined tiles won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
     {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, TileOrder::Dynamic},
     {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, TileOrder::Dynamic},
@@ -90,13 +89,15 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.producers = target.warpsPerMatrixGroup;
     choice.producerRegisters = entry.producerRegisters;
     choice.consumerRegisters = entry.consumerRegisters;
-    // Three groups of consumers leave no such room.
-    bool room =
-        (choice.producers * 40 + choice.warps * 232) * target.waveSize <=
-        target.registersPerBlock;
-    if (request.pageSize && choice.producerRegisters < 40 && room) {
-      choice.producerRegisters = 40;
-      choice.consumerRegisters = 232;
+    // Producers that look up pages or copy tiles need more registers. Three
+    // groups of consumers leave no room for them.
+    constexpr int64_t producers = 56, consumers = 224;
+    bool room = (choice.producers * producers + choice.warps * consumers) *
+                    target.waveSize <=
+                target.registersPerBlock;
+    if (request.cutTiles && room) {
+      choice.producerRegisters = producers;
+      choice.consumerRegisters = consumers;
     }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;

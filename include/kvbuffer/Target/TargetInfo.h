@@ -48,6 +48,9 @@ struct ScheduleRequest {
   int64_t headSize = 0;
   /// Tokens of a page of a paged cache; 0 for other caches.
   int64_t pageSize = 0;
+  /// Whether tiles may be cut where a copy engine does not know of it: by the
+  /// end of a sequence in a cache of many, or of a window.
+  bool cutTiles = false;
   /// Whether a mask or the tail hides keys that other rows see (causal or
   /// window).
   bool masked = false;

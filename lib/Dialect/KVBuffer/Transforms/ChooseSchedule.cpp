@@ -393,6 +393,8 @@ struct ChooseSchedulePass
         MaskAttr mask = op.getMaskValue();
         request.masked = mask.boundsLeft() || mask.boundsRight();
         request.window = mask.boundsLeft();
+        request.cutTiles = mask.boundsLeft() || op.isRagged() ||
+                           op.getK().getType().getKind() != CacheKind::Dense;
         auto q = cast<MemRefType>(op.getQ().getType());
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
