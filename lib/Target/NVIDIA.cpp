@@ -120,6 +120,11 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   };
   while (bytes() > target.ldsBytes && choice.BN > 16)
     choice.BN /= 2;
+  // Where even the smallest tiles of keys do not fit beside Q, fewer queries.
+  while (bytes() > target.ldsBytes && choice.BM > 16 && choice.warps > 1) {
+    choice.BM /= 2;
+    choice.warps /= 2;
+  }
   // One look-up a tile where a page can hold one.
   if (request.pageSize >= 16)
     while (choice.BN > request.pageSize && choice.BN > 32)

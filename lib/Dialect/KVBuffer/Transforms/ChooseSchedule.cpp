@@ -244,9 +244,11 @@ static bool isChunked(AttentionOp op, ScheduleAttr schedule) {
 }
 
 /// Checks that a schedule can be built on a chip; says at the op what does not
-/// fit and what the limit is.
+/// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
+/// may need more registers than a lane has, which the assembler keeps in
+/// memory.
 static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
-                               const TargetInfo &target) {
+                               const TargetInfo &target, bool isDefault) {
   if (failed(verifyElements(op, op.getElementType(), target)))
     return failure();
   const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
@@ -360,6 +362,16 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                        tilesOfScores * schedule.getWM() * schedule.getBN() +
                        schedule.getWM() * schedule.getBN() / 2) /
                       target.waveSize;
+  if (isDefault && registers > target.registersPerLane &&
+      registers <= int64_t(target.registersPerLane) * 5 / 4) {
+    remark::missed(op.getLoc(),
+                   remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
+        << "head size " << std::to_string(op.getHeadSize()) << " needs "
+        << std::to_string(registers) << " registers in a lane, " << target.chip
+        << " has " << std::to_string(target.registersPerLane)
+        << ": the rest is kept in memory, which is slow";
+    return success();
+  }
   if (registers > target.registersPerLane)
     return op.emitOpError() << "the schedule needs at least " << registers
                             << " registers in a lane, " << target.chip
@@ -386,6 +398,7 @@ struct ChooseSchedulePass
     MLIRContext *context = &getContext();
     WalkResult result = getOperation().walk([&](AttentionOp op) {
       ScheduleAttr attr = op.getScheduleAttr();
+      bool isDefault = !attr && schedule.empty();
       if (!attr) {
         ScheduleRequest request;
         request.headSize = op.getHeadSize();
@@ -480,7 +493,7 @@ struct ChooseSchedulePass
                             "wave together; expected lazy_rescale = false";
         return WalkResult::interrupt();
       }
-      if (failed(checkFits(op, attr, *target)))
+      if (failed(checkFits(op, attr, *target, isDefault)))
         return WalkResult::interrupt();
       op.setScheduleAttr(attr);
       std::string text;
