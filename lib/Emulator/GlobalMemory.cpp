@@ -75,6 +75,10 @@ KnownPtr Known::join(const KnownPtr &a, const KnownPtr &b) {
   return newer ? both : a;
 }
 
+bool Known::isPartOf(const Known &other, uint32_t block, uint32_t warp) const {
+  return clock(block, warp) <= other.clock(block, warp);
+}
+
 KnownPtr Known::with(const KnownPtr &known, uint32_t block, Clocks clocks) {
   auto result =
       known ? std::make_shared<Known>(*known) : std::make_shared<Known>();
@@ -512,13 +516,11 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
     at.published.clear();
   auto add = [&](const KnownPtr &known, Scope scope) {
     // What it releases now contains what it released before.
+    // What it acquired before is part of what it releases.
     std::erase_if(at.published, [&](const Published &p) {
-      return p.block == run.serial && p.scope <= scope &&
-             p.known->clock(run.serial, w.id) <=
-                 known->clock(run.serial, w.id) &&
-             Known::join(known, p.known) == known;
+      return p.scope <= scope && p.known->isPartOf(*known, p.block, p.warp);
     });
-    at.published.push_back({known, run.serial, w.rank, scope});
+    at.published.push_back({known, run.serial, w.rank, scope, w.id});
   };
   if (inst.order & releases) {
     add(publish(run, w), inst.scope);

@@ -48,6 +48,10 @@ public:
   /// The same with a block's clocks.
   static KnownPtr with(const KnownPtr &known, uint32_t block, Clocks clocks);
 
+  /// Whether `other` has learnt this, which a warp of a block published: its own
+  /// clock then is in it.
+  bool isPartOf(const Known &other, uint32_t block, uint32_t warp) const;
+
 private:
   struct Entry {
     uint32_t block;
@@ -63,6 +67,8 @@ struct Published {
   /// The block that released it, and its place in the cluster.
   uint32_t block, rank;
   Scope scope;
+  /// The warp.
+  uint32_t warp = 0;
 };
 
 /// What a warp has to do with synchronisation; only of those that do any.
