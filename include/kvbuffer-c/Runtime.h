@@ -77,8 +77,8 @@ typedef struct kvbufTensor {
 } kvbufTensor;
 
 /** A named size. Shapes tell all but `seq_q`, the longest query of a ragged
- *  batch, without which a sequence may have all rows: right, but slower. A size
- *  that shapes tell may be given too, and must agree. */
+ *  batch, without which the rows of all count: a better bound makes a better
+ *  order. A size that shapes tell may be given too, and must agree. */
 typedef struct kvbufSize {
   const char *name;
   int64_t value;

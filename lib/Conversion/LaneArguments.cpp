@@ -379,6 +379,7 @@ LogicalResult LaneLowering::expandArguments() {
   SmallVector<StringRef> launchNames;
   kernel.walk([&](Operation *op) {
     counts |= isa<NextTileOp>(op);
+    findsTiles |= isa<FindTileOp>(op);
     // Sizes that the types fix are no parameters.
     if (StringRef name = sizeNeededBy(op);
         !name.empty() && !fixedSizes.contains(name) &&
@@ -476,9 +477,21 @@ void LaneLowering::finishKernel() {
     return it == fixedSizes.end() ? Attribute(str(name))
                                   : b.getI64IntegerAttr(it->second);
   };
-  Attribute tiles = b.getDictionaryAttr(b.getNamedAttr(
-      "ceildiv",
-      b.getArrayAttr({size("seq_q"), b.getI64IntegerAttr(schedule.getBM())})));
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  // The rows that shapes tell: how long a sequence of a ragged batch is, only
+  // the device knows.
+  auto query = problem ? problem.getAs<StringAttr>("query") : StringAttr();
+  bool ragged = query && query.getValue() == "ragged";
+  Attribute rows = size(ragged ? "total_q" : "seq_q");
+  Attribute tiles =
+      expr("ceildiv", {rows, b.getI64IntegerAttr(schedule.getBM())});
+  Attribute batch = size("batch");
+  if (findsTiles) {
+    tiles = expr("sum", {tiles, batch});
+    batch = b.getI64IntegerAttr(1);
+  }
   NamedAttrList list;
   list.append("alignment", b.getI64IntegerAttr(alignment));
   list.append("args", b.getArrayAttr(parameters));
@@ -489,8 +502,8 @@ void LaneLowering::finishKernel() {
     list.append("grid", grid);
   else if (heads)
     list.append("grid", schedule.getXcds() > 1
-                            ? b.getArrayAttr({heads, tiles, size("batch")})
-                            : b.getArrayAttr({tiles, heads, size("batch")}));
+                            ? b.getArrayAttr({heads, tiles, batch})
+                            : b.getArrayAttr({tiles, heads, batch}));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));

@@ -460,21 +460,20 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
       .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
-            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp>(
-          [&](auto op) { return lower(op); })
+            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp,
+            FindTileOp>([&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
-            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, LaunchSizeOp,
-            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(
-          [&](auto op) -> LogicalResult {
-            if (failed(checkRoles(op)))
-              return failure();
-            if constexpr (std::is_void_v<decltype(lower(op))>) {
-              lower(op);
-              return success();
-            } else {
-              return lower(op);
-            }
-          })
+            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
+            MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
+        if (failed(checkRoles(op)))
+          return failure();
+        if constexpr (std::is_void_v<decltype(lower(op))>) {
+          lower(op);
+          return success();
+        } else {
+          return lower(op);
+        }
+      })
       .Case<DramLoadOp, LdsStageOp>([&](auto op) -> LogicalResult {
         // These take all the threads of the block, of which roles have a part.
         if (machine.hasRoles())
@@ -487,11 +486,11 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
             RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
-            ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp>(
-          [&](auto op) {
-            lower(op);
-            return success();
-          })
+            ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp,
+            LaunchSizeOp>([&](auto op) {
+        lower(op);
+        return success();
+      })
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
           return op->emitOpError() << "has no per-lane form";

@@ -411,6 +411,7 @@ private:
   void lower(MailboxTakeOp op);
   void lower(NextTileOp op);
   void lower(LaunchSizeOp op);
+  mlir::LogicalResult lower(FindTileOp op);
   mlir::LogicalResult lower(MmaStartOp op);
   void lower(MmaWaitOp op);
   void lower(TurnWaitOp op);
@@ -524,6 +525,8 @@ private:
   llvm::SmallVector<mlir::Type> parameterTypes;
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;
+  /// Whether blocks find their tile among those of all sequences.
+  bool findsTiles = false;
   int64_t ldsBytes = 0;
   /// Columns of O's accumulator.
   int64_t accumulatorCols = 0;

@@ -345,6 +345,69 @@ LogicalResult LaneLowering::lower(memref::LoadOp op) {
   return success();
 }
 
+void LaneLowering::lower(LaunchSizeOp op) {
+  set(op.getSize(), {launchSize(op.getName())});
+}
+
+LogicalResult LaneLowering::lower(FindTileOp op) {
+  auto it = tensors.find(op.getOffsets());
+  if (it == tensors.end())
+    return op.emitOpError() << "reads offsets that are not an argument";
+  Value data = flat(it->second.data);
+  Value number = toI32(single(op.getNumber())), one = i32(1),
+        bm = i32(op.getBM());
+  Value rows = toI32(single(op.getRows()));
+  auto offset = [&](Value i, Value least) -> Value {
+    Value row = memref::LoadOp::create(b, data, ValueRange{toIndex(i)});
+    row = arith::MaxSIOp::create(b, row, least);
+    return arith::MinSIOp::create(b, row, rows);
+  };
+  auto firstNumber = [&](Value offset, Value sequence) -> Value {
+    return arith::AddIOp::create(b, arith::DivUIOp::create(b, offset, bm),
+                                 sequence);
+  };
+  // The sequence is `low` or one of those from there to `high`, excluded.
+  Type type = b.getI32Type();
+  SmallVector<Type> types{type, type};
+  SmallVector<Location> locs(2, op.getLoc());
+  auto loop = scf::WhileOp::create(
+      b, types, ValueRange{i32(0), toI32(single(op.getSequences()))});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *before = b.createBlock(&loop.getBefore(), {}, types, locs);
+    Value size = arith::SubIOp::create(b, before->getArgument(1),
+                                       before->getArgument(0));
+    Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, size, one);
+    scf::ConditionOp::create(b, more, before->getArguments());
+    Block *after = b.createBlock(&loop.getAfter(), {}, types, locs);
+    Value low = after->getArgument(0), high = after->getArgument(1);
+    Value middle = arith::ShRUIOp::create(
+        b, arith::AddIOp::create(b, low, high).getResult(), one);
+    Value notAbove = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::sle,
+        firstNumber(offset(middle, i32(0)), middle), number);
+    scf::YieldOp::create(
+        b, ValueRange{arith::SelectOp::create(b, notAbove, middle, low),
+                      arith::SelectOp::create(b, notAbove, high, middle)});
+  }
+  Value sequence = loop.getResult(0);
+  Value start = offset(sequence, i32(0));
+  Value tile = arith::SubIOp::create(b, number, firstNumber(start, sequence));
+  if (op.getFromEnd()) {
+    Value end = offset(arith::AddIOp::create(b, sequence, one), start);
+    Value length = arith::SubIOp::create(b, end, start);
+    Value last = arith::SubIOp::create(
+        b, arith::CeilDivUIOp::create(b, length, bm).getResult(), one);
+    Value isTile =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile, last);
+    tile = arith::SelectOp::create(
+        b, isTile, arith::SubIOp::create(b, last, tile).getResult(), tile);
+  }
+  set(op.getSequence(), {toIndex(sequence)});
+  set(op.getTile(), {toIndex(tile)});
+  return success();
+}
+
 LogicalResult LaneLowering::lower(memref::DimOp op) {
   auto it = tensors.find(op.getSource());
   std::optional<int64_t> dim = op.getConstantIndex();

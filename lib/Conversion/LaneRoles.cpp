@@ -254,7 +254,7 @@ LogicalResult LaneLowering::checkRoles(Operation *op) {
       ((ring && ring.getShared()) || (box && box.getShared())))
     return op->emitOpError() << "is shared, but the kernel has no clusters; "
                                 "expected 'known_cluster_size'";
-  if (isa<WarpRolesOp, RingOp, MailboxOp, LaunchSizeOp>(op)) {
+  if (isa<WarpRolesOp, RingOp, MailboxOp>(op)) {
     if (machine.hasRoles())
       return success();
     return op->emitOpError() << "has no per-lane form in a kernel without "
@@ -525,10 +525,6 @@ void LaneLowering::lower(NextTileOp op) {
       memref::LoadOp::create(b, words, ValueRange{index(*numberWord / 4)});
   machine.emitNamedBarrier(*this, i32(producerBarrier), threads, /*wait=*/true);
   set(op.getTile(), {toIndex(number)});
-}
-
-void LaneLowering::lower(LaunchSizeOp op) {
-  set(op.getSize(), {launchSize(op.getName())});
 }
 
 //===----------------------------------------------------------------------===//

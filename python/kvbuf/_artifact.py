@@ -99,7 +99,7 @@ class Artifact:
     ``out`` is ``o``. Outputs that are not given are allocated like ``q`` and
     returned: one as itself, several as a named tuple. Sizes are keywords too;
     shapes tell them, but for ``seq_q``, the longest query of a ragged batch,
-    without which a sequence may have all rows: right, but slower.
+    which need not be given: it makes a better order of the work.
 
     ``device`` overrides where to run (a Device or a name), ``stream`` the
     stream (the driver's handle as an integer).

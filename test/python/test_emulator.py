@@ -3,6 +3,7 @@
 results are compared with attention in numpy's float64."""
 
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -112,6 +113,39 @@ class Prefill(unittest.TestCase):
         self.assertEqual(chip(named), "gfx942")
         self.assertEqual(chip(named, target="sm_80"), "sm_80")
         self.assertEqual(chip(text, target="sm_90"), "sm_90")
+
+
+class Ragged(unittest.TestCase):
+    """No size says how long the longest sequence is, so none can be too small
+    for a kernel."""
+
+    LENGTHS = [3, 0, 450, 70, 1]
+
+    def problem(self):
+        text = subprocess.run(
+            [sys.executable, SOURCE / "benchmark/problem.py", "heads=1",
+             "head_size=64", "query=ragged", "cache=ragged", "causal=true"],
+            check=True, capture_output=True, text=True)
+        return text.stdout
+
+    def test_every_row_is_written(self):
+        offsets = np.cumsum([0, *self.LENGTHS], dtype=np.int32)
+        q, k, v = (bf16(RNG.standard_normal((offsets[-1], 1, 64)))
+                   for _ in "qkv")
+        expected = np.concatenate([
+            causal_attention(*(exact(x[a:b])[None] for x in (q, k, v)))[0]
+            for a, b in zip(offsets, offsets[1:]) if a < b])
+        tensors = {"q": q, "k": k, "v": v, "q_offsets": offsets,
+                   "k_offsets": offsets, "v_offsets": offsets}
+        # As a GPU, whose memory only the kernel reads.
+        gpu_like = kvbuf.Device("emulator", check_lengths=False)
+        for target in "sm_80", "sm_90a", "gfx950":
+            run = kvbuf.compile(self.problem(), target=target)
+            for sizes in {}, {"seq_q": 450}, {"seq_q": 1}:
+                out = np.full_like(q, 0x7FFF)
+                run(**tensors, out=out, device=gpu_like, **sizes)
+                np.testing.assert_allclose(exact(out), expected, rtol=0,
+                                           atol=2e-2, err_msg=f"{target} {sizes}")
 
 
 class TensorMaps(unittest.TestCase):

@@ -11,13 +11,13 @@
 // they solve.
 //
 // Size names of attention: `batch`; `seq_q` (dense query: the length; ragged:
-// the longest, which no shape tells: all rows without the caller's word);
-// `seq_k` (dense cache); `total_q`,
-// `total_k` (ragged: rows in all); `num_blocks` (slots of a continuous cache,
-// pages of a paged one); `max_seq` (rows of a slot); `pages_per_seq` (row
-// length of the page table). `sms` is reserved for the device's number of
-// multiprocessors (4 on the emulator), in grids and size arguments: a
-// persistent grid is
+// the longest, which no shape tells: all rows without the caller's word, which
+// should decide over nothing but the order of tiles); `seq_k` (dense cache);
+// `total_q`, `total_k` (ragged: rows in all); `num_blocks` (slots of a
+// continuous cache, pages of a paged one); `max_seq` (rows of a slot);
+// `pages_per_seq` (row length of the page table). `sms` is reserved for the
+// device's number of multiprocessors (4 on the emulator), in grids and size
+// arguments: a persistent grid is
 // {"min": [{"product": ["sms", 1]}, {"product": [...tiles...]}]}.
 //
 // The producer is lib/Compiler/Manifest.cpp, which writes the kernel's

@@ -220,8 +220,8 @@ LogicalResult BlockRun::runOp(Operation *op) {
             RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
             CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp,
             RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
-            NextTileOp, LaunchSizeOp, MmaStartOp, MmaWaitOp, TurnWaitOp,
-            TurnPassOp>([&](auto op) { return runOp(op); })
+            NextTileOp, LaunchSizeOp, FindTileOp, MmaStartOp, MmaWaitOp,
+            TurnWaitOp, TurnPassOp>([&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })

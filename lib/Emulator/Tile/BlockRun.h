@@ -102,6 +102,7 @@ private:
   /// Blocks of a cluster of the kernel that an op belongs to.
   static int64_t cluster(mlir::Operation *op);
   mlir::LogicalResult runOp(LaunchSizeOp op);
+  mlir::LogicalResult runOp(FindTileOp op);
   mlir::LogicalResult runOp(MmaStartOp op);
   mlir::LogicalResult runOp(MmaWaitOp op);
   mlir::LogicalResult runOp(TurnWaitOp op);

@@ -134,6 +134,36 @@ LogicalResult BlockRun::runOp(LaunchSizeOp op) {
   return success();
 }
 
+/// Sequence by sequence, not by bisection as lanes do.
+LogicalResult BlockRun::runOp(FindTileOp op) {
+  Tensor *offsets = get<Tensor *>(op.getOffsets());
+  auto fail = [&] { return error(op); };
+  if (failed(offsets->checkReadable(fail)))
+    return failure();
+  int64_t sequences = integer(op.getSequences()), BM = op.getBM();
+  if (sequences < 1 || sequences >= offsets->shape[0])
+    return error(op) << "looks for a tile in " << sequences
+                     << " sequences; expected 1 to " << offsets->shape[0] - 1
+                     << ", as " << offsets->name << " has one entry more";
+  int64_t rows = integer(op.getRows());
+  auto offset = [&](int64_t i, int64_t least = 0) -> int64_t {
+    int64_t row = offsets->loadInt(*offsets->offset({i}, fail));
+    return std::min(std::max(row, least), rows);
+  };
+  int64_t number = integer(op.getNumber()), sequence = 0;
+  for (int64_t i = 1; i < sequences; ++i)
+    if (offset(i) / BM + i <= number)
+      sequence = i;
+  int64_t first = offset(sequence);
+  int64_t tiles = llvm::divideCeil(offset(sequence + 1, first) - first, BM);
+  int64_t tile = number - (first / BM + sequence);
+  if (op.getFromEnd() && tile < tiles)
+    tile = tiles - 1 - tile;
+  set(op.getSequence(), sequence);
+  set(op.getTile(), tile);
+  return success();
+}
+
 LogicalResult BlockRun::runOp(MmaStartOp op) {
   Product &product = products.emplace_back();
   product.op = op;

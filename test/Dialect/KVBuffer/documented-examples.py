@@ -54,6 +54,7 @@ def own_types(op):
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "mailbox_post": {"tile": "index"},
+        "find_tile": {"offsets": "memref<?xi32>", "rows": "index"},
         "mma_start": {"qf": fragment("128x128xbf16", "a")},
         "mma_wait": {"pending": "!kvbuffer.pending<128x64xf32>"},
         "wgmma": {"qd": "i64", "kd": "i64"},

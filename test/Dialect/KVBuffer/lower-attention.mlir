@@ -76,8 +76,14 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK-SAME:  cache = "paged"
 // CHECK-SAME:  page_size = 16
 // CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
+// The sequence and its tile, from a number over all of them.
+// CHECK:     %[[NUMBER:.*]] = gpu.block_id x
+// CHECK:     %[[HEADID:.*]] = gpu.block_id y
+// CHECK-NOT: gpu.block_id
 // CHECK:     %[[TOTAL:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x4x80xf16>
-// CHECK:     %[[FIRST32:.*]] = memref.load %[[OFFSETS]][%[[BATCH:.*]]]
+// CHECK:     %[[SEQUENCES:.*]] = kvbuffer.launch_size "batch"
+// CHECK:     %[[BATCH:.*]], %[[TILE:.*]] = kvbuffer.find_tile %[[NUMBER]] in %[[OFFSETS]] of %[[SEQUENCES]] upto %[[TOTAL]] by 128 {from_end} : memref<?xi32>
+// CHECK:     %[[FIRST32:.*]] = memref.load %[[OFFSETS]][%[[BATCH]]]
 // CHECK:     %[[FIRSTANY:.*]] = arith.index_cast %[[FIRST32]]
 // CHECK:     %[[FIRSTPOS:.*]] = arith.maxsi %[[FIRSTANY]], %{{.*}}
 // CHECK:     %[[FIRST:.*]] = arith.minsi %[[FIRSTPOS]], %[[TOTAL]]

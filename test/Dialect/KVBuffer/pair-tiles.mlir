@@ -7,6 +7,10 @@
 // RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-pair-tiles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // REDEFINE: %{schedule} = cluster=1
 // RUN: %{run} | FileCheck %s --check-prefix=ALONE
+// A problem that brings its schedule: numbers of a ragged batch are of pairs, too.
+// RUN: kvbuf-opt %S/Inputs/ragged-pairs.mlir --pass-pipeline="builtin.module(%{passes})" | FileCheck %s --check-prefix=RAGGED
+// RAGGED: %{{.*}}, %[[TILE:.*]] = kvbuffer.find_tile %{{.*}} by 256
+// RAGGED: arith.muli %[[TILE]], %c256
 
 !qo = memref<?x?x4x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

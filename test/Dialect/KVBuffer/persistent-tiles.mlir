@@ -95,3 +95,25 @@ func.func @continuous(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
   return
 }
+
+// -----
+
+// A ragged batch: a number for each tile and one more for each sequence, which
+// shapes tell; no size says how long the longest sequence is.
+!qo = memref<?x4x128xbf16>
+!kv = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128>
+// CHECK-LABEL: gpu.func @ragged
+// CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["total_q", 128]}, "batch"]}, 4]}]}, 1, 1]
+// CHECK-NOT:     "seq_q"
+// CHECK:         %[[ROWS:.*]] = kvbuffer.launch_size "total_q"
+// CHECK:         %[[WHOLE:.*]] = arith.ceildivui %[[ROWS]], %c128
+// CHECK:         %[[BATCH:.*]] = kvbuffer.launch_size "batch"
+// CHECK:         %[[NUMBERS:.*]] = arith.addi %[[WHOLE]], %[[BATCH]]
+// CHECK:         %[[TOTAL:.*]] = arith.muli %[[NUMBERS]], %c4
+// CHECK:         arith.remui %{{.*}}, %[[NUMBERS]]
+// CHECK:         kvbuffer.find_tile %{{.*}} in %{{.*}} by 128 : memref<?xi32>
+// CHECK-NOT:     gpu.block_id z
+func.func @ragged(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets) : !qo, !kv, !kv, !qo, offsets memref<?xi32>
+  return
+}

@@ -303,6 +303,14 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   int64_t tiles =
       llvm::divideCeil(workload.sizes().at("seq_q"), schedule.getBM());
   std::array<int64_t, 3> grid{tiles, problem.heads, workload.batch()};
+  // Blocks that find their tile among those of all sequences.
+  bool finds = kernel.walk([](FindTileOp) { return WalkResult::interrupt(); })
+                   .wasInterrupted();
+  auto rows = workload.sizes().find("total_q");
+  if (finds && rows != workload.sizes().end())
+    grid = {int64_t(llvm::divideCeil(rows->second, schedule.getBM())) +
+                workload.batch(),
+            problem.heads, 1};
   // Heads are the fastest dimension where they are dealt to dies.
   if (schedule.getXcds() > 1)
     std::swap(grid[0], grid[1]);
@@ -314,6 +322,8 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
     grid[0] = llvm::alignTo(grid[0], cluster->front());
   (*interpreter)->bindSize("seq_q", workload.sizes().at("seq_q"));
   (*interpreter)->bindSize("batch", workload.batch());
+  if (rows != workload.sizes().end())
+    (*interpreter)->bindSize("total_q", rows->second);
   if (auto keys = workload.sizes().find("seq_k");
       keys != workload.sizes().end())
     (*interpreter)->bindSize("seq_k", keys->second);

@@ -88,11 +88,12 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult LaunchSizeOp::verify() {
-  if (!llvm::is_contained(
-          {"batch", "seq_q", "seq_k", "max_seq", "pages_per_seq"}, getName()))
-    return emitOpError()
-           << "expected batch, seq_q, seq_k, max_seq or pages_per_seq, got '"
-           << getName() << "'";
+  if (!llvm::is_contained({"batch", "seq_q", "total_q", "seq_k", "max_seq",
+                           "pages_per_seq"},
+                          getName()))
+    return emitOpError() << "expected batch, seq_q, total_q, seq_k, max_seq or "
+                            "pages_per_seq, got '"
+                         << getName() << "'";
   return success();
 }
 

@@ -179,8 +179,9 @@ bool Joiner::dependsOnTile(Value value) {
 
 bool Joiner::isArithmetic(Value value) {
   Operation *op = value.getDefiningOp();
+  // A number past the last finds a tile without rows.
   return !op || !ofTile(value) ||
-         (isMemoryEffectFree(op) &&
+         ((isMemoryEffectFree(op) || isa<FindTileOp>(op)) &&
           llvm::all_of(op->getOperands(),
                        [&](Value operand) { return isArithmetic(operand); }));
 }

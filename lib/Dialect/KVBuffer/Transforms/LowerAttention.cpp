@@ -174,7 +174,6 @@ void TileProgram::build() {
   Value tileIndex = gpu::BlockIdOp::create(b, tileDim);
   head =
       gpu::BlockIdOp::create(b, byHead ? gpu::Dimension::x : gpu::Dimension::y);
-  batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
   if (byHead && op.getHeads() % schedule.getXcds() == 0) {
     // Consecutive blocks go to the dies in turn, and each die has a cache of
     // its own: heads fastest, and each die a run of heads, those of a group
@@ -190,6 +189,23 @@ void TileProgram::build() {
   }
   // Later rows see more keys: the longest tiles start first.
   bool fromEnd = mask.boundsRight();
+  if (op.isRagged()) {
+    // The numbers of tiles go over all sequences.
+    Value offsets = operand(op.getOffsets());
+    Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
+    auto find = FindTileOp::create(b, tileIndex, offsets,
+                                   LaunchSizeOp::create(b, "batch"), rows,
+                                   schedule.getBM(), fromEnd);
+    batch = find.getSequence();
+    tileIndex = find.getTile();
+    firstRow = loadOffset(offsets, batch, constant(0), rows);
+    Value next = arith::AddIOp::create(b, batch, constant(1));
+    queries = arith::SubIOp::create(
+        b, loadOffset(offsets, next, firstRow, rows), firstRow);
+    fromEnd = false;
+  } else {
+    batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  }
   if (fromEnd && target.readsGridSize) {
     Value tiles = gpu::GridDimOp::create(b, tileDim);
     Value last = arith::SubIOp::create(b, tiles, constant(1));
@@ -198,16 +214,8 @@ void TileProgram::build() {
   row = arith::MulIOp::create(b, tileIndex, constant(schedule.getBM()));
   kvHead = arith::DivUIOp::create(b, head,
                                   constant(op.getHeads() / op.getKVHeads()));
-  if (op.isRagged()) {
-    Value offsets = operand(op.getOffsets());
-    Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
-    firstRow = loadOffset(offsets, batch, constant(0), rows);
-    Value next = arith::AddIOp::create(b, batch, constant(1));
-    queries = arith::SubIOp::create(
-        b, loadOffset(offsets, next, firstRow, rows), firstRow);
-  } else {
+  if (!op.isRagged())
     queries = memref::DimOp::create(b, operand(op.getQ()), 1);
-  }
   Value active =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
   if (fromEnd && !target.readsGridSize) {

@@ -74,6 +74,8 @@ struct PairTilesPass : kvbuf::impl::PairTilesBase<PairTilesPass> {
     row.erase();
     for (KeyRangeOp range : ranges)
       range.setBM(BM * cluster);
+    // Numbers over a ragged batch are of all the cluster's rows, too.
+    kernel.walk([&](FindTileOp op) { op.setBM(op.getBM() * cluster); });
     kernel.setKnownClusterSizeAttr(
         b.getDenseI32ArrayAttr({int32_t(cluster), 1, 1}));
     remark::passed(kernel.getLoc(),

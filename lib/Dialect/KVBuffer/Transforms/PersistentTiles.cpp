@@ -55,9 +55,10 @@ Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
 
 /// Sizes the groups: as many heads as `kGroupBytes` hold, `headBytes(keys)`
 /// each, in multiples of those that share K and V; what is left in the end, and
-/// no less than `lastTiles`, is the last group.
+/// no less than `lastTiles` of one sequence, is the last group.
 void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
-                int64_t keyBytes, int64_t sharing, int64_t lastTiles) {
+                int64_t keyBytes, int64_t sharing, int64_t lastTiles,
+                Value tilesOfSequence) {
   auto c = [&](int64_t value) { return constantOf(b, value); };
   Value one = c(1);
   Value bytes = b.createOrFold<arith::MulIOp>(
@@ -66,7 +67,7 @@ void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
   grid.group = b.createOrFold<arith::MulIOp>(
       b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
   Value last = b.createOrFold<arith::DivUIOp>(
-      c(lastTiles), b.createOrFold<arith::MaxSIOp>(grid.rowTiles, one));
+      c(lastTiles), b.createOrFold<arith::MaxSIOp>(tilesOfSequence, one));
   Value before = b.createOrFold<arith::MaxSIOp>(
       b.createOrFold<arith::SubIOp>(grid.heads,
                                     b.createOrFold<arith::MaxSIOp>(last, one)),
@@ -123,6 +124,9 @@ struct PersistentTilesPass
   /// The kind of the caches, and the keys of a page where they have pages.
   StringRef cache;
   int64_t pageSize = 0;
+  /// Whether x numbers the tiles of all sequences: the program finds its
+  /// sequence by itself.
+  bool findsTiles = false;
   /// Blocks that take a number together (kvbuf-pair-tiles).
   int64_t cluster = 1;
 
@@ -206,6 +210,16 @@ struct PersistentTilesPass
     return arith::MulIOp::create(b, rowTiles, constantOf(b, tileRows()));
   }
 
+  /// Tiles of the longest sequence. Of a ragged batch the caller's word is good
+  /// enough: it decides over the order alone.
+  Value tilesOfSequence(ImplicitLocOpBuilder &b, Value rowTiles) {
+    if (!findsTiles)
+      return rowTiles;
+    return arith::CeilDivUIOp::create(
+        b, LaunchSizeOp::create(b, b.getStringAttr("seq_q")),
+        constantOf(b, tileRows()));
+  }
+
   /// One tile a block.
   void orderGrid() {
     if (!unequal)
@@ -221,8 +235,9 @@ struct PersistentTilesPass
     grid.rowTiles = gpu::GridDimOp::create(b, gpu::Dimension::x);
     Value batches = gpu::GridDimOp::create(b, gpu::Dimension::z);
     grid.heads = arith::MulIOp::create(b, batches, constantOf(b, heads));
-    groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
-               heads / kvHeads, kLastTiles);
+    Value tiles = tilesOfSequence(b, grid.rowTiles);
+    groupHeads(b, grid, estimateKeys(b, tiles), keyBytes, heads / kvHeads,
+               kLastTiles, tiles);
     Value row = arith::AddIOp::create(
         b,
         arith::MulIOp::create(b, id(gpu::Dimension::z), constantOf(b, heads))
@@ -237,16 +252,19 @@ struct PersistentTilesPass
   /// How many blocks to launch: one for each multiprocessor, which a block of
   /// producers and consumers fills, and no more than there are tiles; of
   /// clusters likewise.
-  ArrayAttr launchGrid(Builder &b, Attribute seqQ, Attribute batch) {
+  ArrayAttr launchGrid(Builder &b, Attribute rows, Attribute batch) {
     auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
       return b.getDictionaryAttr(
           b.getNamedAttr(name, b.getArrayAttr(operands)));
     };
     Attribute one = b.getI64IntegerAttr(1);
     Attribute rowTiles =
-        expr("ceildiv", {seqQ, b.getI64IntegerAttr(tileRows())});
+        expr("ceildiv", {rows, b.getI64IntegerAttr(tileRows())});
     Attribute tiles =
-        expr("product", {rowTiles, b.getI64IntegerAttr(heads), batch});
+        findsTiles
+            ? expr("product",
+                   {expr("sum", {rowTiles, batch}), b.getI64IntegerAttr(heads)})
+            : expr("product", {rowTiles, b.getI64IntegerAttr(heads), batch});
     Attribute resident = expr("product", {b.getStringAttr("sms"), one});
     if (cluster == 1)
       return b.getArrayAttr({expr("min", {resident, tiles}), one, one});
@@ -278,8 +296,8 @@ struct PersistentTilesPass
               i, KVBufferDialect::kNameAttr))
         if (name.getValue() == "q")
           q = dyn_cast<MemRefType>(kernel.getArgument(i).getType());
-    auto sizeOf = [&](StringRef name, unsigned dim) -> Attribute {
-      if (q && q.getRank() == 4 && !q.isDynamicDim(dim))
+    auto sizeOf = [&](StringRef name, int64_t rank, unsigned dim) -> Attribute {
+      if (q && q.getRank() == rank && !q.isDynamicDim(dim))
         return b.getI64IntegerAttr(q.getDimSize(dim));
       return b.getStringAttr(name);
     };
@@ -288,17 +306,26 @@ struct PersistentTilesPass
         return constantOf(b, number.getInt());
       return LaunchSizeOp::create(b, cast<StringAttr>(size));
     };
-    Attribute seqQ = sizeOf("seq_q", 1), batch = sizeOf("batch", 0);
-    kernel->setAttr(KVBufferDialect::kGridAttr, launchGrid(b, seqQ, batch));
+    // Of a ragged batch, shapes tell the rows in all.
+    bool ragged = q && q.getRank() == 3;
+    Attribute rows = ragged ? sizeOf("total_q", 3, 0) : sizeOf("seq_q", 4, 1);
+    Attribute batch = sizeOf("batch", 4, 0);
+    kernel->setAttr(KVBufferDialect::kGridAttr, launchGrid(b, rows, batch));
     TileGrid grid;
     grid.headsOfSequence = heads;
     grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
-        materialize(seqQ), constantOf(b, tileRows()));
-    grid.heads =
-        b.createOrFold<arith::MulIOp>(materialize(batch), constantOf(b, heads));
-    if (unequal)
-      groupHeads(b, grid, estimateKeys(b, grid.rowTiles), keyBytes,
-                 heads / kvHeads, kLastTiles / cluster);
+        materialize(rows), constantOf(b, tileRows()));
+    Value sequences = materialize(batch);
+    if (findsTiles) {
+      grid.rowTiles = arith::AddIOp::create(b, grid.rowTiles, sequences);
+      sequences = constantOf(b, 1);
+    }
+    grid.heads = b.createOrFold<arith::MulIOp>(sequences, constantOf(b, heads));
+    if (unequal) {
+      Value tiles = tilesOfSequence(b, grid.rowTiles);
+      groupHeads(b, grid, estimateKeys(b, tiles), keyBytes, heads / kvHeads,
+                 kLastTiles / cluster, tiles);
+    }
     Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
     auto fill = [&](Block *target, Value tile) {
@@ -363,6 +390,9 @@ struct PersistentTilesPass
       return signalPassFailure();
     auto size = getOperation().getKnownClusterSize();
     cluster = size ? size->front() : 1;
+    findsTiles = getOperation()
+                     .walk([](FindTileOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
     if (schedule.getTiles() == TileOrder::Grid)
       return orderGrid();
     loopOverTiles();

@@ -198,11 +198,11 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let summary = "A size of the launch";
   let description = [{
     One of the sizes that the manifest's expressions are made of: `batch`
-    sequences, `seq_q` query rows of the longest one, `seq_k` keys of a dense
-    cache, `max_seq` keys that a sequence of a continuous cache has room for,
-    `pages_per_seq` entries that its row of a page table has room for. A kernel
-    whose blocks do not stand for one tile each cannot tell the first three from
-    its grid.
+    sequences, `seq_q` query rows of each of them, or `total_q` of all of a
+    ragged batch, `seq_k` keys of a dense cache, `max_seq` keys that a sequence of
+    a continuous cache has room for, `pages_per_seq` entries that its row of a
+    page table has room for. A kernel whose blocks do not stand for one tile each
+    cannot tell the first four from its grid.
 
     Example:
 
@@ -214,6 +214,39 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let results = (outs Index:$size);
   let assemblyFormat = "$name attr-dict";
   let hasVerifier = 1;
+}
+
+def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
+  let summary = "Finds a tile of a ragged batch by its number";
+  let description = [{
+    Sequence i of `sequences` has the rows from `offsets`[i] to `offsets`[i + 1],
+    and a tile for each `BM` of them, the last one perhaps shorter. The tiles
+    are numbered in the order of the sequences, the first one of sequence i by
+    `offsets`[i] / BM + i, rounded down: as many numbers as a sequence has tiles
+    and at most one more, so that the numbers below rows / BM + `sequences`
+    cover the batch whatever the lengths are, and the sequence of a number is
+    found by bisection, without knowing those before it. Offsets below 0 or
+    above `rows`, the rows of the tensor, count as 0 or `rows`.
+
+    The results are the last sequence whose first number is not above `number`,
+    and the tile in it, counted from the sequence's end with `from_end`. Of a
+    number that stands for no tile, the latter is one past the last or more.
+
+    Example:
+
+    ```mlir
+    %sequence, %tile = kvbuffer.find_tile %n in %offsets of %batch upto %rows by 128
+      : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins Index:$number, MemRefRankOf<[I32], [1]>:$offsets,
+                       Index:$sequences, Index:$rows,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$BM,
+                       UnitAttr:$from_end);
+  let results = (outs Index:$sequence, Index:$tile);
+  let assemblyFormat = [{
+    $number `in` $offsets `of` $sequences `upto` $rows `by` $BM attr-dict `:` type($offsets)
+  }];
 }
 
 def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
