@@ -366,12 +366,44 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
     return arith::AddIOp::create(b, arith::DivUIOp::create(b, offset, bm),
                                  sequence);
   };
+  Value sequences = toI32(single(op.getSequences()));
+  // A guess by the number's share of all numbers: where lengths are alike, the
+  // first look finds the sequence.
+  auto real = [&](Value x) -> Value {
+    return arith::SIToFPOp::create(b, b.getF32Type(), x);
+  };
+  Value numbers = arith::AddIOp::create(
+      b, arith::DivUIOp::create(b, rows, bm).getResult(), sequences);
+  numbers = arith::MaxSIOp::create(b, numbers, one);
+  Value share = arith::MulFOp::create(
+      b, real(number),
+      machine.emitRatio(*this, real(sequences), real(numbers)));
+  Value guess = arith::FPToSIOp::create(b, b.getI32Type(), share);
+  guess = arith::MinSIOp::create(b, guess,
+                                 arith::SubIOp::create(b, sequences, one));
+  guess = arith::MaxSIOp::create(b, guess, i32(0));
+  Value next = arith::AddIOp::create(b, guess, one);
+  auto notAbove = [&](Value sequence) -> Value {
+    return arith::CmpIOp::create(
+        b, arith::CmpIPredicate::sle,
+        firstNumber(offset(sequence, i32(0)), sequence), number);
+  };
+  Value begins = notAbove(guess), ends = notAbove(next);
   // The sequence is `low` or one of those from there to `high`, excluded.
   Type type = b.getI32Type();
   SmallVector<Type> types{type, type};
   SmallVector<Location> locs(2, op.getLoc());
-  auto loop = scf::WhileOp::create(
-      b, types, ValueRange{i32(0), toI32(single(op.getSequences()))});
+  Value low = arith::SelectOp::create(
+      b, begins, arith::SelectOp::create(b, ends, next, guess).getResult(),
+      i32(0));
+  low = arith::MinSIOp::create(
+      b, low,
+      arith::MaxSIOp::create(b, arith::SubIOp::create(b, sequences, one),
+                             i32(0)));
+  Value high = arith::SelectOp::create(
+      b, begins, arith::SelectOp::create(b, ends, sequences, next).getResult(),
+      guess);
+  auto loop = scf::WhileOp::create(b, types, ValueRange{low, high});
   {
     OpBuilder::InsertionGuard guard(b);
     Block *before = b.createBlock(&loop.getBefore(), {}, types, locs);
@@ -383,12 +415,10 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
     Value low = after->getArgument(0), high = after->getArgument(1);
     Value middle = arith::ShRUIOp::create(
         b, arith::AddIOp::create(b, low, high).getResult(), one);
-    Value notAbove = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::sle,
-        firstNumber(offset(middle, i32(0)), middle), number);
+    Value isAfter = notAbove(middle);
     scf::YieldOp::create(
-        b, ValueRange{arith::SelectOp::create(b, notAbove, middle, low),
-                      arith::SelectOp::create(b, notAbove, high, middle)});
+        b, ValueRange{arith::SelectOp::create(b, isAfter, middle, low),
+                      arith::SelectOp::create(b, isAfter, high, middle)});
   }
   Value sequence = loop.getResult(0);
   Value start = offset(sequence, i32(0));
