@@ -14,12 +14,13 @@ import sys
 
 #: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
 #: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
-#: `*_cache_depth=0`: rows of head_size elements.
+#: `*_cache_depth=0`: rows of head_size elements; `index=i64`: the type of
+#: tables, lengths and offsets; `lengths=all`: lengths count the new tokens.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
     "k_cache_depth": 0, "k_head_dim_offset": 0, "v_cache_depth": 0,
-    "v_head_dim_offset": 0,
+    "v_head_dim_offset": 0, "index": "", "lengths": "",
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
     "schedule": "",
@@ -55,7 +56,7 @@ def problem(**options):
     operands = {"q": "!q", "k": "!kv" if alike else "!k",
                 "v": "!kv" if alike else "!v", "out": "!q"}
     if ragged:
-        operands["offsets"] = "memref<?xi32>"
+        operands["offsets"] = f"memref<?x{o['index'] or 'i32'}>"
     if o["lse"]:
         operands["lse"] = (f"memref<{heads}x?xf32>" if ragged
                            else f"memref<?x{heads}x?xf32>")
@@ -76,10 +77,14 @@ def problem(**options):
             attributes.append(f"{number} = {o[number]:.9e} : f32")
     if o["batch_invariant"]:
         attributes.append("batch_invariant")
+    if o["lengths"]:
+        attributes.append(f'kvbuffer.lengths = "{o["lengths"]}"')
     if o["schedule"]:
         attributes.append(f"schedule = #kvbuffer.schedule<{o['schedule']}>")
 
-    arguments = ", ".join(f"%{n}: {t}" for n, t in operands.items())
+    index = f" {{kvbuffer.index = {o['index']}}}" if o["index"] else ""
+    arguments = ", ".join(f"%{n}: {t}" + (index if n in ("k", "v") else "")
+                          for n, t in operands.items())
     uses = " ".join(f"{n}(%{n})" for n in operands)
     types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                       for n, t in operands.items())

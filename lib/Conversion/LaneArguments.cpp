@@ -8,6 +8,7 @@
 
 #include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -32,10 +33,11 @@ static SmallVector<StringRef> cacheDimensions(CacheType cache) {
 }
 
 static StringRef typeName(Type type) {
-  return type.isBF16()  ? "bf16"
-         : type.isF16() ? "f16"
-         : type.isF32() ? "f32"
-                        : "i32";
+  return type.isBF16()        ? "bf16"
+         : type.isF16()       ? "f16"
+         : type.isF32()       ? "f32"
+         : type.isInteger(64) ? "i64"
+                              : "i32";
 }
 
 static StringRef nameOf(gpu::GPUFuncOp kernel, unsigned argument) {
@@ -75,10 +77,10 @@ static LogicalResult checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
               "stride of 1";
   Type element = memref.getElementType();
   if (!element.isBF16() && !element.isF16() && !element.isF32() &&
-      !element.isSignlessInteger(32))
+      !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
     return kernel.emitOpError()
            << "argument " << argument << " is " << name << " with elements "
-           << element << "; expected bf16, f16, f32 or i32";
+           << element << "; expected bf16, f16, f32, i32 or i64";
   return success();
 }
 
@@ -89,7 +91,7 @@ static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
     return access.getValue();
   bool reads = false, writes = false;
   for (Operation *user : kernel.getArgument(argument).getUsers()) {
-    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp>(user)) {
+    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, FindTileOp>(user)) {
       reads = true;
     } else if (isa<RowStoreOp>(user)) {
       writes = true;
@@ -339,7 +341,7 @@ LogicalResult LaneLowering::expandArguments() {
     }
     if (!cache)
       continue;
-    Type word = b.getI32Type();
+    Type word = indexTypeOf(kernel, i);
     Attribute batch = str("batch");
     Attribute batchPlus1 = b.getDictionaryAttr(b.getNamedAttr(
         "sum", b.getArrayAttr({str("batch"), b.getI64IntegerAttr(1)})));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "Pages.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,11 +15,10 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Entry `entry` of a table of 32-bit integers, as an index. Entries are block
+/// Entry `entry` of a table of integers, as an index. Entries are block
 /// numbers: not negative.
 Value LaneLowering::lookup(Value table, Value entry) {
-  Value word = memref::LoadOp::create(b, flat(table), ValueRange{entry});
-  return arith::IndexCastUIOp::create(b, b.getIndexType(), word);
+  return blockAt(*this, table, entry);
 }
 
 /// Entry `entry` of lengths or offsets, which lie in device memory where nobody
@@ -170,8 +170,7 @@ void LaneLowering::lower(CacheTileOp op) {
       tile.pageStride = s[0];
       break;
     }
-    Value number = arith::ShRUIOp::create(b, start, index(llvm::Log2_64(page)));
-    Value offset = arith::AndIOp::create(b, start, index(page - 1));
+    auto [number, offset] = pageOf(*this, start, page);
     Value block = guardedLookup(cache.table, add(b, tableBase, number));
     place({offset, head, block});
     tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
@@ -359,8 +358,16 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
   Value rows = toI32(single(op.getRows()));
   auto offset = [&](Value i, Value least) -> Value {
     Value row = memref::LoadOp::create(b, data, ValueRange{toIndex(i)});
+    Value most = rows;
+    bool wide = !row.getType().isInteger(32);
+    if (wide) {
+      least = arith::ExtSIOp::create(b, row.getType(), least);
+      most = arith::ExtSIOp::create(b, row.getType(), most);
+    }
     row = arith::MaxSIOp::create(b, row, least);
-    return arith::MinSIOp::create(b, row, rows);
+    row = arith::MinSIOp::create(b, row, most);
+    return wide ? arith::TruncIOp::create(b, b.getI32Type(), row).getResult()
+                : row;
   };
   auto firstNumber = [&](Value offset, Value sequence) -> Value {
     return arith::AddIOp::create(b, arith::DivUIOp::create(b, offset, bm),

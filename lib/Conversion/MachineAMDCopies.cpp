@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "Pages.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -142,15 +143,11 @@ public:
 
   /// Element offset of row `row` (an index) of the tile, by its page.
   Value lineOf(Value row) {
-    int64_t page = op.getTile().getType().getPageSize();
     Value key = arith::AddIOp::create(b, tile.firstKey, row);
-    Value number =
-        arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page)));
-    Value entry = arith::AddIOp::create(b, tile.tableBase, number);
-    Value word =
-        memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
-    Value block = arith::IndexCastUIOp::create(b, b.getIndexType(), word);
-    Value inPage = arith::AndIOp::create(b, key, lower.index(page - 1));
+    auto [number, inPage] =
+        pageOf(lower, key, op.getTile().getType().getPageSize());
+    Value block = blockAt(lower, tile.table,
+                          arith::AddIOp::create(b, tile.tableBase, number));
     Value line = arith::AddIOp::create(
         b, arith::MulIOp::create(b, block, tile.pageStride),
         arith::MulIOp::create(b, inPage, tile.rowStride));

@@ -68,7 +68,12 @@ Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
   Value entry = arith::AddIOp::create(
       b, tile.tableBase,
       arith::IndexCastUIOp::create(b, b.getIndexType(), number));
-  return memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
+  Value block =
+      memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
+  // Tables may be of 64-bit integers; block numbers fit 32 bits.
+  if (!block.getType().isInteger(32))
+    block = arith::TruncIOp::create(b, b.getI32Type(), block);
+  return block;
 }
 
 Value NVIDIAMachine::emitLineInPage(LaneLowering &lower, TileType type,

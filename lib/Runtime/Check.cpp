@@ -289,8 +289,7 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
             isLse ? t.memory->data() +
                         4 * (w.find("q_offsets")
                                  ? h * t.strides[0] +
-                                       (w.find("q_offsets")->as<int32_t>()[b] +
-                                        i) *
+                                       (w.find("q_offsets")->integer(b) + i) *
                                            t.strides[1]
                                  : b * t.strides[0] + h * t.strides[1] +
                                        i * t.strides[2])

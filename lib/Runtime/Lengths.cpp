@@ -80,15 +80,19 @@ void kvbuf::rt::checkLengths(const Manifest &manifest,
     int64_t room = p.cache == Layout::Paged ? table->shape[1] * p.pageSize
                                             : data->shape[1];
     for (int64_t b = 0; b < batch; ++b) {
-      int64_t added = queries.arg ? queries[b + 1] - queries[b] : q->shape[1];
+      int64_t added = p.lengthsCountNew ? 0
+                      : queries.arg     ? queries[b + 1] - queries[b]
+                                        : q->shape[1];
       int64_t most = room - added;
       if (int64_t length = lengths[b]; length < 0 || length > most)
         throw Error("tensor '" + lengths.arg->name + "' holds " +
                     std::to_string(length) + " at " + std::to_string(b) +
-                    "; expected 0 to " + std::to_string(room) + " - " +
-                    std::to_string(added) +
-                    ", the keys that a sequence has room for less the new "
-                    "ones");
+                    "; expected 0 to " + std::to_string(room) +
+                    (p.lengthsCountNew
+                         ? ", the keys that a sequence has room for"
+                         : " - " + std::to_string(added) +
+                               ", the keys that a sequence has room for less "
+                               "the new ones"));
     }
   }
 }

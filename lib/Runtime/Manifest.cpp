@@ -187,6 +187,11 @@ AttentionProblem parseProblem(const Reader &r) {
     if (p.pageSize < 1)
       throw Error("manifest: " + r.at("page_size") + " is not positive");
   }
+  std::string lengths = r.has("lengths") ? r.string("lengths") : "cached";
+  if (lengths != "cached" && lengths != "all")
+    throw Error("manifest: " + r.at("lengths") + " is '" + lengths +
+                "'; expected cached or all");
+  p.lengthsCountNew = lengths == "all";
   auto parseRow = [&](const std::string &name) {
     std::string depth = name + "_cache_depth",
                 offset = name + "_head_dim_offset";
@@ -446,7 +451,10 @@ void checkAttentionTensors(const Manifest &m) {
     if (!t)
       throw Error("manifest: the attention problem needs a tensor '" + name +
                   "'");
-    if (t->shape.size() != rank || t->dtype != dtype)
+    // Indices may be wide.
+    bool fits =
+        t->dtype == dtype || (dtype == DType::I32 && t->dtype == DType::I64);
+    if (t->shape.size() != rank || !fits)
       throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
                   " of rank " + std::to_string(t->shape.size()) +
                   "; the problem needs " + nameOf(dtype) + " of rank " +

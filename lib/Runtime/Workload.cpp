@@ -78,9 +78,9 @@ std::vector<std::string> userSizeNames(const AttentionProblem &p) {
   return names;
 }
 
-std::vector<int64_t> readI32(const std::string &data) {
-  std::vector<int32_t> raw(data.size() / 4);
-  std::memcpy(raw.data(), data.data(), raw.size() * 4);
+template <typename T> std::vector<int64_t> readAs(const std::string &data) {
+  std::vector<T> raw(data.size() / sizeof(T));
+  std::memcpy(raw.data(), data.data(), raw.size() * sizeof(T));
   return {raw.begin(), raw.end()};
 }
 
@@ -135,6 +135,12 @@ Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
 //===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//
+
+std::vector<int64_t> Workload::readFile(const std::string &name) const {
+  const std::string &data = fileData.at(name);
+  return spec.findTensor(name)->dtype == DType::I64 ? readAs<int64_t>(data)
+                                                    : readAs<int32_t>(data);
+}
 
 bool Workload::fromFile(const std::string &name) const {
   return fileData.count(name) > 0;
@@ -240,7 +246,7 @@ void Workload::chooseLengths() {
   if (p.query != Layout::Ragged)
     reject(options.lengthsQ, "--lengths-q",
            "the query is dense; give --size seq_q=N");
-  if (p.cache != Layout::Ragged)
+  if (p.cache != Layout::Ragged && !p.lengthsCountNew)
     reject(options.lengthsK, "--lengths-k",
            std::string("the cache is ") + nameOf(p.cache) + "; give " +
                (hasTable(p.cache) ? "--cache-lengths" : "--size seq_k=N"));
@@ -286,7 +292,7 @@ void Workload::chooseQueryLengths() {
     return;
   }
   if (fromFile("q_offsets"))
-    lenQ = lengthsOf(readI32(fileData["q_offsets"]), "q_offsets");
+    lenQ = lengthsOf(readFile("q_offsets"), "q_offsets");
   else if (options.lengthsQ)
     lenQ = *options.lengthsQ;
   else if (fromFile("q") || fromFile("q_offsets"))
@@ -314,7 +320,7 @@ void Workload::chooseKeyLengths() {
     return;
   case Layout::Ragged: {
     if (fromFile("k.offsets"))
-      lenK = lengthsOf(readI32(fileData["k.offsets"]), "k.offsets");
+      lenK = lengthsOf(readFile("k.offsets"), "k.offsets");
     else if (options.lengthsK)
       lenK = *options.lengthsK;
     else if (fromFile("k") || fromFile("v"))
@@ -332,8 +338,18 @@ void Workload::chooseKeyLengths() {
   case Layout::Paged:
     break;
   }
+  // Lengths that count the new tokens can be fewer than those.
+  if (p.lengthsCountNew && (fromFile("k.lengths") || options.lengthsK)) {
+    lenK = cacheLen =
+        fromFile("k.lengths") ? readFile("k.lengths") : *options.lengthsK;
+    for (int64_t b = 0; b < batch; ++b)
+      if (lenK[b] < 0)
+        throw Error("tensor 'k.lengths' holds " + std::to_string(lenK[b]) +
+                    " at " + std::to_string(b) + "; expected 0 or more");
+    return;
+  }
   if (fromFile("k.lengths"))
-    cacheLen = readI32(fileData["k.lengths"]);
+    cacheLen = readFile("k.lengths");
   else if (options.cacheLengths)
     cacheLen = *options.cacheLengths;
   else
@@ -350,6 +366,9 @@ void Workload::chooseKeyLengths() {
                   " at " + std::to_string(b) + "; expected 0 or more");
     lenK[b] = cacheLen[b] + lenQ[b];
   }
+  // What the tensor holds.
+  if (p.lengthsCountNew)
+    cacheLen = lenK;
 }
 
 void Workload::completeSizes() {
@@ -401,8 +420,8 @@ void Workload::fillTable(HostTensor &table, uint64_t stream) {
   const AttentionProblem &p = problem();
   int64_t blocks = values.at("num_blocks");
   int64_t rowLength = p.cache == Layout::Paged ? values.at("pages_per_seq") : 1;
-  int32_t *ids = table.as<int32_t>();
-  std::fill(ids, ids + batch() * rowLength, kPoisonId);
+  for (int64_t i = 0; i < batch() * rowLength; ++i)
+    table.setInteger(i, kPoisonId);
 
   std::vector<int32_t> order(blocks);
   std::iota(order.begin(), order.end(), 0);
@@ -420,7 +439,7 @@ void Workload::fillTable(HostTensor &table, uint64_t stream) {
     int64_t used =
         p.cache == Layout::Paged ? (lenK[b] + p.pageSize - 1) / p.pageSize : 1;
     for (int64_t i = 0; i < used; ++i)
-      ids[b * rowLength + i] = take();
+      table.setInteger(b * rowLength + i, take());
   }
 }
 
@@ -433,7 +452,7 @@ void Workload::fillIndices() {
       if (at > std::numeric_limits<int32_t>::max())
         throw Error("tensor '" + tensor->name + "': " + std::to_string(at) +
                     " rows exceed 32-bit offsets");
-      tensor->as<int32_t>()[b] = static_cast<int32_t>(at);
+      tensor->setInteger(static_cast<int64_t>(b), at);
       at += b < lengths.size() ? lengths[b] : 0;
     }
   };
@@ -442,7 +461,7 @@ void Workload::fillIndices() {
     prefix(cache->offsets, lenK);
     if (cache->lengths && !fromFile(cache->lengths->name))
       for (int64_t b = 0; b < batch(); ++b)
-        cache->lengths->as<int32_t>()[b] = static_cast<int32_t>(cacheLen[b]);
+        cache->lengths->setInteger(b, cacheLen[b]);
   }
   if (!k.table)
     return;
@@ -463,16 +482,18 @@ void Workload::validateIndices() const {
                           const std::vector<int64_t> &lengths) {
     if (!tensor)
       return;
-    const int32_t *at = tensor->as<int32_t>();
-    for (size_t b = 0; b < lengths.size(); ++b)
-      if (int64_t rows = int64_t(at[b + 1]) - at[b]; rows != lengths[b])
+    int64_t count = static_cast<int64_t>(lengths.size());
+    for (int64_t b = 0; b < count; ++b)
+      if (int64_t rows = tensor->integer(b + 1) - tensor->integer(b);
+          rows != lengths[b])
         throw Error("tensor '" + tensor->name + "': sequence " +
                     std::to_string(b) + " has " + std::to_string(rows) +
                     " rows; expected " + std::to_string(lengths[b]));
-    if (at[0] < 0 || at[lengths.size()] > values.at(total))
+    if (tensor->integer(0) < 0 || tensor->integer(count) > values.at(total))
       throw Error("tensor '" + tensor->name + "' ends at row " +
-                  std::to_string(at[lengths.size()]) + "; expected at most " +
-                  total + " = " + std::to_string(values.at(total)));
+                  std::to_string(tensor->integer(count)) +
+                  "; expected at most " + total + " = " +
+                  std::to_string(values.at(total)));
   };
   checkOffsets(qOffsets, "total_q", lenQ);
   for (const CacheTensors *cache : {&k, &v}) {
@@ -483,12 +504,12 @@ void Workload::validateIndices() const {
     int64_t blocks = values.at("num_blocks");
     int64_t rowLength = paged ? values.at("pages_per_seq") : 1;
     for (int64_t b = 0; b < batch(); ++b) {
-      if (cache->lengths->as<int32_t>()[b] != cacheLen[b])
+      if (cache->lengths->integer(b) != cacheLen[b])
         throw Error("tensors 'k.lengths' and 'v.lengths' differ at " +
                     std::to_string(b));
       int64_t used = paged ? (lenK[b] + p.pageSize - 1) / p.pageSize : 1;
       for (int64_t i = 0; i < used; ++i) {
-        int32_t id = cache->table->as<int32_t>()[b * rowLength + i];
+        int64_t id = cache->table->integer(b * rowLength + i);
         if (id < 0 || id >= blocks)
           throw Error("tensor '" + cache->table->name + "': sequence " +
                       std::to_string(b) + " uses " + (paged ? "page" : "slot") +

@@ -263,6 +263,21 @@ bool GuardedMemory::zonesIntact() const {
   return intact(base, start) && intact(base + start + bytes, kZone);
 }
 
+int64_t HostTensor::integer(int64_t i) const {
+  return dtype == DType::I64 ? as<int64_t>()[i] : as<int32_t>()[i];
+}
+
+void HostTensor::setInteger(int64_t i, int64_t value) {
+  if (dtype == DType::I64) {
+    as<int64_t>()[i] = value;
+    return;
+  }
+  if (value != static_cast<int32_t>(value))
+    throw Error("tensor '" + name + "': " + std::to_string(value) +
+                " exceeds 32 bits");
+  as<int32_t>()[i] = static_cast<int32_t>(value);
+}
+
 std::string HostTensor::packed() const {
   size_t rowBytes = static_cast<size_t>(shape.back()) * sizeOf(dtype);
   std::string out(static_cast<size_t>(elementCount(shape)) * sizeOf(dtype), 0);
@@ -423,7 +438,7 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
   // rows are drawn in the order of (sequence, page), and which rows of a page
   // are in use is the union over its users.
   int64_t unit = p.cache == Layout::Paged ? p.pageSize : 0;
-  std::map<int32_t, int64_t> filled; // block -> rows written so far
+  std::map<int64_t, int64_t> filled; // block -> rows written so far
   int64_t rowsBefore = 0;
   for (int64_t b = 0; b < batch(); ++b) {
     int64_t step = unit ? unit : std::max<int64_t>(lenK[b], 1);
@@ -432,7 +447,7 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
       int64_t begin = at, end = std::min(at + step, lenK[b]);
       if (cache.table) {
         int64_t width = unit ? values.at("pages_per_seq") : 1;
-        int32_t id = cache.table->as<int32_t>()[b * width + at / step];
+        int64_t id = cache.table->integer(b * width + at / step);
         int64_t &written = filled[id];
         begin = std::min(end, at + written);
         written = std::max(written, end - at);
@@ -462,8 +477,7 @@ const uint16_t *queryRow(const HostTensor &t, const HostTensor *offsets,
                          int64_t b, int64_t i, int64_t h) {
   const uint16_t *base = t.as<uint16_t>();
   if (offsets)
-    return base + (offsets->as<int32_t>()[b] + i) * t.strides[0] +
-           h * t.strides[1];
+    return base + (offsets->integer(b) + i) * t.strides[0] + h * t.strides[1];
   return base + b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
 }
 } // namespace
@@ -493,15 +507,15 @@ const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
   case Layout::Dense:
     break;
   case Layout::Ragged:
-    return base + (cache.offsets->as<int32_t>()[b] + j) * t.strides[0] +
+    return base + (cache.offsets->integer(b) + j) * t.strides[0] +
            h * t.strides[1];
   case Layout::Continuous:
-    b = cache.table->as<int32_t>()[b];
+    b = cache.table->integer(b);
     break;
   case Layout::Paged: {
     int64_t page = j / problem().pageSize;
     j -= page * problem().pageSize;
-    b = cache.table->as<int32_t>()[b * cache.table->strides[0] + page];
+    b = cache.table->integer(b * cache.table->strides[0] + page);
     break;
   }
   }
@@ -512,7 +526,6 @@ float Workload::lse(int64_t b, int64_t i, int64_t h) const {
   const HostTensor &t = *lseTensor;
   const float *base = t.as<float>();
   if (qOffsets)
-    return base[h * t.strides[0] +
-                (qOffsets->as<int32_t>()[b] + i) * t.strides[1]];
+    return base[h * t.strides[0] + (qOffsets->integer(b) + i) * t.strides[1]];
   return base[b * t.strides[0] + h * t.strides[1] + i * t.strides[2]];
 }

@@ -143,8 +143,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
   // for each row; with a window, too, turns were measured to spill.
-  bool rowsApart =
-      request.window || (request.pageSize && request.pageSize < choice.BN);
+  bool rowsApart = request.window || request.pageSize % choice.BN != 0;
   int64_t addresses =
       kAddressRegisters * (rowsApart && !target.readsTransposed ? 2 : 1);
   bool turns = tilesFit && choice.warps == 8 &&

@@ -80,9 +80,10 @@ bool detail::chooseRoles(const TargetInfo &target,
       continue;
     choice.BM = entry.BM;
     choice.BN = entry.BN;
-    // Tiles of whole pages, or pages of whole tiles.
-    while (request.pageSize && choice.BN % request.pageSize &&
-           request.pageSize % choice.BN)
+    // Tiles of whole pages, or pages of whole tiles; rows of pages of another
+    // number of tokens are found one by one.
+    while (llvm::isPowerOf2_64(request.pageSize) &&
+           choice.BN % request.pageSize && request.pageSize % choice.BN)
       choice.BN -= 16;
     choice.stages = entry.stages;
     choice.warps = entry.warps;

@@ -128,7 +128,7 @@ bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
   // One instruction fills whole rows of one block, from one page.
   int64_t bytes = waveSize * asyncCopyBytes.back();
   return rows * rowBytes % bytes == 0 && bytes >= rowBytes &&
-         (!pageSize || pageSize * rowBytes >= bytes);
+         pageSize * rowBytes % bytes == 0;
 }
 
 ScheduleChoice

@@ -306,13 +306,17 @@ class Artifact:
     def _longest_query(self, views):
         """From the offsets, where that costs no synchronization, else None."""
         offsets = views.get("q_offsets")
-        if offsets is None or offsets.dtype != "i32" or len(offsets.shape) != 1:
+        kinds = {"i32": c_int32, "i64": c_int64}
+        if (offsets is None or offsets.dtype not in kinds
+                or len(offsets.shape) != 1):
             return None  # the launch reports the missing or wrong tensor
         if offsets.device != "host":
             return None
         count = offsets.shape[0]
         step = offsets.strides[0] if offsets.strides else 1
-        at = [c_int32.from_address(offsets.address + 4 * step * i).value
+        kind = kinds[offsets.dtype]
+        size = ctypes.sizeof(kind)
+        at = [kind.from_address(offsets.address + size * step * i).value
               for i in range(count)]
         rows = views["q"].shape[0] if "q" in views and views["q"].shape else 0
         for a, b in zip(at, at[1:]):

@@ -179,6 +179,8 @@ struct AttentionProblem {
   Layout query = Layout::Dense, cache = Layout::Dense;
   /// Tokens of a page; 0 where the cache has none.
   int64_t pageSize = 0;
+  /// Lengths of a continuous or paged cache count the new tokens.
+  bool lengthsCountNew = false;
   CacheRow k, v;
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.

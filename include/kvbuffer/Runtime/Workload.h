@@ -121,6 +121,10 @@ struct HostTensor {
   template <typename T> T *as() const {
     return reinterpret_cast<T *>(memory->data());
   }
+  /// Number `i` of a tensor of integers; `setInteger` throws Error for a number
+  /// that its elements cannot hold.
+  int64_t integer(int64_t i) const;
+  void setInteger(int64_t i, int64_t value);
   /// The elements in row-major order, gaps left out.
   std::string packed() const;
 };
@@ -195,6 +199,8 @@ private:
   /// Throws Error that names it and says `what` it is.
   int64_t require(const char *name, int64_t usual, const char *what);
   bool fromFile(const std::string &name) const;
+  /// The integers of a tensor from a file.
+  std::vector<int64_t> readFile(const std::string &name) const;
   const uint16_t *cacheRow(const CacheTensors &cache, int64_t b, int64_t j,
                            int64_t h) const;
 

@@ -108,13 +108,13 @@ LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
 // Caches
 //===----------------------------------------------------------------------===//
 
-/// Entry `index` of a tensor of 32-bit integers.
+/// Entry `index` of a tensor of integers.
 static FailureOr<int64_t> entry(const Tensor &tensor, ArrayRef<int64_t> index,
                                 ErrorFn error) {
   FailureOr<int64_t> offset = tensor.offset(index, error);
   if (failed(offset))
     return failure();
-  return int64_t(tensor.loadInt(*offset));
+  return tensor.loadInt(*offset);
 }
 
 /// Entry `index` of lengths or offsets, which nobody has checked: the nearest

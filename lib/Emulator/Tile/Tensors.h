@@ -59,8 +59,10 @@ struct Tensor {
                                   ErrorFn error) const;
   /// The number at an offset, exactly.
   float loadFloat(int64_t offset) const;
-  int32_t loadInt(int64_t offset) const {
-    return static_cast<const int32_t *>(data)[offset];
+  int64_t loadInt(int64_t offset) const {
+    return elementType.isInteger(64)
+               ? static_cast<const int64_t *>(data)[offset]
+               : static_cast<const int32_t *>(data)[offset];
   }
   /// Stores a number for `op`; fails with an error if the element is written
   /// already.

@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "BlockRun.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -46,15 +47,15 @@ struct TileInterpreter::Impl {
     parameters[tensor->name] = std::move(parameter);
     return tensor;
   }
-  const Cache *addCache(StringRef name, CacheType type);
+  const Cache *addCache(StringRef name, CacheType type, Type word);
   LogicalResult addArgument(BlockArgument argument);
 };
 
-const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type) {
+const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type,
+                                             Type word) {
   constexpr int64_t any = ShapedType::kDynamic;
   auto cache = std::make_unique<Cache>();
   cache->type = type;
-  Type word = IntegerType::get(type.getContext(), 32);
   auto data = [&](std::initializer_list<int64_t> leading) {
     SmallVector<int64_t> shape(leading);
     shape.append({type.getHeads(), type.getCacheDepth()});
@@ -96,7 +97,8 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
     if (!element.isBF16() && !element.isF16())
       return kernel.emitOpError()
              << "argument " << name << " must have elements bf16 or f16";
-    arguments.push_back(addCache(name.getValue(), cache));
+    arguments.push_back(addCache(name.getValue(), cache,
+                                 indexTypeOf(kernel, argument.getArgNumber())));
     return success();
   }
   auto memref = dyn_cast<MemRefType>(argument.getType());
@@ -108,9 +110,10 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
                                 << argument.getType();
   Type element = memref.getElementType();
   if (!element.isBF16() && !element.isF16() && !element.isF32() &&
-      !element.isSignlessInteger(32))
-    return kernel.emitOpError() << "argument " << name
-                                << " must have elements bf16, f16, f32 or i32";
+      !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+    return kernel.emitOpError()
+           << "argument " << name
+           << " must have elements bf16, f16, f32, i32 or i64";
   arguments.push_back(
       add(name.getValue(), element, memref.getShape(), strides));
   return success();

@@ -130,8 +130,10 @@ func.func private @f(!kvbuffer.cache<paged, bf16, heads = 8, head_size = 128>)
 
 // -----
 
-// expected-error @below {{page_size must be a power of two, got 24}}
-func.func private @f(!kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 24>)
+// expected-error @below {{attribute 'kvbuffer.index' of argument 0 must be i32 or i64, got i16}}
+func.func @f(%k: !kvbuffer.cache<ragged, bf16, heads = 8, head_size = 128> {kvbuffer.index = i16}) {
+  return
+}
 
 // -----
 
@@ -185,8 +187,13 @@ func.func private @f(!kvbuffer.tile<64xbf16>)
 
 // -----
 
-// expected-error @below {{a tile's page_size must be a power of two below its 64 rows, got 64}}
-func.func private @f(!kvbuffer.tile<64x128xbf16, page_size = 64>)
+// expected-error @below {{a tile's page_size must be positive and no multiple of its 64 rows, got 128; pages that hold whole tiles need none}}
+func.func private @f(!kvbuffer.tile<64x128xbf16, page_size = 128>)
+
+// -----
+
+// expected-error @below {{a tile's page_size must be positive and no multiple of its 64 rows, got -3; pages that hold whole tiles need none}}
+func.func private @f(!kvbuffer.tile<64x128xbf16, page_size = -3>)
 
 // -----
 

@@ -246,8 +246,28 @@ func.func @small_pages(%k: !kv, %i: index) {
 
 !kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 64>
 func.func @straddling(%k: !kv, %i: index) {
-  // expected-error @below {{a tile of 48 rows straddles pages of 64}}
+  // expected-error @below {{a tile of 48 rows spans pages of 64: expected page_size = 64 on the tile}}
   %t = kvbuffer.cache_tile %k[%i, %i, %i] from %i upto %i : !kv -> !kvbuffer.tile<48x64xbf16>
+  return
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 64>
+func.func @lengths(%q: !qo, %k: !kv) {
+  // expected-error @below {{attribute 'kvbuffer.lengths' must be with a cache that has lengths, a continuous or paged one}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.lengths = "all"} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 3>
+func.func @lengths_of(%q: !qo, %k: !kv) {
+  // expected-error @below {{attribute 'kvbuffer.lengths' must be "cached" or "all"}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.lengths = "new"} : !qo, !kv, !kv, !qo
   return
 }
 

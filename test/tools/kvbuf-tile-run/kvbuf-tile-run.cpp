@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Runtime/Check.h"
@@ -109,6 +109,8 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
                                   : rt::Layout::Dense;
   };
   rt::AttentionProblem p;
+  auto lengths = dict.getAs<StringAttr>("lengths");
+  p.lengthsCountNew = lengths && lengths.getValue() == "all";
   p.dtype = rt::parseDType(get("dtype", StringAttr()).getValue().str());
   p.heads = number("heads");
   p.kvHeads = number("kv_heads");
@@ -135,11 +137,24 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
 }
 
 /// A manifest with the problem's tensors: all that a workload needs.
-static rt::Manifest makeManifest(StringRef name,
+static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
                                  const rt::AttentionProblem &p) {
+  // The type of the integers of "q_offsets", or of the cache "k".
+  auto integers = [&](StringRef of) {
+    for (BlockArgument arg : kernel.getArguments()) {
+      auto role = kernel.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                      "kvbuffer.name");
+      auto memref = dyn_cast<MemRefType>(arg.getType());
+      Type type = memref ? memref.getElementType()
+                         : indexTypeOf(kernel, arg.getArgNumber());
+      if (role && role.getValue() == of && type.isInteger(64))
+        return rt::DType::I64;
+    }
+    return rt::DType::I32;
+  };
   using Dim = std::variant<const char *, int64_t>;
   rt::Manifest manifest;
-  manifest.name = name.str();
+  manifest.name = kernel.getName().str();
   manifest.attention = p;
   auto add = [&](const char *tensor, rt::DType type, std::vector<Dim> shape,
                  bool output = false) {
@@ -159,8 +174,8 @@ static rt::Manifest makeManifest(StringRef name,
     }
     manifest.tensors.push_back(spec);
   };
-  auto offsets = [&](const char *tensor) {
-    add(tensor, rt::DType::I32, {"batch"});
+  auto offsets = [&](const char *tensor, StringRef of) {
+    add(tensor, integers(of), {"batch"});
     rt::SizeExpr &dim = manifest.tensors.back().shape[0], batch = dim, one;
     one.constant = 1;
     dim.kind = rt::SizeExpr::Kind::Sum;
@@ -173,7 +188,7 @@ static rt::Manifest makeManifest(StringRef name,
         : add(tensor, p.dtype, {"batch", "seq_q", p.heads, p.headSize},
               *tensor == 'o');
   if (ragged)
-    offsets("q_offsets");
+    offsets("q_offsets", "q_offsets");
   if (p.lse)
     ragged ? add("lse", rt::DType::F32, {p.heads, "total_q"}, true)
            : add("lse", rt::DType::F32, {"batch", p.heads, "seq_q"}, true);
@@ -189,17 +204,17 @@ static rt::Manifest makeManifest(StringRef name,
       break;
     case rt::Layout::Ragged:
       add(data, p.dtype, {"total_k", p.kvHeads, depth});
-      offsets((cache + ".offsets").c_str());
+      offsets((cache + ".offsets").c_str(), cache);
       break;
     case rt::Layout::Continuous:
       add(data, p.dtype, {"num_blocks", "max_seq", p.kvHeads, depth});
-      add(table.c_str(), rt::DType::I32, {"batch"});
-      add(lengths.c_str(), rt::DType::I32, {"batch"});
+      add(table.c_str(), integers(cache), {"batch"});
+      add(lengths.c_str(), integers(cache), {"batch"});
       break;
     case rt::Layout::Paged:
       add(data, p.dtype, {"num_blocks", p.pageSize, p.kvHeads, depth});
-      add(table.c_str(), rt::DType::I32, {"batch", "pages_per_seq"});
-      add(lengths.c_str(), rt::DType::I32, {"batch"});
+      add(table.c_str(), integers(cache), {"batch", "pages_per_seq"});
+      add(lengths.c_str(), integers(cache), {"batch"});
       break;
     }
   }
@@ -238,19 +253,26 @@ static void printComparison(raw_ostream &os, StringRef what,
 
 /// See the option. Returns what the tensors held, to be put back before the
 /// outputs are checked.
-static std::map<int32_t *, int32_t> makeLengthsWild(rt::Workload &workload) {
-  std::map<int32_t *, int32_t> sane;
+static std::map<std::string, std::vector<int64_t>>
+makeLengthsWild(rt::Workload &workload) {
+  std::map<std::string, std::vector<int64_t>> sane;
   auto replace = [&](const char *name, auto isMost) {
     rt::HostTensor *tensor = workload.find(name);
     if (!tensor)
       return;
-    for (int64_t i = 0; i < tensor->shape[0]; ++i)
-      sane[&tensor->as<int32_t>()[i]] = tensor->as<int32_t>()[i];
-    for (int64_t i = 0; i < tensor->shape[0]; ++i)
-      if (int32_t &value = tensor->as<int32_t>()[i]; value == 0)
-        value = std::numeric_limits<int32_t>::min() + int32_t(i);
+    bool wide = tensor->dtype == rt::DType::I64;
+    int64_t least = wide ? std::numeric_limits<int64_t>::min()
+                         : std::numeric_limits<int32_t>::min();
+    int64_t most = wide ? std::numeric_limits<int64_t>::max()
+                        : std::numeric_limits<int32_t>::max();
+    for (int64_t i = 0; i < tensor->shape[0]; ++i) {
+      int64_t value = tensor->integer(i);
+      sane[name].push_back(value);
+      if (value == 0)
+        tensor->setInteger(i, least + i);
       else if (isMost(i, value))
-        value = std::numeric_limits<int32_t>::max() - int32_t(i);
+        tensor->setInteger(i, most - i);
+    }
   };
   const rt::Sizes &sizes = workload.sizes();
   auto isEnd = [&](const char *total) {
@@ -260,7 +282,7 @@ static std::map<int32_t *, int32_t> makeLengthsWild(rt::Workload &workload) {
   replace("q_offsets", isEnd("total_q"));
   replace("k.offsets", isEnd("total_k"));
   replace("v.offsets", isEnd("total_k"));
-  auto isFull = [&](int64_t b, int32_t) {
+  auto isFull = [&](int64_t b, int64_t) {
     int64_t room = workload.problem().pageSize
                        ? sizes.at("pages_per_seq") * workload.problem().pageSize
                        : sizes.at("max_seq");
@@ -280,14 +302,13 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
     kernel.emitOpError() << "has no '" << KVBufferDialect::kScheduleAttr << "'";
     throw Reported();
   }
-  rt::Workload workload(makeManifest(kernel.getName(), problem),
-                        workloadOptions());
+  rt::Workload workload(makeManifest(kernel, problem), workloadOptions());
   if (poisonPage >= 0)
     for (const char *table : {"k.table", "v.table"})
       if (rt::HostTensor *tensor = workload.find(table))
-        tensor->as<int32_t>()[poisonPage] = 0x3fffffff;
+        tensor->setInteger(poisonPage, 0x3fffffff);
 
-  std::map<int32_t *, int32_t> sane;
+  std::map<std::string, std::vector<int64_t>> sane;
   if (wildLengths)
     sane = makeLengthsWild(workload);
 
@@ -330,8 +351,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
   if (failed(report))
     return false;
-  for (auto [entry, value] : sane)
-    *entry = value;
+  for (auto &[name, values] : sane)
+    for (auto [i, value] : llvm::enumerate(values))
+      workload.find(name)->setInteger(i, value);
 
   os << kernel.getName() << ": " << workload.describe() << '\n'
      << "  blocks " << report->blocks << ", loads " << report->loads

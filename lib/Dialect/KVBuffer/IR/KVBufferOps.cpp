@@ -201,16 +201,12 @@ LogicalResult CacheTileOp::verify() {
                          << cache.getCacheDepth() << " columns, got "
                          << tile.getCols();
   if (cache.getKind() == CacheKind::Paged) {
-    bool small = cache.getPageSize() < tile.getRows();
+    bool small = cache.getPageSize() % tile.getRows();
     if (small && tile.getPageSize() != cache.getPageSize())
       return emitOpError() << "a tile of " << tile.getRows()
                            << " rows spans pages of " << cache.getPageSize()
                            << ": expected page_size = " << cache.getPageSize()
                            << " on the tile";
-    if (!small && cache.getPageSize() % tile.getRows())
-      return emitOpError() << "a tile of " << tile.getRows()
-                           << " rows straddles pages of "
-                           << cache.getPageSize();
     if (!small && tile.getPageSize())
       return emitOpError()
              << "a page of " << cache.getPageSize()

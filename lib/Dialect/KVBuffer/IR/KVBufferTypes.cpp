@@ -61,9 +61,11 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!elementType.isIntOrFloat())
     return emitError() << "a tile's elements must be numbers, got "
                        << elementType;
-  if (pageSize < 0 || pageSize >= rows || (pageSize & (pageSize - 1)))
-    return emitError() << "a tile's page_size must be a power of two below its "
-                       << rows << " rows, got " << pageSize;
+  if (pageSize < 0 || (pageSize && pageSize % rows == 0))
+    return emitError() << "a tile's page_size must be positive and no multiple "
+                          "of its "
+                       << rows << " rows, got " << pageSize
+                       << "; pages that hold whole tiles need none";
   return success();
 }
 
@@ -200,8 +202,6 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << elementType;
   if (kind == CacheKind::Paged && pageSize <= 0)
     return emitError() << "a paged cache needs page_size, the tokens of a page";
-  if (kind == CacheKind::Paged && (pageSize & (pageSize - 1)))
-    return emitError() << "page_size must be a power of two, got " << pageSize;
   if (kind != CacheKind::Paged && pageSize != 0)
     return emitError() << "page_size belongs to paged caches, not to "
                        << stringifyCacheKind(kind) << " ones";

@@ -9,6 +9,7 @@
 #include "KnownAttributes.h"
 #include "Keywords.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -146,6 +147,7 @@ static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
                                          {"k_cache_depth", Kind::Integer},
                                          {"k_head_dim_offset", Kind::Integer},
                                          {"kv_heads", Kind::Integer},
+                                         {"lengths", Kind::String},
                                          {"lse", Kind::Bool},
                                          {"op", Kind::String},
                                          {"page_size", Kind::Integer},
@@ -324,7 +326,7 @@ static LogicalResult verifyNamed(Operation *op, StringRef where,
 
 namespace {
 /// Where an attribute is read.
-enum class Place { Module, Function, Loop, Any };
+enum class Place { Module, Function, Loop, Problem, Any };
 
 struct Known {
   StringLiteral name;
@@ -342,6 +344,7 @@ static constexpr Known kKnown[] = {
     {KVBufferDialect::kKernelAttr, Place::Function},
     {KVBufferDialect::kTensorsAttr, Place::Function},
     {kLdsAttr, Place::Function},
+    {kLengthsAttr, Place::Problem},
     {KVBufferDialect::kEveryTileAttr, Place::Any},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 
@@ -353,6 +356,8 @@ static bool stands(Operation *op, Place place) {
     return isa<FunctionOpInterface>(op);
   case Place::Loop:
     return isa<LoopLikeOpInterface>(op);
+  case Place::Problem:
+    return isa<AttentionOp>(op);
   case Place::Any:
     return true;
   }
@@ -362,6 +367,7 @@ static bool stands(Operation *op, Place place) {
 static StringRef nameOf(Place place) {
   return place == Place::Module     ? "module"
          : place == Place::Function ? "function"
+         : place == Place::Problem  ? "kvbuffer.attention"
                                     : "loop";
 }
 
@@ -412,6 +418,14 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == KVBufferDialect::kGridAttr)
     return !array ? expect(false, "an array")
                   : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));
+  if (name == kLengthsAttr) {
+    auto text = dyn_cast<StringAttr>(value);
+    if (!text || (text.getValue() != "cached" && text.getValue() != "all"))
+      return expect(false, "\"cached\" or \"all\"");
+    CacheType cache = cast<AttentionOp>(op).getK().getType();
+    return expect(cache.hasTable(), "with a cache that has lengths, a "
+                                    "continuous or paged one");
+  }
   return expect(isa<UnitAttr>(value), "a unit attribute");
 }
 
@@ -437,11 +451,18 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
   if (name == KVBufferDialect::kShapeAttr)
     return isKind(attr.getValue(), Kind::Sizes) ? success()
                                                 : bad(nameOf(Kind::Sizes));
+  if (name == kIndexAttr) {
+    auto type = dyn_cast<TypeAttr>(attr.getValue());
+    return type && (type.getValue().isSignlessInteger(32) ||
+                    type.getValue().isSignlessInteger(64))
+               ? success()
+               : bad("i32 or i64");
+  }
   InFlightDiagnostic diag = op->emitOpError()
                             << "argument " << argument
                             << " has an unknown attribute '" << name << "'";
   suggest(diag, name,
           {KVBufferDialect::kNameAttr, KVBufferDialect::kAccessAttr,
-           KVBufferDialect::kShapeAttr});
+           KVBufferDialect::kShapeAttr, kIndexAttr});
   return diag;
 }

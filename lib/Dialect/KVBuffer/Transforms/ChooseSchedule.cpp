@@ -165,7 +165,7 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
            << " and a multiple of " << s.getMmaK() << ", got "
            << op.getHeadSize() << "; expected producers = 0";
   if (int64_t page = op.getK().getType().getPageSize();
-      page && s.getBN() % page && page % s.getBN())
+      llvm::isPowerOf2_64(page) && s.getBN() % page && page % s.getBN())
     return op.emitOpError()
            << "tiles of BN = " << s.getBN() << " keys straddle pages of "
            << page

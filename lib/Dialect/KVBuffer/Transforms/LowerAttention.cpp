@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -38,13 +39,23 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   }
-  /// Entry `i` of offsets, a memref of 32-bit integers that nobody has checked:
-  /// the nearest row from `least` to `most`.
+  /// Entry `i` of offsets, a memref of integers that nobody has checked: the
+  /// nearest row from `least` to `most`.
   Value loadOffset(Value offsets, Value i, Value least, Value most) {
-    Value word = memref::LoadOp::create(b, offsets, ValueRange{i});
-    Value row = arith::IndexCastOp::create(b, b.getIndexType(), word);
+    Value row = memref::LoadOp::create(b, offsets, ValueRange{i});
+    // Wide entries are compared as they are: indices may have 32 bits.
+    Type type = row.getType();
+    if (type.isInteger(64)) {
+      least = arith::IndexCastOp::create(b, type, least);
+      most = arith::IndexCastOp::create(b, type, most);
+    } else {
+      row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+    }
     row = arith::MaxSIOp::create(b, row, least);
-    return arith::MinSIOp::create(b, row, most);
+    row = arith::MinSIOp::create(b, row, most);
+    if (type.isInteger(64))
+      row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+    return row;
   }
   FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
     return FragmentType::get(b.getContext(), rows, cols, type, role);
@@ -54,10 +65,10 @@ private:
   }
   /// The buffer of an operand with `rows` rows a slot.
   TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages);
-  /// The page size if it is smaller than a tile, else 0.
+  /// The page size if pages do not hold whole tiles, else 0.
   int64_t getSmallPage() {
     int64_t page = op.getK().getType().getPageSize();
-    return page < schedule.getBN() ? page : 0;
+    return page % schedule.getBN() ? page : 0;
   }
   /// The tile of a cache at key `start`.
   Value cacheTile(Value cache, Value start);
@@ -235,7 +246,8 @@ void TileProgram::build() {
 void TileProgram::computeTile() {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   Value k = operand(op.getK()), v = operand(op.getV());
-  keys = CacheNumKeysOp::create(b, k, batch, queries);
+  keys = CacheNumKeysOp::create(b, k, batch,
+                                lengthsCountNew(op) ? constant(0) : queries);
   auto range = KeyRangeOp::create(b, row, queries, keys, BM, mask);
   keyLo = range.getLo();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
@@ -396,6 +408,8 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
   add("cache", b.getStringAttr(stringifyCacheKind(cache.getKind())));
   if (cache.getKind() == CacheKind::Paged)
     add("page_size", b.getI64IntegerAttr(cache.getPageSize()));
+  if (lengthsCountNew(op))
+    add("lengths", b.getStringAttr("all"));
   add("causal", b.getBoolAttr(mask.getCausal()));
   add("window_left", b.getI64IntegerAttr(mask.getLeft()));
   add("window_right", b.getI64IntegerAttr(mask.getRight()));
@@ -529,6 +543,9 @@ struct LowerAttentionPass
       for (NamedAttribute attr :
            describeTensor(op, cast<StringAttr>(name).getValue(), attrs))
         kernel.setArgAttr(i, attr.getName(), attr.getValue());
+    for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
+      if (Attribute index = func.getArgAttr(i, kIndexAttr))
+        kernel.setArgAttr(i, kIndexAttr, index);
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());

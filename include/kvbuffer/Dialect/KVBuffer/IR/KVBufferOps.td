@@ -82,7 +82,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
   }];
   let arguments = (ins
     AnyMemRef:$q, KVBuffer_CacheType:$k, KVBuffer_CacheType:$v, AnyMemRef:$out,
-    Optional<MemRefRankOf<[I32], [1]>>:$offsets,
+    Optional<MemRefRankOf<[I32, I64], [1]>>:$offsets,
     Optional<AnyMemRef>:$lse,
     Optional<MemRefRankOf<[F32], [1]>>:$sink,
     OptionalAttr<KVBuffer_MaskAttr>:$mask,

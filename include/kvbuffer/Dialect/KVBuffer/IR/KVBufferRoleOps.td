@@ -239,7 +239,7 @@ def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
       : memref<?xi32>
     ```
   }];
-  let arguments = (ins Index:$number, MemRefRankOf<[I32], [1]>:$offsets,
+  let arguments = (ins Index:$number, MemRefRankOf<[I32, I64], [1]>:$offsets,
                        Index:$sequences, Index:$rows,
                        ConfinedAttr<I64Attr, [IntPositive]>:$BM,
                        UnitAttr:$from_end);

@@ -1,0 +1,43 @@
+//===- Lengths.h - What lengths count and their type ------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_LENGTHS_H
+#define KVBUFFER_DIALECT_KVBUFFER_IR_LENGTHS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace kvbuf {
+
+/// On a `kvbuffer.attention`: what the lengths of its continuous or paged caches
+/// count. "cached", the default: the tokens before the new ones, so that a
+/// sequence has as many keys as its length and its queries together. "all": all
+/// keys, the new ones among them, of which there may be fewer than queries.
+inline constexpr llvm::StringLiteral kLengthsAttr = "kvbuffer.lengths";
+
+/// On an argument that is a cache, of a problem's function or of a kernel before
+/// the thread stage: the type of the entries of its table, lengths and offsets,
+/// i32 (the default) or i64.
+inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
+
+/// Whether the lengths of a problem's caches count the new tokens.
+inline bool lengthsCountNew(AttentionOp op) {
+  auto lengths = op->getAttrOfType<mlir::StringAttr>(kLengthsAttr);
+  return lengths && lengths.getValue() == "all";
+}
+
+/// The type of the entries that belong to argument `argument` of a kernel.
+inline mlir::Type indexTypeOf(mlir::gpu::GPUFuncOp kernel, unsigned argument) {
+  auto type = kernel.getArgAttrOfType<mlir::TypeAttr>(argument, kIndexAttr);
+  return type ? type.getValue()
+              : mlir::IntegerType::get(kernel.getContext(), 32);
+}
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_LENGTHS_H

@@ -1,0 +1,47 @@
+//===- Pages.h - Pages of a cache, for lanes --------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_PAGES_H
+#define KVBUFFER_LIB_CONVERSION_PAGES_H
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+
+/// The page of a key and its row in the page, of a cache with pages of `page`
+/// tokens; indices.
+inline std::pair<mlir::Value, mlir::Value>
+pageOf(LaneLowering &lower, mlir::Value key, int64_t page) {
+  using namespace mlir;
+  ImplicitLocOpBuilder &b = lower.b;
+  if (llvm::isPowerOf2_64(page))
+    return {arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page))),
+            arith::AndIOp::create(b, key, lower.index(page - 1)).getResult()};
+  // Keys fit 32 bits, in which a division by a constant is two instructions.
+  Value narrow = lower.toI32(key);
+  Value number = arith::DivUIOp::create(b, narrow, lower.i32(page));
+  Value inPage = arith::SubIOp::create(
+      b, narrow, arith::MulIOp::create(b, number, lower.i32(page)).getResult());
+  return {lower.toIndex(number), lower.toIndex(inPage)};
+}
+
+/// Entry `entry` of a table of integers, as an index: a block number, which is
+/// not negative.
+inline mlir::Value blockAt(LaneLowering &lower, mlir::Value table,
+                           mlir::Value entry) {
+  using namespace mlir;
+  Value word =
+      memref::LoadOp::create(lower.b, lower.flat(table), ValueRange{entry});
+  return arith::IndexCastUIOp::create(lower.b, lower.b.getIndexType(), word);
+}
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_PAGES_H
