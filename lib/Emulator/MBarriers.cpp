@@ -147,6 +147,19 @@ void AsyncState::settle(Run &run, MBarrier &b) {
         continue;
       run.land(w, copy, due);
       copy.mask &= ~due;
+      // A lane's arrival awaits all its copies so far, also those that an
+      // earlier arrival elsewhere awaits. They count as that mbarrier's: who
+      // waits for it alone knows of them, too.
+      const MBarrier *first = &b;
+      auto before = owed.beforeSerial;
+      for (const auto &[address, other] : mbarriers)
+        for (const OwedArrival &o : other.owed)
+          if (o.warp == owed.warp && (o.lanes & due) &&
+              o.beforeSerial > copy.serial && o.beforeSerial < before) {
+            first = &other;
+            before = o.beforeSerial;
+          }
+      b.now.seen[first->cpAsyncAgent] = clock;
       for (; due; due &= due - 1) {
         unsigned l = __builtin_ctzll(due);
         for (uint32_t at = 0; at < copy.bytes; at += 4) {
@@ -155,7 +168,7 @@ void AsyncState::settle(Run &run, MBarrier &b) {
               run.wordWriter[word] != (copy.inst << 6 | w.id))
             continue;
           run.wordClock[word] = clock;
-          run.wordWriter[word] = copy.inst << 6 | b.cpAsyncAgent;
+          run.wordWriter[word] = copy.inst << 6 | first->cpAsyncAgent;
         }
       }
     }
