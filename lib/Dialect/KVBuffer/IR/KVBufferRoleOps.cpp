@@ -88,9 +88,9 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult LaunchSizeOp::verify() {
-  if (!llvm::is_contained({"batch", "seq_q", "total_q", "seq_k", "max_seq",
-                           "pages_per_seq"},
-                          getName()))
+  if (!llvm::is_contained(
+          {"batch", "seq_q", "total_q", "seq_k", "max_seq", "pages_per_seq"},
+          getName()))
     return emitOpError() << "expected batch, seq_q, total_q, seq_k, max_seq or "
                             "pages_per_seq, got '"
                          << getName() << "'";
@@ -186,10 +186,14 @@ LogicalResult WgmmaOp::verify() {
   if (!getElement().isBF16() && !getElement().isF16())
     return emitOpError() << "expected elements bf16 or f16, got "
                          << getElement();
-  auto word = VectorType::get({2}, getElement());
-  for (Type type : getA().getTypes())
-    if (type != word)
-      return emitOpError() << "expected words of type " << word << " of a, got "
-                           << type;
+  // Any 32 bits are two elements: what comes from another product's registers
+  // has another type.
+  for (Type type : getA().getTypes()) {
+    auto word = dyn_cast<VectorType>(type);
+    if (!word || word.getNumElements() * word.getElementTypeBitWidth() != 32)
+      return emitOpError() << "expected words of type "
+                           << VectorType::get({2}, getElement())
+                           << " of a, got " << type;
+  }
   return verifyAccumulators(*this, getResultTypes());
 }
