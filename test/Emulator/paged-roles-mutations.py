@@ -1,6 +1,8 @@
 # RUN: %python %s %python %src/benchmark/problem.py %bin/kvbuf-compile %bin/kvbuf-run %t
-"""A compiled kernel with warp roles whose producers gather small pages with
-cp.async for the matrix unit, broken in one place at a time.
+"""A compiled kernel with warp roles over small pages, whose producers gather
+tiles that are cut with cp.async for the matrix unit, broken in one place at a
+time. The lengths make the first, the last and the only tile of a sequence such
+a tile.
 
 Taking out a wait, a commit, a fence or a barrier must be found, or be harmless:
 the result passes the check.
@@ -26,7 +28,7 @@ def run(text):
         f.write(text)
     subprocess.run([compiler, path + ".mlir", "--target=sm_90a", "--ptxas=none", "-o", path + ".kvbuf"], check=True)
     done = subprocess.run([runner, path + ".kvbuf", "--device=emulator", "--check", "--check-rows=all",
-                           "--size", "seq_q=150", "--cache-lengths", "0,450"], capture_output=True, text=True)
+                           "--size", "seq_q=100", "--cache-lengths", "0,450"], capture_output=True, text=True)
     return "PASS" in done.stdout, re.findall(r"error: '.*", done.stdout + done.stderr)
 
 

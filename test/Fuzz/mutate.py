@@ -68,7 +68,8 @@ def pipelines(rng):
 
 def own_pipeline(text):
     """The options of a test's first kvbuf-opt, where they stand there plainly."""
-    run = re.search(r"RUN: (?:not )?kvbuf-opt %s ([^|\n]*)", text)
+    # Not as one word: lit would take it for a line of this file's own.
+    run = re.search("RUN" r": (?:not )?kvbuf-opt %s ([^|\n]*)", text)
     if not run or "%" in run.group(1) or "\\" in run.group(1):
         return None
     options = re.sub(r"\s(2>&1|>|-o)\s.*", " ", run.group(1) + " ")

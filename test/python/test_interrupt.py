@@ -64,6 +64,10 @@ def load(mlir):
         return kvbuf.load(file.name)
 
 
+# What runs in a shell's background ignores Ctrl-C, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Interrupts(unittest.TestCase):
     def run_kernel(self, kernel, first, **keywords):
         x = np.full(64, first, np.int32)

@@ -32,10 +32,6 @@
 // RUN: %{run}
 // REDEFINE: %{sizes} = --size seq_q=5 --size seq_k=0
 // RUN: %{run}
-// One slot leaves no room for that: the loop stays as it is.
-// REDEFINE: %{stages} = 1,overlap=true
-// REDEFINE: %{sizes} = --size seq_q=130 --size seq_k=300
-// RUN: %{run}
 
 // Lazily rescaled, with and without a log-sum-exp, and in turns.
 // REDEFINE: %{stages} = 2,lazy_rescale=true

@@ -1,6 +1,6 @@
 // A generated program with roles, broken in one place: the interpreter names it.
 
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a schedule=BM=64,BN=32,warps=4,q_in_regs=false,tiles=dynamic,ping_pong=true split-loops=false" -o %t
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a schedule=BM=128,BN=32,warps=8,q_in_regs=false,tiles=dynamic,ping_pong=true split-loops=false" -o %t
 // RUN: kvbuf-tile-run %t --size seq=170 | FileCheck %s --check-prefix=SOUND
 // SOUND: PASS
 
@@ -29,15 +29,15 @@
 // NUMBER: error: 'kvbuffer.ring_load' op in block (0, 0, 0), iteration 0: makes filling 1 of the q ring, expected number 0
 
 // Consumers that wait for what is never made.
-// RUN: sed '/kvbuffer.ring_wait %qring/s/\[%[a-z0-9]*\]/[%c64]/' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=NEVER
-// NEVER: error: 'kvbuffer.ring_wait' op in block (0, 0, 0), iteration 0: waits for ever: filling 64 of the q ring is never made, the producers make {{[0-9]+}}
+// RUN: sed '/kvbuffer.ring_wait %qring/s/\[%[a-z0-9]*\]/[%c128]/' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=NEVER
+// NEVER: error: 'kvbuffer.ring_wait' op in block (0, 0, 0), iteration 0: waits for ever: filling 128 of the q ring is never made, the producers make {{[0-9]+}}
 
 // A filling that is released twice, and one that is not waited for.
 // RUN: sed '/kvbuffer.ring_release %vring/{p;}' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: 'kvbuffer.ring_release' op in block (0, 0, 0), iteration 0, iteration 1: releases filling 0 of the v ring again
 // TWICE: note: it was released here
-// RUN: sed '/kvbuffer.ring_release %vring/s/\[%[a-z0-9]*\]/[%c64]/' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: error: 'kvbuffer.ring_release' op in block (0, 0, 0), iteration 0, iteration 1: releases filling 64 of the v ring, which was not awaited
+// RUN: sed '/kvbuffer.ring_release %vring/s/\[%[a-z0-9]*\]/[%c128]/' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=OTHER
+// OTHER: error: 'kvbuffer.ring_release' op in block (0, 0, 0), iteration 0, iteration 1: releases filling 128 of the v ring, which was not awaited
 
 // A turn that is not passed on.
 // RUN: sed '/kvbuffer.turn_pass/d' %t | not kvbuf-tile-run - --size seq=170 2>&1 | FileCheck %s --check-prefix=TURN

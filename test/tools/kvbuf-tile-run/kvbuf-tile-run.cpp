@@ -341,13 +341,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   // Whole clusters.
   if (auto cluster = kernel.getKnownClusterSize())
     grid[0] = llvm::alignTo(grid[0], cluster->front());
-  (*interpreter)->bindSize("seq_q", workload.sizes().at("seq_q"));
+  for (const auto &[size, value] : workload.sizes())
+    (*interpreter)->bindSize(size, value);
   (*interpreter)->bindSize("batch", workload.batch());
-  if (rows != workload.sizes().end())
-    (*interpreter)->bindSize("total_q", rows->second);
-  if (auto keys = workload.sizes().find("seq_k");
-      keys != workload.sizes().end())
-    (*interpreter)->bindSize("seq_k", keys->second);
   FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
   if (failed(report))
     return false;
