@@ -29,10 +29,11 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
     | `continuous` | [blocks, rows, heads, cache_depth] | table [batch], lengths [batch] |
     | `paged` | [blocks, page_size, heads, cache_depth] | table [batch, pages], lengths [batch] |
 
-    with run-time strides; tables, lengths and offsets are 32-bit integers.
-    `lengths` excludes the new tokens. A row may hold more than the operand:
-    `cache_depth` elements (by default `head_size`), of which the operand is the
-    `head_size` from `head_dim_offset` on (by default 0).
+    with run-time strides; tables, lengths and offsets are 32-bit integers, or
+    64-bit ones where the argument says `kvbuffer.index = i64`. `lengths` excludes
+    the new tokens, unless the problem says `kvbuffer.lengths = "all"`. A row may
+    hold more than the operand: `cache_depth` elements (by default `head_size`), of
+    which the operand is the `head_size` from `head_dim_offset` on (by default 0).
 
     Examples:
 
