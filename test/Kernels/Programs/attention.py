@@ -129,7 +129,28 @@ class Programs(unittest.TestCase):
             self.check(out, p, v, normalize=False)
 
     def test_bias(self):
-        run = kvbuf.compile(program("bias"), target=CHIP)
+        self.check_bias(kvbuf.compile(program("bias"), target=CHIP))
+
+    @unittest.skipIf(CHIP in AMD, "these chips have a pipeline of their own")
+    def test_captured_in_the_loop(self):
+        """The region uses what the loop computes for it alone, and the products
+        of two tiles overlap: both copies of the region need it."""
+        text = program("bias")
+        for old, new in (
+                ("mma_shape = [16, 8, 16]>\n#qbuf",
+                 "mma_shape = [16, 8, 16], overlap_products = true>\n#qbuf"),
+                ("      %t = kvbuffer.map",
+                 "      %more = arith.addi %i, %c1 : index\n"
+                 "      %t = kvbuffer.map"),
+                ("%distance = arith.subi %j, %position",
+                 "%up = arith.addi %j, %more : index\n"
+                 "        %down = arith.subi %up, %more : index\n"
+                 "        %distance = arith.subi %down, %position")):
+            self.assertIn(old, text)
+            text = text.replace(old, new, 1)
+        self.check_bias(kvbuf.compile(text, target=CHIP))
+
+    def check_bias(self, run):
         for batch, queries, keys in self.SHAPES:
             q, k, v = self.tensors(batch, queries, keys)
             bias = RNG.standard_normal((4, queries, keys)).astype(np.float32)

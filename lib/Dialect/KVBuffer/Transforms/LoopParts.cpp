@@ -21,9 +21,13 @@ bool kvbuf::collectSlice(Value value, scf::ForOp loop, OpSlice &slice) {
   if (op->getBlock() != loop.getBody() || slice.contains(op))
     return true;
   slice.insert(op);
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return collectSlice(operand, loop, slice);
-  });
+  // What ops inside of its regions use counts too.
+  return !op->walk([&](Operation *inner) {
+              for (Value operand : inner->getOperands())
+                if (!collectSlice(operand, loop, slice))
+                  return WalkResult::interrupt();
+              return WalkResult::advance();
+            }).wasInterrupted();
 }
 
 void kvbuf::cloneSlice(OpBuilder &b, scf::ForOp loop, const OpSlice &slice,
