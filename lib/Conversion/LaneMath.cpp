@@ -461,17 +461,18 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
     newMax[r] = reduceLanes(fold(b, chains, candidates, maxf), /*isMax=*/true);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    Value finite = newMax[r];
+    offset[r] = mulf(b, newMax[r], negScale);
+    // What the step before has computed: loops carry it (kvbuf-carry-values).
+    Value before = mulf(b, max[r], negScale);
     if (op.getMasked()) {
       // A row that has seen no key: -inf - -inf would be NaN.
       Value none =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, finite, lowest);
-      finite = arith::SelectOp::create(b, none, zero, finite);
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, newMax[r], lowest);
+      offset[r] = arith::SelectOp::create(b, none, zero, offset[r]);
     }
-    offset[r] = mulf(b, finite, negScale);
-    // Exactly 1 where the maximum stays: a product fused with the offset would
-    // leave the offset's rounding, once a tile.
-    rescale[r] = exp2(mulf(b, subf(b, max[r], finite), scale));
+    // Of offsets as they were rounded: so it is exactly 1 where the maximum
+    // stays, and no weight is counted under two offsets.
+    rescale[r] = exp2(subf(b, offset[r], before));
   }
   SmallVector<Values> probabilities(rows);
   Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {

@@ -78,6 +78,7 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm,
   module.addPass(createConvertKVBufferToGPU({options.alignment}));
   module.addPass(createCanonicalizerPass());
   module.addPass(createCSEPass());
+  module.addNestedPass<gpu::GPUFuncOp>(createCarryValues());
 }
 
 void kvbuf::buildTargetPipeline(OpPassManager &pm,

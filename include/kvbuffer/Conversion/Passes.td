@@ -43,6 +43,17 @@ def ConvertKVBufferToGPU
     "::mlir::vector::VectorDialect"];
 }
 
+def CarryValues : Pass<"kvbuf-carry-values", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Carry through loops what the next iteration computes again";
+  let description = [{
+    Thread to thread. Where a loop carries x, and both x and its next value go
+    through the same pure op, whose other operands do not change, the result of
+    the second is carried and takes the place of the first: the product of a row's
+    maximum and the scale, which is a tile's offset and part of the next tile's
+    rescaling factor. Floating-point results alone.
+  }];
+}
+
 def ConvertKVBufferToNVVM
     : Pass<"convert-kvbuffer-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower per-lane code to llvm and nvvm";

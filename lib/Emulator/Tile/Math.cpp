@@ -102,15 +102,15 @@ SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
       m = std::max(m, scores.at(r, c));
     step.max.at(r, 0) = m;
     // A row without a key yet: any finite number keeps p at 0.
-    float finite = m == -kInfinity ? 0 : m, origin = finite * base2;
+    float origin = m == -kInfinity ? 0 : m * base2;
     float total = 0;
     for (int64_t c = 0; c < scores.cols; ++c) {
       float p = std::exp2(std::fma(scores.at(r, c), base2, -origin));
       step.p.at(r, c) = p;
       total += p;
     }
-    // Exactly 1 where the maximum stays.
-    float rescale = std::exp2((max.at(r, 0) - finite) * base2);
+    // Of products as they were rounded: exactly 1 where the maximum stays.
+    float rescale = std::exp2(max.at(r, 0) * base2 - origin);
     step.rescale.at(r, 0) = rescale;
     step.sum.at(r, 0) = std::fma(sum.at(r, 0), rescale, total);
   }
