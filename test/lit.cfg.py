@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -16,6 +17,9 @@ path = [config.kvbuf_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["PYTHONPATH"] = os.path.join(config.kvbuf_src_dir, "python")
 config.environment["KVBUF_LIB_DIR"] = config.kvbuf_lib_dir
+# Kernels of the Python package: one run's tests share them, no user's are used.
+config.environment["KVBUF_CACHE_DIR"] = os.path.join(config.test_exec_root,
+                                                     "kernels")
 
 config.substitutions += [
     ("%src", config.kvbuf_src_dir),
@@ -36,6 +40,12 @@ if config.ptxas and os.path.exists(config.ptxas):
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", config.ptxas))
     config.environment["KVBUF_PTXAS"] = config.ptxas
+
+# torch is no package of Debian's; its tests run where the tests' Python has it.
+if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
+                   "sys.exit(importlib.util.find_spec('torch') is None)"],
+                  check=False).returncode == 0:
+    config.available_features.add("torch")
 
 # LLVM's linker and readelf come in packages of their own (lld, llvm).
 for tool in ["ld.lld", "llvm-readelf"]:

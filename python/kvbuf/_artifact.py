@@ -46,6 +46,11 @@ def compile(source, target=None, schedule=None):
                else {"default_target": _default_target()})
     if schedule:
         options["schedule"] = schedule
+    return _compile(source, name, options)
+
+
+def _compile(source, name, options):
+    """The artifact of MLIR in bytes; ``options`` are kvbufCompile's."""
     return Artifact(check_handle(lib.kvbufArtifactCompile(
         source, len(source), name.encode(), json.dumps(options).encode())))
 
@@ -218,6 +223,18 @@ class Artifact:
         if len(results) == 1:
             return results[0]
         return self._outputs_type(*results)
+
+    def plan(self, tensors, sizes):
+        """A launch on tensors of these shapes, strides and types, by the names
+        of `__call__`; outputs are among them. Addresses come in this order."""
+        given, sizes = self._sort({**tensors, **sizes})
+        views = {name: _tensors.view(name, t) for name, t in given.items()}
+        size_array = (Size * max(len(sizes), 1))(
+            *[Size(name.encode(), _size(name, value))
+              for name, value in sizes.items()])
+        packed, _keep = self._pack(views)
+        return _Plan(self._module(self._place(views, None)), packed, len(views),
+                     size_array, len(sizes))
 
     def _launch(self, key, device, stream, arguments):
         """Any call; remembers a plan under `key` if that is not None."""

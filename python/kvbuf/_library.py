@@ -9,6 +9,7 @@ import pathlib
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 LIBRARY = "libkvbuf_runtime.so"
+COMPILER = "libKVBufferC.so"
 
 
 class Error(Exception):
@@ -122,6 +123,19 @@ def check_handle(handle):
     if not handle:
         raise Error(_last_error())
     return handle
+
+
+def compiler_path():
+    """The file of the compiler library that the runtime would open; None if it
+    is not among the folders where the runtime itself was found."""
+    for path in _candidates():
+        if os.path.exists(path):
+            folder = os.path.dirname(path)
+            for name in COMPILER, os.path.join("..", "lib", COMPILER):
+                if os.path.exists(os.path.join(folder, name)):
+                    return os.path.join(folder, name)
+            return None
+    return None
 
 
 def version():

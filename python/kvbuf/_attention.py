@@ -1,0 +1,394 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""kvbuf.attention, and what all attention functions go through."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+
+from . import _kernels, _ops
+from ._problem import Problem
+
+
+class Request:
+    """A problem and its tensors, ready to launch.
+
+    ``tensors`` are the kernel's by name, outputs excepted. ``finish`` makes what
+    the caller gets of the kernel's output, or is None."""
+
+    __slots__ = ("problem", "tensors", "sizes", "out", "lse", "finish", "empty")
+
+    def __init__(self, problem, tensors):
+        self.problem, self.tensors, self.sizes = problem, tensors, {}
+        self.out = self.lse = self.finish = None
+        self.empty = False
+
+    def arguments(self, ops):
+        """The kernel's tensors by name, outputs last. That they require no
+        gradients has been checked, or is not wanted (torch.no_grad)."""
+        given = dict(self.tensors, o=self.out)
+        if self.problem.lse:
+            given["lse"] = self.lse
+        return {name: ops.detach(x) for name, x in given.items()}
+
+
+def shape_of(x):
+    return tuple(x.shape)
+
+
+def require_rank(name, x, rank, what):
+    if len(x.shape) != rank:
+        raise ValueError(f"{name} has {len(x.shape)} dimensions; expected "
+                         f"{rank}, {what}")
+
+
+def require_shape(name, x, shape, what):
+    if shape_of(x) != tuple(shape):
+        raise ValueError(f"{name} has shape {shape_of(x)}; expected "
+                         f"{tuple(shape)}, {what}")
+
+
+def require_number(name, value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} is {value!r}; expected a number")
+    return float(value)
+
+
+def require_index(name, value, least):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; expected an integer of "
+                         f"{least} or more")
+    return number
+
+
+def require_type(ops, name, x, *types):
+    dtype = ops.dtype(x)
+    if dtype not in types:
+        names = {"f16": "float16", "bf16": "bfloat16", "f32": "float32",
+                 "i32": "int32", "i64": "int64"}
+        raise ValueError(f"{name} has type {names.get(dtype, dtype)}; expected "
+                         + " or ".join(names[t] for t in types))
+    return dtype
+
+
+def same_index_type(ops, tensors):
+    """The type of tables, lengths and offsets; all have one, int32 or int64."""
+    kinds = {}
+    for name, x in tensors.items():
+        if x is not None:
+            kinds[require_type(ops, name, x, "i32", "i64")] = name
+    if len(kinds) > 1:
+        raise ValueError(f"{kinds['i32']} is int32 and {kinds['i64']} is int64; "
+                         "expected one type for all tables, lengths and offsets")
+    return next(iter(kinds), "i32")
+
+
+def check_operands(ops, q, k, v, convert=None):
+    """The type in which the kernel computes."""
+    dtype = require_type(ops, "q", q, "f16", "bf16",
+                         *(["f32"] if convert else []))
+    for name, x in ("k", k), ("v", v):
+        if ops.dtype(x) != dtype:
+            raise ValueError(f"{name} has type {x.dtype}, and q {q.dtype}; "
+                             "expected one type for q, k and v")
+        if ops.place(x) != ops.place(q):
+            raise ValueError(f"{name} is on {ops.place(x)}, and q on "
+                             f"{ops.place(q)}; expected one device")
+    return dtype if dtype != "f32" else {"float16": "f16",
+                                         "bfloat16": "bf16"}[convert]
+
+
+def padded(ops, x, columns):
+    """With columns of zeros up to `columns`."""
+    missing = columns - x.shape[-1]
+    return ops.pad_columns(x, missing) if missing else ops.rows_contiguous(x)
+
+
+#: Told of each Request that was run.
+on_run = None
+
+
+def execute(ops, request, like, target=None, schedule=None, device=None,
+            stream=None):
+    """Launches; (output, log-sum-exp or None)."""
+    problem = request.problem
+    name = ops.device_name(like)
+    emulated = name == "emulator"
+    if target is None:
+        target = (_kernels.emulated_chip() if emulated
+                  else _kernels.Device.shared(name).chip)
+    kernel = _kernels.find(problem, target, schedule, emulated)
+    kernel(**request.arguments(ops), **request.sizes, device=device,
+           stream=stream)
+    return request.out, request.lse
+
+
+def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
+          lengths=None, counts="all", longest=None, scale=None, causal=False,
+          left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
+          want_lse=False, batch_invariant=False, convert=None):
+    """A Request of tensors in the kernels' layouts, checked.
+
+    ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
+    dimensions, continuous if it has one."""
+    ragged = q_offsets is not None
+    rank = 3 if ragged else 4
+    require_rank("q", q, rank, "(rows, heads, head size)" if ragged else
+                 "(batch, rows, heads, head size)")
+    key_rank = 3 if k_offsets is not None else 4
+    for name, x in ("k", k), ("v", v):
+        require_rank(name, x, key_rank, "(rows, heads, head size)" if
+                     key_rank == 3 else "(batch, rows, heads, head size), or "
+                     "(blocks, rows, heads, head size) of a cache")
+    if shape_of(k)[:-1] != shape_of(v)[:-1]:
+        raise ValueError(f"v has shape {shape_of(v)}, and k {shape_of(k)}; "
+                         "expected them to agree but for the head size")
+    heads, size = shape_of(q)[-2:]
+    kv_heads, value_size = shape_of(v)[-2:]
+    if k.shape[-1] != size:
+        raise ValueError(f"k has head size {k.shape[-1]}, and q {size}; expected "
+                         "one head size")
+    if kv_heads == 0 or heads % kv_heads:
+        raise ValueError(f"q has {heads} heads, which are no multiple of the "
+                         f"{kv_heads} heads of k and v")
+    dtype = check_operands(ops, q, k, v, convert)
+    index = same_index_type(ops, {"q_offsets": q_offsets, "k_offsets": k_offsets,
+                                  "table": table, "lengths": lengths})
+    if ragged:
+        require_rank("q_offsets", q_offsets, 1, "(batch + 1)")
+        if q_offsets.shape[0] == 0:
+            raise ValueError("q_offsets is empty; expected batch + 1 offsets")
+        batch = q_offsets.shape[0] - 1
+    else:
+        batch = q.shape[0]
+    if k_offsets is not None:
+        require_shape("k_offsets", k_offsets, (batch + 1,), "batch + 1")
+        cache = "ragged"
+    elif table is not None:
+        cache = "paged" if len(table.shape) == 2 else "continuous"
+        require_shape("lengths", lengths, (batch,), "one a sequence")
+        if table.shape[0] != batch or len(table.shape) > 2:
+            raise ValueError(
+                f"the table of blocks has shape {shape_of(table)}; expected "
+                f"{batch}, or {batch} by the most pages of a sequence")
+    else:
+        cache = "dense"
+        if k.shape[0] != batch:
+            raise ValueError(f"k has a batch of {k.shape[0]}, and q of {batch}")
+    if scale is not None:
+        scale = require_number("scale", scale)
+    elif size % 8:
+        scale = size ** -0.5
+    if sink is not None:
+        require_shape("sink", sink, (heads,), "one a query head")
+        require_type(ops, "sink", sink, "f32")
+    if lse is not None:
+        want_lse = True
+    depth = -(-max(size, value_size) // 8) * 8
+    if cache in ("paged", "continuous") and (size % 8 or value_size != size):
+        raise NotImplementedError(
+            f"k_cache has head size {size} and v_cache {value_size}; expected "
+            "one multiple of 8 for both (a cache is not copied)")
+    problem = Problem(
+        heads=heads, kv_heads=kv_heads, head_size=depth, dtype=dtype,
+        query="ragged" if ragged else "dense", cache=cache,
+        page_size=k.shape[1] if cache == "paged" else 0, index=index,
+        lengths=counts, causal=bool(causal), window_left=left,
+        window_right=right, scale=size ** -0.5 if scale is None and depth != size
+        else scale, softcap=require_number("softcap", softcap),
+        sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant)
+
+    def operand(x):
+        return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),
+                      depth)
+
+    request = Request(problem, {"q": operand(q), "k": operand(k),
+                                "v": operand(v)})
+    tensors = request.tensors
+    if ragged:
+        tensors["q_offsets"] = ops.contiguous(q_offsets)
+        if longest is not None:
+            request.sizes["seq_q"] = min(
+                require_index("longest_query", longest, 0), q.shape[0])
+    if k_offsets is not None:
+        tensors["k_offsets"] = tensors["v_offsets"] = ops.contiguous(k_offsets)
+    if table is not None:
+        tensors["k_table"] = tensors["v_table"] = ops.contiguous(table)
+        tensors["k_lengths"] = tensors["v_lengths"] = ops.contiguous(lengths)
+    if sink is not None:
+        tensors["sink"] = ops.contiguous(sink)
+    out_shape = (*shape_of(q)[:-1], value_size)
+    if out is not None:
+        require_shape("out", out, out_shape, "that of q")
+        require_type(ops, "out", out, ops.dtype(q))
+    plain = depth == value_size and ops.dtype(q) == dtype
+    if plain and out is not None and ops.strides(out)[-1] == 1:
+        request.out = out
+    elif plain and out is None and isinstance(ops, _ops.Foreign):
+        raise NotImplementedError(f"out cannot be allocated for a "
+                                  f"{type(q).__name__}; pass it")
+    elif plain and out is None:
+        request.out = ops.empty_like(q)
+        if ops.strides(request.out)[-1] != 1:
+            request.out = ops.empty(out_shape, dtype, q)
+    else:
+        request.out = ops.empty((*shape_of(q)[:-1], depth), dtype, q)
+
+        def finish(result):
+            result = result[..., :value_size]
+            if ops.dtype(q) != dtype:
+                result = ops.cast(result, ops.dtype(q))
+            if out is None:
+                return ops.contiguous(result)
+            ops.copy(out, result)
+            return out
+
+        request.finish = finish
+    if want_lse:
+        lse_shape = ((heads, q.shape[0]) if ragged
+                     else (batch, heads, q.shape[1]))
+        if lse is None:
+            lse = ops.empty(lse_shape, "f32", q)
+        else:
+            require_shape("lse", lse, lse_shape, "one number a row and head")
+            require_type(ops, "lse", lse, "f32")
+        request.lse = lse
+    request.empty = batch == 0 or 0 in out_shape
+    return request
+
+
+def run(ops, request, like, **where):
+    """(output, log-sum-exp or None) of a Request, as its caller gets them."""
+    out, lse = request.out, request.lse
+    if not request.empty:
+        out, lse = execute(ops, request, like, **where)
+    if on_run:
+        on_run(request)
+    if request.finish:
+        out = request.finish(out)
+    return out, lse
+
+
+def check_window(name, window):
+    """(left, right) with -1 for open sides."""
+    if window is None:
+        return -1, -1
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {window!r}; expected (left, right)") from None
+
+    def side(value):
+        if value is None:
+            return -1
+        return max(require_index(name, value, -2**31), -1)
+
+    return side(left), side(right)
+
+
+def attention(q, k, v, *, causal=False, window=None, scale=None, softcap=None,
+              sink=None, q_offsets=None, k_offsets=None, longest_query=None,
+              page_table=None, slots=None, lengths=None, lengths_count="all",
+              out=None, lse=None, return_lse=False, batch_invariant=False,
+              convert=None, target=None, schedule=None, device=None,
+              stream=None):
+    """softmax(scale * Q K^T) V over the keys that each query sees.
+
+    Tensors are torch's, numpy's (uint16 holds the bits of bfloat16), or of any
+    library that speaks DLPack or ``__cuda_array_interface__``; the latter need
+    ``out``. Those in GPU memory run there, on their framework's current stream,
+    those in host memory on the emulator. No call waits for a device.
+
+    Shapes, with H query heads, G key and value heads (H a multiple of G: query
+    head h reads head h // (H / G)), head size D:
+
+    ========================  =====================  ==========================
+    \\                         q, out                 k, v
+    ========================  =====================  ==========================
+    dense                     [batch, rows, H, D]    [batch, keys, G, D]
+    ragged queries            [rows, H, D]           any of these
+    ragged keys               any of these           [keys, G, D]
+    slots of a cache          any of these           [blocks, most, G, D]
+    pages of a cache          any of these           [pages, page size, G, D]
+    ========================  =====================  ==========================
+
+    Types are bfloat16 and float16. The last dimension's elements lie side by
+    side (if not, q, k or v is copied); every other stride is free. A head size
+    that is no multiple of 8, and one of v's own, cost a copy with zeros.
+
+    ``causal``: query row i of n stands at key i + keys - n (bottom-right) and
+    sees the keys up to there. ``window=(left, right)``: it sees so many keys
+    before and after that place besides it; None, or -1, is no limit.
+    ``scale``: of the scores, default 1/sqrt(D). ``softcap`` c > 0 makes a score s
+    c * tanh(s / c). ``sink`` [H] (float32): exp(sink[h]) joins the denominator.
+
+    ``q_offsets``, ``k_offsets`` [batch + 1]: where each sequence begins and the
+    last one ends. ``longest_query``: a bound of the longest query, for a better
+    order of work. ``page_table`` [batch, pages] or ``slots`` [batch], with
+    ``lengths`` [batch]: where a cache holds each sequence, and its tokens;
+    ``lengths_count`` "all" of them, or "cached": those before this call's, whose
+    number is that of the sequence's queries. All are int32, or all int64.
+
+    ``out``: written and returned in place of a new tensor. With ``return_lse``,
+    or ``lse`` (float32, [batch, H, rows], ragged [H, rows]), the result is (out,
+    lse), with the natural logarithm of the sum of exp(scores). A row that sees
+    no key gives 0 and -inf (with a sink: 0 and the sink).
+
+    ``batch_invariant``: the bits of a row depend on its own sequence alone.
+    ``convert`` "bfloat16" or "float16": float32 tensors are rounded to it, and
+    the result is float32 again. ``target`` and ``schedule`` overrule the chip
+    and the compiler's choice; ``device`` and ``stream``: as for an Artifact.
+
+    Raises ValueError for arguments that do not fit together,
+    NotImplementedError for what no kernel computes, Error where the compiler or
+    the runtime refuses."""
+    ops = _ops.of(q)
+    left, right = check_window("window", window)
+    if lengths_count not in ("all", "cached"):
+        raise ValueError(f"lengths_count is {lengths_count!r}; expected \"all\" "
+                         "or \"cached\"")
+    if convert not in (None, "bfloat16", "float16"):
+        raise ValueError(f"convert is {convert!r}; expected \"bfloat16\" or "
+                         "\"float16\"")
+    given = [name for name, value in (
+        ("k_offsets", k_offsets), ("page_table", page_table), ("slots", slots))
+        if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"{given[0]} and {given[1]} are of different caches")
+    table = page_table if page_table is not None else slots
+    if (table is None) != (lengths is None):
+        raise ValueError("lengths go with page_table or slots, and these with "
+                         "lengths")
+    for name, value, rank in ("page_table", page_table, 2), ("slots", slots, 1):
+        if value is not None:
+            require_rank(name, value, rank, "(batch, pages)" if rank == 2 else
+                         "(batch)")
+    refuse_gradients(ops, "kvbuf.attention", q, k, v, sink)
+    request = build(
+        ops, q, k, v, q_offsets=q_offsets, k_offsets=k_offsets, table=table,
+        lengths=lengths, counts=lengths_count, longest=longest_query,
+        scale=scale, causal=causal, left=left, right=right,
+        softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
+        want_lse=return_lse, batch_invariant=batch_invariant, convert=convert)
+    out, lse = run(ops, request, q, target=target, schedule=schedule,
+                   device=device, stream=stream)
+    return (out, lse) if request.problem.lse else out
+
+
+def needs_gradients(ops, *tensors):
+    if not isinstance(ops, _ops.Torch) or not ops.torch.is_grad_enabled():
+        return False
+    return any(t is not None and t.requires_grad for t in tensors)
+
+
+def refuse_gradients(ops, name, *tensors):
+    if needs_gradients(ops, *tensors):
+        raise NotImplementedError(
+            f"{name} has no backward pass, and a tensor requires gradients; call "
+            "it under torch.no_grad(), or on tensors.detach()")

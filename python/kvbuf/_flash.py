@@ -1,0 +1,290 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The attention functions that other libraries have named, on tensors of any:
+arguments, defaults, layouts and meaning are those of flash-attn 2 and of
+torch.nn.functional."""
+
+from __future__ import annotations
+
+from . import _ops
+from ._attention import (build, check_window, require_index, require_number,
+                         require_rank, require_shape, require_type, run,
+                         shape_of)
+
+
+def refuse(name, value, *neutral, why=""):
+    """NotImplementedError for an argument that differs from what means
+    nothing."""
+    for n in neutral:
+        if value is n or (not hasattr(value, "shape") and value == n):
+            return
+    said = f"of shape {shape_of(value)}" if hasattr(value, "shape") else value
+    raise NotImplementedError(
+        f"{name} is {said}; kvbuf has no kernel for it{why} (expected "
+        f"{neutral[0]})")
+
+
+def options(softmax_scale, causal, window_size, softcap, dropout_p,
+            alibi_slopes):
+    """What all functions share, as `build` takes it."""
+    refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
+    refuse("alibi_slopes", alibi_slopes, None)
+    left, right = check_window("window_size", window_size)
+    if causal:
+        right = -1
+    elif right == 0:
+        causal, right = True, -1
+    softcap = require_number("softcap", softcap)
+    return {"scale": softmax_scale, "causal": bool(causal), "left": left,
+            "right": right, "softcap": max(softcap, 0.0)}
+
+
+def results(ops, out, lse, return_attn_probs, return_lse):
+    if return_attn_probs:
+        # Probabilities exist with dropout only; without, this tensor is empty.
+        return out, lse, ops.empty((0,), ops.dtype(out), out)
+    return (out, lse) if return_lse else out
+
+
+def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
+          alibi_slopes, return_attn_probs, return_lse, out, sink, convert):
+    """flash_attn_func."""
+    ops = _ops.of(q)
+    request = build(ops, q, k, v, out=out, sink=sink, convert=convert,
+                    want_lse=bool(return_attn_probs or return_lse),
+                    **options(softmax_scale, causal, window_size, softcap,
+                              dropout_p, alibi_slopes))
+    out, lse = run(ops, request, q)
+    return results(ops, out, lse, return_attn_probs, return_lse)
+
+
+def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+           dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
+           return_attn_probs, block_table, seqused_k, return_lse, out, sink,
+           convert):
+    """flash_attn_varlen_func."""
+    ops = _ops.of(q)
+    require_index("max_seqlen_q", max_seqlen_q, 0)
+    require_index("max_seqlen_k", max_seqlen_k, 0)
+    require_rank("cu_seqlens_q", cu_seqlens_q, 1, "(batch + 1)")
+    keys = {"k_offsets": cu_seqlens_k}
+    if block_table is None:
+        if cu_seqlens_k is None:
+            raise ValueError("cu_seqlens_k is None, and there is no block_table")
+        if seqused_k is not None:
+            raise NotImplementedError(
+                "seqused_k is given; kvbuf takes it with a block_table alone")
+    else:
+        if (cu_seqlens_k is None) == (seqused_k is None):
+            raise ValueError("block_table goes with cu_seqlens_k or seqused_k, "
+                             "one of them")
+        require_rank("block_table", block_table, 2, "(batch, pages)")
+        lengths = seqused_k
+        if lengths is None:
+            require_rank("cu_seqlens_k", cu_seqlens_k, 1, "(batch + 1)")
+            lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1]
+        keys = {"table": block_table, "lengths": lengths}
+    request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
+                    **keys, out=out, sink=sink, convert=convert,
+                    want_lse=bool(return_attn_probs or return_lse),
+                    **options(softmax_scale, causal, window_size, softcap,
+                              dropout_p, alibi_slopes))
+    out, lse = run(ops, request, q)
+    return results(ops, out, lse, return_attn_probs, return_lse)
+
+
+def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
+                 cache_seqlens, cache_batch_idx, cache_leftpad, block_table,
+                 softmax_scale, causal, window_size, softcap,
+                 rotary_interleaved, alibi_slopes, num_splits,
+                 return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink):
+    """flash_attn_with_kvcache."""
+    ops = _ops.of(q)
+    opts = options(softmax_scale, causal, window_size, softcap, 0.0,
+                   alibi_slopes)
+    require_index("num_splits", num_splits, 0)
+    ragged = cu_seqlens_q is not None
+    require_rank("q", q, 3 if ragged else 4, "(rows, heads, head size)" if ragged
+                 else "(batch, rows, heads, head size)")
+    for name, x in ("k_cache", k_cache), ("v_cache", v_cache):
+        require_rank(name, x, 4, "(blocks, rows, heads, head size)")
+        if ops.strides(x)[-1] != 1 and x.shape[-1] > 1:
+            raise ValueError(f"{name} must have a contiguous last dimension")
+    batch = cu_seqlens_q.shape[0] - 1 if ragged else q.shape[0]
+    if (k is None) != (v is None):
+        raise ValueError("k and v go together; one of them is None")
+    if (rotary_cos is None) != (rotary_sin is None):
+        raise ValueError("rotary_cos and rotary_sin go together; one is None")
+    if rotary_cos is not None and k is None:
+        raise ValueError("rotary_cos is given without k and v; it applies to "
+                         "new keys")
+    if ragged and k is not None:
+        raise NotImplementedError("cu_seqlens_q is given with k and v; kvbuf "
+                                  "appends to dense batches alone")
+    if ragged and max_seqlen_q is None:
+        raise ValueError("max_seqlen_q is None; expected the longest query, as "
+                         "cu_seqlens_q is given")
+    if block_table is not None:
+        require_rank("block_table", block_table, 2, "(batch, pages)")
+        for name, x in (("cache_batch_idx", cache_batch_idx),
+                        ("cache_leftpad", cache_leftpad)):
+            if x is not None:
+                raise NotImplementedError(f"{name} is given with block_table; "
+                                          "expected one of the two")
+    for name, x in (("cache_batch_idx", cache_batch_idx),
+                    ("cache_leftpad", cache_leftpad)):
+        if x is not None:
+            require_shape(name, x, (batch,), "one a sequence")
+            require_type(ops, name, x, "i32", "i64")
+    blocks, most = shape_of(k_cache)[:2]
+    if block_table is None and cache_batch_idx is None and blocks < batch:
+        raise ValueError(f"k_cache holds {blocks} sequences, and q {batch}")
+
+    lengths = cache_seqlens
+    if lengths is None:
+        if k is not None:
+            raise ValueError("cache_seqlens is None; expected where k and v are "
+                             "to be written")
+        lengths = (most if block_table is None
+                   else most * block_table.shape[1])
+    if not hasattr(lengths, "shape"):
+        lengths = ops.full((batch,), require_index("cache_seqlens", lengths, 0),
+                           "i32", q)
+    else:
+        if len(lengths.shape) == 0:
+            raise ValueError("cache_seqlens has no dimension; expected an int "
+                             "or one length a sequence")
+        require_shape("cache_seqlens", lengths, (batch,), "one a sequence")
+        require_type(ops, "cache_seqlens", lengths, "i32", "i64")
+    index = ops.dtype(lengths)
+
+    if k is not None:
+        count = k.shape[1] if len(k.shape) == 4 else 0
+        for name, x, cache in ("k", k, k_cache), ("v", v, v_cache):
+            require_shape(name, x, (batch, count, *shape_of(cache)[2:]),
+                          "new rows of its cache")
+            if ops.dtype(x) != ops.dtype(cache):
+                raise ValueError(f"{name} has type {x.dtype}, and its cache "
+                                 f"{cache.dtype}; expected one type")
+        places = lengths[:, None] + ops.arange(count, q, index)[None]
+        if rotary_cos is not None:
+            q, k = _rotate(ops, q, k, lengths, places, rotary_cos, rotary_sin,
+                           bool(rotary_interleaved),
+                           opts["causal"] or opts["left"] >= 0
+                           or opts["right"] >= 0)
+        if count and batch:
+            if block_table is not None:
+                first = ops.take_rows(block_table, places // most)
+            elif cache_batch_idx is not None:
+                first = cache_batch_idx[:, None]
+            else:
+                first = ops.arange(batch, q, index)[:, None]
+            within = places % most if block_table is not None else places
+            ops.put(k_cache, first, within, k)
+            ops.put(v_cache, first, within, v)
+        lengths = lengths + count
+
+    if block_table is not None:
+        table = block_table
+    else:
+        table = (ops.arange(batch, q, index) if cache_batch_idx is None
+                 else cache_batch_idx)
+    if cache_leftpad is not None:
+        # Every row is a page of its own, so that sequences begin anywhere.
+        rows = cache_leftpad[:, None] + ops.arange(most, q, index)[None]
+        table = table[:, None] * most + ops.minimum(rows, most - 1)
+        lengths = ops.maximum(lengths - cache_leftpad, 0)
+        k_cache, v_cache = (x.reshape(blocks * most, 1, *shape_of(x)[2:])
+                            for x in (k_cache, v_cache))
+    if ops.dtype(table) != ops.dtype(lengths):
+        lengths = ops.cast(lengths, "i32")
+        table = ops.cast(table, "i32")
+    if ragged and ops.dtype(cu_seqlens_q) != ops.dtype(lengths):
+        cu_seqlens_q = ops.cast(cu_seqlens_q, ops.dtype(lengths))
+    request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
+                    longest=max_seqlen_q if ragged else None, table=table,
+                    lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
+                    sink=sink, **opts)
+    out, lse = run(ops, request, q)
+    return (out, lse) if return_softmax_lse else out
+
+
+def _rotate(ops, q, k, lengths, places, cos, sin, interleaved, moving):
+    """q and k by their positions; without a mask all queries stand at the first
+    new one."""
+    require_rank("rotary_cos", cos, 2, "(positions, rotary size / 2)")
+    require_shape("rotary_sin", sin, shape_of(cos), "that of rotary_cos")
+    if 2 * cos.shape[1] > q.shape[-1] or cos.shape[1] == 0:
+        raise ValueError(f"rotary_cos has {cos.shape[1]} columns; expected 1 to "
+                         f"half the head size, {q.shape[-1] // 2}")
+    rows = q.shape[1]
+    at = lengths[:, None] + (ops.arange(rows, q, ops.dtype(lengths))[None] if
+                             moving else ops.full((1, rows), 0,
+                                                  ops.dtype(lengths), q))
+    last = cos.shape[0] - 1
+    where_q, where_k = (ops.minimum(x, last) for x in (at, places))
+    return (ops.rotated(q, cos[where_q], sin[where_q], interleaved),
+            ops.rotated(k, cos[where_k], sin[where_k], interleaved))
+
+
+def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
+         convert):
+    """torch's scaled_dot_product_attention: [..., heads, rows, head size], with
+    causal masks from the top left."""
+    ops = _ops.of(query)
+    refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
+    if attn_mask is not None and is_causal:
+        raise ValueError("attn_mask is given and is_causal is true; expected one "
+                         "of the two")
+    refuse("attn_mask", attn_mask, None)
+    for name, x in ("query", query), ("key", key), ("value", value):
+        if len(x.shape) < 2:
+            raise ValueError(f"{name} has {len(x.shape)} dimensions; expected 2 "
+                             "or more")
+    if shape_of(key)[:-1] != shape_of(value)[:-1]:
+        raise ValueError(f"value has shape {shape_of(value)}, and key "
+                         f"{shape_of(key)}; expected them to agree but for the "
+                         "head size")
+    lead = shape_of(query)[:-2]
+    q, k, v = (_four(x) for x in (query, key, value))
+    if k.shape[0] != q.shape[0]:
+        raise NotImplementedError(
+            f"key has shape {shape_of(key)}, and query {shape_of(query)}; kvbuf "
+            "takes leading dimensions that agree")
+    if k.shape[1] != q.shape[1] and k.shape[1] != 1 and not enable_gqa:
+        raise ValueError(f"query has {q.shape[1]} heads, and key {k.shape[1]}; "
+                         "expected as many, or enable_gqa")
+    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    rows, keys = q.shape[1], k.shape[1]
+    out = ops.empty((*shape_of(q)[:-1], v.shape[-1]), ops.dtype(q), q)
+    # In memory as torch has it: rows of a head lie together.
+    out = ops.empty((out.shape[0], out.shape[2], rows, out.shape[3]),
+                    ops.dtype(q), q).swapaxes(1, 2)
+
+    def part(first, last, causal, upto):
+        request = build(ops, q[:, first:last], k[:, :upto], v[:, :upto],
+                        scale=scale, causal=causal, out=out[:, first:last],
+                        convert=convert)
+        run(ops, request, q)
+
+    if not is_causal:
+        part(0, rows, False, keys)
+    else:
+        # Row i sees the keys up to i: a square, and below it whole rows.
+        square = min(rows, keys)
+        part(0, square, True, square)
+        if rows > square:
+            part(square, rows, False, keys)
+    result = out.swapaxes(1, 2)
+    return result.reshape(*lead, rows, v.shape[-1])
+
+
+def _four(x):
+    if len(x.shape) == 4:
+        return x
+    if len(x.shape) == 2:
+        return x[None, None]
+    if len(x.shape) == 3:
+        return x[:, None]
+    return x.reshape(-1, *shape_of(x)[-3:])

@@ -1,0 +1,260 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the attention functions need of a framework, beside its tensors'
+addresses. Nothing here makes the host wait for a device."""
+
+from __future__ import annotations
+
+import sys
+
+from . import _arrays, _tensors
+
+
+class Torch:
+    """torch's tensors, on any device."""
+
+    def __init__(self):
+        self.torch = sys.modules["torch"]
+        self.names = {self.torch.float16: "f16", self.torch.bfloat16: "bf16",
+                      self.torch.float32: "f32", self.torch.int32: "i32",
+                      self.torch.int64: "i64"}
+        self.types = {name: dtype for dtype, name in self.names.items()}
+
+    def dtype(self, x):
+        """Its name in manifests, or torch's own."""
+        return self.names.get(x.dtype, str(x.dtype))
+
+    def detach(self, x):
+        return x.detach() if x.requires_grad else x
+
+    def place(self, x):
+        return x.device
+
+    def device_name(self, x):
+        """As kvbuf.Device takes it."""
+        if x.device.type == "cpu":
+            return "emulator"
+        kind = "hip" if getattr(self.torch.version, "hip", None) else "cuda"
+        return f"{kind}:{x.device.index or 0}"
+
+    def strides(self, x):
+        return x.stride()
+
+    def rows_contiguous(self, x):
+        """With a last stride of 1."""
+        return x if x.stride(-1) == 1 else x.contiguous()
+
+    def contiguous(self, x):
+        return x.contiguous()
+
+    def cast(self, x, dtype):
+        return x.to(self.types[dtype])
+
+    def empty_like(self, x):
+        return self.torch.empty_like(x)
+
+    def empty(self, shape, dtype, like):
+        return self.torch.empty(shape, dtype=self.types[dtype],
+                                device=like.device)
+
+    def full(self, shape, value, dtype, like):
+        return self.torch.full(shape, value, dtype=self.types[dtype],
+                               device=like.device)
+
+    def arange(self, count, like, dtype="i32"):
+        return self.torch.arange(count, dtype=self.types[dtype],
+                                 device=like.device)
+
+    def pad_columns(self, x, count):
+        """With `count` more columns of zeros."""
+        return self.torch.nn.functional.pad(x, (0, count))
+
+    def minimum(self, x, most):
+        return x.clamp(max=most)
+
+    def maximum(self, x, least):
+        return x.clamp(min=least)
+
+    def take_rows(self, table, index):
+        """table[b, index[b, i]]."""
+        return table.gather(1, index.long())
+
+    def put(self, cache, first, second, values):
+        """cache[first[b, i], second[b, i]] = values[b, i]."""
+        cache[first.long(), second.long()] = values
+
+    def rotated(self, x, cos, sin, interleaved):
+        """[batch, rows, heads, columns] by [batch, rows, columns / 2]."""
+        half = cos.shape[-1]
+        rotary, rest = x[..., :2 * half].float(), x[..., 2 * half:]
+        cos, sin = (t.float().unsqueeze(2) for t in (cos, sin))
+        a, b = ((rotary[..., 0::2], rotary[..., 1::2]) if interleaved
+                else (rotary[..., :half], rotary[..., half:]))
+        pair = a * cos - b * sin, a * sin + b * cos
+        mixed = (self.torch.stack(pair, -1).flatten(-2) if interleaved
+                 else self.torch.cat(pair, -1))
+        return self.torch.cat([mixed.to(x.dtype), rest], -1)
+
+    def copy(self, to, of):
+        to.copy_(of)
+
+
+class Numpy:
+    """numpy's arrays; uint16, and types of two bytes that numpy does not know,
+    are bfloat16."""
+
+    def __init__(self):
+        import numpy
+        self.np = numpy
+
+    def dtype(self, x):
+        return {"<f2": "f16", "<u2": "bf16", "<V2": "bf16", "<f4": "f32",
+                "<i4": "i32", "<i8": "i64"}.get(x.dtype.str.replace("|V", "<V"),
+                                                str(x.dtype))
+
+    def detach(self, x):
+        return x
+
+    def place(self, x):
+        return "host"
+
+    def device_name(self, x):
+        return "emulator"
+
+    def strides(self, x):
+        return tuple(n // x.itemsize for n in x.strides)
+
+    def rows_contiguous(self, x):
+        aligned = not any(n % x.itemsize for n in x.strides)
+        return (x if aligned and x.strides[-1] == x.itemsize
+                else self.np.ascontiguousarray(x))
+
+    def contiguous(self, x):
+        return self.np.ascontiguousarray(x)
+
+    def cast(self, x, dtype):
+        have = self.dtype(x)
+        if have == dtype:
+            return x
+        exact = _arrays.from_bf16(x) if have == "bf16" else x
+        if dtype == "bf16":
+            return _arrays.to_bf16(exact)
+        kinds = {"f16": "float16", "f32": "float32", "i32": "int32"}
+        with self.np.errstate(over="ignore"):
+            return exact.astype(kinds[dtype])
+
+    def empty_like(self, x):
+        return self.np.empty(x.shape, x.dtype)
+
+    def empty(self, shape, dtype, like):
+        kinds = {"f16": "float16", "bf16": "uint16", "f32": "float32",
+                 "i32": "int32", "i64": "int64"}
+        return self.np.empty(shape, kinds[dtype])
+
+    def full(self, shape, value, dtype, like):
+        result = self.empty(shape, dtype, like)
+        result[...] = value
+        return result
+
+    def arange(self, count, like, dtype="i32"):
+        return self.np.arange(count, dtype={"i32": "int32",
+                                            "i64": "int64"}[dtype])
+
+    def pad_columns(self, x, count):
+        return self.np.concatenate(
+            [x, self.np.zeros((*x.shape[:-1], count), x.dtype)], -1)
+
+    def minimum(self, x, most):
+        return self.np.minimum(x, most)
+
+    def maximum(self, x, least):
+        return self.np.maximum(x, least)
+
+    def take_rows(self, table, index):
+        return self.np.take_along_axis(table, index, 1)
+
+    def put(self, cache, first, second, values):
+        cache[first, second] = values
+
+    def rotated(self, x, cos, sin, interleaved):
+        np, dtype = self.np, self.dtype(x)
+        half = cos.shape[-1]
+        exact = self.cast(x, "f32")
+        rotary, rest = exact[..., :2 * half], exact[..., 2 * half:]
+        cos, sin = (self.cast(t, "f32")[:, :, None] for t in (cos, sin))
+        a, b = ((rotary[..., 0::2], rotary[..., 1::2]) if interleaved
+                else (rotary[..., :half], rotary[..., half:]))
+        pair = a * cos - b * sin, a * sin + b * cos
+        mixed = (np.stack(pair, -1).reshape(rotary.shape) if interleaved
+                 else np.concatenate(pair, -1))
+        return self.cast(np.concatenate([mixed, rest], -1), dtype)
+
+    def copy(self, to, of):
+        to[...] = of
+
+
+class Foreign:
+    """Tensors of any library: their memory is known, nothing can be computed."""
+
+    def dtype(self, x):
+        name = self._view(x).dtype
+        return "bf16" if name == "u16" else name
+
+    def detach(self, x):
+        return x
+
+    def place(self, x):
+        return self._view(x).device
+
+    def device_name(self, x):
+        place = self.place(x)
+        return "emulator" if place == "host" else place
+
+    def strides(self, x):
+        view = self._view(x)
+        if view.strides is not None:
+            return view.strides
+        strides = [1]
+        for extent in view.shape[:0:-1]:
+            strides.append(strides[-1] * max(extent, 1))
+        return tuple(reversed(strides))
+
+    def rows_contiguous(self, x):
+        if self.strides(x)[-1] != 1:
+            raise ValueError(f"a {type(x).__name__} has columns that do not lie "
+                             "side by side; make it contiguous")
+        return x
+
+    def __getattr__(self, name):
+        def refuse(*arguments, **_):
+            kind = next((type(a).__name__ for a in arguments
+                         if hasattr(a, "__dlpack__")), "tensor")
+            raise NotImplementedError(
+                f"this call needs '{name}' of tensors, which is there for "
+                f"torch's and numpy's, not for a {kind}; pass out, and lse if "
+                "it is wanted")
+        return refuse
+
+    @staticmethod
+    def _view(x):
+        return _tensors.view("tensor", x)
+
+
+_ops: dict = {}
+
+
+def of(x):
+    """The framework of a tensor."""
+    kind = type(x)
+    ops = _ops.get(kind)
+    if ops is None:
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(x, torch.Tensor):
+            ops = Torch()
+        elif kind.__module__.split(".")[0] == "numpy":
+            ops = Numpy()
+        else:
+            ops = Foreign()
+        _ops[kind] = ops
+    return ops

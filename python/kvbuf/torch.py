@@ -1,0 +1,724 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention on torch's tensors, under the names that models already call.
+
+    from kvbuf.torch import flash_attn_func, flash_attn_with_kvcache
+    kvbuf.torch.patch_sdpa()       # F.scaled_dot_product_attention from now on
+
+Arguments, defaults, layouts and results are those of flash-attn 2 and of
+torch.nn.functional; what kvbuf does not compute raises NotImplementedError with
+the argument's name, what does not fit together ValueError. Keyword-only
+arguments at the end are kvbuf's. numpy's arrays are taken too.
+
+Tensors on a GPU run there, on the current stream of their device; those of the
+host run on the emulator. No call makes the host wait for the device. There is no
+backward pass: see `configure`.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import contextlib
+import threading
+import warnings
+
+import torch
+
+from . import _attention, _flash, _kernels, _ops, _tensors
+from ._attention import attention, needs_gradients
+from ._library import Error, check
+
+__all__ = ["attention", "configure", "flash_attn_func",
+           "flash_attn_varlen_func", "flash_attn_with_kvcache", "patch_sdpa",
+           "scaled_dot_product_attention"]
+
+_Tensor = torch.Tensor
+_torch_sdpa = torch.nn.functional.scaled_dot_product_attention
+_is_compiling = torch.compiler.is_compiling
+_grad_enabled = torch.is_grad_enabled
+
+
+class _Settings:
+    """What `configure` sets."""
+
+    def __init__(self):
+        self.gradients = "error"
+        self.float32 = None
+
+
+_settings = _Settings()
+
+
+def configure(*, gradients=None, float32=None):
+    """Sets what holds for all calls of this module, until it is set again; used
+    as a context manager, until the end of the block.
+
+    ``gradients``: what a call does whose tensors require gradients. "error", the
+    default, raises NotImplementedError; "torch" computes with torch's own
+    operators, which have a backward pass, and warns once.
+    ``float32``: None, the default, refuses float32 tensors; "bfloat16" or
+    "float16" rounds them to that, and the result is float32 again; "none" goes
+    back to the default."""
+    before = dict(vars(_settings))
+    if gradients not in (None, "error", "torch"):
+        raise ValueError(f"gradients is {gradients!r}; expected \"error\" or "
+                         "\"torch\"")
+    if float32 not in (None, "none", "bfloat16", "float16"):
+        raise ValueError(f"float32 is {float32!r}; expected \"bfloat16\", "
+                         "\"float16\" or \"none\"")
+    if gradients is not None:
+        _settings.gradients = gradients
+    if float32 is not None:
+        _settings.float32 = None if float32 == "none" else float32
+        _plans.clear()
+
+    @contextlib.contextmanager
+    def until_the_end():
+        try:
+            yield
+        finally:
+            vars(_settings).update(before)
+            _plans.clear()
+
+    return until_the_end()
+
+
+#===------------------------------------------------------------------------===#
+# Calls that were made before
+#===------------------------------------------------------------------------===#
+
+#: Launches by what they follow from; addresses alone are open.
+_plans: dict = {}
+_MOST_PLANS = 4096
+
+
+class _Plan:
+    """A launch on tensors that differ from the first call's in their addresses
+    alone. Its output is like the query."""
+
+    __slots__ = ("plan", "launch", "handle", "stream", "lse")
+
+    def __init__(self, request, like):
+        name = _ops.of(like).device_name(like)
+        emulated = name == "emulator"
+        chip = (_kernels.emulated_chip() if emulated
+                else _kernels.Device.shared(name).chip)
+        kernel = _kernels.find(request.problem, chip, None, emulated)
+        self.lse = tuple(request.lse.shape) if request.problem.lse else None
+        self.plan = kernel.plan(request.arguments(_ops.of(like)), request.sizes)
+        self.launch, self.handle = self.plan.launch, self.plan.handle
+        self.stream = _tensors.stream_getter(
+            like, "host" if emulated else name)
+
+    def run(self, tensors):
+        """(output, log-sum-exp or None); `tensors` in the order of the
+        request's."""
+        q = tensors[0]
+        out = torch.empty_like(q)
+        data = [t.data_ptr() for t in tensors]
+        data.append(out.data_ptr())
+        lse = None
+        if self.lse is not None:
+            lse = torch.empty(self.lse, dtype=torch.float32, device=q.device)
+            data.append(lse.data_ptr())
+        addresses = array.array("Q", data)  # lives until the call is over
+        status = self.launch(self.handle, addresses.buffer_info()[0],
+                             self.stream())
+        if status:
+            check(status)
+        return out, lse
+
+
+def _key(tensors, *options):
+    """What a plan follows from; None if a tensor is not plainly torch's."""
+    key = [*options]
+    for t in tensors:
+        if t is None:
+            key.append(None)
+        elif type(t) is _Tensor:
+            key += (t.shape, t.stride(), t.dtype, t.device)
+        else:
+            return None
+    return tuple(key)
+
+
+def _remember(key, request, tensors):
+    """Keeps a plan if the kernel took these tensors as they are."""
+    if key is None or request.finish or request.empty:
+        return
+    own = list(request.tensors.values())
+    if (request.out.shape != tensors[0].shape
+            or request.out.stride() != torch.empty_like(tensors[0]).stride()):
+        return
+    order = []
+    for x in own:
+        at = next((i for i, t in enumerate(tensors) if t is x), None)
+        if at is None:
+            return
+        order.append(at)
+    if order[0] != 0:
+        return
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[key] = _Plan(request, tensors[0]), tuple(order)
+
+
+#===------------------------------------------------------------------------===#
+# Gradients
+#===------------------------------------------------------------------------===#
+
+_warned: set = set()
+
+
+def _by_torch(name, tensors):
+    """Whether torch itself has to compute this call."""
+    if not needs_gradients(_ops.of(tensors[0]), *tensors):
+        return False
+    if _settings.gradients != "torch":
+        raise NotImplementedError(
+            f"{name} has no backward pass, and a tensor requires gradients; call "
+            "it under torch.no_grad(), or let torch compute such calls: "
+            "kvbuf.torch.configure(gradients=\"torch\")")
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"{name}: a tensor requires gradients, so torch computes "
+                      "this call and those like it", stacklevel=3)
+    return True
+
+
+def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
+    """Attention of torch's operators, with a backward pass: (out, lse) on
+    [batch, rows, heads, columns]; bottom-right masks."""
+    group = q.shape[2] // k.shape[2]
+    k, v = (x.repeat_interleave(group, 2) for x in (k, v))
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    s = torch.einsum("bihd,bjhd->bhij", q.float(), k.float()) * scale
+    if softcap > 0:
+        s = softcap * torch.tanh(s / softcap)
+    rows, keys = s.shape[-2:]
+    at = torch.arange(rows, device=q.device)[:, None] + keys - rows
+    j = torch.arange(keys, device=q.device)[None]
+    hidden = torch.zeros((rows, keys), dtype=torch.bool, device=q.device)
+    if causal:
+        hidden |= j > at
+    if left >= 0:
+        hidden |= j < at - left
+    if right >= 0:
+        hidden |= j > at + right
+    s = s.masked_fill(hidden, float("-inf"))
+    if sink is not None:
+        s = torch.cat([s, sink.float()[None, :, None, None].expand(
+            s.shape[0], -1, rows, 1)], -1)
+    lse = torch.logsumexp(s, -1)
+    # A row without a key: zeros, and no NaN in a gradient.
+    empty = torch.isneginf(lse)[..., None]
+    p = torch.exp(s.masked_fill(empty, 0) - lse[..., None].masked_fill(empty, 0))
+    p = p.masked_fill(empty, 0)[..., :keys]
+    out = torch.einsum("bhij,bjhd->bihd", p, v.float())
+    return out.to(q.dtype), lse
+
+
+#===------------------------------------------------------------------------===#
+# The functions
+#===------------------------------------------------------------------------===#
+
+
+def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
+                    window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+                    deterministic=False, return_attn_probs=False, *,
+                    return_lse=False, out=None, sink=None):
+    """Attention of q (batch, rows, heads, head size) over k and v (batch, keys,
+    KV heads, head size): flash-attn's function of that name.
+
+    float16 and bfloat16. ``causal`` and ``window_size`` (left, right; -1: open)
+    are aligned bottom-right; a row that sees no key is 0. ``softcap`` > 0 caps
+    scores. ``deterministic`` changes nothing: it always is. Returns out, like q;
+    with ``return_attn_probs`` (out, softmax_lse, an empty tensor), with
+    ``return_lse`` (out, softmax_lse): float32 (batch, heads, rows), -inf for a
+    row that sees no key.
+
+    NotImplementedError: ``dropout_p`` other than 0, ``alibi_slopes``, tensors
+    that require gradients. kvbuf's own: ``out`` is written in place of a new
+    tensor; ``sink`` (heads), float32, joins each row's denominator."""
+    want = bool(return_attn_probs or return_lse)
+    if type(q) is _Tensor and not _is_compiling():
+        tensors = (q, k, v)
+        if not (_grad_enabled() and (q.requires_grad or k.requires_grad
+                                     or v.requires_grad)):
+            try:
+                key = _key(tensors, "dense", dropout_p, softmax_scale, causal,
+                           window_size, softcap, want)
+                known = _plans.get(key)
+            except TypeError:  # a window in a list
+                key = known = None
+            if alibi_slopes is not None or out is not None or sink is not None:
+                key = known = None
+            if known is not None:
+                out, lse = known[0].run(tensors)
+                if not want:
+                    return out
+                return _flash.results(_ops.of(q), out, lse, return_attn_probs,
+                                      return_lse)
+            return _dense(key, q, k, v, dropout_p, softmax_scale, causal,
+                          window_size, softcap, alibi_slopes, want,
+                          return_attn_probs, return_lse, out, sink)
+    if isinstance(q, _Tensor):
+        opts = _flash.options(softmax_scale, causal, window_size, softcap,
+                              dropout_p, alibi_slopes)
+        if _by_torch("flash_attn_func", (q, k, v, sink)):
+            result, lse = _plainly(q, k, v, *opts.values(), sink)
+        else:
+            result, lse = torch.ops.kvbuf.flash_attn(
+                q, k, v, *opts.values(), sink, want)
+        return _given(result, lse, out, return_attn_probs, return_lse)
+    return _flash.dense(q, k, v, dropout_p, softmax_scale, causal, window_size,
+                        softcap, alibi_slopes, return_attn_probs, return_lse,
+                        out, sink, _settings.float32)
+
+
+def _given(result, lse, out, return_attn_probs, return_lse):
+    if out is not None:
+        out.copy_(result)
+        result = out
+    if return_attn_probs:
+        return result, lse, result.new_empty((0,))
+    return (result, lse) if return_lse else result
+
+
+def _dense(key, q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
+           alibi_slopes, want, return_attn_probs, return_lse, out, sink):
+    """The first call of its kind."""
+    ops = _ops.of(q)
+    request = _attention.build(
+        ops, q, k, v, out=out, sink=sink, convert=_settings.float32,
+        want_lse=want, **_flash.options(softmax_scale, causal, window_size,
+                                        softcap, dropout_p, alibi_slopes))
+    result, lse = _attention.run(ops, request, q)
+    _remember(key, request, (q, k, v))
+    return _flash.results(ops, result, lse, return_attn_probs, return_lse)
+
+
+def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+                           max_seqlen_k, dropout_p=0.0, softmax_scale=None,
+                           causal=False, window_size=(-1, -1), softcap=0.0,
+                           alibi_slopes=None, deterministic=False,
+                           return_attn_probs=False, block_table=None, *,
+                           seqused_k=None, return_lse=False, out=None,
+                           sink=None):
+    """Attention of a ragged batch: flash-attn's function of that name.
+
+    q (all queries, heads, head size), k and v (all keys, KV heads, head size);
+    sequence b has the rows cu_seqlens_q[b] to cu_seqlens_q[b + 1], and the keys
+    likewise. Offsets are int32 (int64 is taken too) and stay on the device;
+    ``max_seqlen_q`` bounds the longest query. With ``block_table`` (batch,
+    pages), k and v are pages (pages, page size, KV heads, head size), and a
+    sequence's keys are the difference of cu_seqlens_k, or, where that is None,
+    ``seqused_k`` (batch). softmax_lse is (heads, all queries).
+
+    The rest is as for `flash_attn_func`."""
+    want = bool(return_attn_probs or return_lse)
+    if isinstance(q, _Tensor) and (_is_compiling() or type(q) is not _Tensor or
+                                   needs_gradients(_ops.of(q), q, k, v, sink)):
+        opts = _flash.options(softmax_scale, causal, window_size, softcap,
+                              dropout_p, alibi_slopes)
+        if _by_torch("flash_attn_varlen_func", (q, k, v, sink)):
+            if block_table is not None:
+                raise NotImplementedError(
+                    "block_table is given, and a tensor requires gradients; "
+                    "torch computes no such call")
+            result, lse = _varlen_plainly(q, k, v, cu_seqlens_q, cu_seqlens_k,
+                                          opts, sink)
+        else:
+            result, lse = torch.ops.kvbuf.flash_attn_varlen(
+                q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+                *opts.values(), block_table, seqused_k, sink, want)
+        return _given(result, lse, out, return_attn_probs, return_lse)
+    key = None
+    if (type(q) is _Tensor and alibi_slopes is None and out is None
+            and sink is None and block_table is None):
+        tensors = (q, k, v, cu_seqlens_q, cu_seqlens_k)
+        try:
+            key = _key(tensors, "varlen", dropout_p, softmax_scale, causal,
+                       window_size, softcap, want, max_seqlen_q, max_seqlen_k)
+            known = _plans.get(key)
+        except TypeError:
+            key = known = None
+        if known is not None:
+            plan, order = known
+            out, lse = plan.run([tensors[i] for i in order])
+            return _flash.results(_ops.of(q), out, lse, return_attn_probs,
+                                  return_lse) if want else out
+    with _watched() as requests:
+        result = _flash.varlen(
+            q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+            dropout_p, softmax_scale, causal, window_size, softcap,
+            alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
+            out, sink, _settings.float32)
+    if key is not None:
+        _remember(key, requests[-1], (q, k, v, cu_seqlens_q, cu_seqlens_k))
+    return result
+
+
+def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):
+    at_q, at_k = cu_q.tolist(), cu_k.tolist()
+    parts = [_plainly(q[a:b][None], k[c:d][None], v[c:d][None], *opts.values(),
+                      sink)
+             for a, b, c, d in zip(at_q, at_q[1:], at_k, at_k[1:])]
+    return (torch.cat([out[0] for out, _ in parts]),
+            torch.cat([lse[0] for _, lse in parts], 1))
+
+
+def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
+                            rotary_cos=None, rotary_sin=None,
+                            cache_seqlens=None, cache_batch_idx=None,
+                            cache_leftpad=None, block_table=None,
+                            softmax_scale=None, causal=False,
+                            window_size=(-1, -1), softcap=0.0,
+                            rotary_interleaved=True, alibi_slopes=None,
+                            num_splits=0, return_softmax_lse=False, *,
+                            cu_seqlens_q=None, max_seqlen_q=None, out=None,
+                            sink=None):
+    """Attention over a cache: flash-attn's function of that name.
+
+    q (batch, rows, heads, head size). k_cache and v_cache (slots, most tokens,
+    KV heads, head size), the slot of a sequence its number or
+    ``cache_batch_idx`` (batch); or, with ``block_table`` (batch, pages), pages
+    (pages, page size, KV heads, head size) of any size. ``cache_seqlens``: the
+    tokens that are cached, an int or (batch), int32 (int64 is taken too); without
+    it a cache is full. The first ``cache_leftpad`` (batch) tokens do not count.
+
+    New ``k`` and ``v`` (batch, new tokens, KV heads, head size) are first written
+    to the cache at cache_seqlens; it must have room. kvbuf does that, and the
+    rotation, by the framework's own operators before the kernel, on the same
+    stream: several launches, no synchronization. ``rotary_cos`` and
+    ``rotary_sin`` (positions, rotary size / 2) rotate k, and q, at their
+    positions; without causal or window all of q is at cache_seqlens.
+    ``rotary_interleaved``: columns 0 and 1, 2 and 3, ... make pairs, else column
+    0 and rotary size / 2, ...
+
+    ``num_splits`` is a hint that changes no result, and is not used yet. Returns
+    out, or with ``return_softmax_lse`` (out, softmax_lse (batch, heads, rows)).
+
+    kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
+    (all queries, heads, head size); ``out`` and ``sink`` as for
+    `flash_attn_func`."""
+    if isinstance(q, _Tensor) and (_is_compiling() or type(q) is not _Tensor or
+                                   needs_gradients(_ops.of(q), q, k_cache,
+                                                   v_cache, k, v, sink)):
+        if needs_gradients(_ops.of(q), q, k_cache, v_cache, k, v, sink):
+            raise NotImplementedError(
+                "flash_attn_with_kvcache has no backward pass, and a tensor "
+                "requires gradients; call it under torch.no_grad()")
+        opts = _flash.options(softmax_scale, causal, window_size, softcap, 0.0,
+                              alibi_slopes)
+        if isinstance(cache_seqlens, int):
+            batch = (q.shape[0] if cu_seqlens_q is None
+                     else cu_seqlens_q.shape[0] - 1)
+            cache_seqlens = torch.full((batch,), cache_seqlens,
+                                       dtype=torch.int32, device=q.device)
+        result, lse = torch.ops.kvbuf.flash_attn_kvcache(
+            q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+            cache_batch_idx, cache_leftpad, block_table, *opts.values(),
+            rotary_interleaved, num_splits, return_softmax_lse, cu_seqlens_q,
+            max_seqlen_q, sink)
+        return _given(result, lse, out, False, return_softmax_lse)
+    key = None
+    if (type(q) is _Tensor and k is None and v is None and rotary_cos is None
+            and cache_leftpad is None and alibi_slopes is None and out is None
+            and sink is None and cu_seqlens_q is None
+            and type(cache_seqlens) is _Tensor
+            and (block_table is not None or cache_batch_idx is not None)):
+        tensors = (q, k_cache, v_cache,
+                   cache_batch_idx if block_table is None else block_table,
+                   cache_seqlens)
+        try:
+            key = _key(tensors, "cache", softmax_scale, causal, window_size,
+                       softcap, bool(return_softmax_lse))
+            known = _plans.get(key)
+        except TypeError:
+            key = known = None
+        if known is not None:
+            plan, order = known
+            out, lse = plan.run([tensors[i] for i in order])
+            return (out, lse) if return_softmax_lse else out
+    with _watched() as requests:
+        result = _flash.with_kvcache(
+            q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+            cache_batch_idx, cache_leftpad, block_table, softmax_scale, causal,
+            window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
+            return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink)
+    if key is not None:
+        _remember(key, requests[-1], tensors)
+    return result
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None,
+                                 dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    """torch.nn.functional's function of that name: query (..., heads, rows, head
+    size), key and value (..., heads, keys, head size).
+
+    ``is_causal`` is aligned top-left, as torch's. With ``enable_gqa`` the heads
+    of key and value divide query's; without, they are as many, or one.
+    NotImplementedError: ``attn_mask``, ``dropout_p`` other than 0, leading
+    dimensions that differ, tensors that require gradients."""
+    if isinstance(query, _Tensor):
+        if needs_gradients(_ops.of(query), query, key, value):
+            _by_torch("scaled_dot_product_attention", (query, key, value))
+            return _torch_sdpa(query, key, value, attn_mask, dropout_p,
+                               is_causal, scale=scale, enable_gqa=enable_gqa)
+        if _is_compiling() or type(query) is not _Tensor:
+            _flash.refuse("attn_mask", attn_mask, None)
+            _flash.refuse("dropout_p", dropout_p, 0.0)
+            return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
+                                        enable_gqa)
+        name = None
+        if attn_mask is None and query.dim() == 4:
+            name = _key((query, key, value), "sdpa", dropout_p, is_causal,
+                        scale, enable_gqa)
+            known = _plans.get(name)
+            if known is not None:
+                return known[0].run((query, key, value))[0]
+        with _watched() as requests:
+            result = _flash.sdpa(query, key, value, attn_mask, dropout_p,
+                                 is_causal, scale, enable_gqa,
+                                 _settings.float32)
+        if name is not None and len(requests) == 1:
+            _remember_sdpa(name, requests[0], (query, key, value), result)
+        return result
+    return _flash.sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale,
+                       enable_gqa, _settings.float32)
+
+
+def _remember_sdpa(name, request, tensors, result):
+    """As `_remember`, for operands that are transposed views of torch's."""
+    q, k, v = tensors
+    own = [request.tensors[n] for n in ("q", "k", "v")]
+    if (request.finish or request.empty or request.problem.lse
+            or result.shape != q.shape
+            or result.stride() != torch.empty_like(q).stride()
+            or any(mine.data_ptr() != t.data_ptr()
+                   for mine, t in zip(own, tensors))):
+        return
+    # The kernel's tensors are views, whose addresses are those of torch's.
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[name] = _Plan(request, q), (0, 1, 2)
+
+
+_requests = threading.local()
+
+
+@contextlib.contextmanager
+def _watched():
+    """The Requests that this thread runs within the block."""
+    before = getattr(_requests, "seen", None)
+    _requests.seen = seen = []
+    try:
+        yield seen
+    finally:
+        _requests.seen = before
+
+
+def _see(request):
+    seen = getattr(_requests, "seen", None)
+    if seen is not None:
+        seen.append(request)
+
+
+_attention.on_run = _see
+
+
+#===------------------------------------------------------------------------===#
+# Operators for torch.compile, torch.export and tensors of other kinds
+#===------------------------------------------------------------------------===#
+
+_OPTIONS = ("float? scale, bool causal, SymInt left, SymInt right, "
+            "float softcap")
+
+
+def _operator(name, schema, mutates=()):
+    """Registers the decorated function as kvbuf::name."""
+    def decorate(function):
+        op = torch.library.custom_op(f"kvbuf::{name}", mutates_args=mutates,
+                                     schema=schema)(function)
+        return op
+    return decorate
+
+
+def _both(result, want):
+    """(out, log-sum-exp), the latter empty where it was not asked for."""
+    if want:
+        return result
+    return result, result.new_empty((0,), dtype=torch.float32)
+
+
+def _options(scale, causal, left, right, softcap):
+    return {"softmax_scale": scale, "causal": causal,
+            "window_size": (left, right), "softcap": softcap}
+
+
+@_operator("flash_attn", f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}, "
+           "Tensor? sink, bool lse) -> (Tensor, Tensor)")
+def _flash_attn(q, k, v, scale, causal, left, right, softcap, sink, lse):
+    return _both(flash_attn_func(
+        q, k, v, **_options(scale, causal, left, right, softcap), sink=sink,
+        return_lse=lse), lse)
+
+
+def _fake_out(q, v):
+    return torch.empty_like(q) if q.shape[-1] == v.shape[-1] else q.new_empty(
+        (*q.shape[:-1], v.shape[-1]))
+
+
+@_flash_attn.register_fake
+def _(q, k, v, scale, causal, left, right, softcap, sink, lse):
+    shape = (q.shape[0], q.shape[2], q.shape[1]) if lse else (0,)
+    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
+
+
+@_operator("flash_attn_varlen", "(Tensor q, Tensor k, Tensor v, Tensor "
+           "cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, SymInt "
+           f"max_seqlen_k, {_OPTIONS}, Tensor? block_table, Tensor? seqused_k, "
+           "Tensor? sink, bool lse) -> (Tensor, Tensor)")
+def _flash_attn_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+                       max_seqlen_k, scale, causal, left, right, softcap,
+                       block_table, seqused_k, sink, lse):
+    return _both(flash_attn_varlen_func(
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+        **_options(scale, causal, left, right, softcap),
+        block_table=block_table, seqused_k=seqused_k, sink=sink,
+        return_lse=lse), lse)
+
+
+@_flash_attn_varlen.register_fake
+def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale,
+      causal, left, right, softcap, block_table, seqused_k, sink, lse):
+    shape = (q.shape[1], q.shape[0]) if lse else (0,)
+    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
+
+
+@_operator("flash_attn_kvcache", "(Tensor q, Tensor(a!) k_cache, Tensor(b!) "
+           "v_cache, Tensor? k, Tensor? v, Tensor? rotary_cos, Tensor? "
+           "rotary_sin, Tensor? cache_seqlens, Tensor? cache_batch_idx, Tensor? "
+           f"cache_leftpad, Tensor? block_table, {_OPTIONS}, bool "
+           "rotary_interleaved, SymInt num_splits, bool lse, Tensor? "
+           "cu_seqlens_q, SymInt? max_seqlen_q, Tensor? sink) -> (Tensor, "
+           "Tensor)", mutates=("k_cache", "v_cache"))
+def _flash_attn_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
+                        cache_seqlens, cache_batch_idx, cache_leftpad,
+                        block_table, scale, causal, left, right, softcap,
+                        rotary_interleaved, num_splits, lse, cu_seqlens_q,
+                        max_seqlen_q, sink):
+    return _both(flash_attn_with_kvcache(
+        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+        cache_batch_idx, cache_leftpad, block_table,
+        **_options(scale, causal, left, right, softcap),
+        rotary_interleaved=rotary_interleaved, num_splits=num_splits,
+        return_softmax_lse=lse, cu_seqlens_q=cu_seqlens_q,
+        max_seqlen_q=max_seqlen_q, sink=sink), lse)
+
+
+@_flash_attn_kvcache.register_fake
+def _(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+      cache_batch_idx, cache_leftpad, block_table, scale, causal, left, right,
+      softcap, rotary_interleaved, num_splits, lse, cu_seqlens_q, max_seqlen_q,
+      sink):
+    if not lse:
+        shape = (0,)
+    elif cu_seqlens_q is None:
+        shape = (q.shape[0], q.shape[2], q.shape[1])
+    else:
+        shape = (q.shape[1], q.shape[0])
+    return torch.empty_like(q), q.new_empty(shape, dtype=torch.float32)
+
+
+@_operator("sdpa", "(Tensor query, Tensor key, Tensor value, bool is_causal, "
+           "float? scale, bool enable_gqa) -> Tensor")
+def _sdpa(query, key, value, is_causal, scale, enable_gqa):
+    return scaled_dot_product_attention(query, key, value, is_causal=is_causal,
+                                        scale=scale, enable_gqa=enable_gqa)
+
+
+@_sdpa.register_fake
+def _(query, key, value, is_causal, scale, enable_gqa):
+    return query.new_empty((*query.shape[:-1], value.shape[-1]))
+
+
+#===------------------------------------------------------------------------===#
+# Existing models
+#===------------------------------------------------------------------------===#
+
+
+class Patch:
+    """What `patch_sdpa` returns; as a context manager it ends with the block."""
+
+    def __init__(self, emulate):
+        self.emulate = emulate
+        #: Calls that kvbuf computed.
+        self.taken = 0
+        #: Calls that torch computed, by the reason.
+        self.refused = collections.Counter()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def remove(self):
+        """Torch's own function again."""
+        if getattr(torch.nn.functional.scaled_dot_product_attention,
+                   "patch", None) is self:
+            torch.nn.functional.scaled_dot_product_attention = _torch_sdpa
+
+    def report(self) -> str:
+        """What was taken and what was not, one line each."""
+        lines = [f"{self.taken} calls by kvbuf, {sum(self.refused.values())} by "
+                 "torch"]
+        return "\n".join(lines + [f"{n} times: {why}" for why, n in
+                                  self.refused.most_common()])
+
+
+def patch_sdpa(*, emulate=False):
+    """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
+    code that looks it up there, and what kvbuf does not take to torch.
+
+    Returns a Patch, whose `report` says what was not taken and why, and whose
+    `remove` undoes it. Tensors of the host go to torch, unless ``emulate``.
+    Under torch.compile calls are not counted."""
+    patch = Patch(emulate)
+
+    def scaled_dot_product_attention_by_kvbuf(
+            query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
+            scale=None, enable_gqa=False):
+        if _is_compiling():
+            if (attn_mask is not None or dropout_p != 0.0
+                    or (query.device.type == "cpu" and not emulate)
+                    or query.dtype not in (torch.float16, torch.bfloat16)
+                    or key.shape[:-3] != query.shape[:-3]
+                    or needs_gradients(_ops.of(query), query, key, value)):
+                return _torch_sdpa(query, key, value, attn_mask, dropout_p,
+                                   is_causal, scale=scale,
+                                   enable_gqa=enable_gqa)
+            return scaled_dot_product_attention(
+                query, key, value, None, 0.0, is_causal, scale, enable_gqa)
+        try:
+            if query.device.type == "cpu" and not emulate:
+                raise NotImplementedError("the tensors are in host memory")
+            result = scaled_dot_product_attention(
+                query, key, value, attn_mask, dropout_p, is_causal, scale,
+                enable_gqa)
+            patch.taken += 1
+            return result
+        except (NotImplementedError, ValueError, Error) as why:
+            patch.refused[str(why)] += 1
+        return _torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal,
+                           scale=scale, enable_gqa=enable_gqa)
+
+    scaled_dot_product_attention_by_kvbuf.patch = patch
+    torch.nn.functional.scaled_dot_product_attention = (
+        scaled_dot_product_attention_by_kvbuf)
+    return patch

@@ -1,0 +1,507 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""kvbuf.attention and the functions that other libraries have named, on numpy
+arrays and the emulator, against float64: random calls, every argument, and what
+is refused."""
+
+import pathlib
+import random
+import sys
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+import kvbuf  # noqa: E402
+from attention_reference import attention, rotated  # noqa: E402
+from kvbuf import _flash  # noqa: E402
+
+SEED = random.SystemRandom().randrange(1 << 32)
+RNG = np.random.default_rng(SEED)
+print(f"seed {SEED}")
+
+#: What each type's two roundings, of P and of O, may move results of order 1 by.
+LIMIT = {"bf16": 3e-2, "f16": 4e-3}
+
+
+def make(dtype, *shape):
+    x = RNG.standard_normal(shape)
+    return kvbuf.to_bf16(x) if dtype == "bf16" else x.astype(np.float16)
+
+
+def exact(x):
+    return (kvbuf.from_bf16(x) if x.dtype == np.uint16 else x).astype(np.float64)
+
+
+def maybe(probability=0.5):
+    return RNG.random() < probability
+
+
+class Case(unittest.TestCase):
+    def close(self, o, expected, dtype, note=""):
+        self.assertEqual(o.shape, expected.shape)
+        np.testing.assert_allclose(exact(o), expected, rtol=0,
+                                   atol=LIMIT[dtype], err_msg=str(note))
+
+    def lse_close(self, lse, expected):
+        self.assertEqual(lse.dtype, np.float32)
+        self.assertEqual(lse.shape, expected.shape)
+        np.testing.assert_allclose(lse, expected, rtol=1e-5, atol=1e-4)
+
+
+def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
+                    window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+                    return_attn_probs=False, return_lse=False, out=None,
+                    sink=None):
+    return _flash.dense(q, k, v, dropout_p, softmax_scale, causal, window_size,
+                        softcap, alibi_slopes, return_attn_probs, return_lse,
+                        out, sink, None)
+
+
+def flash_attn_varlen_func(q, k, v, cu_q, cu_k, max_q, max_k, dropout_p=0.0,
+                           softmax_scale=None, causal=False,
+                           window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+                           return_attn_probs=False, block_table=None,
+                           seqused_k=None, return_lse=False, out=None,
+                           sink=None):
+    return _flash.varlen(q, k, v, cu_q, cu_k, max_q, max_k, dropout_p,
+                         softmax_scale, causal, window_size, softcap,
+                         alibi_slopes, return_attn_probs, block_table, seqused_k,
+                         return_lse, out, sink, None)
+
+
+def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
+                            rotary_cos=None, rotary_sin=None,
+                            cache_seqlens=None, cache_batch_idx=None,
+                            cache_leftpad=None, block_table=None,
+                            softmax_scale=None, causal=False,
+                            window_size=(-1, -1), softcap=0.0,
+                            rotary_interleaved=True, alibi_slopes=None,
+                            num_splits=0, return_softmax_lse=False,
+                            cu_seqlens_q=None, max_seqlen_q=None, out=None,
+                            sink=None):
+    return _flash.with_kvcache(
+        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+        cache_batch_idx, cache_leftpad, block_table, softmax_scale, causal,
+        window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
+        return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink)
+
+
+#: What all functions share. A run draws two: every kernel takes a while to make.
+OPTIONS = RNG.permutation(
+    [{}, {"causal": True}, {"window_size": (3, -1), "causal": True},
+     {"window_size": (2, 4)}, {"softcap": 2.0, "softmax_scale": 0.3},
+     {"window_size": (-1, 0)}])[:2]
+
+
+def flash_options():
+    return OPTIONS[RNG.integers(2)]
+
+
+def reference_options(o):
+    names = {"window_size": "window", "softmax_scale": "scale"}
+    return {names.get(n, n): x for n, x in o.items()}
+
+
+class Flash(Case):
+    def test_dense(self):
+        for _ in range(6):
+            batch, rows, keys = RNG.integers(1, 4), *RNG.integers(1, 40, 2)
+            opts = flash_options()
+            q, k, v = (make("bf16", batch, n, h, 64)
+                       for n, h in ((rows, 4), (keys, 2), (keys, 2)))
+            o, lse = flash_attn_func(q, k, v, **opts, return_lse=True)
+            for b in range(batch):
+                e, el = attention(*map(exact, (q[b], k[b], v[b])),
+                                  **reference_options(opts))
+                self.close(o[b], e, "bf16", (rows, keys, opts))
+                self.lse_close(lse[b], el)
+
+    def test_results(self):
+        q, k, v = (make("bf16", 2, n, h, 64) for n, h in ((5, 4), (3, 2), (3, 2)))
+        out = np.empty_like(q)
+        o, lse, probs = flash_attn_func(q, k, v, causal=True, out=out,
+                                        return_attn_probs=True)
+        self.assertIs(o, out)
+        self.assertEqual(probs.shape, (0,))
+        # Five queries, three keys: the first two rows see none.
+        self.assertTrue((o[:, :2] == 0).all())
+        self.assertTrue(np.isneginf(lse[:, :, :2]).all())
+        self.assertEqual(flash_attn_func(q[:0], k[:0], v[:0]).shape, (0, 5, 4, 64))
+        o, lse = flash_attn_func(q, k[:, :0], v[:, :0], return_lse=True)
+        self.assertTrue((o == 0).all() and np.isneginf(lse).all())
+
+    def test_strides_sizes_and_types(self):
+        packed = make("f16", 2, 9, 3, 2, 64)
+        q, k, v = (packed[:, :, i] for i in range(3))
+        self.close(flash_attn_func(q, k, v)[1], attention(
+            *(exact(x[1]) for x in (q, k, v)))[0], "f16")
+        # Columns far apart, a head size of 20, and 36 columns in V.
+        q, k, v = (make("f16", 1, n, 2, 7) for n in (20, 20, 36))
+        q, k, v = (np.moveaxis(x, 1, 3) for x in (q, k, v))
+        self.close(flash_attn_func(q, k, v)[0], attention(
+            *(exact(x[0]) for x in (q, k, v)))[0], "f16")
+
+    def test_varlen(self):
+        for index in np.int32, np.int64, np.int32:
+            opts = flash_options()
+            lengths_q, lengths_k = RNG.integers(0, 30, (2, 3))
+            cu_q, cu_k = (np.cumsum([0, *n], dtype=index)
+                          for n in (lengths_q, lengths_k))
+            q = make("bf16", cu_q[-1], 4, 64)
+            k, v = (make("bf16", cu_k[-1], 2, 64) for _ in "kv")
+            o, lse = flash_attn_varlen_func(
+                q, k, v, cu_q, cu_k, int(max(lengths_q)), int(max(lengths_k)),
+                **opts, return_lse=True)
+            for b in range(3):
+                of_q, of_k = (slice(c[b], c[b + 1]) for c in (cu_q, cu_k))
+                e, el = attention(*map(exact, (q[of_q], k[of_k], v[of_k])),
+                                  **reference_options(opts))
+                self.close(o[of_q], e, "bf16", opts)
+                self.lse_close(lse[:, of_q], el)
+
+    def pages(self, batch, most, page, index=np.int32):
+        """K, V, a table and what they hold of each sequence."""
+        count = -(-most // page)
+        table = RNG.permutation(batch * count + 2)[:batch * count]
+        table = table.reshape(batch, count).astype(index)
+        k, v = (make("bf16", batch * count + 2, page, 2, 64) for _ in "kv")
+        return k, v, table, [
+            (k[table[b]].reshape(-1, 2, 64), v[table[b]].reshape(-1, 2, 64))
+            for b in range(batch)]
+
+    def test_varlen_pages(self):
+        k, v, table, _ = self.pages(2, 40, 16)
+        held = [(k[t].reshape(-1, 2, 64), v[t].reshape(-1, 2, 64)) for t in table]
+        cu_q, cu_k = np.array([0, 5, 9], np.int32), np.array([0, 33, 50], np.int32)
+        q = make("bf16", 9, 4, 64)
+        results = [flash_attn_varlen_func(q, k, v, cu_q, cu, 5, 33, causal=True,
+                                          block_table=table, seqused_k=used)
+                   for cu, used in ((cu_k, None), (None, np.diff(cu_k)))]
+        np.testing.assert_array_equal(*results)
+        for b, n in enumerate((33, 17)):
+            rows = slice(cu_q[b], cu_q[b + 1])
+            self.close(results[0][rows], attention(
+                exact(q[rows]), *(exact(x[:n]) for x in held[b]),
+                causal=True)[0], "bf16")
+
+    def test_kvcache(self):
+        """Random caches, with and without new rows, rotation, padding."""
+        for step in range(8):
+            batch, rows, most, new = 2, int(RNG.integers(1, 6)), 48, 0
+            opts = flash_options()
+            paged = bool(step % 2)
+            index = np.int64 if step == 3 else np.int32
+            more, leftpad = {}, np.zeros(batch, index)
+            if paged:
+                k_cache, v_cache, table, _ = self.pages(batch, most, 16, index)
+                more["block_table"] = table
+
+                def rows_of(cache, b):
+                    return cache[table[b]].reshape(-1, 2, 64)
+            else:
+                k_cache, v_cache = (make("bf16", 4, most, 2, 64) for _ in "kv")
+                slots = np.arange(batch)
+                if step % 4:
+                    slots = RNG.permutation(4)[:batch].astype(index)
+                    more["cache_batch_idx"] = slots
+
+                def rows_of(cache, b):
+                    return cache[slots[b]]
+            lengths = RNG.integers(8, 30, batch).astype(index)
+            if step in (2, 4):
+                leftpad = RNG.integers(0, 8, batch).astype(index)
+                more["cache_leftpad"] = leftpad
+            k = v = None
+            q = make("bf16", batch, rows, 4, 64)
+            before = [(rows_of(k_cache, b).copy(), rows_of(v_cache, b).copy())
+                      for b in range(batch)]
+            exact_q = exact(q)
+            if step >= 3:
+                new = int(RNG.integers(1, 5))
+                k, v = (make("bf16", batch, new, 2, 64) for _ in "kv")
+                more |= {"k": k, "v": v}
+            exact_k = None if k is None else exact(k)
+            if step >= 5:
+                cos, sin = (make("bf16", 64, 16) for _ in "cs")
+                interleaved = bool(step % 3)
+                more |= {"rotary_cos": cos, "rotary_sin": sin,
+                         "rotary_interleaved": interleaved}
+                moving = opts.get("causal") or opts.get(
+                    "window_size", (-1, -1)) != (-1, -1)
+                for b in range(batch):
+                    at = lengths[b] + np.arange(rows) * bool(moving)
+                    exact_q[b] = rotated(exact_q[b], exact(cos), exact(sin), at,
+                                         interleaved)
+                    exact_k[b] = rotated(exact_k[b], exact(cos), exact(sin),
+                                         lengths[b] + np.arange(new), interleaved)
+            o, lse = flash_attn_with_kvcache(
+                q, k_cache, v_cache, cache_seqlens=lengths, **more, **opts,
+                return_softmax_lse=True, num_splits=int(RNG.integers(3)))
+            for b in range(batch):
+                n = lengths[b]
+                keys, values = (exact(x) for x in before[b])
+                if k is not None:
+                    keys[n:n + new], values[n:n + new] = exact_k[b], exact(v[b])
+                    # Only the new rows were written, and with what was given.
+                    np.testing.assert_allclose(
+                        exact(rows_of(k_cache, b)), keys, rtol=0, atol=2e-2)
+                    np.testing.assert_array_equal(
+                        exact(rows_of(v_cache, b)), values)
+                e, el = attention(exact_q[b], keys[leftpad[b]:n + new],
+                                  values[leftpad[b]:n + new],
+                                  **reference_options(opts))
+                self.close(o[b], e, "bf16", (step, opts, list(more)))
+                np.testing.assert_allclose(lse[b], el, rtol=1e-5, atol=(
+                    3e-2 if "rotary_cos" in more else 1e-4))
+
+    def test_kvcache_lengths(self):
+        """An int, none, and ragged queries."""
+        k_cache, v_cache = (make("bf16", 3, 24, 2, 64) for _ in "kv")
+        q = make("bf16", 2, 3, 4, 64)
+        for given, n in ((7, 7), (None, 24)):
+            o = flash_attn_with_kvcache(q, k_cache, v_cache, cache_seqlens=given,
+                                        causal=True)
+            for b in range(2):
+                self.close(o[b], attention(*(exact(x) for x in (
+                    q[b], k_cache[b, :n], v_cache[b, :n])), causal=True)[0],
+                    "bf16")
+        ragged = make("bf16", 4, 4, 64)
+        o = flash_attn_with_kvcache(
+            ragged, k_cache, v_cache, cache_seqlens=np.array([5, 20], np.int32),
+            cu_seqlens_q=np.array([0, 3, 4], np.int32), max_seqlen_q=3,
+            causal=True)
+        for b, n, rows in ((0, 5, slice(0, 3)), (1, 20, slice(3, 4))):
+            self.close(o[rows], attention(*(exact(x) for x in (
+                ragged[rows], k_cache[b, :n], v_cache[b, :n])),
+                causal=True)[0], "bf16")
+
+    def test_sdpa(self):
+        for _ in range(4):
+            batch, rows, keys = RNG.integers(1, 3), *RNG.integers(1, 30, 2)
+            causal, group = maybe(), maybe()
+            q = make("f16", batch, 4, rows, 64)
+            k, v = (make("f16", batch, 2 if group else 4, keys, 64)
+                    for _ in "kv")
+            o = _flash.sdpa(q, k, v, None, 0.0, causal, None, group, None)
+            for b in range(batch):
+                e, _ = attention(*(exact(x[b]).swapaxes(0, 1)
+                                   for x in (q, k, v)), causal=causal,
+                                 top_left=True)
+                self.close(o[b], e.swapaxes(0, 1), "f16", (rows, keys, causal))
+
+    def test_sdpa_shapes(self):
+        q, k, v = (make("f16", 2, 1, 4, n, 64) for n in (9, 12, 12))
+        whole = _flash.sdpa(q, k, v, None, 0.0, False, 0.2, False, None)
+        self.assertEqual(whole.shape, q.shape)
+        flat = _flash.sdpa(q[0, 0], k[0, 0], v[0, 0], None, 0.0, False, 0.2,
+                           False, None)
+        np.testing.assert_array_equal(flat, whole[0, 0])
+        one = _flash.sdpa(q[1, 0, 2], k[1, 0, 2], v[1, 0, 2], None, 0.0, False,
+                          0.2, False, None)
+        np.testing.assert_array_equal(one, whole[1, 0, 2])
+
+
+class Refused(Case):
+    """What is not computed, by the argument's name."""
+
+    def setUp(self):
+        self.q, self.k, self.v = (make("f16", 2, 5, h, 64) for h in (4, 2, 2))
+        self.cache = [make("f16", 3, 16, 2, 64) for _ in "kv"]
+
+    def refused(self, kind, pattern, function, *arguments, **options):
+        with self.assertRaisesRegex(kind, pattern):
+            function(*arguments, **options)
+
+    def test_dense(self):
+        slopes = np.ones(4, np.float32)
+        for kind, pattern, options in (
+                (NotImplementedError, "^dropout_p is 0.5", {"dropout_p": 0.5}),
+                (NotImplementedError, r"^alibi_slopes is of shape \(4,\)",
+                 {"alibi_slopes": slopes}),
+                (ValueError, "^window_size is 3; expected",
+                 {"window_size": 3}),
+                (ValueError, "^softcap is 'a'", {"softcap": "a"}),
+                (ValueError, "^scale is 'b'", {"softmax_scale": "b"}),
+                (ValueError, r"^sink has shape \(3,\)",
+                 {"sink": np.ones(3, np.float32)}),
+                (ValueError, "^out has shape",
+                 {"out": np.empty((2, 5, 4, 32), np.float16)})):
+            self.refused(kind, pattern, flash_attn_func, self.q, self.k, self.v,
+                         **options)
+        f = flash_attn_func
+        self.refused(ValueError, "^q has type float32; expected float16 or "
+                     "bfloat16", f, *(x.astype(np.float32) for x in
+                                      (self.q, self.k, self.v)))
+        self.refused(ValueError, "^k has type uint16", f, self.q,
+                     self.k.view(np.uint16), self.v)
+        self.refused(ValueError, "^k has head size 32", f, self.q,
+                     self.k[..., :32], self.v)
+        self.refused(ValueError, "^v has shape", f, self.q, self.k,
+                     self.v[:, :3])
+        self.refused(ValueError, "^k has a batch of 1", f, self.q, self.k[:1],
+                     self.v[:1])
+        self.refused(ValueError, "^q has 3 heads, which are no multiple of the 2",
+                     f, self.q[:, :, :3], self.k, self.v)
+        self.refused(ValueError, "^q has 3 dimensions; expected 4", f, self.q[0],
+                     self.k, self.v)
+
+    def test_cache(self):
+        f, q = flash_attn_with_kvcache, self.q
+        table = np.zeros((2, 2), np.int32)
+        lengths = np.full(2, 4, np.int32)
+        new = {"k": self.k, "v": self.v}
+        for kind, pattern, options in (
+                (ValueError, "^k and v go together", {"k": self.k}),
+                (ValueError, "^cache_seqlens is None", new),
+                (ValueError, "^rotary_cos is given without k and v",
+                 {"rotary_cos": q, "rotary_sin": q}),
+                (ValueError, "^rotary_cos and rotary_sin", {"rotary_cos": q}),
+                (NotImplementedError, "^cache_batch_idx is given with block_table",
+                 {"cache_batch_idx": lengths, "block_table": table}),
+                (NotImplementedError, "^cache_leftpad is given with block_table",
+                 {"cache_leftpad": lengths, "block_table": table}),
+                (ValueError, r"^cache_seqlens has shape \(1,\)",
+                 {"cache_seqlens": lengths[:1]}),
+                (ValueError, "^cache_seqlens has type uint8",
+                 {"cache_seqlens": lengths.astype(np.uint8)}),
+                (ValueError, "^num_splits is -1", {"num_splits": -1}),
+                (NotImplementedError, "^alibi_slopes",
+                 {"alibi_slopes": np.ones(4, np.float32)})):
+            self.refused(kind, pattern, f, q, *self.cache, **options)
+
+    def test_varlen_and_sdpa(self):
+        cu = np.array([0, 5], np.int32)
+        q, k, v = self.q[0], self.k[0], self.v[0]
+        f = flash_attn_varlen_func
+        self.refused(ValueError, "^max_seqlen_q is None", f, q, k, v, cu, cu,
+                     None, 5)
+        self.refused(ValueError, "^cu_seqlens_k is None", f, q, k, v, cu, None,
+                     5, 5)
+        self.refused(NotImplementedError, "^seqused_k", f, q, k, v, cu, cu, 5, 5,
+                     seqused_k=cu[1:])
+        self.refused(ValueError, r"^k_offsets has shape \(3,\)", f, q, k, v, cu,
+                     np.array([0, 2, 5], np.int32), 5, 5)
+        s = _flash.sdpa
+        self.refused(NotImplementedError, "^attn_mask is of shape", s, self.q,
+                     self.q, self.q, np.ones((4, 4), bool), 0.0, False, None,
+                     False, None)
+        self.refused(ValueError, "^attn_mask is given and is_causal", s, self.q,
+                     self.q, self.q, np.ones((4, 4), bool), 0.0, True, None,
+                     False, None)
+        heads = self.q.swapaxes(1, 2), self.k.swapaxes(1, 2)
+        self.refused(ValueError, "^query has 4 heads, and key 2", s, heads[0],
+                     heads[1], heads[1], None, 0.0, False, None, False, None)
+
+
+class Own(Case):
+    """kvbuf.attention."""
+
+    def test_random(self):
+        for _ in range(4):
+            rows, keys = RNG.integers(1, 30, 2)
+            q, k, v = (make("bf16", n, h, 64)
+                       for n, h in ((rows, 4), (keys, 2), (keys, 2)))
+            sink = RNG.standard_normal(4).astype(np.float32)
+            o, lse = kvbuf.attention(q[None], k[None], v[None], sink=sink,
+                                     window=(5, None), causal=True,
+                                     return_lse=True)
+            e, el = attention(*map(exact, (q, k, v)), causal=True,
+                              window=(5, -1), sink=sink)
+            self.close(o[0], e, "bf16")
+            self.lse_close(lse[0], el)
+
+    def test_caches(self):
+        q = make("bf16", 5, 4, 64)
+        at = np.array([0, 2, 5], np.int32)
+        pages = [make("bf16", 5, 16, 2, 64) for _ in "kv"]
+        table = np.array([[4, 0], [2, 1]], np.int32)
+        cached = np.array([18, 3], np.int32)
+        for count in "cached", "all":
+            lengths = cached if count == "cached" else cached + [2, 3]
+            o = kvbuf.attention(q, *pages, q_offsets=at, page_table=table,
+                                lengths=lengths.astype(np.int32),
+                                lengths_count=count, causal=True,
+                                longest_query=3)
+            for b, n in enumerate((20, 6)):
+                held = [exact(x[table[b]].reshape(-1, 2, 64)[:n]) for x in pages]
+                rows = slice(at[b], at[b + 1])
+                self.close(o[rows], attention(exact(q[rows]), *held,
+                                              causal=True)[0], "bf16")
+
+    def test_float32(self):
+        q, k, v = RNG.standard_normal((3, 1, 6, 2, 64)).astype(np.float32)
+        with self.assertRaisesRegex(ValueError, "^q has type float32"):
+            kvbuf.attention(q, k, v)
+        for name, dtype in ("bfloat16", "bf16"), ("float16", "f16"):
+            out = np.empty_like(q)
+            o = kvbuf.attention(q, k, v, convert=name, out=out)
+            self.assertIs(o, out)
+            np.testing.assert_allclose(
+                o[0], attention(q[0], k[0], v[0])[0], rtol=0,
+                atol=2 * LIMIT[dtype])
+
+    def test_foreign(self):
+        """Tensors of which DLPack alone is known."""
+        class Only:
+            def __init__(self, array):
+                self.array, self.shape = array, array.shape
+
+            def __dlpack__(self, **_):
+                return self.array.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        q, k, v = (make("f16", 1, 6, 2, 64) for _ in "qkv")
+        with self.assertRaisesRegex(NotImplementedError, "out cannot be"):
+            kvbuf.attention(*map(Only, (q, k, v)))
+        out = np.zeros_like(q)
+        kvbuf.attention(*map(Only, (q, k, v)), out=Only(out))
+        self.close(out[0], attention(*(exact(x[0]) for x in (q, k, v)))[0], "f16")
+
+    def test_errors(self):
+        q = make("f16", 1, 6, 2, 64)
+        for pattern, options in (
+                ("lengths go with", {"slots": np.zeros(1, np.int32)}),
+                ("different caches", {"slots": q, "page_table": q}),
+                ("lengths_count is 'some'", {"lengths_count": "some"}),
+                ("convert is 'int8'", {"convert": "int8"})):
+            with self.assertRaisesRegex(ValueError, pattern):
+                kvbuf.attention(q, q, q, **options)
+
+
+class Arrays(unittest.TestCase):
+    def test_bf16(self):
+        bits = np.arange(1 << 16, dtype=np.uint16)
+        values = kvbuf.from_bf16(bits)
+        back = kvbuf.to_bf16(values)
+        number = ~np.isnan(values)
+        np.testing.assert_array_equal(back[number], bits[number])
+        self.assertTrue(np.isnan(kvbuf.from_bf16(back[~number])).all())
+        # Ties go to the even code.
+        self.assertEqual(kvbuf.to_bf16(np.float32(1 + 2**-8)), 0x3F80)
+        self.assertEqual(kvbuf.to_bf16(np.float32(1 + 3 * 2**-8)), 0x3F82)
+
+    def test_fp8(self):
+        largest = {"e4m3": 448, "e5m2": 57344, "e4m3fnuz": 240,
+                   "e5m2fnuz": 57344}
+        codes = np.arange(256, dtype=np.uint8)
+        for kind, most in largest.items():
+            values = kvbuf.from_fp8(codes, kind)
+            finite = np.isfinite(values)
+            np.testing.assert_array_equal(
+                kvbuf.to_fp8(values[finite], kind), codes[finite], kind)
+            self.assertEqual(values[finite].max(), most)
+            self.assertEqual(kvbuf.from_fp8(kvbuf.to_fp8([1e9], kind), kind), most)
+            self.assertTrue(np.isnan(kvbuf.from_fp8(
+                kvbuf.to_fp8([np.nan], kind), kind)))
+            x = RNG.standard_normal(1000)
+            near = np.abs(values[finite][None] - x[:, None]).min(1)
+            np.testing.assert_allclose(
+                np.abs(kvbuf.from_fp8(kvbuf.to_fp8(x, kind), kind) - x), near)
+        with self.assertRaisesRegex(ValueError, "kind is 'e3m4'"):
+            kvbuf.to_fp8([1], "e3m4")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,299 @@
+# REQUIRES: torch
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""kvbuf.torch on the emulator, beside torch's own attention: random calls,
+repeated ones, gradients, compiled and exported programs, models that are
+switched over. Needs torch, and is skipped without."""
+
+import pathlib
+import random
+import sys
+import unittest
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+import kvbuf  # noqa: E402
+import kvbuf.torch as kt  # noqa: E402
+from attention_reference import attention  # noqa: E402
+
+SEED = random.SystemRandom().randrange(1 << 32)
+RANDOM = random.Random(SEED)
+torch.manual_seed(SEED)
+print(f"seed {SEED}")
+
+
+def normal(*shape, dtype=torch.bfloat16):
+    return torch.randn(shape).to(dtype)
+
+
+def exact(x):
+    return x.detach().double().numpy()
+
+
+class Case(unittest.TestCase):
+    def close(self, a, b, atol=3e-2):
+        self.assertEqual(tuple(a.shape), tuple(b.shape))
+        torch.testing.assert_close(a.double(), torch.as_tensor(b).double(),
+                                   rtol=0, atol=atol)
+
+
+class Functions(Case):
+    def test_dense(self):
+        """Random calls, each three times: built, remembered, on new memory."""
+        for causal, window in (False, (-1, -1)), (True, (4, 0)):
+            rows, keys = RANDOM.randint(1, 30), RANDOM.randint(1, 30)
+            for _ in range(3):
+                q, k, v = (normal(2, n, h, 64)
+                           for n, h in ((rows, 4), (keys, 2), (keys, 2)))
+                o, lse, none = kt.flash_attn_func(
+                    q, k, v, causal=causal, window_size=window,
+                    return_attn_probs=True)
+                self.assertEqual((none.numel(), none.dtype), (0, q.dtype))
+                for b in range(2):
+                    e, el = attention(exact(q[b]), exact(k[b]), exact(v[b]),
+                                      causal=causal, window=window)
+                    self.close(o[b], e)
+                    self.close(lse[b].nan_to_num(neginf=-1e3),
+                               torch.as_tensor(el).nan_to_num(neginf=-1e3), 1e-3)
+        self.assertIs(kt.flash_attn_func(q, k, v, out=o), o)
+
+    def test_remembered(self):
+        """A remembered call takes other memory, and only what it was made for."""
+        kt._plans.clear()
+        q, k, v = normal(3, 1, 9, 2, 64)
+        first = kt.flash_attn_func(q, k, v)
+        self.assertEqual(len(kt._plans), 1)
+        again = kt.flash_attn_func(q.clone(), k.clone(), v.clone())
+        self.assertEqual(len(kt._plans), 1)
+        self.assertTrue(torch.equal(first, again))
+        self.assertNotEqual(first.data_ptr(), again.data_ptr())
+        # Another order in memory, dtype, scale, length.
+        strided = q.transpose(1, 2).contiguous().transpose(1, 2)
+        self.close(kt.flash_attn_func(strided, k, v), first, 0)
+        self.close(kt.flash_attn_func(q, k, v, softmax_scale=0.0),
+                   v.double().mean(1, keepdim=True).expand(-1, 9, -1, -1))
+        self.close(kt.flash_attn_func(q[:, :4], k, v), first[:, :4], 0)
+        with self.assertRaisesRegex(ValueError, "^k has type"):
+            kt.flash_attn_func(q, k.half(), v)
+        with self.assertRaisesRegex(NotImplementedError, "^dropout_p is 0.1"):
+            kt.flash_attn_func(q, k, v, 0.1)
+        # Columns that are apart are copied, each time.
+        apart = normal(1, 9, 64, 2).transpose(2, 3)
+        for _ in range(2):
+            self.close(kt.flash_attn_func(apart, k, v)[0], attention(
+                *(exact(x[0]) for x in (apart, k, v)))[0])
+
+    def test_varlen(self):
+        cu_q = torch.tensor([0, 7, 7, 12], dtype=torch.int32)
+        cu_k = torch.tensor([0, 9, 12, 30], dtype=torch.int32)
+        for _ in range(2):
+            q, k, v = normal(12, 4, 64), normal(30, 2, 64), normal(30, 2, 64)
+            o, lse = kt.flash_attn_varlen_func(q, k, v, cu_q, cu_k, 7, 18,
+                                               causal=True, return_lse=True)
+            for a, b, c, d in ((0, 7, 0, 9), (7, 12, 12, 30)):
+                e, el = attention(exact(q[a:b]), exact(k[c:d]), exact(v[c:d]),
+                                  causal=True)
+                self.close(o[a:b], e)
+                self.close(lse[:, a:b], el, 1e-3)
+
+    def test_kvcache(self):
+        table = torch.tensor([[3, 1], [0, 4]], dtype=torch.int32)
+        lengths = torch.tensor([20, 31], dtype=torch.int32)
+        k_cache, v_cache = normal(5, 16, 2, 64), normal(5, 16, 2, 64)
+        for step in range(3):
+            q, k, v = normal(2, 1, 4, 64), normal(2, 1, 2, 64), normal(2, 1, 2, 64)
+            more = {"k": k, "v": v} if step == 0 else {}
+            o = kt.flash_attn_with_kvcache(q, k_cache, v_cache, **more,
+                                           cache_seqlens=lengths, causal=True,
+                                           block_table=table)
+            if step == 0:
+                lengths = lengths + 1
+            for b in range(2):
+                held = [x[table[b].long()].reshape(-1, 2, 64)[:int(lengths[b])]
+                        for x in (k_cache, v_cache)]
+                if step == 0:
+                    self.assertTrue(torch.equal(held[0][-1], k[b, 0]))
+                self.close(o[b], attention(exact(q[b]), *map(exact, held),
+                                           causal=True)[0])
+
+    def test_sdpa(self):
+        for causal in False, True, True:
+            rows, keys = RANDOM.randint(1, 30), RANDOM.randint(1, 30)
+            q, k, v = (normal(2, h, n, 64)
+                       for n, h in ((rows, 4), (keys, 2), (keys, 2)))
+            for _ in range(2):
+                mine = kt.scaled_dot_product_attention(
+                    q, k, v, is_causal=causal, enable_gqa=True)
+                theirs = F.scaled_dot_product_attention(
+                    q, k, v, is_causal=causal, enable_gqa=True)
+                self.close(mine, theirs)
+                self.assertEqual(mine.is_contiguous(), theirs.is_contiguous())
+
+    def test_float32(self):
+        q, k, v = normal(3, 1, 6, 2, 64, dtype=torch.float32)
+        with self.assertRaisesRegex(ValueError, "^q has type float32"):
+            kt.flash_attn_func(q, k, v)
+        with kt.configure(float32="float16"):
+            o = kt.flash_attn_func(q, k, v)
+            self.assertEqual(o.dtype, torch.float32)
+            self.close(o[0], attention(*(exact(x[0]) for x in (q, k, v)))[0],
+                       5e-3)
+        with self.assertRaisesRegex(ValueError, "^q has type float32"):
+            kt.flash_attn_func(q, k, v)
+
+
+class Gradients(Case):
+    def setUp(self):
+        self.q, self.k, self.v = normal(3, 1, 8, 2, 64).unbind()
+        self.q.requires_grad_()
+
+    def test_refused(self):
+        q, k, v = self.q, self.k, self.v
+        cu = torch.tensor([0, 8], dtype=torch.int32)
+        for name, call in (
+                ("flash_attn_func", lambda: kt.flash_attn_func(q, k, v)),
+                ("flash_attn_varlen_func", lambda: kt.flash_attn_varlen_func(
+                    q[0], k[0], v[0], cu, cu, 8, 8)),
+                ("flash_attn_with_kvcache",
+                 lambda: kt.flash_attn_with_kvcache(q, k, v)),
+                ("scaled_dot_product_attention",
+                 lambda: kt.scaled_dot_product_attention(q, k, v)),
+                ("kvbuf.attention", lambda: kt.attention(q, k, v))):
+            with self.assertRaisesRegex(
+                    NotImplementedError, f"^{name} has no backward pass, and a "
+                    "tensor requires gradients"):
+                call()
+            with torch.no_grad():
+                call()
+
+    def test_by_torch(self):
+        q, k, v = self.q, self.k, self.v
+        cu = torch.tensor([0, 8], dtype=torch.int32)
+        kt._warned.clear()
+        with kt.configure(gradients="torch"), warnings.catch_warnings(
+                record=True) as seen:
+            warnings.simplefilter("always")
+            for causal, window in ((True, (-1, -1)), (False, (2, 1)),
+                                   (True, (-1, -1))):
+                o, lse = kt.flash_attn_func(
+                    q, k, v, causal=causal, window_size=window, return_lse=True)
+                e, el = attention(*(exact(x[0]) for x in (q, k, v)),
+                                  causal=causal, window=window)
+                self.close(o[0], e)
+                self.close(lse[0], el, 1e-3)
+            ragged = kt.flash_attn_varlen_func(q[0], k[0], v[0], cu, cu, 8, 8,
+                                               causal=True)
+            self.close(ragged, o[0], 0)
+            grad, = torch.autograd.grad(o.float().square().sum(), q)
+        self.assertEqual([str(w.message).split(":")[0] for w in seen],
+                         ["flash_attn_func", "flash_attn_varlen_func"])
+        heads = [x.detach().transpose(1, 2) for x in (q, k, v)]
+        heads[0].requires_grad_()
+        theirs = F.scaled_dot_product_attention(*heads, is_causal=True)
+        expected, = torch.autograd.grad(theirs.float().square().sum(), heads[0])
+        self.close(grad, expected.transpose(1, 2), 0.1)
+
+
+class Programs(Case):
+    """torch.compile without a graph break, torch.export, fake tensors."""
+
+    def test_compiled(self):
+        cu = torch.tensor([0, 3, 8], dtype=torch.int32)
+        table = torch.tensor([[1]], dtype=torch.int32)
+        lengths = torch.tensor([9], dtype=torch.int32)
+        q, k, v = normal(3, 1, 8, 2, 64)
+
+        def dense(q, k, v):
+            return kt.flash_attn_func(q, k, v, causal=True) * 2
+
+        def lse(q, k, v):
+            return kt.flash_attn_func(q, k, v, return_attn_probs=True)[1]
+
+        def varlen(q, k, v):
+            return kt.flash_attn_varlen_func(q[0], k[0], v[0], cu, cu, 5, 5)
+
+        def sdpa(q, k, v):
+            return kt.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        def cache(q, k, v):
+            k_cache, v_cache = torch.zeros(2, 2, 16, 2, 64, dtype=q.dtype)
+            k_cache[1, :8] = k[0]
+            v_cache[1, :8] = v[0]
+            o = kt.flash_attn_with_kvcache(
+                q, k_cache, v_cache, k[:, :1], v[:, :1],
+                cache_seqlens=lengths - 1, block_table=table)
+            return o, k_cache
+
+        for f in dense, lse, varlen, sdpa, cache:
+            torch._dynamo.reset()
+            compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+            torch.testing.assert_close(compiled(q, k, v), f(q, k, v), rtol=0,
+                                       atol=0)
+
+    def test_exported(self):
+        class Model(torch.nn.Module):
+            def forward(self, q, k, v):
+                return kt.flash_attn_func(q, k, v, causal=True)
+
+        q, k, v = normal(3, 1, 8, 2, 64)
+        for strict in False, True:
+            rows = torch.export.Dim("rows", min=2, max=64)
+            program = torch.export.export(
+                Model(), (q, k, v), strict=strict,
+                dynamic_shapes=[{1: rows}] * 3)
+            self.assertIn("kvbuf.flash_attn", str(program.graph))
+            q2, k2, v2 = normal(3, 1, 11, 2, 64)
+            self.assertTrue(torch.equal(
+                program.module()(q2, k2, v2),
+                kt.flash_attn_func(q2, k2, v2, causal=True)))
+
+    def test_operators(self):
+        q, k, v = normal(3, 1, 8, 2, 64)
+        options = None, True, -1, -1, 0.0
+        checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+        for lse in False, True:
+            torch.library.opcheck(torch.ops.kvbuf.flash_attn.default, (
+                q, k, v, *options, None, lse), test_utils=checks)
+        torch.library.opcheck(torch.ops.kvbuf.sdpa.default, (
+            q, k, v, False, None, False), test_utils=checks)
+
+
+class Patched(Case):
+    def model(self, q, k, v, **options):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v,
+                                                                **options)
+
+    def test_switch(self):
+        own = F.scaled_dot_product_attention
+        q, k, v = normal(3, 1, 2, 8, 64)
+        mask = torch.ones(8, 8, dtype=torch.bool).tril()
+        expected = own(q, k, v, is_causal=True)
+        with kt.patch_sdpa(emulate=True) as patch:
+            self.close(self.model(q, k, v, is_causal=True), expected)
+            self.assertTrue(torch.equal(
+                self.model(q, k, v, attn_mask=mask), own(q, k, v, mask)))
+            self.model(q.float(), k.float(), v.float())
+            compiled = torch.compile(self.model, fullgraph=True,
+                                     backend="aot_eager")
+            self.close(compiled(q, k, v, is_causal=True), expected)
+        self.assertIs(F.scaled_dot_product_attention, own)
+        self.assertEqual(patch.taken, 1)
+        lines = patch.report().splitlines()
+        self.assertEqual(lines[0], "1 calls by kvbuf, 2 by torch")
+        self.assertRegex(lines[1], "^1 times: attn_mask is of shape")
+        self.assertRegex(lines[2], "^1 times: q has type float32")
+
+    def test_host(self):
+        """Without being asked, no model goes to the emulator."""
+        q, k, v = normal(3, 1, 2, 8, 64)
+        patch = kt.patch_sdpa()
+        self.addCleanup(patch.remove)
+        self.model(q, k, v)
+        self.assertEqual((patch.taken, dict(patch.refused)),
+                         (0, {"the tensors are in host memory": 1}))
+
+
+if __name__ == "__main__":
+    unittest.main()
