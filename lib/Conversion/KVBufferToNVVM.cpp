@@ -176,6 +176,24 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// `kvbuffer.lane_count` to a vote whose bits are counted.
+struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneCountOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type word = rewriter.getI32Type();
+    Value all = LLVM::ConstantOp::create(rewriter, op.getLoc(), word,
+                                         rewriter.getI32IntegerAttr(-1));
+    Value vote = NVVM::VoteSyncOp::create(rewriter, op.getLoc(), word, all,
+                                          adaptor.getCondition(),
+                                          NVVM::VoteSyncKind::ballot);
+    rewriter.replaceOpWithNewOp<LLVM::CtPopOp>(op, vote);
+    return success();
+  }
+};
+
 /// What a loop's annotation says reaches LLVM as an attribute of the branches'
 /// own; upstream's conversions of loops leave a discardable one.
 void keepLoopAnnotations(Operation *module) {
@@ -232,7 +250,7 @@ struct ConvertKVBufferToNVVMPass
     populateMathToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<LowerLaneMma, LowerLaneAny>(converter);
+    patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount>(converter);
     // Ahead of upstream's patterns for the same ops.
     addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
     patterns.add<LowerAbs>(converter, PatternBenefit(10));

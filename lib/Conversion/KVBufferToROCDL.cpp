@@ -273,6 +273,22 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// `kvbuffer.lane_count` to a vote whose bits are counted.
+struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneCountOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value vote = ROCDL::BallotOp::create(
+        rewriter, op.getLoc(), rewriter.getI64Type(), adaptor.getCondition());
+    Value count = LLVM::CtPopOp::create(rewriter, op.getLoc(), vote);
+    rewriter.replaceOpWithNewOp<LLVM::TruncOp>(op, rewriter.getI32Type(),
+                                               count);
+    return success();
+  }
+};
+
 /// Dynamic LDS to the module's global, which `ensureLds` made: its size is then
 /// part of the code object.
 struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
@@ -550,7 +566,7 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
-               LowerWaveBarrier, LowerLaneAny>(converter);
+               LowerWaveBarrier, LowerLaneAny, LowerLaneCount>(converter);
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));

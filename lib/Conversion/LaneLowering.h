@@ -331,6 +331,8 @@ public:
   mlir::Value firstOfProducers;
   /// Which producers have code: the most that a load takes.
   Movers movers = Movers::Lane;
+  /// Whether an op is the producers', of whom perhaps one lane runs.
+  static bool isOfProducers(mlir::Operation *op);
   /// Goes on where `condition` holds.
   void enter(mlir::Value condition);
   /// Numbers of the block's named barriers, as many as `count` in a row.

@@ -466,8 +466,8 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
     Value before = mulf(b, max[r], negScale);
     if (op.getMasked()) {
       // A row that has seen no key: -inf - -inf would be NaN.
-      Value none =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, newMax[r], lowest);
+      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
+                                         newMax[r], lowest);
       offset[r] = arith::SelectOp::create(b, none, zero, offset[r]);
     }
     // Of offsets as they were rounded: so it is exactly 1 where the maximum

@@ -374,43 +374,18 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
                                  sequence);
   };
   Value sequences = toI32(single(op.getSequences()));
-  // A guess by the number's share of all numbers: where lengths are alike, the
-  // first look finds the sequence.
-  auto real = [&](Value x) -> Value {
-    return arith::SIToFPOp::create(b, b.getF32Type(), x);
-  };
-  Value numbers = arith::AddIOp::create(
-      b, arith::DivUIOp::create(b, rows, bm).getResult(), sequences);
-  numbers = arith::MaxSIOp::create(b, numbers, one);
-  Value share = arith::MulFOp::create(
-      b, real(number),
-      machine.emitRatio(*this, real(sequences), real(numbers)));
-  Value guess = arith::FPToSIOp::create(b, b.getI32Type(), share);
-  guess = arith::MinSIOp::create(b, guess,
-                                 arith::SubIOp::create(b, sequences, one));
-  guess = arith::MaxSIOp::create(b, guess, i32(0));
-  Value next = arith::AddIOp::create(b, guess, one);
   auto notAbove = [&](Value sequence) -> Value {
     return arith::CmpIOp::create(
         b, arith::CmpIPredicate::sle,
         firstNumber(offset(sequence, i32(0)), sequence), number);
   };
-  Value begins = notAbove(guess), ends = notAbove(next);
-  // The sequence is `low` or one of those from there to `high`, excluded.
+  // The sequence is one of those from `low` to `high`, excluded. The lanes of a
+  // warp look at one each, evenly apart; where one lane runs, it halves them.
+  bool alone = movers == Movers::Lane && isOfProducers(op);
   Type type = b.getI32Type();
   SmallVector<Type> types{type, type};
   SmallVector<Location> locs(2, op.getLoc());
-  Value low = arith::SelectOp::create(
-      b, begins, arith::SelectOp::create(b, ends, next, guess).getResult(),
-      i32(0));
-  low = arith::MinSIOp::create(
-      b, low,
-      arith::MaxSIOp::create(b, arith::SubIOp::create(b, sequences, one),
-                             i32(0)));
-  Value high = arith::SelectOp::create(
-      b, begins, arith::SelectOp::create(b, ends, sequences, next).getResult(),
-      guess);
-  auto loop = scf::WhileOp::create(b, types, ValueRange{low, high});
+  auto loop = scf::WhileOp::create(b, types, ValueRange{i32(0), sequences});
   {
     OpBuilder::InsertionGuard guard(b);
     Block *before = b.createBlock(&loop.getBefore(), {}, types, locs);
@@ -420,12 +395,38 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
     scf::ConditionOp::create(b, more, before->getArguments());
     Block *after = b.createBlock(&loop.getAfter(), {}, types, locs);
     Value low = after->getArgument(0), high = after->getArgument(1);
-    Value middle = arith::ShRUIOp::create(
-        b, arith::AddIOp::create(b, low, high).getResult(), one);
-    Value isAfter = notAbove(middle);
-    scf::YieldOp::create(
-        b, ValueRange{arith::SelectOp::create(b, isAfter, middle, low),
-                      arith::SelectOp::create(b, isAfter, high, middle)});
+    if (alone) {
+      Value middle = arith::ShRUIOp::create(
+          b, arith::AddIOp::create(b, low, high).getResult(), one);
+      Value isAfter = notAbove(middle);
+      scf::YieldOp::create(
+          b, ValueRange{arith::SelectOp::create(b, isAfter, middle, low),
+                        arith::SelectOp::create(b, isAfter, high, middle)});
+    } else {
+      Value step = arith::CeilDivUIOp::create(
+          b, arith::SubIOp::create(b, high, low).getResult(),
+          i32(target.waveSize));
+      Value mine = arith::AddIOp::create(
+          b, low, arith::MulIOp::create(b, lane, step).getResult());
+      Value last = arith::SubIOp::create(b, high, one);
+      Value inside =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, mine, last);
+      Value found = arith::AndIOp::create(
+          b, inside, notAbove(arith::MinSIOp::create(b, mine, last)));
+      // The first one counts whatever its offset is.
+      Value past = arith::SubIOp::create(
+          b,
+          arith::MaxSIOp::create(
+              b, LaneCountOp::create(b, b.getI32Type(), found).getResult(), one)
+              .getResult(),
+          one);
+      Value from = arith::AddIOp::create(
+          b, low, arith::MulIOp::create(b, past, step).getResult());
+      scf::YieldOp::create(
+          b,
+          ValueRange{from, arith::MinSIOp::create(
+                               b, arith::AddIOp::create(b, from, step), high)});
+    }
   }
   Value sequence = loop.getResult(0);
   Value start = offset(sequence, i32(0));

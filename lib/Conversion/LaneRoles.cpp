@@ -30,6 +30,11 @@ static constexpr int64_t kNamedBarriers = 16;
 // Roles
 //===----------------------------------------------------------------------===//
 
+bool LaneLowering::isOfProducers(Operation *op) {
+  auto roles = op->getParentOfType<WarpRolesOp>();
+  return roles && roles.getProducers().isAncestor(op->getParentRegion());
+}
+
 int64_t LaneLowering::namedBarriers(int64_t count) {
   int64_t first = nextNamedBarrier;
   nextNamedBarrier += count;
@@ -475,8 +480,7 @@ void LaneLowering::lower(MailboxTakeOp op) {
   else
     machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
   // Of the producers one thread runs.
-  if (op->getParentOfType<WarpRolesOp>().getConsumers().isAncestor(
-          op->getParentRegion()))
+  if (!isOfProducers(op))
     word = machine.uniform(*this, word);
   set(op.getValue(), {toIndex(word)});
 }

@@ -50,3 +50,17 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @lanes(
+  // CHECK:         %[[ALL:.*]] = llvm.mlir.constant(-1 : i32)
+  // CHECK:         %[[VOTE:.*]] = nvvm.vote.sync ballot %[[ALL]], %{{.*}} -> i32
+  // CHECK:         llvm.intr.ctpop(%[[VOTE]]) : (i32) -> i32
+  gpu.func @lanes(%mine: i1, %out: memref<i32>) kernel {
+    %count = kvbuffer.lane_count %mine
+    memref.store %count, %out[] : memref<i32>
+    gpu.return
+  }
+}

@@ -208,6 +208,22 @@ gpu.module @m {
 }
 }
 
+// -----
+
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @lanes(
+  // CHECK:         %[[VOTE:.*]] = rocdl.ballot %{{.*}} : i64
+  // CHECK:         %[[COUNT:.*]] = llvm.intr.ctpop(%[[VOTE]]) : (i64) -> i64
+  // CHECK:         llvm.trunc %[[COUNT]] : i64 to i32
+  gpu.func @lanes(%mine: i1, %out: memref<i32>) kernel {
+    %count = kvbuffer.lane_count %mine
+    memref.store %count, %out[] : memref<i32>
+    gpu.return
+  }
+}
+}
+
 // The whole pipeline ends in rocdl without a chip's name, too.
 // RUN: kvbuf-opt %src/examples/prefill.mlir --kvbuf-lower-to-rocdl | FileCheck %s --check-prefix=DEFAULT
 // RUN: kvbuf-opt %src/examples/prefill.mlir --kvbuf-lower-to-rocdl=chip=gfx942 | FileCheck %s --check-prefix=GFX942

@@ -81,6 +81,7 @@ def own_types(op):
         "softmax_tail": {"x": scores, "e": rows, "l": rows},
         "carry_excess": {"c": rows, "f": rows, "e": rows},
         "lane_any": {"mine": "i1"},
+        "lane_count": {"mine": "i1"},
         "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},
                      "c": "vector<4xf32>"},
     }.get(op, {})

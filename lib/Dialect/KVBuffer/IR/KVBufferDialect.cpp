@@ -39,8 +39,7 @@ void KVBufferDialect::initialize() {
   registerAttributes();
   registerTypes();
   [this]<typename... Ops>() { addOperations<WithKnownProperties<Ops>...>(); }
-      .
-      operator()<
+      .operator()<
 #define GET_OP_LIST
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
           >();
@@ -49,8 +48,8 @@ void KVBufferDialect::initialize() {
 /// Whether an op of this dialect acts on the values of one lane.
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
-             DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp>(
-      op);
+             DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
+             LaneCountOp>(op);
 }
 
 /// Whether an op belongs to the lane level: it must not appear where values are

@@ -225,4 +225,20 @@ def KVBuffer_LaneAnyOp : KVBuffer_Op<"lane_any"> {
   let assemblyFormat = "$condition attr-dict";
 }
 
+def KVBuffer_LaneCountOp : KVBuffer_Op<"lane_count"> {
+  let summary = "In how many lanes of the warp a condition holds";
+  let description = [{
+    The same in all lanes, all of which have to be there.
+
+    Example:
+
+    ```mlir
+    %count = kvbuffer.lane_count %mine
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD

@@ -225,7 +225,7 @@ def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
     `offsets`[i] / BM + i, rounded down: as many numbers as a sequence has tiles
     and at most one more, so that the numbers below rows / BM + `sequences`
     cover the batch whatever the lengths are, and the sequence of a number is
-    found by bisection, without knowing those before it. Offsets below 0 or
+    found in the offsets, without knowing those before it. Offsets below 0 or
     above `rows`, the rows of the tensor, count as 0 or `rows`.
 
     The results are the last sequence whose first number is not above `number`,
