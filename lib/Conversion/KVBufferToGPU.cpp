@@ -77,8 +77,10 @@ private:
         return isa<CacheType, TileType, BufferType, TokenType, StagedType,
                    FragmentType, RingType, MailboxType, PendingType>(type);
       };
-      if (!llvm::any_of(op->getOperandTypes(), isTile) &&
-          !llvm::any_of(op->getResultTypes(), isTile))
+      // Ops on caches by lanes are for kvbuf-expand-cache-ops.
+      if (op->hasTrait<LaneLevel>() ||
+          (!llvm::any_of(op->getOperandTypes(), isTile) &&
+           !llvm::any_of(op->getResultTypes(), isTile)))
         return WalkResult::advance();
       InFlightDiagnostic diag =
           op->emitOpError()

@@ -497,12 +497,18 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   Builder b(context);
   tagMemory(func);
   weighBranches(func);
+  SmallVector<Attribute> attributes{b.getStringAttr("nounwind")};
   // Two waves a SIMD share its registers, so that one computes while the other
   // waits: 256 for each lane, which is all that an instruction can name. Fewer
-  // registers would give the reads of LDS less room.
-  func.setPassthroughAttr(
-      b.getArrayAttr({b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}),
-                      b.getStringAttr("nounwind")}));
+  // registers would give the reads of LDS less room. A kernel without LDS hides
+  // its loads by as many waves as there are.
+  bool usesLds =
+      func.walk([](LLVM::AddressOfOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  if (usesLds)
+    attributes.insert(attributes.begin(),
+                      b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}));
+  func.setPassthroughAttr(b.getArrayAttr(attributes));
   // The size of a block is known: the registers that a lane may use follow.
   if (auto kernel =
           func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))

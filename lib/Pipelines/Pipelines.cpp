@@ -96,6 +96,9 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
                                 const LoweringOptions &options) {
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   bool amd = vendor == Vendor::AMD;
+  // Kernels that are written by lanes.
+  module.addPass(createExpandArguments());
+  module.addPass(createExpandCacheOps());
   if (amd)
     module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
   module.addPass(memref::createExpandStridedMetadataPass());

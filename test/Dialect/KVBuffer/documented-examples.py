@@ -32,7 +32,7 @@ TYPES = {
     "kring": "!kvbuffer.ring<#kbuf>",
     "box": "!kvbuffer.mailbox",
 }
-INDEX = {"batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",
+INDEX = {"token", "zero", "encoded", "batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",
          "keys", "key", "slot", "fill", "total"}
 
 
@@ -80,6 +80,10 @@ def own_types(op):
         "softmax_head": {"s": scores, "m": rows},
         "softmax_tail": {"x": scores, "e": rows, "l": rows},
         "carry_excess": {"c": rows, "f": rows, "e": rows},
+        "make_cache": {"data": "memref<?x64x8x128xbf16>",
+                       "table": "memref<?x?xi32>", "lengths": "memref<?xi32>"},
+        "cache.store": {"x": "vector<8xbf16>"},
+        "cache.store_scale": {"s": "vector<1xf32>"},
         "lane_any": {"mine": "i1"},
         "lane_count": {"mine": "i1"},
         "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},
@@ -114,6 +118,8 @@ def wrap(example, number):
         if name in defined:
             continue
         type_ = own_types(op).get(name) or TYPES.get(name)
+        if name == "cache":  # of the type that the example writes
+            type_ = re.search(r"!kvbuffer\.cache<[^>]*>", text).group(0)
         if name in INDEX and not own_types(op).get(name):
             type_ = "index"
         if not type_:

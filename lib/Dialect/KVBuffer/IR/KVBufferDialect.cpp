@@ -49,7 +49,8 @@ void KVBufferDialect::initialize() {
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
              DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
-             LaneCountOp>(op);
+             LaneCountOp>(op) ||
+         op->hasTrait<LaneLevel>();
 }
 
 /// Whether an op belongs to the lane level: it must not appear where values are

@@ -148,7 +148,8 @@ Type CacheType::parse(AsmParser &parser) {
       parser.parseComma() || parser.parseKeyword("head_size") ||
       parser.parseEqual() || parser.parseInteger(headSize))
     return {};
-  std::optional<int64_t> pageSize, cacheDepth, headDimOffset;
+  std::optional<int64_t> pageSize, cacheDepth, headDimOffset, granularity;
+  Type scaleType;
   while (succeeded(parser.parseOptionalComma())) {
     loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword))
@@ -158,23 +159,54 @@ Type CacheType::parse(AsmParser &parser) {
             .Case("page_size", &pageSize)
             .Case("cache_depth", &cacheDepth)
             .Case("head_dim_offset", &headDimOffset)
+            .Case("granularity", &granularity)
             .Default(nullptr);
-    if (!value || *value) {
+    bool isScale = keyword == "scale";
+    if ((!value && !isScale) || (value && *value) || (isScale && scaleType)) {
       parser.emitError(loc)
-          << (value ? "repeated" : "unknown") << " parameter '" << keyword
-          << "', expected page_size, cache_depth or head_dim_offset, each at "
-             "most once";
+          << (value || isScale ? "repeated" : "unknown") << " parameter '"
+          << keyword
+          << "', expected page_size, cache_depth, head_dim_offset, scale or "
+             "granularity, each at most once";
       return {};
     }
-    if (parser.parseEqual() || parser.parseInteger(value->emplace()))
+    if (parser.parseEqual())
+      return {};
+    if (isScale) {
+      if (parser.parseType(scaleType))
+        return {};
+      continue;
+    }
+    if (value == &granularity) {
+      if (succeeded(parser.parseOptionalKeyword("tensor"))) {
+        granularity = kPerTensor;
+        continue;
+      }
+      if (succeeded(parser.parseOptionalKeyword("head"))) {
+        granularity = kPerHead;
+        continue;
+      }
+      loc = parser.getCurrentLocation();
+      int64_t elements;
+      if (parser.parseInteger(elements))
+        return {};
+      if (elements <= 0) {
+        parser.emitError(loc) << "expected granularity = tensor, head or a "
+                                 "positive number of elements";
+        return {};
+      }
+      granularity = elements;
+      continue;
+    }
+    if (parser.parseInteger(value->emplace()))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<CacheType>(parser.getContext(), *kind, elementType,
-                                      heads, headSize, pageSize.value_or(0),
-                                      cacheDepth.value_or(headSize),
-                                      headDimOffset.value_or(0));
+  return parser.getChecked<CacheType>(
+      parser.getContext(), *kind, elementType, heads, headSize,
+      pageSize.value_or(0), cacheDepth.value_or(headSize),
+      headDimOffset.value_or(0), scaleType, granularity.value_or(kPerTensor));
 }
 
 void CacheType::print(AsmPrinter &printer) const {
@@ -186,13 +218,23 @@ void CacheType::print(AsmPrinter &printer) const {
     printer << ", cache_depth = " << getCacheDepth();
   if (getHeadDimOffset())
     printer << ", head_dim_offset = " << getHeadDimOffset();
+  if (getScaleType()) {
+    printer << ", scale = " << getScaleType() << ", granularity = ";
+    if (getGranularity() == kPerTensor)
+      printer << "tensor";
+    else if (getGranularity() == kPerHead)
+      printer << "head";
+    else
+      printer << getGranularity();
+  }
   printer << '>';
 }
 
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 CacheKind kind, Type elementType, int64_t heads,
                                 int64_t headSize, int64_t pageSize,
-                                int64_t cacheDepth, int64_t headDimOffset) {
+                                int64_t cacheDepth, int64_t headDimOffset,
+                                Type scaleType, int64_t granularity) {
   if (heads <= 0 || headSize <= 0)
     return emitError() << "a cache needs at least one head and one element per "
                           "head, got heads = "
@@ -210,5 +252,20 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << headDimOffset + headSize
                        << " do not lie in a row of cache_depth = "
                        << cacheDepth;
+  if (!scaleType && granularity != kPerTensor)
+    return emitError() << "granularity belongs to caches with scales; expected "
+                          "scale = f32 besides";
+  if (!scaleType)
+    return success();
+  if (!isa<Float16Type, BFloat16Type, Float32Type>(scaleType))
+    return emitError() << "scales must be f32, bf16 or f16, got " << scaleType;
+  if (!isa<FloatType>(elementType) || elementType.getIntOrFloatBitWidth() != 8)
+    return emitError() << "a cache with scales has elements of 8-bit floats, "
+                          "such as f8E4M3FN, got "
+                       << elementType;
+  if (granularity < kPerHead || granularity > headSize)
+    return emitError() << "a scale stands for at most the " << headSize
+                       << " elements of a token's head, got granularity = "
+                       << granularity;
   return success();
 }

@@ -15,6 +15,8 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/LaneLevel.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/OwnAttributes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -649,6 +649,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
   let hasVerifier = 1;
 }
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferMapOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"

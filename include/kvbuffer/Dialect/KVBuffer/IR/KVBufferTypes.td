@@ -9,6 +9,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD
 
+include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.td"
 
 class KVBuffer_Type<string name, string mnem, list<Trait> traits = []>
@@ -16,7 +17,7 @@ class KVBuffer_Type<string name, string mnem, list<Trait> traits = []>
   let mnemonic = mnem;
 }
 
-def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
+def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]> {
   let summary = "A key or a value cache in DRAM (seed page KVCacheT)";
   let description = [{
     One operand (K or V) of one layer. `heads` KV heads of `head_size` elements;
@@ -35,11 +36,26 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
     hold more than the operand: `cache_depth` elements (by default `head_size`), of
     which the operand is the `head_size` from `head_dim_offset` on (by default 0).
 
+    With `scale`, elements are 8-bit floats and stand for themselves times a scale
+    of that type. What has a scale of its own is the `granularity`:
+
+    | granularity | scales |
+    |---|---|
+    | `tensor` | [1] |
+    | `head` | [heads] |
+    | a number g | as the data, with ceil(head_size / g) columns: one for each g elements of a token's head |
+
+    Strides are free, so that pages may have their heads outside of their tokens,
+    and the keys and values of a page may lie in one tensor: a cache is a view of
+    it.
+
     Examples:
 
     ```mlir
     !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = 512>
+    !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 16, scale = f32, granularity = 32>
+    !kvbuffer.cache<dense, f8E5M2, heads = 8, head_size = 128, scale = f32, granularity = head>
     ```
   }];
   let parameters = (ins
@@ -49,10 +65,26 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache"> {
     "int64_t":$headSize,
     DefaultValuedParameter<"int64_t", "0">:$pageSize,
     "int64_t":$cacheDepth,
-    DefaultValuedParameter<"int64_t", "0">:$headDimOffset);
+    DefaultValuedParameter<"int64_t", "0">:$headDimOffset,
+    OptionalParameter<"::mlir::Type">:$scaleType,
+    DefaultValuedParameter<"int64_t", "0">:$granularity);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    // CacheLayout, besides the parameters.
+    ::llvm::SmallVector<CacheDim> getLeadingDims() const;
+    ::llvm::SmallVector<CacheTensor> getIndexTensors() const;
+    int64_t getRun() const { return getPageSize(); }
+    ::mlir::Value emitBatch(::mlir::OpBuilder &b, ::mlir::Location loc,
+                            const CacheParts &parts) const;
+    ::mlir::Value emitRoom(::mlir::OpBuilder &b, ::mlir::Location loc,
+                           const CacheParts &parts, ::mlir::Value batch) const;
+    ::mlir::Value emitLength(::mlir::OpBuilder &b, ::mlir::Location loc,
+                             const CacheParts &parts, ::mlir::Value batch) const;
+    CachePlace emitPlace(::mlir::OpBuilder &b, ::mlir::Location loc,
+                         const CacheParts &parts, ::mlir::Value batch,
+                         ::mlir::Value token, bool checked) const;
+
     /// Whether rows are found through a table of blocks.
     bool hasTable() const {
       return getKind() == CacheKind::Continuous || getKind() == CacheKind::Paged;

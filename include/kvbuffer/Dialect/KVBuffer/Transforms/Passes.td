@@ -321,4 +321,33 @@ def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
+def ExpandArguments
+    : Pass<"kvbuf-expand-arguments", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Turn tensors and caches into kernel parameters";
+  let description = [{
+    For kernels of the thread stage that are written by lanes: those without
+    `kvbuffer.kernel`. A tensor's or a cache's argument becomes its pointer, run-time
+    strides and sizes; within the kernel it is a memref, or a `kvbuffer.make_cache`,
+    again. Sets `kvbuffer.kernel` and `kvbuffer.tensors`, from the names, shapes and
+    accesses that arguments have (`kvbuffer.name`, `kvbuffer.shape`,
+    `kvbuffer.access`), from `known_block_size` and from `kvbuffer.grid`. Addresses
+    and strides are to be multiples of the largest alignment that an access states.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect"];
+}
+
+def ExpandCacheOps : Pass<"kvbuf-expand-cache-ops"> {
+  let summary = "Rewrite ops on caches into memref, vector and arith";
+  let description = [{
+    Every op on a cache that `kvbuffer.make_cache` made, in any function, by what
+    the cache's type says of its layout (`CacheLayout`). What remains is upstream's:
+    its conversions lower it, on any target.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD

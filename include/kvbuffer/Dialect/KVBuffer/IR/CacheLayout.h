@@ -1,0 +1,66 @@
+//===- CacheLayout.h - How a cache lies in memory ---------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the interface `CacheLayout` speaks of: the memrefs that a cache value is
+/// made of, and the places of rows in them.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_CACHELAYOUT_H
+#define KVBUFFER_DIALECT_KVBUFFER_IR_CACHELAYOUT_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace kvbuf {
+
+/// Granularities of quantization that are no number of elements.
+inline constexpr int64_t kPerTensor = 0, kPerHead = -1;
+
+/// A dimension of a tensor that belongs to a cache.
+struct CacheDim {
+  /// Its extent, or ShapedType::kDynamic.
+  int64_t size;
+  /// The size of the launch that a dynamic extent is, `plus` less.
+  llvm::StringRef name;
+  int64_t plus = 0;
+};
+
+/// A tensor of integers that says where rows are: a table, lengths, offsets.
+struct CacheTensor {
+  llvm::StringRef name;
+  llvm::SmallVector<CacheDim, 2> dims;
+};
+
+/// What a cache value is made of (`kvbuffer.make_cache`).
+struct CacheParts {
+  /// Leading dimensions, heads, columns.
+  mlir::Value data;
+  /// In the order of CacheLayout::getIndexTensors.
+  llvm::SmallVector<mlir::Value, 2> indices;
+  /// Of shape [1] or [heads], or as the data with a column a group of elements;
+  /// null without quantization.
+  mlir::Value scales;
+  /// Of the request, both null where the maker did not say.
+  mlir::Value maxPrompt, maxContext;
+};
+
+/// Where the row of a token is.
+struct CachePlace {
+  /// An index in each leading dimension; zeros where `valid` is false.
+  llvm::SmallVector<mlir::Value, 2> lead;
+  /// An i1; null where it was not asked for.
+  mlir::Value valid;
+};
+
+} // namespace kvbuf
+
+#include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.h.inc"
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_CACHELAYOUT_H

@@ -1,0 +1,465 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Caches lane by lane: what the methods of the seed page KVCacheT are. Any
+// function may use these ops; `kvbuf-expand-cache-ops` rewrites them. Included by
+// KVBufferOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD
+
+/// Any type that says how a cache lies in memory.
+def KVBuffer_AnyCache : Type<CPred<"::llvm::isa<::kvbuf::CacheLayout>($_self)">,
+                             "cache", "::mlir::Type">;
+
+def KVBuffer_LaneLevel : NativeOpTrait<"LaneLevel"> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
+    KVBuffer_LaneLevel, KVBuffer_NamedResults, AttrSizedOperandSegments, Pure]> {
+  let summary = "Makes a cache of memrefs";
+  let description = [{
+    A value that stands for the cache in these memrefs; nothing is copied. `data`
+    has the dimensions that the kind of cache says, with any strides but for the
+    last. `indices` are the kind's tensors of integers, each i32 or i64: none of a
+    dense cache, `offsets` of a ragged one, `table` and `lengths` of a continuous or
+    paged one. `scales` belong to quantized caches. `max_prompt` and `max_context`
+    are the longest lengths of the request, where the program knows them.
+
+    Example:
+
+    ```mlir
+    %c = kvbuffer.make_cache %data indices(%table, %lengths : memref<?x?xi32>, memref<?xi32>)
+      : memref<?x64x8x128xbf16> -> !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "leading dimensions, heads, columns">:$data,
+    Arg<Variadic<AnyMemRef>, "the kind's tables, lengths and offsets">:$indices,
+    Arg<Optional<AnyMemRef>, "scales of a quantized cache">:$scales,
+    Arg<Optional<Index>, "most new tokens of a sequence">:$max_prompt,
+    Arg<Optional<Index>, "most tokens of a sequence">:$max_context);
+  let results = (outs KVBuffer_AnyCache:$cache);
+  let assemblyFormat = [{
+    $data (`indices` `(` $indices^ `:` type($indices) `)`)?
+    (`scales` `(` $scales^ `:` type($scales) `)`)?
+    (`max_prompt` `(` $max_prompt^ `)`)? (`max_context` `(` $max_context^ `)`)?
+    attr-dict `:` type($data) `->` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_CacheLengthOp : KVBuffer_Op<"cache.cache_length", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The number of tokens of a sequence";
+  let description = [{
+    Dense: the rows of a sequence. Ragged: the difference of offsets. Continuous and
+    paged: the entry of `lengths`, which excludes the new tokens. A number that
+    does not fit counts as the nearest that does: none below 0, none above what the
+    cache has room for.
+
+    Example:
+
+    ```mlir
+    %n = kvbuffer.cache.cache_length %cache[%batch] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch);
+  let results = (outs Index:$length);
+  let assemblyFormat = [{
+    $cache `[` $batch `]` attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_EmptyCacheOp : KVBuffer_Op<"cache.empty_cache", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "Whether no sequence has a token";
+  let description = [{
+    Whether `kvbuffer.cache.max_context_length` is 0.
+
+    Example:
+
+    ```mlir
+    %none = kvbuffer.cache.empty_cache %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs I1:$empty);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_MaxPromptLengthOp : KVBuffer_Op<"cache.max_prompt_length", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The most new tokens of a sequence";
+  let description = [{
+    What the cache was made with: no tensor of it tells. The argument of a kernel
+    gets it as a size of the launch, `max_prompt_length`.
+
+    Example:
+
+    ```mlir
+    %n = kvbuffer.cache.max_prompt_length %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs Index:$length);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_MaxContextLengthOp : KVBuffer_Op<"cache.max_context_length", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The most tokens of a sequence";
+  let description = [{
+    What the cache was made with, else the largest `kvbuffer.cache.cache_length`,
+    for which a loop reads them all.
+
+    Example:
+
+    ```mlir
+    %n = kvbuffer.cache.max_context_length %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs Index:$length);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_RowIdxOp : KVBuffer_Op<"cache.row_idx", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The row of a token in the memory seen as a matrix";
+  let description = [{
+    A row of that matrix is a token's heads; blocks lie `stride` rows apart, the
+    quotient of the strides of blocks and tokens: block * stride + row, in 64 bits.
+    Needs tokens outside of heads and blocks outside of tokens, by whole rows. A
+    token that has no row (past the room of its sequence, or in a block that the
+    cache lacks) gets -1.
+
+    Example:
+
+    ```mlir
+    %row = kvbuffer.cache.row_idx %cache[%batch, %token] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok);
+  let results = (outs Index:$row);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $start_tok `]` attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_NumKVRowsOp : KVBuffer_Op<"cache.num_kv_rows", [
+    KVBuffer_LaneLevel, Pure]> {
+  let summary = "The number of rows of that matrix";
+  let description = [{
+    Of a cache of blocks (blocks - 1) * stride + rows of a block, the rows between
+    two blocks' own included; see `kvbuffer.cache.row_idx`.
+
+    Example:
+
+    ```mlir
+    %n = kvbuffer.cache.num_kv_rows %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs Index:$rows);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_GetTmaRowOp : KVBuffer_Op<"cache.get_tma_row", [
+    KVBuffer_LaneLevel, Pure]> {
+  let summary = "The row of an encoded index";
+  let description = [{
+    Of a paged cache block * stride + offset for the index block * page_size +
+    offset; of others the index. See `kvbuffer.cache.row_idx`.
+
+    Example:
+
+    ```mlir
+    %row = kvbuffer.cache.get_tma_row %cache[%encoded] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$encoded);
+  let results = (outs Index:$row);
+  let assemblyFormat = [{
+    $cache `[` $encoded `]` attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_MaxTileSizeOp : KVBuffer_Op<"cache.max_tile_size", [
+    KVBuffer_LaneLevel, Pure]> {
+  let summary = "The most tokens whose rows lie together";
+  let description = [{
+    Of a paged cache its page size, of others the rows of a sequence's block. A
+    `kvbuffer.cache.block_paged_ptr` covers at most so many.
+
+    Example:
+
+    ```mlir
+    %n = kvbuffer.cache.max_tile_size %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs Index:$rows);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache)
+  }];
+}
+
+def KVBuffer_BlockPagedPtrOp : KVBuffer_Op<"cache.block_paged_ptr", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The memory of a tile of a head";
+  let description = [{
+    A view of the rows from token `start_tok` on at one head, and of the columns
+    from `head_dim` on. The result's rows are the tile's size, which divides the
+    page size; `start_tok` is a multiple of it. The caller sees to it that the first
+    token has a row.
+
+    Example:
+
+    ```mlir
+    %tile = kvbuffer.cache.block_paged_ptr %cache[%batch, %token, %head, %zero]
+      : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+        -> memref<64x128xbf16, strided<[?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok, Index:$head, Index:$head_dim);
+  let results = (outs AnyMemRef:$tile);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $start_tok `,` $head `,` $head_dim `]` attr-dict
+    `:` type($cache) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_CacheLoadOp : KVBuffer_Op<"cache.load", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "Loads elements of a token";
+  let description = [{
+    The vector's elements from `head_dim` on, converted to the type of its elements;
+    of a quantized cache times their scales. A token that has no row reads as zero
+    (see `kvbuffer.cache.store`). Where scales are by groups of elements, `head_dim`
+    is a multiple of the vector's size, and one of that size and the granularity
+    divides the other. `alignment` is what the caller knows of the address, bytes.
+
+    Example:
+
+    ```mlir
+    %x = kvbuffer.cache.load %cache[%batch, %head, %token, %zero] {alignment = 16 : i64}
+      : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64> -> vector<8xf32>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
+  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_CacheStoreOp : KVBuffer_Op<"cache.store", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Stores elements of a token";
+  let description = [{
+    Stores the vector at the elements from `head_dim` on; its type is the cache's.
+    Where the token has no row, nothing is stored: at a negative position or past
+    the room of its sequence, and in a block that the cache does not have, such as a
+    table's entry that says "none". `in_bounds` says that there is one, and spares
+    the look.
+
+    Example:
+
+    ```mlir
+    kvbuffer.cache.store %x, %cache[%batch, %head, %token, %zero] {alignment = 16 : i64}
+      : vector<8xbf16>, !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [AnyFloat]>:$value, KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
+  let assemblyFormat = [{
+    $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_LoadQuantizedOp : KVBuffer_Op<"cache.load_quantized", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "Loads elements of a token as they are stored";
+  let description = [{
+    As `kvbuffer.cache.load`, without scales and conversions.
+
+    Example:
+
+    ```mlir
+    %q = kvbuffer.cache.load_quantized %cache[%batch, %head, %token, %zero]
+      : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> vector<16xf8E4M3FN>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
+  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_LoadScaleOp : KVBuffer_Op<"cache.load_scale", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "Loads scales of a token";
+  let description = [{
+    The scale of the element `head_dim`, and those of the groups after it. One a
+    tensor or head: the vector has one element. Zero where the token has no row.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.cache.load_scale %cache[%batch, %head, %token, %zero]
+      : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> vector<1xf32>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, UnitAttr:$in_bounds);
+  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_StoreScaleOp : KVBuffer_Op<"cache.store_scale", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Stores scales of a token";
+  let description = [{
+    At the group of the element `head_dim`, and those after it; nothing where the
+    token has no row. Scales of a tensor or head are one for all tokens.
+
+    Example:
+
+    ```mlir
+    kvbuffer.cache.store_scale %s, %cache[%batch, %head, %token, %zero]
+      : vector<1xf32>, !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32>
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [AnyFloat]>:$value, KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, UnitAttr:$in_bounds);
+  let assemblyFormat = [{
+    $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_ScalesBlockPagedPtrOp : KVBuffer_Op<"cache.scales_block_paged_ptr", [
+    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+  let summary = "The scales of a tile of a head";
+  let description = [{
+    As `kvbuffer.cache.block_paged_ptr`, of a cache with scales by tokens: columns
+    are groups of elements, from that of `head_dim` on.
+
+    Example:
+
+    ```mlir
+    %tile = kvbuffer.cache.scales_block_paged_ptr %cache[%batch, %token, %head, %zero]
+      : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32>
+        -> memref<64x4xf32, strided<[?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok, Index:$head, Index:$head_dim);
+  let results = (outs AnyMemRef:$tile);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $start_tok `,` $head `,` $head_dim `]` attr-dict
+    `:` type($cache) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_ScalesRawPtrOp : KVBuffer_Op<"cache.scales_raw_ptr", [
+    KVBuffer_LaneLevel, Pure]> {
+  let summary = "Where the scales begin";
+  let description = [{
+    The first scale, as a memref of rank 0.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.cache.scales_raw_ptr %cache
+      : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> memref<f32, strided<[], offset: ?>>
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache);
+  let results = (outs AnyMemRef:$scales);
+  let assemblyFormat = [{
+    $cache attr-dict `:` type($cache) `->` type($scales)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Stores the keys and values of new tokens into caches";
+  let description = [{
+    A problem, as `kvbuffer.attention` is: what to store, and nothing about how.
+    (No pass lowers it yet; `examples/append.mlir` does it by hand.)
+    `k` and `v` are [batch, rows, heads, head_size], or, with `offsets` (prefix sums
+    of the numbers of new tokens, [batch + 1]), [rows, heads, head_size]. Token i of
+    sequence b goes to position at[b] + i of that sequence; without `at` to
+    `kvbuffer.cache.cache_length` + i, of continuous and paged caches, whose lengths
+    exclude the new tokens. What has no row there (see `kvbuffer.cache.store`) is
+    left out, and so are rows of `k` that no sequence of `offsets` has.
+
+    `rope` rotates keys on their way: row p of `cos` and `sin`, [positions, n], are
+    for position p, of which the first 2n elements of a head are rotated: element i
+    with i + n, or, with `interleaved`, 2i with 2i + 1. Positions past the tables
+    take their last row.
+
+    A quantized cache takes x / scale, rounded to the nearest element that there
+    is, the largest for what exceeds it. Scales of a tensor or of heads are given;
+    those of groups are made, the largest magnitude of a group over the largest
+    finite element (1 where all are zero), and stored.
+
+    Example:
+
+    ```mlir
+    func.func @append(%k: memref<?x8x128xbf16>, %v: memref<?x8x128xbf16>,
+                      %kc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
+                      %vc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
+                      %offsets: memref<?xi32>, %cos: memref<?x64xf32>, %sin: memref<?x64xf32>) {
+      kvbuffer.cache_append
+        k(%k : memref<?x8x128xbf16>) to(%kc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+        v(%v : memref<?x8x128xbf16>) to(%vc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+        offsets(%offsets : memref<?xi32>) rope(%cos, %sin : memref<?x64xf32>, memref<?x64xf32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "new keys">:$k,
+    Arg<KVBuffer_AnyCache, "where they go">:$k_cache,
+    Arg<Optional<AnyMemRef>, "new values">:$v,
+    Arg<Optional<KVBuffer_AnyCache>, "where they go">:$v_cache,
+    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "prefix sums">:$offsets,
+    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "positions of first tokens">:$at,
+    Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
+    Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
+    UnitAttr:$interleaved);
+  let assemblyFormat = [{
+    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
+    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
+    (`offsets` `(` $offsets^ `:` type($offsets) `)`)? (`at` `(` $at^ `:` type($at) `)`)?
+    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD

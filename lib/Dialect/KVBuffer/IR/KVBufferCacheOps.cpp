@@ -1,0 +1,343 @@
+//===- KVBufferCacheOps.cpp - Verifiers of ops on caches --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// make_cache
+//===----------------------------------------------------------------------===//
+
+void MakeCacheOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getCache(), "cache");
+}
+
+/// "[?, 64, 8, 128]".
+static std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") +
+            (ShapedType::isDynamic(size) ? "?" : std::to_string(size));
+  return text + "]";
+}
+
+/// Whether a memref has this shape, as far as both sides fix it.
+static bool hasShape(MemRefType type, ArrayRef<int64_t> shape) {
+  return type.getRank() == int64_t(shape.size()) &&
+         llvm::all_of(llvm::zip_equal(type.getShape(), shape), [](auto pair) {
+           auto [a, b] = pair;
+           return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) ||
+                  a == b;
+         });
+}
+
+static bool hasContiguousRows(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(type.getStridesAndOffset(strides, offset)) &&
+         (strides.empty() || strides.back() == 1);
+}
+
+static SmallVector<int64_t> sizesOf(ArrayRef<CacheDim> dims) {
+  return llvm::map_to_vector(dims,
+                             [](const CacheDim &dim) { return dim.size; });
+}
+
+/// Whether the scales of a cache are by groups of a token's elements.
+static bool scalesByToken(CacheLayout layout) {
+  return layout.getScaleType() && layout.getGranularity() > 0;
+}
+
+/// The shape of a cache's scales.
+static SmallVector<int64_t> scaleShape(CacheLayout layout) {
+  if (layout.getGranularity() == kPerTensor)
+    return {1};
+  if (layout.getGranularity() == kPerHead)
+    return {layout.getHeads()};
+  SmallVector<int64_t> shape = sizesOf(layout.getLeadingDims());
+  shape.append(
+      {layout.getHeads(),
+       llvm::divideCeilSigned(layout.getHeadSize(), layout.getGranularity())});
+  return shape;
+}
+
+LogicalResult MakeCacheOp::verify() {
+  auto layout = cast<CacheLayout>(getCache().getType());
+  auto data = cast<MemRefType>(getData().getType());
+  SmallVector<int64_t> shape = sizesOf(layout.getLeadingDims());
+  shape.append({layout.getHeads(), layout.getCacheDepth()});
+  if (!hasShape(data, shape) ||
+      data.getElementType() != layout.getElementType())
+    return emitOpError() << "expected data of " << layout.getElementType()
+                         << " and shape " << shapeText(shape) << " for "
+                         << getCache().getType() << ", got " << data;
+  if (!hasContiguousRows(data))
+    return emitOpError() << "expected the elements of a head side by side, a "
+                            "last stride of 1, got "
+                         << data;
+  SmallVector<CacheTensor> tensors = layout.getIndexTensors();
+  if (tensors.size() != getIndices().size()) {
+    InFlightDiagnostic diag = emitOpError()
+                              << "expected " << tensors.size() << " indices";
+    if (!tensors.empty()) {
+      diag << " (";
+      llvm::interleaveComma(tensors, diag,
+                            [&](const CacheTensor &t) { diag << t.name; });
+      diag << ")";
+    }
+    return diag << " for " << getCache().getType() << ", got "
+                << getIndices().size();
+  }
+  for (auto [tensor, value] : llvm::zip_equal(tensors, getIndices())) {
+    auto type = cast<MemRefType>(value.getType());
+    Type element = type.getElementType();
+    if (!hasShape(type, sizesOf(tensor.dims)) ||
+        !(element.isSignlessInteger(32) || element.isSignlessInteger(64)))
+      return emitOpError() << "expected " << tensor.name
+                           << " of i32 or i64 and shape "
+                           << shapeText(sizesOf(tensor.dims)) << ", got "
+                           << type;
+  }
+  if (bool(getScales()) != bool(layout.getScaleType()))
+    return emitOpError() << "expected " << (getScales() ? "no " : "")
+                         << "scales for " << getCache().getType();
+  if (!getScales())
+    return success();
+  auto scales = cast<MemRefType>(getScales().getType());
+  if (!hasShape(scales, scaleShape(layout)) ||
+      scales.getElementType() != layout.getScaleType())
+    return emitOpError() << "expected scales of " << layout.getScaleType()
+                         << " and shape " << shapeText(scaleShape(layout))
+                         << " for " << getCache().getType() << ", got "
+                         << scales;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elements and scales
+//===----------------------------------------------------------------------===//
+
+template <typename Op> static LogicalResult verifyAlignment(Op op) {
+  std::optional<int64_t> bytes = op.getAlignment();
+  if (bytes && (*bytes <= 0 || !llvm::isPowerOf2_64(*bytes)))
+    return op.emitOpError() << "expected an alignment that is a power of two, "
+                               "got "
+                            << *bytes;
+  return success();
+}
+
+/// A vector lies in one head.
+static LogicalResult verifyWidth(Operation *op, Type vector,
+                                 CacheLayout layout) {
+  int64_t width = cast<VectorType>(vector).getNumElements();
+  if (width <= layout.getHeadSize())
+    return success();
+  return op->emitOpError() << "expected at most head_size = "
+                           << layout.getHeadSize() << " elements, got "
+                           << width;
+}
+
+/// A vector of a cache's own elements.
+static LogicalResult verifyStored(Operation *op, Type vector,
+                                  CacheLayout layout) {
+  Type element = cast<VectorType>(vector).getElementType();
+  if (element != layout.getElementType())
+    return op->emitOpError() << "expected the cache's elements, "
+                             << layout.getElementType() << ", got " << element;
+  return verifyWidth(op, vector, layout);
+}
+
+LogicalResult CacheLoadOp::verify() {
+  auto layout = cast<CacheLayout>(getCache().getType());
+  if (failed(verifyWidth(*this, getResult().getType(), layout)) ||
+      failed(verifyAlignment(*this)))
+    return failure();
+  int64_t width = getResult().getType().getNumElements(),
+          group = layout.getGranularity();
+  if (scalesByToken(layout) && width % group && group % width)
+    return emitOpError() << "loads " << width << " elements with scales for "
+                         << group
+                         << " each; expected one number to divide the other";
+  return success();
+}
+
+LogicalResult CacheStoreOp::verify() {
+  if (failed(verifyStored(*this, getValue().getType(),
+                          cast<CacheLayout>(getCache().getType()))))
+    return failure();
+  return verifyAlignment(*this);
+}
+
+LogicalResult LoadQuantizedOp::verify() {
+  if (failed(verifyStored(*this, getResult().getType(),
+                          cast<CacheLayout>(getCache().getType()))))
+    return failure();
+  return verifyAlignment(*this);
+}
+
+static LogicalResult verifyScales(Operation *op, Type type) {
+  auto layout =
+      cast<CacheLayout>(op->getNumResults() ? op->getOperand(0).getType()
+                                            : op->getOperand(1).getType());
+  if (!layout.getScaleType())
+    return op->emitOpError()
+           << "expected a cache with scales, got " << Type(layout);
+  auto vector = cast<VectorType>(type);
+  if (vector.getElementType() != layout.getScaleType())
+    return op->emitOpError() << "expected scales of " << layout.getScaleType()
+                             << ", got " << vector;
+  int64_t most = scalesByToken(layout) ? scaleShape(layout).back() : 1;
+  if (vector.getNumElements() > most)
+    return op->emitOpError()
+           << "expected at most " << most << " scales of a token's head, got "
+           << vector.getNumElements();
+  return success();
+}
+
+LogicalResult LoadScaleOp::verify() {
+  return verifyScales(*this, getResult().getType());
+}
+
+LogicalResult StoreScaleOp::verify() {
+  return verifyScales(*this, getValue().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+/// A view of a tile: rows at a stride of the cache's, elements side by side.
+static LogicalResult verifyTileView(Operation *op, Type type, Type element,
+                                    int64_t mostCols, CacheLayout layout) {
+  auto view = cast<MemRefType>(type);
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  bool good = view.getRank() == 2 && view.hasStaticShape() &&
+              view.getElementType() == element &&
+              succeeded(view.getStridesAndOffset(strides, offset)) &&
+              ShapedType::isDynamic(offset) && strides.back() == 1 &&
+              ShapedType::isDynamic(strides.front());
+  if (!good)
+    return op->emitOpError() << "expected a result memref<ROWSxCOLSx" << element
+                             << ", strided<[?, 1], offset: ?>>, got " << type;
+  int64_t rows = view.getDimSize(0), cols = view.getDimSize(1);
+  if (cols > mostCols)
+    return op->emitOpError()
+           << "expected at most " << mostCols << " columns, got " << cols;
+  if (int64_t run = layout.getRun(); run && run % rows)
+    return op->emitOpError() << "expected rows that divide page_size = " << run
+                             << ", got " << rows;
+  return success();
+}
+
+LogicalResult BlockPagedPtrOp::verify() {
+  auto layout = cast<CacheLayout>(getCache().getType());
+  return verifyTileView(*this, getTile().getType(), layout.getElementType(),
+                        layout.getHeadSize(), layout);
+}
+
+LogicalResult ScalesBlockPagedPtrOp::verify() {
+  auto layout = cast<CacheLayout>(getCache().getType());
+  if (!scalesByToken(layout))
+    return emitOpError() << "expected a cache with scales by groups of "
+                            "elements, got "
+                         << getCache().getType();
+  return verifyTileView(*this, getTile().getType(), layout.getScaleType(),
+                        scaleShape(layout).back(), layout);
+}
+
+LogicalResult ScalesRawPtrOp::verify() {
+  auto layout = cast<CacheLayout>(getCache().getType());
+  if (!layout.getScaleType())
+    return emitOpError() << "expected a cache with scales, got "
+                         << getCache().getType();
+  auto expected = MemRefType::get(
+      {}, layout.getScaleType(),
+      StridedLayoutAttr::get(getContext(), ShapedType::kDynamic, {}));
+  if (getScales().getType() != expected)
+    return emitOpError() << "expected a result " << expected << ", got "
+                         << getScales().getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// cache_append
+//===----------------------------------------------------------------------===//
+
+/// New tokens and the cache they go to.
+static LogicalResult verifyAppend(CacheAppendOp op, StringRef name,
+                                  Value tokens, Value cache) {
+  auto type = cast<MemRefType>(tokens.getType());
+  auto layout = cast<CacheLayout>(cache.getType());
+  int64_t rank = op.getOffsets() ? 3 : 4;
+  if (type.getRank() != rank)
+    return op.emitOpError()
+           << "expected " << name << " of rank " << rank
+           << (op.getOffsets() ? " ([rows, heads, head_size]) with offsets"
+                               : " ([batch, rows, heads, head_size]) without "
+                                 "offsets")
+           << ", got " << type;
+  if (type.getShape().take_back(2) !=
+          ArrayRef<int64_t>{layout.getHeads(), layout.getHeadSize()} ||
+      !hasContiguousRows(type))
+    return op.emitOpError()
+           << "expected " << name << " with " << layout.getHeads()
+           << " heads of " << layout.getHeadSize()
+           << " elements side by side, as its cache has, got " << type;
+  Type element = type.getElementType(), stored = layout.getElementType();
+  if (!isa<Float16Type, BFloat16Type, Float32Type>(element))
+    return op.emitOpError()
+           << "expected " << name << " of bf16, f16 or f32, got " << element;
+  bool isFloat8 = isa<FloatType>(stored) && stored.getIntOrFloatBitWidth() == 8;
+  if (!isa<Float16Type, BFloat16Type, Float32Type>(stored) && !isFloat8)
+    return op.emitOpError() << "expected a cache of bf16, f16, f32 or 8-bit "
+                               "floats for "
+                            << name << ", got " << stored;
+  return success();
+}
+
+LogicalResult CacheAppendOp::verify() {
+  if (failed(verifyAppend(*this, "k", getK(), getKCache())))
+    return failure();
+  if (getV() && failed(verifyAppend(*this, "v", getV(), getVCache())))
+    return failure();
+  if (getV() && cast<MemRefType>(getV().getType()).getRank() !=
+                    cast<MemRefType>(getK().getType()).getRank())
+    return emitOpError("expected k and v of one rank");
+  auto layout = cast<CacheLayout>(getKCache().getType());
+  bool hasLengths =
+      llvm::any_of(layout.getIndexTensors(), [](const CacheTensor &tensor) {
+        return tensor.name == "lengths";
+      });
+  if (!getAt() && !hasLengths)
+    return emitOpError() << "expected at(...), the positions of first tokens: "
+                         << getKCache().getType() << " has no lengths";
+  if (!getCos()) {
+    if (getInterleaved())
+      return emitOpError("is interleaved, which belongs to rope(cos, sin)");
+    return success();
+  }
+  auto cos = cast<MemRefType>(getCos().getType()),
+       sin = cast<MemRefType>(getSin().getType());
+  int64_t pairs = cos.getDimSize(1);
+  if (cos.getElementType() != sin.getElementType() ||
+      sin.getDimSize(1) != pairs || ShapedType::isDynamic(pairs) ||
+      !hasContiguousRows(cos) || !hasContiguousRows(sin))
+    return emitOpError() << "expected cosines and sines of one type and one "
+                            "static number of columns, got "
+                         << cos << " and " << sin;
+  if (pairs < 1 || 2 * pairs > layout.getHeadSize())
+    return emitOpError() << "expected tables of 1 to "
+                         << layout.getHeadSize() / 2
+                         << " columns, half the elements that are rotated, got "
+                         << pairs;
+  return success();
+}

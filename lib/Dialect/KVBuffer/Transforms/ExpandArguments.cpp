@@ -1,0 +1,434 @@
+//===- ExpandArguments.cpp - Kernel parameters of lane programs -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_EXPANDARGUMENTS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// What the manifest calls a type of elements; empty: none of its types.
+static StringRef typeName(Type type) {
+  return type.isBF16()                   ? "bf16"
+         : type.isF16()                  ? "f16"
+         : type.isF32()                  ? "f32"
+         : type.isSignlessInteger(64)    ? "i64"
+         : type.isSignlessInteger(32)    ? "i32"
+         : type.isSignlessInteger(8)     ? "u8"
+         : isa<Float8E4M3FNType>(type)   ? "f8E4M3FN"
+         : isa<Float8E5M2Type>(type)     ? "f8E5M2"
+         : isa<Float8E4M3FNUZType>(type) ? "f8E4M3FNUZ"
+         : isa<Float8E5M2FNUZType>(type) ? "f8E5M2FNUZ"
+                                         : "";
+}
+
+namespace {
+
+/// Whether and how a value is accessed, by the ops that do.
+struct Access {
+  bool reads = false, writes = false;
+
+  StringRef name() const {
+    return !writes ? "read" : reads ? "read_write" : "write";
+  }
+};
+
+/// Rebuilds one kernel with parameters in the place of its arguments.
+class Expansion {
+public:
+  explicit Expansion(gpu::GPUFuncOp kernel)
+      : kernel(kernel), b(kernel.getLoc(), kernel) {}
+
+  LogicalResult run();
+
+private:
+  /// A parameter, and what it becomes at the beginning of the kernel.
+  Value parameter(Type type, ArrayRef<NamedAttribute> description) {
+    descriptions.push_back(b.getDictionaryAttr(description));
+    return lowered.getBody().front().addArgument(type, b.getLoc());
+  }
+  NamedAttribute entry(StringRef name, Attribute value) {
+    return b.getNamedAttr(name, value);
+  }
+  NamedAttribute entry(StringRef name, StringRef value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  }
+
+  /// The value of a size as the manifest writes them: a name, a number or an
+  /// expression.
+  Value size(Attribute expression);
+  /// A tensor of the kernel: parameters for its address, strides and sizes, and
+  /// an entry in the manifest. A memref of type `type`.
+  FailureOr<Value> tensor(StringRef name, MemRefType type,
+                          ArrayRef<Attribute> shape, StringRef access);
+  FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
+  FailureOr<Value> cacheArgument(unsigned i, StringRef name,
+                                 CacheLayout layout);
+  /// What the kernel does with argument `i`: as it says, or by its uses.
+  Access accessOf(unsigned i, bool scales = false);
+  LogicalResult check();
+  int64_t alignment();
+  void finish();
+
+  gpu::GPUFuncOp kernel, lowered;
+  ImplicitLocOpBuilder b;
+  SmallVector<Attribute> descriptions, tensors;
+  llvm::MapVector<StringAttr, Value> sizes;
+};
+
+} // namespace
+
+LogicalResult Expansion::check() {
+  if (!kernel.getKnownBlockSizeAttr())
+    return kernel.emitOpError()
+           << "has no known_block_size, the threads of a block in each "
+              "dimension; its arguments cannot become parameters without it";
+  if (!kernel->hasAttr(KVBufferDialect::kGridAttr))
+    return kernel.emitOpError()
+           << "has no '" << KVBufferDialect::kGridAttr
+           << "', the blocks of a launch in each dimension; its arguments "
+              "cannot become parameters without it";
+  llvm::StringSet<> names;
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
+    auto name =
+        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kNameAttr);
+    if (!name)
+      return kernel.emitOpError()
+             << "argument " << i << " has no '" << KVBufferDialect::kNameAttr
+             << "', the name of its tensor";
+    if (!names.insert(name.getValue()).second)
+      return kernel.emitOpError()
+             << "has two arguments with '" << KVBufferDialect::kNameAttr
+             << "' = " << name;
+  }
+  return success();
+}
+
+Access Expansion::accessOf(unsigned i, bool scales) {
+  if (auto access = kernel.getArgAttrOfType<StringAttr>(
+          i, KVBufferDialect::kAccessAttr)) {
+    StringRef word = access.getValue();
+    return {word != "write", word != "read"};
+  }
+  Access access;
+  for (OpOperand &use : kernel.getArgument(i).getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<memref::DimOp>(op))
+      continue;
+    // What a cache's rows are found by is read in any case.
+    if (isa<CacheStoreOp, StoreScaleOp>(op)) {
+      if (isa<StoreScaleOp>(op) == scales)
+        access.reads = access.writes = true;
+      continue;
+    }
+    if (isa<memref::LoadOp, vector::LoadOp, vector::TransferReadOp>(op)) {
+      access.reads = true;
+    } else if (isa<memref::StoreOp, vector::StoreOp>(op)) {
+      access.writes = true;
+    } else if (op->hasTrait<LaneLevel>()) {
+      access.reads = true;
+      // Whoever has a view may write to it.
+      access.writes |= isa<BlockPagedPtrOp>(op) && !scales;
+      access.writes |= isa<ScalesBlockPagedPtrOp, ScalesRawPtrOp>(op) && scales;
+    } else {
+      access.reads = access.writes = true;
+    }
+  }
+  return access;
+}
+
+Value Expansion::size(Attribute expression) {
+  if (auto number = dyn_cast<IntegerAttr>(expression))
+    return arith::ConstantIndexOp::create(b, number.getInt());
+  if (auto name = dyn_cast<StringAttr>(expression)) {
+    auto [it, isNew] = sizes.try_emplace(name, Value());
+    if (isNew) {
+      Value word = parameter(b.getI32Type(),
+                             {entry("kind", "size"), entry("name", name)});
+      it->second = arith::IndexCastOp::create(b, b.getIndexType(), word);
+    }
+    return it->second;
+  }
+  NamedAttribute only = *cast<DictionaryAttr>(expression).begin();
+  SmallVector<Value> operands = llvm::map_to_vector(
+      cast<ArrayAttr>(only.getValue()), [&](Attribute x) { return size(x); });
+  StringRef kind = only.getName();
+  Value result = operands.front();
+  for (Value x : llvm::drop_begin(operands))
+    result = kind == "sum"   ? arith::AddIOp::create(b, result, x).getResult()
+             : kind == "min" ? arith::MinUIOp::create(b, result, x).getResult()
+             : kind == "product"
+                 ? arith::MulIOp::create(b, result, x).getResult()
+                 : arith::CeilDivUIOp::create(b, result, x).getResult();
+  return result;
+}
+
+FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
+                                   ArrayRef<Attribute> shape,
+                                   StringRef access) {
+  Type element = type.getElementType();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (typeName(element).empty())
+    return kernel.emitOpError()
+           << "tensor '" << name << "' has elements " << element
+           << "; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64";
+  if (failed(type.getStridesAndOffset(strides, offset)) || strides.empty() ||
+      strides.back() != 1 || offset != 0)
+    return kernel.emitOpError()
+           << "tensor '" << name << "' is " << type
+           << "; expected a strided memref of rank 1 or more without an "
+              "offset, the elements of its last dimension side by side";
+  tensors.push_back(b.getDictionaryAttr(
+      {entry("access", access), entry("dtype", typeName(element)),
+       entry("name", name), entry("shape", b.getArrayAttr(shape))}));
+  Attribute space = type.getMemorySpace();
+  auto global =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
+  Value base = parameter(
+      MemRefType::get({}, element, MemRefLayoutAttrInterface(), global),
+      {entry("kind", "pointer"), entry("tensor", name)});
+  auto plain = MemRefType::get({}, element, MemRefLayoutAttrInterface(), space);
+  if (space != global)
+    base = memref::MemorySpaceCastOp::create(b, plain, base);
+  SmallVector<OpFoldResult> extents, steps;
+  for (auto [extent, entry] : llvm::zip_equal(type.getShape(), shape))
+    extents.push_back(ShapedType::isDynamic(extent) ? OpFoldResult(size(entry))
+                                                    : b.getIndexAttr(extent));
+  // Of types that fix strides the caller's tensors are to have them.
+  bool contiguous = type.getLayout().isIdentity();
+  for (auto [d, stride] : llvm::enumerate(strides)) {
+    if (!ShapedType::isDynamic(stride)) {
+      steps.push_back(b.getIndexAttr(stride));
+    } else if (contiguous) {
+      Value step =
+          getValueOrCreateConstantIndexOp(b, b.getLoc(), extents[d + 1]);
+      for (OpFoldResult extent : llvm::drop_begin(extents, d + 2))
+        step = arith::MulIOp::create(
+            b, step, getValueOrCreateConstantIndexOp(b, b.getLoc(), extent));
+      steps.push_back(step);
+    } else {
+      steps.push_back(parameter(
+          b.getIndexType(), {entry("dim", b.getI64IntegerAttr(d)),
+                             entry("kind", "stride"), entry("tensor", name)}));
+    }
+  }
+  return Value(memref::ReinterpretCastOp::create(
+      b, type, base, OpFoldResult(b.getIndexAttr(0)), extents, steps));
+}
+
+FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
+                                           MemRefType type) {
+  SmallVector<Attribute> shape;
+  Attribute given = kernel.getArgAttr(i, KVBufferDialect::kShapeAttr);
+  auto list = dyn_cast_or_null<ArrayAttr>(given);
+  if (given && (!list || int64_t(list.size()) != type.getRank()))
+    return kernel.emitOpError()
+           << "argument " << i << " has '" << KVBufferDialect::kShapeAttr
+           << "' = " << given << "; expected an array of " << type.getRank()
+           << " names, numbers or expressions";
+  for (auto [d, extent] : llvm::enumerate(type.getShape())) {
+    auto number = list ? dyn_cast<IntegerAttr>(list[d]) : IntegerAttr();
+    if (number && !ShapedType::isDynamic(extent) && number.getInt() != extent)
+      return kernel.emitOpError()
+             << "argument " << i << " has '" << KVBufferDialect::kShapeAttr
+             << "' = " << given << ", whose dimension " << d
+             << " differs from that of " << type;
+    if (!ShapedType::isDynamic(extent))
+      shape.push_back(b.getI64IntegerAttr(extent));
+    else if (number)
+      shape.push_back(b.getI64IntegerAttr(number.getInt()));
+    else
+      shape.push_back(list ? list[d] : b.getStringAttr(name + "." + Twine(d)));
+  }
+  return tensor(name, type, shape, accessOf(i).name());
+}
+
+/// A memref of these sizes with strides of its own.
+static MemRefType stridedType(ArrayRef<int64_t> sizes, Type element) {
+  SmallVector<int64_t> strides(sizes.size(), ShapedType::kDynamic);
+  strides.back() = 1;
+  return MemRefType::get(
+      sizes, element, StridedLayoutAttr::get(element.getContext(), 0, strides));
+}
+
+FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
+                                          CacheLayout layout) {
+  auto shapeOf = [&](ArrayRef<CacheDim> dims, SmallVector<int64_t> &sizes) {
+    SmallVector<Attribute> shape;
+    for (const CacheDim &dim : dims) {
+      sizes.push_back(dim.size);
+      Attribute extent = b.getStringAttr(dim.name);
+      if (!ShapedType::isDynamic(dim.size))
+        extent = b.getI64IntegerAttr(dim.size);
+      else if (dim.plus)
+        extent = b.getDictionaryAttr(entry(
+            "sum", b.getArrayAttr({extent, b.getI64IntegerAttr(dim.plus)})));
+      shape.push_back(extent);
+    }
+    return shape;
+  };
+  auto append = [&](SmallVector<int64_t> &sizes, SmallVector<Attribute> &shape,
+                    int64_t size) {
+    sizes.push_back(size);
+    shape.push_back(b.getI64IntegerAttr(size));
+  };
+  SmallVector<int64_t> sizes;
+  SmallVector<Attribute> shape = shapeOf(layout.getLeadingDims(), sizes);
+  append(sizes, shape, layout.getHeads());
+  append(sizes, shape, layout.getCacheDepth());
+  FailureOr<Value> data =
+      tensor(name, stridedType(sizes, layout.getElementType()), shape,
+             accessOf(i).name());
+  if (failed(data))
+    return failure();
+  SmallVector<Value> indices;
+  Type word = indexTypeOf(kernel, i);
+  for (const CacheTensor &table : layout.getIndexTensors()) {
+    SmallVector<int64_t> sizes;
+    SmallVector<Attribute> shape = shapeOf(table.dims, sizes);
+    FailureOr<Value> value = tensor((name + "." + table.name).str(),
+                                    stridedType(sizes, word), shape, "read");
+    if (failed(value))
+      return failure();
+    indices.push_back(*value);
+  }
+  Value scales;
+  if (Type type = layout.getScaleType()) {
+    SmallVector<int64_t> sizes;
+    SmallVector<Attribute> shape;
+    if (layout.getGranularity() > 0)
+      shape = shapeOf(layout.getLeadingDims(), sizes);
+    if (layout.getGranularity() != kPerTensor)
+      append(sizes, shape, layout.getHeads());
+    if (layout.getGranularity() > 0)
+      append(sizes, shape,
+             llvm::divideCeilSigned(layout.getHeadSize(),
+                                    layout.getGranularity()));
+    if (sizes.empty())
+      append(sizes, shape, 1);
+    Access access = accessOf(i, /*scales=*/true);
+    access.reads = true;
+    FailureOr<Value> value =
+        tensor((name + ".scales").str(), stridedType(sizes, type), shape,
+               access.name());
+    if (failed(value))
+      return failure();
+    scales = *value;
+  }
+  Value maxPrompt;
+  if (llvm::any_of(kernel.getArgument(i).getUsers(),
+                   llvm::IsaPred<MaxPromptLengthOp>))
+    maxPrompt = size(b.getStringAttr("max_prompt_length"));
+  return Value(MakeCacheOp::create(b, layout, *data, indices, scales, maxPrompt,
+                                   /*max_context=*/Value()));
+}
+
+int64_t Expansion::alignment() {
+  int64_t bytes = 1;
+  lowered.walk([&](Operation *op) {
+    auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
+    if (alignment &&
+        isa<CacheLoadOp, CacheStoreOp, LoadQuantizedOp, memref::LoadOp,
+            memref::StoreOp, vector::LoadOp, vector::StoreOp>(op))
+      bytes = std::max(bytes, alignment.getInt());
+  });
+  return std::clamp<int64_t>(bytes, 2, 16);
+}
+
+void Expansion::finish() {
+  lowered.setFunctionType(
+      b.getFunctionType(lowered.getBody().front().getArgumentTypes(), {}));
+  NamedAttrList list;
+  list.append("alignment", b.getI64IntegerAttr(alignment()));
+  list.append("args", b.getArrayAttr(descriptions));
+  list.append("block", b.getI64ArrayAttr(SmallVector<int64_t>(
+                           kernel.getKnownBlockSizeAttr().asArrayRef())));
+  list.append("dynamic_shared_bytes", b.getI64IntegerAttr(0));
+  list.append("entry", b.getStringAttr(kernel.getName()));
+  list.append("grid", kernel->getAttr(KVBufferDialect::kGridAttr));
+  lowered->removeAttr(KVBufferDialect::kGridAttr);
+  lowered->setAttr(KVBufferDialect::kKernelAttr,
+                   list.getDictionary(b.getContext()));
+  lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));
+}
+
+LogicalResult Expansion::run() {
+  if (failed(check()))
+    return failure();
+  lowered =
+      gpu::GPUFuncOp::create(b, kernel.getName(), b.getFunctionType({}, {}));
+  for (NamedAttribute attr : kernel->getAttrs())
+    if (attr.getName() != "function_type" && attr.getName() != "arg_attrs")
+      lowered->setAttr(attr.getName(), attr.getValue());
+  b.setInsertionPointToStart(&lowered.getBody().front());
+  SmallVector<Value> values;
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
+    StringRef name =
+        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kNameAttr)
+            .getValue();
+    Type type = kernel.getArgument(i).getType();
+    FailureOr<Value> value = failure();
+    if (auto memref = dyn_cast<MemRefType>(type))
+      value = memrefArgument(i, name, memref);
+    else if (auto layout = dyn_cast<CacheLayout>(type))
+      value = cacheArgument(i, name, layout);
+    else
+      return kernel.emitOpError()
+             << "argument " << i << " is '" << name << "' of type " << type
+             << "; expected a cache or a memref";
+    if (failed(value)) {
+      lowered.erase();
+      return failure();
+    }
+    values.push_back(*value);
+  }
+  // The old body goes on after what has become of its arguments.
+  Block &entryBlock = kernel.getBody().front();
+  for (auto [argument, value] :
+       llvm::zip_equal(entryBlock.getArguments(), values))
+    argument.replaceAllUsesWith(value);
+  Block &begin = lowered.getBody().front();
+  begin.getOperations().splice(begin.end(), entryBlock.getOperations());
+  lowered.getBody().getBlocks().splice(
+      lowered.getBody().end(), kernel.getBody().getBlocks(),
+      std::next(kernel.getBody().begin()), kernel.getBody().end());
+  finish();
+  kernel.erase();
+  return success();
+}
+
+namespace {
+struct ExpandArgumentsPass
+    : kvbuf::impl::ExpandArgumentsBase<ExpandArgumentsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<gpu::GPUFuncOp> kernels(llvm::make_filter_range(
+        getOperation().getOps<gpu::GPUFuncOp>(), [](gpu::GPUFuncOp func) {
+          auto phase =
+              func->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+          return phase && phase.getValue() == Phase::Thread &&
+                 !func->hasAttr(KVBufferDialect::kKernelAttr);
+        }));
+    for (gpu::GPUFuncOp kernel : kernels)
+      if (failed(Expansion(kernel).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,46 @@
+// RUN: kvbuf-opt %s --kvbuf-expand-arguments | FileCheck %s
+
+!tokens = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 16, scale = f32, granularity = 64>
+
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @kernel(
+  // CHECK-SAME:    %[[X:.*]]: memref<bf16, #gpu.address_space<global>>, %[[N:.*]]: i32, %[[S0:.*]]: index, %[[S1:.*]]: index, %[[W:.*]]: memref<f32, #gpu.address_space<global>>, %[[WIDE:.*]]: i32, %[[DATA:.*]]: memref<f8E4M3FN, #gpu.address_space<global>>
+  // What accesses state is what addresses and strides keep to.
+  // CHECK-SAME:    kvbuffer.kernel = {alignment = 8 : i64, args = [{kind = "pointer", tensor = "x"}, {kind = "size", name = "rows"}, {dim = 0 : i64, kind = "stride", tensor = "x"}, {dim = 1 : i64, kind = "stride", tensor = "x"}, {kind = "pointer", tensor = "w"}, {kind = "size", name = "wide"},
+  // CHECK-SAME:    block = [64, 2, 1], dynamic_shared_bytes = 0 : i64, entry = "kernel", grid = [{ceildiv = ["rows", 2]}, 8, 1]}
+  // CHECK-SAME:    kvbuffer.tensors = [{access = "read", dtype = "bf16", name = "x", shape = ["rows", 8, 128]}, {access = "write", dtype = "f32", name = "w", shape = [{ceildiv = ["rows", 2]}, "wide"]}, {access = "read_write", dtype = "f8E4M3FN", name = "c", shape = ["num_blocks", 16, 8, 128]}, {access = "read", dtype = "i64", name = "c.table", shape = ["batch", "pages_per_seq"]}, {access = "read", dtype = "i64", name = "c.lengths", shape = ["batch"]}, {access = "read_write", dtype = "f32", name = "c.scales", shape = ["num_blocks", 16, 8, 2]}]
+  gpu.func @kernel(%x: !tokens {kvbuffer.name = "x", kvbuffer.shape = ["rows", 8, 128]},
+                   %w: memref<?x?xf32> {kvbuffer.name = "w", kvbuffer.shape = [{ceildiv = ["rows", 2]}, "wide"]},
+                   %c: !paged {kvbuffer.name = "c", kvbuffer.index = i64})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 2, 1>,
+                         kvbuffer.grid = [{ceildiv = ["rows", 2]}, 8, 1]} {
+    // CHECK:         %[[PLAIN:.*]] = memref.memory_space_cast %[[X]]
+    // CHECK:         %[[ROWS:.*]] = arith.index_cast %[[N]] : i32 to index
+    // CHECK:         %[[TENSOR:.*]] = memref.reinterpret_cast %[[PLAIN]] to offset: [0], sizes: [%[[ROWS]], 8, 128], strides: [%[[S0]], %[[S1]], 1]
+    // A type without strides of its own: rows lie as its sizes say.
+    // CHECK:         %[[HALF:.*]] = arith.ceildivui %[[ROWS]], %c2
+    // CHECK:         %[[COLS:.*]] = arith.index_cast %[[WIDE]]
+    // CHECK:         %[[OUT:.*]] = memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%[[HALF]], %[[COLS]]], strides: [%[[COLS]], 1]
+    // CHECK:         %[[CACHE:.*]] = kvbuffer.make_cache %{{.*}} indices(%{{.*}}, %{{.*}} : memref<?x?xi64, strided<[?, 1]>>, memref<?xi64, strided<[1]>>) scales(%{{.*}} : memref<?x16x8x2xf32, strided<[?, ?, ?, 1]>>) max_prompt(%{{.*}})
+    // CHECK:         kvbuffer.cache.max_prompt_length %[[CACHE]]
+    // CHECK:         vector.load %[[TENSOR]]
+    // CHECK:         memref.store %{{.*}}, %[[OUT]]
+    %i = gpu.thread_id x
+    %n = kvbuffer.cache.max_prompt_length %c : !paged
+    %v = vector.load %x[%i, %i, %i] {alignment = 8 : i64} : !tokens, vector<4xbf16>
+    %q = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {alignment = 4 : i64} : !paged -> vector<4xf8E4M3FN>
+    kvbuffer.cache.store %q, %c[%i, %i, %n, %i] : vector<4xf8E4M3FN>, !paged
+    %s = kvbuffer.cache.load_scale %c[%i, %i, %i, %i] : !paged -> vector<1xf32>
+    kvbuffer.cache.store_scale %s, %c[%i, %i, %n, %i] : vector<1xf32>, !paged
+    %f = vector.extract %s[0] : f32 from vector<1xf32>
+    memref.store %f, %w[%i, %n] : memref<?x?xf32>
+    gpu.return
+  }
+
+  // A kernel that says its parameters itself is left alone.
+  // CHECK-LABEL: gpu.func @mine(%{{.*}}: memref<f32>) kernel
+  gpu.func @mine(%x: memref<f32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, kvbuffer.kernel = {}} {
+    gpu.return
+  }
+}
