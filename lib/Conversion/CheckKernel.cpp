@@ -56,13 +56,10 @@ static LogicalResult checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
            << "is scheduled for a matrix instruction of shape "
            << shapeOf(schedule.getMmaShape()) << "; " << target.chip << " has "
            << TargetInfo::shapesOf(target.matrixInstructions);
-  if (schedule.getSwapAB() && !target.swapsOperands)
-    return kernel.emitOpError() << "is scheduled with swap_a_b, which "
-                                << target.chip << " cannot do";
-  MmaLayouts layouts = target.layouts(*mma);
-  if (!schedule.getSwapAB() && !contractionOrder(layouts.a, layouts.c))
-    return kernel.emitOpError() << "is scheduled without swap_a_b, which "
-                                << target.chip << " cannot do";
+  if (!target.feedsItself(*mma, schedule.getSwapAB()))
+    return kernel.emitOpError()
+           << "is scheduled " << (schedule.getSwapAB() ? "with" : "without")
+           << " swap_a_b, which " << target.chip << " cannot do";
   bool roles = kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
                    .wasInterrupted();
   if (roles && !target.warpsPerMatrixGroup)
@@ -70,6 +67,12 @@ static LogicalResult checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
            << "has warp roles, but the matrix unit of " << target.chip
            << " does not read operands from LDS by itself; expected a "
               "schedule with producers = 0";
+  if (roles && schedule.getSwapAB())
+    return kernel.emitOpError()
+           << "has warp roles and is scheduled with swap_a_b, but a group of "
+              "warps multiplies "
+           << target.matrixGroupRows
+           << " rows by what lies in LDS; expected a schedule without swap_a_b";
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
   if (schedule.getWM() % rowUnit)
     return kernel.emitOpError()

@@ -205,6 +205,21 @@ static void lowerStore(ClusterStoreOp op) {
   op.erase();
 }
 
+/// PTX ISA, "movmatrix". The statement has effects, so that LLVM leaves it where
+/// all lanes of the warp are together.
+static void lowerTranspose(LaneTransposeOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto asmOp = LLVM::InlineAsmOp::create(
+      b, b.getI32Type(), ValueRange{op.getWord()},
+      "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  op->replaceAllUsesWith(asmOp);
+  op.erase();
+}
+
 namespace {
 struct ConvertKVBufferToInlineAsmPass
     : kvbuf::impl::ConvertKVBufferToInlineAsmBase<
@@ -221,6 +236,8 @@ struct ConvertKVBufferToInlineAsmPass
         lowerArrive(arrive);
       else if (auto store = dyn_cast<ClusterStoreOp>(op))
         lowerStore(store);
+      else if (auto transpose = dyn_cast<LaneTransposeOp>(op))
+        lowerTranspose(transpose);
     });
     // The rest has no business at the target stage: say so here, where the op
     // has a name, instead of in the translation.

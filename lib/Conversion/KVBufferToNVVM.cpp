@@ -260,7 +260,8 @@ struct ConvertKVBufferToNVVMPass
     target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
     target.addLegalDialect<NVVM::NVVMDialect>();
     // These stay until the translation: LLVM 22 has no op for all their forms.
-    target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp>();
+    target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
+                      LaneTransposeOp>();
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     keepLoopAnnotations(module);

@@ -15,14 +15,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The layout with rows and columns changed over.
-static LinearLayout transposed(const LinearLayout &layout) {
-  return layout.renameOut("row", "tmp")
-      .renameOut("col", "row")
-      .renameOut("tmp", "col")
-      .restrictOut({"row", "col"});
-}
-
 FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
                                  const TargetInfo &target)
     : schedule(schedule) {

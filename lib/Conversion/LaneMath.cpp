@@ -184,8 +184,71 @@ void LaneLowering::lower(MmaOp op) {
   set(op.getResult(), acc);
 }
 
+/// Accumulator elements as words of operand a, where a lane's words are those
+/// of accumulators whose words were transposed among the lanes.
+static bool toTransposedOperand(LaneLowering &lower, Machine &machine,
+                                FragmentType type, ArrayRef<Value> acc,
+                                bool isProbability, Values &words) {
+  const auto &a = lower.layouts.contracted(Role::A),
+             &c = lower.layouts.atom(Role::Acc);
+  std::optional<LinearLayout> turned = transposedAmongLanes(c.layout);
+  constexpr int64_t width = 2;
+  if (!lower.target.transposesAmongLanes || !turned ||
+      lower.layouts.wordElements() != width ||
+      a.layout.inLog2("lane") != turned->inLog2("lane"))
+    return false;
+  for (unsigned bit = 0; bit < a.layout.inLog2("lane"); ++bit)
+    if (a.layout.basis("lane", bit) != turned->basis("lane", bit))
+      return false;
+  // The accumulators' registers by their place in an atom.
+  SmallVector<int64_t> registers(c.rows * c.cols, -1);
+  for (int64_t reg = 0; reg < c.registers(); ++reg) {
+    auto at = turned->apply({{"register", reg}});
+    registers[at[0] * c.cols + at[1]] = reg;
+  }
+  ImplicitLocOpBuilder &b = lower.b;
+  auto narrow = VectorType::get({width}, type.getElementType());
+  auto wordType = VectorType::get({1}, b.getI32Type());
+  auto wordOf = [&](Value atom, int64_t reg) -> Value {
+    Value pair = machine.roundOperand(
+        lower,
+        vector::ShuffleOp::create(b, atom, atom,
+                                  ArrayRef<int64_t>{reg, reg + 1}),
+        narrow, isProbability);
+    Value word = vector::ExtractOp::create(
+        b, vector::BitCastOp::create(b, wordType, pair), ArrayRef<int64_t>{0});
+    Value moved = LaneTransposeOp::create(b, word);
+    return vector::BitCastOp::create(
+        b, narrow,
+        vector::FromElementsOp::create(b, wordType, ValueRange{moved}));
+  };
+  int64_t accCols = type.getCols() / c.cols;
+  int64_t rows = acc.size() / accCols * c.rows;
+  for (int64_t i = 0; i < rows; i += a.rows)
+    for (int64_t j = 0; j < type.getCols(); j += a.cols)
+      for (int64_t reg = 0; reg < a.registers(); reg += width) {
+        SmallVector<std::pair<int64_t, int64_t>> sources;
+        for (int64_t part : {reg, reg + 1}) {
+          auto at = a.layout.apply({{"register", part}});
+          int64_t row = i + at[0], col = j + at[1];
+          sources.push_back(
+              {row / c.rows * accCols + col / c.cols,
+               registers[(row % c.rows) * c.cols + col % c.cols]});
+        }
+        auto [atom, from] = sources[0];
+        if (from < 0 || from % width || sources[1] != std::pair(atom, from + 1))
+          return false;
+        words.push_back(wordOf(acc[atom], from));
+      }
+  return true;
+}
+
 LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
                                       ArrayRef<Value> acc, Values &words) {
+  if (toTransposedOperand(*this, machine, type, acc,
+                          isa<OnlineSoftmaxOp, SoftmaxTailOp>(op), words))
+    return success();
+  words.clear();
   const auto &a = layouts.contracted(Role::A), &c = layouts.atom(Role::Acc);
   // Each register of the operand must be a register of the same lane.
   bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");

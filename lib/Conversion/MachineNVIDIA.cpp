@@ -501,7 +501,28 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   Value shared = lower.shared(params.getElementType());
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
   for (size_t i = 0; i < all.size();) {
-    int64_t count = all.size() - i >= 4 ? 4 : all.size() - i >= 2 ? 2 : 1;
+    const Matrix &zero = all[i];
+    // An instruction's matrices lie in one block, and their places differ by
+    // bits of their own.
+    auto inOne = [&](int64_t count) {
+      if (all.size() - i < size_t(count))
+        return false;
+      for (int64_t w = 0; w < count; ++w) {
+        int64_t row = 0, col = 0;
+        for (int64_t bit = 1; bit < count; bit *= 2)
+          if (w & bit) {
+            row ^= all[i + bit].row ^ zero.row;
+            col ^= all[i + bit].col ^ zero.col;
+          }
+        if (all[i + w].row != (zero.row ^ row) ||
+            all[i + w].col != (zero.col ^ col) ||
+            (op.getCol() + all[i + w].col) / layout.blockCols !=
+                (op.getCol() + zero.col) / layout.blockCols)
+          return false;
+      }
+      return true;
+    };
+    int64_t count = inOne(4) ? 4 : inOne(2) ? 2 : 1;
     // Lane l gives the address of row l % 8 of matrix l / 8.
     LinearAddress address;
     SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 3);
@@ -510,7 +531,6 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
       return block.apply({{"row", row}, {"col", col}}, "byte") /
              layout.elementBytes;
     };
-    const Matrix &zero = all[i];
     for (int64_t bit = 1; bit < count; bit *= 2) {
       int64_t row = all[i + bit].row ^ zero.row,
               col = all[i + bit].col ^ zero.col;

@@ -175,6 +175,7 @@ static Fields fieldsOf(const Inst &i) {
     return f;
   }
   case Code::Elect:
+  case Code::LaneTranspose:
     return {"da"};
   case Code::WarpSync:
     return {"a"};

@@ -332,6 +332,7 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::MmaSync:
     return Class::Matrix;
   case Code::Shuffle:
+  case Code::LaneTranspose:
   case Code::Vote:
   case Code::Elect:
     return Class::Shuffle;

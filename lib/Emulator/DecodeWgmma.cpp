@@ -44,6 +44,13 @@ LogicalResult Decoder::needMatrixGroups(Operation *op) {
 // What this dialect has beside llvm and nvvm. kvbuffer.wgmma: one committed
 // group, with its fence.
 LogicalResult Decoder::decodeKVBuffer(Operation *op) {
+  if (auto x = dyn_cast<kvbuf::LaneTransposeOp>(op)) {
+    if (program.chip.lanes != 32)
+      return unsupported(op, program.chip.describe() + " does not have it");
+    set(x.getTurned(),
+        {emit(Code::LaneTranspose, false, getNarrow(x.getWord()))});
+    return success();
+  }
   if (failed(needMatrixGroups(op)))
     return failure();
   if (auto x = dyn_cast<kvbuf::ClusterArriveOp>(op)) {

@@ -91,6 +91,22 @@ void stMatrix(const Inst &i) {
   }
 }
 
+void laneTranspose(const Inst &i) {
+  if (!converged(i))
+    return;
+  uint32_t words[32];
+  std::memcpy(words, reg<uint32_t>(i.a), sizeof(words));
+  uint16_t elements[64];
+  std::memcpy(elements, words, sizeof(words));
+  uint32_t *d = out<uint32_t>(i.dst);
+  for (unsigned l = 0; l < 32; ++l) {
+    unsigned g = l >> 2, t = l & 3;
+    d[l] = elements[16 * t + g] |
+           static_cast<uint32_t>(elements[16 * t + 8 + g]) << 16;
+  }
+  done<uint32_t>(i.dst);
+}
+
 // An 8x8 fragment register as fp32: element [row][column].
 template <bool BF16> static void unpackFragment(float *d, const uint32_t *s) {
   for (unsigned l = 0; l < 32; ++l) {

@@ -399,6 +399,9 @@ template <unsigned W> Stop Exec<W>::run() {
     case Code::MmaSync:
       mmaSync(i);
       break;
+    case Code::LaneTranspose:
+      laneTranspose(i);
+      break;
     case Code::Shuffle:
       shuffle(i);
       break;

@@ -75,6 +75,13 @@ std::optional<MmaLayouts> kvbuf::mfma16Bit(int64_t m, int64_t n, int64_t k) {
   return layouts;
 }
 
+LinearLayout kvbuf::transposed(const LinearLayout &fragment) {
+  return fragment.renameOut("row", "tmp")
+      .renameOut("col", "row")
+      .renameOut("tmp", "col")
+      .restrictOut({"row", "col"});
+}
+
 std::optional<LinearLayout>
 kvbuf::contractionOrder(const LinearLayout &operand,
                         const LinearLayout &accumulator) {
@@ -117,6 +124,22 @@ kvbuf::contractionOrder(const LinearLayout &operand,
   for (int64_t column : order)
     images.push_back({column});
   return LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}});
+}
+
+std::optional<LinearLayout>
+kvbuf::transposedAmongLanes(const LinearLayout &fragment) {
+  if (fragment.inLog2("register") < 1 || fragment.inLog2("lane") != 5)
+    return std::nullopt;
+  // The matrix's columns are the word's elements and the lower two lane bits,
+  // its rows the upper three: they change places.
+  llvm::SmallVector<LinearLayout::Coord> registers{fragment.basis("lane", 2)},
+      lanes{fragment.basis("lane", 3), fragment.basis("lane", 4),
+            fragment.basis("register", 0), fragment.basis("lane", 0),
+            fragment.basis("lane", 1)};
+  for (unsigned bit = 1; bit < fragment.inLog2("register"); ++bit)
+    registers.push_back(fragment.basis("register", bit));
+  return LinearLayout({"register", "lane"}, {registers, lanes},
+                      fragment.outDims());
 }
 
 LinearLayout kvbuf::reordered(const LinearLayout &operand, llvm::StringRef out,

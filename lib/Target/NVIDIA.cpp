@@ -60,9 +60,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
       {"denormal-fp-math-f32", "preserve-sign,preserve-sign"}};
   target.loopStrengthReduction = false;
   target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
-  // Transposed scores would have to be an operand b, whose lanes walk along the
-  // rows that the accumulator's registers hold.
-  target.swapsOperands = false;
+  // PTX ISA, "movmatrix": since sm_75.
+  target.transposesAmongLanes = true;
   // PTX ISA, "mma.sync": .e4m3 and .e5m2 need sm_89. LLVM 22 has no op for
   // them.
   if (chip == "sm_89" || chip.starts_with("sm_90"))

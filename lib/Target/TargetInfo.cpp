@@ -114,6 +114,18 @@ MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
   return *mfma16Bit(mma.m, mma.n, mma.k * mma.group);
 }
 
+bool TargetInfo::feedsItself(const MatrixInstruction &mma, bool swapped) const {
+  MmaLayouts instruction = layouts(mma);
+  LinearLayout operand = swapped ? transposed(instruction.b) : instruction.a;
+  LinearLayout result = swapped ? transposed(instruction.c) : instruction.c;
+  if (contractionOrder(operand, result))
+    return true;
+  if (!transposesAmongLanes)
+    return false;
+  std::optional<LinearLayout> turned = transposedAmongLanes(result);
+  return turned && contractionOrder(operand, *turned);
+}
+
 Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
                             bool transposed) const {
   return vendor == Vendor::NVIDIA

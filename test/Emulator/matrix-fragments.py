@@ -123,6 +123,18 @@ def stmatrix(count, transposed):
             assert got[32 * m + word] == want, (count, transposed, m, word)
 
 
+def lane_transpose():
+    """movmatrix: lane 4 g + t gets the elements 2 t and 2 t + 1 of column g."""
+    body = header(2) + load_words(0, 1) + """
+    %r = kvbuffer.lane_transpose %w0_0""" \
+        + store_words(1, ["%r"], "i32") + "\n    llvm.return\n  }"
+    got = run(body, ["buf:i16:64:iota", "buf:i32:32:uninit"])
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        want = 8 * 2 * t + g + 65536 * (8 * (2 * t + 1) + g)
+        assert got[lane] == want, (lane, got[lane], want)
+
+
 # Small integers whose products do not repeat in a pattern.
 def a_at(i, k):
     return (7 * i + 3 * k) % 11 - 5

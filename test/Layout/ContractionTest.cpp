@@ -104,6 +104,28 @@ void contraction(Properties &properties) {
     natural = order->basis("col", bit, "col") == int64_t(1) << bit;
   properties.holds("mma.sync contracts P V in the natural order",
                    natural ? "" : "another order");
+  // Swapped, S^T's keys lie across the lanes that P^T's queries lie across. With
+  // each word transposed among the lanes S^T is P^T.
+  LinearLayout p = turned(mma.b), s = turned(mma.c);
+  properties.holds("swapped mma.sync has no order by itself",
+                   contractionOrder(p, s) ? "an order" : "");
+  auto words = transposedAmongLanes(s);
+  std::string wrong = words ? "" : "no words";
+  for (int64_t lane = 0; words && lane < 32; ++lane)
+    for (int64_t reg = 0; reg < 4; ++reg) {
+      int64_t g = lane / 4, t = lane % 4;
+      int64_t from = 8 * t + 4 * (reg % 2) + g / 2;
+      if (words->apply({{"register", reg}, {"lane", lane}}) !=
+          s.apply({{"register", reg / 2 * 2 + g % 2}, {"lane", from}}))
+        wrong = "register " + std::to_string(reg) + " of lane " +
+                std::to_string(lane);
+    }
+  properties.holds("words transposed among lanes are what movmatrix gives",
+                   wrong);
+  properties.holds("swapped mma.sync: transposed words of S^T are P^T's",
+                   words ? needsExchange(p, *words) : "no words");
+  properties.holds("lanes of 64 have no such transposition",
+                   transposedAmongLanes(mfma16Bit(32, 32, 16)->c) ? "one" : "");
   // Without swapped operands MFMA's accumulators hold a column of S in a lane,
   // which no order of keys makes a row of P.
   MmaLayouts mfma = *mfma16Bit(32, 32, 16);

@@ -38,6 +38,9 @@ MmaLayouts mmaSyncM16N8K16();
 /// Returns nothing for another shape.
 std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
 
+/// The fragment with rows and columns changed over.
+LinearLayout transposed(const LinearLayout &fragment);
+
 /// The order in which a second product must contract the columns of a first
 /// one's accumulators, so that these become its operand lane by lane, without
 /// an exchange. Both layouts map ("register", "lane") to ("row", "col") in
@@ -47,6 +50,12 @@ std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
 /// contracted in the same order. Nothing if no permutation does that.
 std::optional<LinearLayout> contractionOrder(const LinearLayout &operand,
                                              const LinearLayout &accumulator);
+
+/// What lanes hold after each word of two registers was transposed among the 32
+/// lanes as an 8x8 matrix (`movmatrix`): lane 4 g + t then has what lanes 8 t +
+/// g / 2 and 8 t + 4 + g / 2 had in register g mod 2. Nothing where a fragment
+/// has no words of two registers or other than 32 lanes.
+std::optional<LinearLayout> transposedAmongLanes(const LinearLayout &fragment);
 
 /// The operand whose dimension `out` ("row" or "col") is taken in an order that
 /// `contractionOrder` gave.

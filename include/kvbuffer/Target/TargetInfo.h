@@ -110,8 +110,9 @@ struct TargetInfo {
   /// registers to be plenty, and where accumulators fill the register file each
   /// one that it adds is spilled.
   bool loopStrengthReduction = true;
-  /// Whether kernels can compute the transposed products (`swap_a_b`).
-  bool swapsOperands = true;
+  /// Whether the lanes of a warp can transpose 8x8 matrices of 16-bit elements
+  /// (`kvbuffer.lane_transpose`).
+  bool transposesAmongLanes = false;
   /// Whether an asynchronous copy is one instruction of a wave, with one base
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
@@ -171,6 +172,9 @@ struct TargetInfo {
   /// The operand layouts of one of this chip's matrix instructions; of a whole
   /// group of them.
   MmaLayouts layouts(const MatrixInstruction &mma) const;
+  /// Whether the accumulators of an instruction can become its operands: the
+  /// weights of attention. With `swapped` products they are its operand B.
+  bool feedsItself(const MatrixInstruction &mma, bool swapped) const;
   /// The swizzle of a tile with rows of `rowBytes` bytes in LDS, for an
   /// instruction; `transposed` if it is read along its rows' contraction (Q,
   /// K).

@@ -329,10 +329,15 @@
 // RUN: %{run}
 // TURNSCHIP: error: 'kvbuffer.attention' op ping_pong needs warps with roles; expected producers > 0
 
-// REDEFINE: %{options} = schedule=swap_a_b=true
+// REDEFINE: %{options} = chip=sm_90a schedule=swap_a_b=true,producers=4
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}
-// SWAP: choose-schedule-invalid.mlir:[[@LINE+5]]:3: error: 'kvbuffer.attention' op swap_a_b does not fit sm_80: transposed scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = false
+// SWAP: choose-schedule-invalid.mlir:[[@LINE+10]]:3: error: 'kvbuffer.attention' op swap_a_b = true does not go with warps that have roles; expected producers = 0, or swap_a_b = false
+
+// REDEFINE: %{options} = schedule=swap_a_b=true,BM=8,warps=2
+// REDEFINE: %{prefix} = SWAPROWS
+// RUN: %{run}
+// SWAPROWS: error: 'kvbuffer.attention' op no 16x8x16 instruction divides the rows of a warp, BM / warps = 4; expected a multiple of 8
 
 !qo = memref<?x?x2x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

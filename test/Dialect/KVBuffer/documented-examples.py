@@ -30,6 +30,7 @@ TYPES = {
     "vt": "!kvbuffer.token<#vbuf>",
     "ks": "!kvbuffer.staged<#kbuf>",
     "kring": "!kvbuffer.ring<#kbuf>",
+    "word": "i32",
     "box": "!kvbuffer.mailbox",
 }
 INDEX = {"token", "zero", "encoded", "batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",

@@ -49,7 +49,7 @@ void KVBufferDialect::initialize() {
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
              DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
-             LaneCountOp>(op) ||
+             LaneCountOp, LaneTransposeOp>(op) ||
          op->hasTrait<LaneLevel>();
 }
 
@@ -115,7 +115,8 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         return fail("llvm comes later");
       break;
     case Phase::Target:
-      if (isa<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp>(op))
+      if (isa<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
+              LaneTransposeOp>(op))
         break;
       if (!isTargetDialect(op))
         return fail("only llvm and one vendor's dialect remain");

@@ -264,17 +264,14 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                           });
     return diag;
   }
-  if (schedule.getSwapAB() && !target.swapsOperands)
-    return op.emitOpError() << "swap_a_b does not fit " << target.chip
-                            << ": transposed scores of its matrix instructions "
-                               "lie across other lanes than operands; expected "
-                               "swap_a_b = false";
-  MmaLayouts layouts = target.layouts(*mma);
-  if (!schedule.getSwapAB() && !contractionOrder(layouts.a, layouts.c))
-    return op.emitOpError() << "swap_a_b = false does not fit " << target.chip
-                            << ": scores of its matrix instructions lie across "
-                               "other lanes than operands; expected swap_a_b = "
-                               "true";
+  bool swapped = schedule.getSwapAB();
+  if (!target.feedsItself(*mma, swapped))
+    return op.emitOpError()
+           << "swap_a_b = " << (swapped ? "true" : "false") << " does not fit "
+           << target.chip
+           << ": scores of its matrix instructions lie across other lanes than "
+              "operands; expected swap_a_b = "
+           << (swapped ? "false" : "true");
   for (auto [name, path] :
        {std::pair<StringRef, Path>{"k_path", schedule.getKPath()},
         {"v_path", schedule.getVPath()}})
@@ -342,10 +339,15 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t lds =
       elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
                       slotCols * 2 * schedule.getStages() * schedule.getBN());
-  // A slot of row sums for each thread: at most one f32 for each row of a warp.
-  if (schedule.getSumsInLds())
-    lds += 4 * schedule.getWarps() * target.waveSize *
-           std::max<int64_t>(1, schedule.getWM() / 8);
+  // A slot of row sums for each thread: one f32 for each row that a lane has.
+  if (schedule.getSumsInLds()) {
+    MmaLayouts layouts = target.layouts(*mma);
+    int64_t rows = schedule.getWM() / rowUnit;
+    for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
+      if (layouts.c.basis("register", bit, swapped ? "col" : "row"))
+        rows *= 2;
+    lds += 4 * schedule.getWarps() * target.waveSize * rows;
+  }
   if (lds > target.ldsBytes)
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "

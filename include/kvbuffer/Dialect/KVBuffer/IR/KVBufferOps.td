@@ -652,6 +652,7 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferMapOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
 
