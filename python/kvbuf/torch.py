@@ -18,9 +18,9 @@ backward pass: see `configure`.
 
 from __future__ import annotations
 
-import array
 import collections
 import contextlib
+import struct
 import threading
 import warnings
 
@@ -35,6 +35,7 @@ __all__ = ["attention", "configure", "flash_attn_func",
            "scaled_dot_product_attention"]
 
 _Tensor = torch.Tensor
+_empty_like = torch.empty_like
 _torch_sdpa = torch.nn.functional.scaled_dot_product_attention
 _is_compiling = torch.compiler.is_compiling
 _grad_enabled = torch.is_grad_enabled
@@ -96,52 +97,61 @@ _MOST_PLANS = 4096
 
 class _Plan:
     """A launch on tensors that differ from the first call's in their addresses
-    alone. Its output is like the query."""
+    alone. Its output is like the query. `run` takes as few steps as it can:
+    whoever calls it pays for each."""
 
-    __slots__ = ("plan", "launch", "handle", "stream", "lse")
+    __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack")
 
-    def __init__(self, request, like):
+    def __init__(self, request, like, order):
         name = _ops.of(like).device_name(like)
         emulated = name == "emulator"
         chip = (_kernels.emulated_chip() if emulated
                 else _kernels.Device.shared(name).chip)
         kernel = _kernels.find(request.problem, chip, None, emulated)
-        self.lse = tuple(request.lse.shape) if request.problem.lse else None
         self.plan = kernel.plan(request.arguments(_ops.of(like)), request.sizes)
         self.launch, self.handle = self.plan.launch, self.plan.handle
         self.stream = _tensors.stream_getter(
             like, "host" if emulated else name)
+        #: Which of the call's tensors each of the kernel's is.
+        self.order = tuple(order)
+        #: A tensor that empty_like makes log-sum-exps of, None without.
+        self.lse = None
+        if request.problem.lse:
+            self.lse = torch.empty(1, dtype=torch.float32, device=like.device
+                                   ).expand(request.lse.shape)
+        count = len(order) + 1 + (self.lse is not None)
+        #: The addresses, as an array of C.
+        self.pack = struct.Struct(f"{count}Q").pack
 
-    def run(self, tensors):
-        """(output, log-sum-exp or None); `tensors` in the order of the
-        request's."""
-        q = tensors[0]
-        out = torch.empty_like(q)
-        data = [t.data_ptr() for t in tensors]
-        data.append(out.data_ptr())
-        lse = None
-        if self.lse is not None:
-            lse = torch.empty(self.lse, dtype=torch.float32, device=q.device)
-            data.append(lse.data_ptr())
-        addresses = array.array("Q", data)  # lives until the call is over
-        status = self.launch(self.handle, addresses.buffer_info()[0],
-                             self.stream())
+    def run(self, q, data):
+        """The output; `data` are the addresses of the call's tensors."""
+        out = _empty_like(q)
+        status = self.launch(
+            self.handle, self.pack(*[data[i] for i in self.order],
+                                   out.data_ptr()), self.stream())
+        if status:
+            check(status)
+        return out
+
+    def run_lse(self, q, data):
+        """(output, log-sum-exp)."""
+        out, lse = _empty_like(q), _empty_like(self.lse)
+        status = self.launch(
+            self.handle, self.pack(*[data[i] for i in self.order],
+                                   out.data_ptr(), lse.data_ptr()),
+            self.stream())
         if status:
             check(status)
         return out, lse
 
 
-def _key(tensors, *options):
-    """What a plan follows from; None if a tensor is not plainly torch's."""
-    key = [*options]
-    for t in tensors:
-        if t is None:
-            key.append(None)
-        elif type(t) is _Tensor:
-            key += (t.shape, t.stride(), t.dtype, t.device)
-        else:
-            return None
-    return tuple(key)
+def _laid_out_like(out, q):
+    """Whether torch.empty_like(q) is laid out as `out` is. The stride of one
+    element moves nothing."""
+    like = torch.empty_like(q)
+    return out.shape == q.shape and all(
+        n == 1 or a == b
+        for n, a, b in zip(out.shape, out.stride(), like.stride()))
 
 
 def _remember(key, request, tensors):
@@ -149,8 +159,7 @@ def _remember(key, request, tensors):
     if key is None or request.finish or request.empty:
         return
     own = list(request.tensors.values())
-    if (request.out.shape != tensors[0].shape
-            or request.out.stride() != torch.empty_like(tensors[0]).stride()):
+    if not _laid_out_like(request.out, tensors[0]):
         return
     order = []
     for x in own:
@@ -162,7 +171,7 @@ def _remember(key, request, tensors):
         return
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
-    _plans[key] = _Plan(request, tensors[0]), tuple(order)
+    _plans[key] = _Plan(request, tensors[0], order)
 
 
 #===------------------------------------------------------------------------===#
@@ -242,28 +251,31 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
     NotImplementedError: ``dropout_p`` other than 0, ``alibi_slopes``, tensors
     that require gradients. kvbuf's own: ``out`` is written in place of a new
     tensor; ``sink`` (heads), float32, joins each row's denominator."""
-    want = bool(return_attn_probs or return_lse)
-    if type(q) is _Tensor and not _is_compiling():
-        tensors = (q, k, v)
-        if not (_grad_enabled() and (q.requires_grad or k.requires_grad
-                                     or v.requires_grad)):
+    want = True if return_attn_probs or return_lse else False
+    if (type(q) is type(k) is type(v) is _Tensor and not _is_compiling()
+            and not (_grad_enabled() and (q.requires_grad or k.requires_grad
+                                          or v.requires_grad))):
+        key = None
+        if alibi_slopes is None and out is None and sink is None:
             try:
-                key = _key(tensors, "dense", dropout_p, softmax_scale, causal,
-                           window_size, softcap, want)
-                known = _plans.get(key)
+                key = ("dense", q.shape, k.shape, v.shape, q.stride(),
+                       k.stride(), v.stride(), q.dtype, k.dtype, v.dtype,
+                       q.device, k.device, v.device, dropout_p, softmax_scale,
+                       causal, window_size, softcap, want)
+                plan = _plans.get(key)
             except TypeError:  # a window in a list
-                key = known = None
-            if alibi_slopes is not None or out is not None or sink is not None:
-                key = known = None
-            if known is not None:
-                out, lse = known[0].run(tensors)
+                key = plan = None
+            if plan is not None:
+                data = q.data_ptr(), k.data_ptr(), v.data_ptr()
                 if not want:
-                    return out
-                return _flash.results(_ops.of(q), out, lse, return_attn_probs,
-                                      return_lse)
-            return _dense(key, q, k, v, dropout_p, softmax_scale, causal,
-                          window_size, softcap, alibi_slopes, want,
-                          return_attn_probs, return_lse, out, sink)
+                    return plan.run(q, data)
+                both = plan.run_lse(q, data)
+                if return_attn_probs:
+                    return *both, q.new_empty((0,))
+                return both
+        return _dense(key, q, k, v, dropout_p, softmax_scale, causal,
+                      window_size, softcap, alibi_slopes, want,
+                      return_attn_probs, return_lse, out, sink)
     if isinstance(q, _Tensor):
         opts = _flash.options(softmax_scale, causal, window_size, softcap,
                               dropout_p, alibi_slopes)
@@ -318,9 +330,10 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
     ``seqused_k`` (batch). softmax_lse is (heads, all queries).
 
     The rest is as for `flash_attn_func`."""
-    want = bool(return_attn_probs or return_lse)
-    if isinstance(q, _Tensor) and (_is_compiling() or type(q) is not _Tensor or
-                                   needs_gradients(_ops.of(q), q, k, v, sink)):
+    want = True if return_attn_probs or return_lse else False
+    if isinstance(q, _Tensor) and (
+            _is_compiling() or type(q) is not _Tensor
+            or _grad_enabled() and needs_gradients(_ops.of(q), q, k, v, sink)):
         opts = _flash.options(softmax_scale, causal, window_size, softcap,
                               dropout_p, alibi_slopes)
         if _by_torch("flash_attn_varlen_func", (q, k, v, sink)):
@@ -336,20 +349,29 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
                 *opts.values(), block_table, seqused_k, sink, want)
         return _given(result, lse, out, return_attn_probs, return_lse)
     key = None
-    if (type(q) is _Tensor and alibi_slopes is None and out is None
-            and sink is None and block_table is None):
-        tensors = (q, k, v, cu_seqlens_q, cu_seqlens_k)
+    if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
+            is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
+            and out is None and sink is None and block_table is None):
         try:
-            key = _key(tensors, "varlen", dropout_p, softmax_scale, causal,
-                       window_size, softcap, want, max_seqlen_q, max_seqlen_k)
-            known = _plans.get(key)
+            key = ("varlen", q.shape, k.shape, v.shape, cu_seqlens_q.shape,
+                   cu_seqlens_k.shape, q.stride(), k.stride(), v.stride(),
+                   cu_seqlens_q.stride(), cu_seqlens_k.stride(), q.dtype,
+                   k.dtype, v.dtype, cu_seqlens_q.dtype, cu_seqlens_k.dtype,
+                   q.device, k.device, v.device, cu_seqlens_q.device,
+                   cu_seqlens_k.device, dropout_p, softmax_scale, causal,
+                   window_size, softcap, want, max_seqlen_q, max_seqlen_k)
+            plan = _plans.get(key)
         except TypeError:
-            key = known = None
-        if known is not None:
-            plan, order = known
-            out, lse = plan.run([tensors[i] for i in order])
-            return _flash.results(_ops.of(q), out, lse, return_attn_probs,
-                                  return_lse) if want else out
+            key = plan = None
+        if plan is not None:
+            data = (q.data_ptr(), k.data_ptr(), v.data_ptr(),
+                    cu_seqlens_q.data_ptr(), cu_seqlens_k.data_ptr())
+            if not want:
+                return plan.run(q, data)
+            both = plan.run_lse(q, data)
+            if return_attn_probs:
+                return *both, q.new_empty((0,))
+            return both
     with _watched() as requests:
         result = _flash.varlen(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
@@ -404,8 +426,9 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for
     `flash_attn_func`."""
-    if isinstance(q, _Tensor) and (_is_compiling() or type(q) is not _Tensor or
-                                   needs_gradients(_ops.of(q), q, k_cache,
+    if isinstance(q, _Tensor) and (
+            _is_compiling() or type(q) is not _Tensor
+            or _grad_enabled() and needs_gradients(_ops.of(q), q, k_cache,
                                                    v_cache, k, v, sink)):
         if needs_gradients(_ops.of(q), q, k_cache, v_cache, k, v, sink):
             raise NotImplementedError(
@@ -425,24 +448,29 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
             max_seqlen_q, sink)
         return _given(result, lse, out, False, return_softmax_lse)
     key = None
-    if (type(q) is _Tensor and k is None and v is None and rotary_cos is None
-            and cache_leftpad is None and alibi_slopes is None and out is None
-            and sink is None and cu_seqlens_q is None
-            and type(cache_seqlens) is _Tensor
-            and (block_table is not None or cache_batch_idx is not None)):
-        tensors = (q, k_cache, v_cache,
-                   cache_batch_idx if block_table is None else block_table,
-                   cache_seqlens)
+    table = cache_batch_idx if block_table is None else block_table
+    if (type(q) is type(k_cache) is type(v_cache) is type(table)
+            is type(cache_seqlens) is _Tensor and k is None and v is None
+            and rotary_cos is None and cache_leftpad is None
+            and alibi_slopes is None and out is None and sink is None
+            and cu_seqlens_q is None
+            and (cache_batch_idx is None or block_table is None)):
         try:
-            key = _key(tensors, "cache", softmax_scale, causal, window_size,
-                       softcap, bool(return_softmax_lse))
-            known = _plans.get(key)
+            key = ("cache", q.shape, k_cache.shape, v_cache.shape, table.shape,
+                   cache_seqlens.shape, q.stride(), k_cache.stride(),
+                   v_cache.stride(), table.stride(), cache_seqlens.stride(),
+                   q.dtype, k_cache.dtype, v_cache.dtype, table.dtype,
+                   cache_seqlens.dtype, q.device, k_cache.device,
+                   v_cache.device, table.device, cache_seqlens.device,
+                   softmax_scale, causal, window_size, softcap,
+                   return_softmax_lse, num_splits)
+            plan = _plans.get(key)
         except TypeError:
-            key = known = None
-        if known is not None:
-            plan, order = known
-            out, lse = plan.run([tensors[i] for i in order])
-            return (out, lse) if return_softmax_lse else out
+            key = plan = None
+        if plan is not None:
+            data = (q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(),
+                    table.data_ptr(), cache_seqlens.data_ptr())
+            return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
     with _watched() as requests:
         result = _flash.with_kvcache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
@@ -450,7 +478,7 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
             window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
             return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink)
     if key is not None:
-        _remember(key, requests[-1], tensors)
+        _remember(key, requests[-1], (q, k_cache, v_cache, table, cache_seqlens))
     return result
 
 
@@ -465,7 +493,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None,
     NotImplementedError: ``attn_mask``, ``dropout_p`` other than 0, leading
     dimensions that differ, tensors that require gradients."""
     if isinstance(query, _Tensor):
-        if needs_gradients(_ops.of(query), query, key, value):
+        if _grad_enabled() and needs_gradients(_ops.of(query), query, key, value):
             _by_torch("scaled_dot_product_attention", (query, key, value))
             return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                is_causal, scale=scale, enable_gqa=enable_gqa)
@@ -475,12 +503,16 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None,
             return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
                                         enable_gqa)
         name = None
-        if attn_mask is None and query.dim() == 4:
-            name = _key((query, key, value), "sdpa", dropout_p, is_causal,
-                        scale, enable_gqa)
-            known = _plans.get(name)
-            if known is not None:
-                return known[0].run((query, key, value))[0]
+        if (attn_mask is None and type(key) is type(value) is _Tensor
+                and query.dim() == 4):
+            name = ("sdpa", query.shape, key.shape, value.shape, query.stride(),
+                    key.stride(), value.stride(), query.dtype, key.dtype,
+                    value.dtype, query.device, key.device, value.device,
+                    dropout_p, is_causal, scale, enable_gqa)
+            plan = _plans.get(name)
+            if plan is not None:
+                return plan.run(query, (query.data_ptr(), key.data_ptr(),
+                                        value.data_ptr()))
         with _watched() as requests:
             result = _flash.sdpa(query, key, value, attn_mask, dropout_p,
                                  is_causal, scale, enable_gqa,
@@ -497,15 +529,14 @@ def _remember_sdpa(name, request, tensors, result):
     q, k, v = tensors
     own = [request.tensors[n] for n in ("q", "k", "v")]
     if (request.finish or request.empty or request.problem.lse
-            or result.shape != q.shape
-            or result.stride() != torch.empty_like(q).stride()
+            or not _laid_out_like(result, q)
             or any(mine.data_ptr() != t.data_ptr()
                    for mine, t in zip(own, tensors))):
         return
     # The kernel's tensors are views, whose addresses are those of torch's.
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
-    _plans[name] = _Plan(request, q), (0, 1, 2)
+    _plans[name] = _Plan(request, q, (0, 1, 2))
 
 
 _requests = threading.local()
