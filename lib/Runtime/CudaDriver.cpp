@@ -108,7 +108,13 @@ public:
   }
 
   const char *kind() const override { return "cuda"; }
-  void enter() override { check(ctxPush(context), "entering the context"); }
+  bool enter() override {
+    GpuDriver::Handle now = nullptr;
+    if (ctxGetCurrent && ctxGetCurrent(&now) == 0 && now == context)
+      return false;
+    check(ctxPush(context), "entering the context");
+    return true;
+  }
   void leave() override {
     GpuDriver::Handle old = nullptr;
     ctxPop(&old);
@@ -197,6 +203,7 @@ private:
     lib.get(primaryRelease, "cuDevicePrimaryCtxRelease_v2");
     lib.get(ctxPush, "cuCtxPushCurrent_v2");
     lib.get(ctxPop, "cuCtxPopCurrent_v2");
+    lib.getIfThere(ctxGetCurrent, "cuCtxGetCurrent");
     lib.get(getErrorName, "cuGetErrorName");
     lib.get(getErrorString, "cuGetErrorString");
     lib.get(driver.memAlloc, "cuMemAlloc_v2");
@@ -232,6 +239,7 @@ private:
   int (*primaryRelease)(int) = nullptr;
   int (*ctxPush)(GpuDriver::Handle) = nullptr;
   int (*ctxPop)(GpuDriver::Handle *) = nullptr;
+  int (*ctxGetCurrent)(GpuDriver::Handle *) = nullptr;
   int (*getErrorName)(int, const char **) = nullptr;
   int (*getErrorString)(int, const char **) = nullptr;
   /// Null before CUDA 12.

@@ -105,11 +105,18 @@ enum FunctionAttribute {
 /// Makes the device current for a scope, and what was current before after it.
 class Current {
 public:
-  explicit Current(GpuBackend &backend) : backend(backend) { backend.enter(); }
-  ~Current() { backend.leave(); }
+  explicit Current(GpuBackend &backend)
+      : backend(backend), entered(backend.enter()) {}
+  ~Current() {
+    if (entered)
+      backend.leave();
+  }
+  Current(const Current &) = delete;
+  Current &operator=(const Current &) = delete;
 
 private:
   GpuBackend &backend;
+  bool entered;
 };
 
 /// 64 bytes of zeros in device memory: what stands for a tensor without
@@ -205,14 +212,20 @@ public:
     // Of this launch, once a kernel asks for one.
     uint64_t counted = 0;
     for (const KernelLaunch &k : launch.kernels) {
-      std::vector<EncodedMaps::Bytes> encoded;
-      for (BoundTensorMap map : k.tensorMaps) {
-        if (map.map.address == 0)
-          map.map.address = zeros->get();
-        encoded.push_back(maps.get(map));
+      encoded.clear();
+      // Arguments point into both.
+      encoded.reserve(k.tensorMaps.size());
+      for (const BoundTensorMap &map : k.tensorMaps) {
+        if (map.map.address != 0) {
+          encoded.push_back(maps.get(map));
+          continue;
+        }
+        BoundTensorMap ofNothing = map;
+        ofNothing.map.address = zeros->get();
+        encoded.push_back(maps.get(ofNothing));
       }
-      std::vector<uint64_t> words;
-      std::vector<void *> args;
+      words.clear();
+      args.clear();
       words.reserve(k.args.size());
       for (const LaunchArg &arg : k.args) {
         if (arg.kind == LaunchArg::Kind::TensorMap) {
@@ -280,6 +293,10 @@ private:
   GpuDriver::Handle module = nullptr;
   std::map<std::string, GpuDriver::Handle> functions;
   std::string description;
+  /// Of the launch that is being made; here, so that one costs no allocation.
+  std::vector<EncodedMaps::Bytes> encoded;
+  std::vector<uint64_t> words;
+  std::vector<void *> args;
 };
 
 /// Events of one timing; destroyed whatever happens.

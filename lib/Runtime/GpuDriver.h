@@ -87,8 +87,9 @@ public:
   virtual ~GpuBackend() = default;
   /// "cuda" or "hip".
   virtual const char *kind() const = 0;
-  /// Makes the device current on this thread until `leave`.
-  virtual void enter() = 0;
+  /// Makes the device current on this thread until `leave`, which is due where
+  /// this returns true: elsewhere the device was current already.
+  [[nodiscard]] virtual bool enter() = 0;
   virtual void leave() = 0;
   /// Text for an error code.
   virtual std::string errorText(int code) const = 0;

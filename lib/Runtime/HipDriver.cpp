@@ -54,9 +54,13 @@ public:
   }
 
   const char *kind() const override { return "hip"; }
-  void enter() override {
-    getDevice(&previous);
+  bool enter() override {
+    int now = 0;
+    if (getDevice(&now) == 0 && now == static_cast<int>(ordinal))
+      return false;
+    previous = now;
     check(setDevice(ordinal), "selecting the GPU");
+    return true;
   }
   void leave() override { setDevice(previous); }
 
