@@ -1,10 +1,11 @@
-# kvbuf: `make run` shows a kernel on the emulator, `make test` runs every test.
+# kvbuf: `make run` shows a kernel on the emulator, `make test` runs every test,
+# `make wheel` packs what pip installs into dist/.
 #   BUILD  build directory (default: build)
 #   JOBS   parallel jobs (default: all cores)
 BUILD ?= build
 JOBS ?= $(shell nproc)
 
-.PHONY: all deps build run test bench-emulator docs format clean
+.PHONY: all deps build run test wheel bench-emulator docs format clean
 
 all: build
 
@@ -23,6 +24,11 @@ run: build
 test: build
 	@ninja -C $(BUILD) -j $(JOBS) --quiet all kvbuf-test-depends
 	@tools/run-tests.sh $(BUILD) $(JOBS)
+
+# dist/kvbuf-*.whl, with the compiler, and dist/kvbuf_runtime-*.whl, without.
+wheel: build
+	@tools/install-deps.sh patchelf binutils
+	@python3 tools/python/wheel.py $(BUILD) dist
 
 # The reference of the dialect and the passes, into $(BUILD)/docs.
 docs: $(BUILD)/build.ninja

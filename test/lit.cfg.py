@@ -48,7 +48,8 @@ if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
     config.available_features.add("torch")
 
 # LLVM's linker and readelf come in packages of their own (lld, llvm).
-for tool in ["ld.lld", "llvm-readelf"]:
+# patchelf makes a wheel's libraries find each other.
+for tool in ["ld.lld", "llvm-readelf", "patchelf"]:
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
 

@@ -16,6 +16,8 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 
+#include <dlfcn.h>
+
 using namespace mlir;
 using namespace kvbuf;
 
@@ -53,10 +55,27 @@ std::string kvbuf::findPtxas(StringRef wanted) {
   return findIn({"ptxas"}, refs);
 }
 
+/// The folder "bin" beside that of the file which holds this code, where a
+/// package brings programs of its own; empty if the loader cannot tell. (A tool
+/// found through the PATH has a name without a folder.)
+static std::string ownPrograms() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(&ownPrograms), &info) ||
+      !info.dli_fname || !llvm::sys::path::is_absolute(info.dli_fname))
+    return "";
+  SmallString<128> folder(llvm::sys::path::parent_path(info.dli_fname));
+  llvm::sys::path::append(folder, "..", "bin");
+  return folder.str().str();
+}
+
 std::string kvbuf::findLinker(StringRef wanted) {
   if (!wanted.empty())
     return wanted.str();
-  return findIn({"ld.lld", "ld.lld-22"}, {KVBUF_LLVM_TOOLS_DIR});
+  SmallVector<StringRef> folders = {KVBUF_LLVM_TOOLS_DIR};
+  std::string own = ownPrograms();
+  if (!own.empty())
+    folders.insert(folders.begin(), own);
+  return findIn({"ld.lld", "ld.lld-22"}, folders);
 }
 
 //===----------------------------------------------------------------------===//
