@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import numbers
 import operator
+from typing import Any
 
 from . import _kernels, _ops
+from ._device import Device
 from ._problem import Problem
+
+#: torch's, numpy's, or of a library that speaks DLPack.
+Tensor = Any
 
 
 class Request:
@@ -191,10 +196,6 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if lse is not None:
         want_lse = True
     depth = -(-max(size, value_size) // 8) * 8
-    if cache in ("paged", "continuous") and (size % 8 or value_size != size):
-        raise NotImplementedError(
-            f"k_cache has head size {size} and v_cache {value_size}; expected "
-            "one multiple of 8 for both (a cache is not copied)")
     problem = Problem(
         heads=heads, kv_heads=kv_heads, head_size=depth, dtype=dtype,
         query="ragged" if ragged else "dense", cache=cache,
@@ -292,12 +293,19 @@ def check_window(name, window):
     return side(left), side(right)
 
 
-def attention(q, k, v, *, causal=False, window=None, scale=None, softcap=None,
-              sink=None, q_offsets=None, k_offsets=None, longest_query=None,
-              page_table=None, slots=None, lengths=None, lengths_count="all",
-              out=None, lse=None, return_lse=False, batch_invariant=False,
-              convert=None, target=None, schedule=None, device=None,
-              stream=None):
+def attention(
+        q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
+        window: tuple | None = None, scale: float | None = None,
+        softcap: float | None = None, sink: Tensor | None = None,
+        q_offsets: Tensor | None = None, k_offsets: Tensor | None = None,
+        longest_query: int | None = None, page_table: Tensor | None = None,
+        slots: Tensor | None = None, lengths: Tensor | None = None,
+        lengths_count: str = "all", out: Tensor | None = None,
+        lse: Tensor | None = None, return_lse: bool = False,
+        batch_invariant: bool = False, convert: str | None = None,
+        target: str | None = None, schedule: str | None = None,
+        device: Device | str | None = None, stream: int | None = None
+        ) -> Tensor | tuple[Tensor, Tensor]:
     """softmax(scale * Q K^T) V over the keys that each query sees.
 
     Tensors are torch's, numpy's (uint16 holds the bits of bfloat16), or of any

@@ -20,14 +20,19 @@ processes. In the order "zigzag", the default, process r holds the parts r and
 
 from __future__ import annotations
 
+from typing import Union
+
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
 from . import torch as _functions
 
 __all__ = ["allgather_attention", "merge", "ring_attention", "shard",
            "sharded_decode", "unshard"]
+
+Group = Union[dist.ProcessGroup, DeviceMesh, None]
 
 _ORDERS = ("zigzag", "contiguous")
 
@@ -57,7 +62,7 @@ def _parts(rank, size, order):
     return 2 * rank, 2 * rank + 1
 
 
-def merge(outs, lses):
+def merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
     """Attention over all keys, of results over parts of them.
 
     ``outs`` (parts, ..., rows, heads, head size), ``lses`` (parts, ..., heads,
@@ -100,7 +105,9 @@ class _Sum:
             self.lse[at] = both
 
 
-def shard(x, dim=1, group=None, order="zigzag"):
+def shard(
+        x: Tensor, dim: int = 1, group: Group | None = None,
+        order: str = "zigzag") -> Tensor:
     """This process's tokens of a whole tensor: a copy. Dimension `dim` holds the
     tokens; its size is a multiple of 2 n."""
     _check_order(order)
@@ -113,7 +120,9 @@ def shard(x, dim=1, group=None, order="zigzag"):
     return torch.cat([parts[i] for i in _parts(rank, size, order)], dim)
 
 
-def unshard(x, dim=1, group=None, order="zigzag"):
+def unshard(
+        x: Tensor, dim: int = 1, group: Group | None = None,
+        order: str = "zigzag") -> Tensor:
     """The whole tensor, of every process's tokens; on all processes."""
     _check_order(order)
     pg = _group(group)
@@ -152,9 +161,12 @@ def _check_shares(q, k, v):
                          f"{k.shape[1]}; expected as many")
 
 
-def ring_attention(q, k, v, *, causal=False, softmax_scale=None, softcap=0.0,
-                   window_size=(-1, -1), group=None, order="zigzag",
-                   return_lse=False):
+def ring_attention(
+        q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
+        softmax_scale: float | None = None, softcap: float = 0.0,
+        window_size: tuple[int, int] = (-1, -1), group: Group | None = None,
+        order: str = "zigzag", return_lse: bool = False
+        ) -> Tensor | tuple[Tensor, Tensor]:
     """Attention of a sequence that the processes share: K and V go round.
 
     q, k, v (batch, tokens of this process, heads, head size) in the given
@@ -230,9 +242,12 @@ def _(q, k, v, causal, scale, softcap, group):
         (q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32)
 
 
-def allgather_attention(q, k, v, *, causal=False, softmax_scale=None,
-                        softcap=0.0, window_size=(-1, -1), group=None,
-                        order="zigzag", return_lse=False):
+def allgather_attention(
+        q: Tensor, k: Tensor, v: Tensor, *,
+        causal: bool = False, softmax_scale: float | None = None,
+        softcap: float = 0.0, window_size: tuple[int, int] = (-1, -1),
+        group: Group | None = None, order: str = "zigzag",
+        return_lse: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """As `ring_attention`, but every process gets all of K and V at once: fewer
     and larger messages, for sequences whose K and V fit. Windows are taken, and
     both orders."""
@@ -284,9 +299,13 @@ def _(q, k, v, causal, scale, softcap, window, order, group):
         (q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32)
 
 
-def sharded_decode(q, k_cache, v_cache, *, cache_seqlens, block_table=None,
-                   cache_batch_idx=None, softmax_scale=None, softcap=0.0,
-                   group=None, return_lse=False):
+def sharded_decode(
+        q: Tensor, k_cache: Tensor, v_cache: Tensor, *,
+        cache_seqlens: Tensor, block_table: Tensor | None = None,
+        cache_batch_idx: Tensor | None = None,
+        softmax_scale: float | None = None, softcap: float = 0.0,
+        group: Group | None = None, return_lse: bool = False
+        ) -> Tensor | tuple[Tensor, Tensor]:
     """Decode over a cache whose tokens the processes share.
 
     q (batch, rows, heads, head size), the same on every process; k_cache, v_cache

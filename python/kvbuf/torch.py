@@ -25,14 +25,17 @@ import threading
 import warnings
 
 import torch
+from torch import Tensor
 
 from . import _attention, _flash, _kernels, _ops, _tensors
 from ._attention import attention, needs_gradients
 from ._library import Error, check
 
 __all__ = ["attention", "configure", "flash_attn_func",
-           "flash_attn_varlen_func", "flash_attn_with_kvcache", "patch_sdpa",
-           "scaled_dot_product_attention"]
+           "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
+           "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
+           "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache",
+           "patch_sdpa", "scaled_dot_product_attention"]
 
 _Tensor = torch.Tensor
 _empty_like = torch.empty_like
@@ -52,7 +55,9 @@ class _Settings:
 _settings = _Settings()
 
 
-def configure(*, gradients=None, float32=None):
+def configure(
+        *, gradients: str | None = None, float32: str | None = None
+        ) -> contextlib.AbstractContextManager:
     """Sets what holds for all calls of this module, until it is set again; used
     as a context manager, until the end of the block.
 
@@ -234,10 +239,14 @@ def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
 #===------------------------------------------------------------------------===#
 
 
-def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
-                    window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
-                    deterministic=False, return_attn_probs=False, *,
-                    return_lse=False, out=None, sink=None):
+def flash_attn_func(
+        q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False, *, return_lse: bool = False,
+        out: Tensor | None = None, sink: Tensor | None = None
+        ) -> Tensor | tuple[Tensor, ...]:
     """Attention of q (batch, rows, heads, head size) over k and v (batch, keys,
     KV heads, head size): flash-attn's function of that name.
 
@@ -312,13 +321,17 @@ def _dense(key, q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
     return _flash.results(ops, result, lse, return_attn_probs, return_lse)
 
 
-def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
-                           max_seqlen_k, dropout_p=0.0, softmax_scale=None,
-                           causal=False, window_size=(-1, -1), softcap=0.0,
-                           alibi_slopes=None, deterministic=False,
-                           return_attn_probs=False, block_table=None, *,
-                           seqused_k=None, return_lse=False, out=None,
-                           sink=None):
+def flash_attn_varlen_func(
+        q: Tensor, k: Tensor, v: Tensor,
+        cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None, max_seqlen_q: int,
+        max_seqlen_k: int, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False, block_table: Tensor | None = None, *,
+        seqused_k: Tensor | None = None, return_lse: bool = False,
+        out: Tensor | None = None, sink: Tensor | None = None
+        ) -> Tensor | tuple[Tensor, ...]:
     """Attention of a ragged batch: flash-attn's function of that name.
 
     q (all queries, heads, head size), k and v (all keys, KV heads, head size);
@@ -392,16 +405,21 @@ def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):
             torch.cat([lse[0] for _, lse in parts], 1))
 
 
-def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
-                            rotary_cos=None, rotary_sin=None,
-                            cache_seqlens=None, cache_batch_idx=None,
-                            cache_leftpad=None, block_table=None,
-                            softmax_scale=None, causal=False,
-                            window_size=(-1, -1), softcap=0.0,
-                            rotary_interleaved=True, alibi_slopes=None,
-                            num_splits=0, return_softmax_lse=False, *,
-                            cu_seqlens_q=None, max_seqlen_q=None, out=None,
-                            sink=None):
+def flash_attn_with_kvcache(
+        q: Tensor, k_cache: Tensor, v_cache: Tensor,
+        k: Tensor | None = None, v: Tensor | None = None,
+        rotary_cos: Tensor | None = None, rotary_sin: Tensor | None = None,
+        cache_seqlens: int | Tensor | None = None,
+        cache_batch_idx: Tensor | None = None,
+        cache_leftpad: Tensor | None = None,
+        block_table: Tensor | None = None, softmax_scale: float | None = None,
+        causal: bool = False, window_size: tuple[int, int] = (-1, -1),
+        softcap: float = 0.0, rotary_interleaved: bool = True,
+        alibi_slopes: Tensor | None = None, num_splits: int = 0,
+        return_softmax_lse: bool = False, *,
+        cu_seqlens_q: Tensor | None = None, max_seqlen_q: int | None = None,
+        out: Tensor | None = None, sink: Tensor | None = None
+        ) -> Tensor | tuple[Tensor, ...]:
     """Attention over a cache: flash-attn's function of that name.
 
     q (batch, rows, heads, head size). k_cache and v_cache (slots, most tokens,
@@ -482,9 +500,76 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None,
     return result
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None,
-                                 dropout_p=0.0, is_causal=False, scale=None,
-                                 enable_gqa=False):
+def flash_attn_qkvpacked_func(
+        qkv: Tensor, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """`flash_attn_func` on qkv (batch, rows, 3, heads, head size)."""
+    return flash_attn_func(*_unpacked("qkv", qkv, 5, 2, 3), dropout_p,
+                           softmax_scale, causal, window_size, softcap,
+                           alibi_slopes, deterministic, return_attn_probs)
+
+
+def flash_attn_kvpacked_func(
+        q: Tensor, kv: Tensor, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """`flash_attn_func` on kv (batch, keys, 2, KV heads, head size)."""
+    return flash_attn_func(q, *_unpacked("kv", kv, 5, 2, 2), dropout_p,
+                           softmax_scale, causal, window_size, softcap,
+                           alibi_slopes, deterministic, return_attn_probs)
+
+
+def flash_attn_varlen_qkvpacked_func(
+        qkv: Tensor, cu_seqlens: Tensor,
+        max_seqlen: int, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """`flash_attn_varlen_func` on qkv (all tokens, 3, heads, head size)."""
+    return flash_attn_varlen_func(*_unpacked("qkv", qkv, 4, 1, 3), cu_seqlens,
+                                  cu_seqlens,
+                                  max_seqlen, max_seqlen, dropout_p,
+                                  softmax_scale, causal, window_size, softcap,
+                                  alibi_slopes, deterministic,
+                                  return_attn_probs)
+
+
+def flash_attn_varlen_kvpacked_func(
+        q: Tensor, kv: Tensor,
+        cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
+        max_seqlen_k: int, dropout_p: float = 0.0,
+        softmax_scale: float | None = None, causal: bool = False,
+        window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+        alibi_slopes: Tensor | None = None, deterministic: bool = False,
+        return_attn_probs: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """`flash_attn_varlen_func` on kv (all keys, 2, KV heads, head size)."""
+    return flash_attn_varlen_func(q, *_unpacked("kv", kv, 4, 1, 2),
+                                  cu_seqlens_q, cu_seqlens_k,
+                                  max_seqlen_q, max_seqlen_k, dropout_p,
+                                  softmax_scale, causal, window_size, softcap,
+                                  alibi_slopes, deterministic,
+                                  return_attn_probs)
+
+
+def _unpacked(name, x, rank, dim, count):
+    """The tensors that lie side by side in a dimension of x."""
+    if len(x.shape) != rank or x.shape[dim] != count:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {rank} "
+                         f"dimensions, and {count} tensors in dimension {dim}")
+    return [x[(slice(None),) * dim + (i,)] for i in range(count)]
+
+
+def scaled_dot_product_attention(
+        query: Tensor, key: Tensor, value: Tensor,
+        attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+        is_causal: bool = False, scale: float | None = None,
+        enable_gqa: bool = False) -> Tensor:
     """torch.nn.functional's function of that name: query (..., heads, rows, head
     size), key and value (..., heads, keys, head size).
 
@@ -713,7 +798,7 @@ class Patch:
                                   self.refused.most_common()])
 
 
-def patch_sdpa(*, emulate=False):
+def patch_sdpa(*, emulate: bool = False) -> Patch:
     """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
     code that looks it up there, and what kvbuf does not take to torch.
 

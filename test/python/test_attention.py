@@ -275,6 +275,18 @@ class Flash(Case):
                 ragged[rows], k_cache[b, :n], v_cache[b, :n])),
                 causal=True)[0], "bf16")
 
+    def test_kvcache_sizes(self):
+        """Head sizes that kernels do not have: the cache is copied, the new rows
+        are written to the caller's."""
+        k_cache, v_cache = make("f16", 2, 16, 2, 59), make("f16", 2, 16, 2, 40)
+        q, k = make("f16", 2, 1, 4, 59), make("f16", 2, 1, 2, 59)
+        v = make("f16", 2, 1, 2, 40)
+        o = flash_attn_with_kvcache(q, k_cache, v_cache, k, v, cache_seqlens=9)
+        for b in range(2):
+            np.testing.assert_array_equal(k_cache[b, 9], k[b, 0])
+            self.close(o[b], attention(*(exact(x) for x in (
+                q[b], k_cache[b, :10], v_cache[b, :10])))[0], "f16")
+
     def test_sdpa(self):
         for _ in range(4):
             batch, rows, keys = RNG.integers(1, 3), *RNG.integers(1, 30, 2)

@@ -98,6 +98,25 @@ class Functions(Case):
                 self.close(o[a:b], e)
                 self.close(lse[:, a:b], el, 1e-3)
 
+    def test_packed(self):
+        """Views of one tensor, which no kernel needs copied."""
+        qkv = normal(2, 9, 3, 2, 64)
+        q, k, v = qkv.unbind(2)
+        o = kt.flash_attn_func(q, k, v, causal=True)
+        self.assertTrue(torch.equal(
+            kt.flash_attn_qkvpacked_func(qkv, causal=True), o))
+        self.assertTrue(torch.equal(
+            kt.flash_attn_kvpacked_func(q, qkv[:, :, 1:], causal=True), o))
+        cu, flat = torch.tensor([0, 9, 18], dtype=torch.int32), qkv.flatten(0, 1)
+        for ragged in (
+                kt.flash_attn_varlen_qkvpacked_func(flat, cu, 9, causal=True),
+                kt.flash_attn_varlen_kvpacked_func(
+                    flat[:, 0], flat[:, 1:], cu, cu, 9, 9, causal=True)):
+            self.close(ragged.view_as(o), o, 1e-2)
+        with self.assertRaisesRegex(ValueError, "^qkv has shape .*; expected 5 "
+                                    "dimensions, and 3 tensors in dimension 2"):
+            kt.flash_attn_qkvpacked_func(flat)
+
     def test_kvcache(self):
         table = torch.tensor([[3, 1], [0, 4]], dtype=torch.int32)
         lengths = torch.tensor([20, 31], dtype=torch.int32)
