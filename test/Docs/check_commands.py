@@ -84,6 +84,7 @@ def main():
         if needs_gpu and not GPU:
             continue
         if language == "python":
+            # The commands after the last one take its arrays.
             checked([sys.executable, "-c", text + "".join(
                 f"\nnp.save('{x}.npy', {x})" for x in "qkv")], text)
             count += 1

@@ -1,0 +1,52 @@
+# The examples of docs/python.md run as printed, in that order.
+# RUN: rm -rf %t && %python %s %src %t %src/docs/python.md
+#
+# One that fails is found, with its line.
+# RUN: sed -e 's/o.shape == q.shape/o.shape == k.shape/' %src/docs/python.md > %t.bad
+# RUN: not %python %s %src %t %t.bad | FileCheck %s
+# CHECK: python.py.tmp.bad:{{[0-9]+}}: AssertionError
+"""Runs the Python blocks of a page as one program.
+
+    check_python.py SOURCE FOLDER PAGE
+
+Blocks that import torch are left out where it is missing."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import sys
+import traceback
+
+SOURCE, FOLDER, PAGE = map(pathlib.Path, sys.argv[1:])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    text, page = PAGE.read_text(), str(PAGE.resolve())
+    os.chdir(FOLDER)
+    if not os.path.exists("examples"):
+        os.symlink(SOURCE / "examples", "examples")
+    have_torch = importlib.util.find_spec("torch") is not None
+    names, count = {}, 0
+    for match in BLOCK.finditer(text):
+        block = match.group(1)
+        if "import torch" in block and not have_torch:
+            continue
+        lines = text.count("\n", 0, match.start(1))
+        try:
+            exec(compile("\n" * lines + block, page, "exec"), names)
+        except Exception as e:
+            line = next(f.lineno for f in
+                        reversed(traceback.extract_tb(e.__traceback__))
+                        if f.filename == page)
+            print(f"{page}:{line}: {type(e).__name__}: {e}")
+            sys.exit(1)
+        count += 1
+    if count < 6:
+        print(f"only {count} examples found")
+        sys.exit(1)
+
+
+main()
