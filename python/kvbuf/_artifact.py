@@ -29,8 +29,10 @@ def compile(source, target=None, schedule=None):
     one line). ``target`` is a chip, as "sm_90", and overrules the one that the
     module names (``kvbuffer.target``); by default that one, else that of the
     GPU, if there is one, else "sm_80". ``schedule`` overrides the compiler's
-    choice, as "BM=128,BN=64".
+    choice, as "BM=128,BN=64". What has been compiled before, by this or another
+    process, comes from the disk (`cache_dir`).
     """
+    from . import _kernels  # which needs this module
     name = "<string>"
     if isinstance(source, os.PathLike) or (isinstance(source, str)
                                            and "\n" not in source):
@@ -46,7 +48,7 @@ def compile(source, target=None, schedule=None):
                else {"default_target": _default_target()})
     if schedule:
         options["schedule"] = schedule
-    return _compile(source, name, options)
+    return _kernels.compiled(source, name, options)
 
 
 def _compile(source, name, options):

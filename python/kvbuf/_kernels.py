@@ -1,8 +1,8 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels by (problem, chip, schedule, version): in memory, then on disk, then
-compiled."""
+"""Kernels by (source, chip, schedule, version): problems' in memory, then all on
+disk, then compiled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import struct
 import threading
 from typing import Callable, Iterable
@@ -78,17 +79,44 @@ def _build_id(path) -> str:
         "qq", status.st_size, status.st_mtime_ns)).hexdigest()[:40]
 
 
-@functools.lru_cache(maxsize=1)
-def _compiler_id() -> str:
-    """The compiler's build; "" on a machine that has none."""
+def _compiler_id(options) -> str:
+    """The builds of what compiles with these options; "" on a machine that has no
+    compiler."""
     path = _library.compiler_path()
-    return _build_id(path) if path else ""
+    if not path:
+        return ""
+    return _tools_id(path, options.get("ptxas"), os.environ.get("KVBUF_PTXAS"),
+                     os.environ.get("PATH"), os.environ.get("CUDA_HOME"))
 
 
-def _key(source, chip, schedule, code) -> str:
-    said = json.dumps([_FORMAT, _library.version(), source, chip, schedule or "",
-                       code])
+@functools.lru_cache(maxsize=None)
+def _tools_id(compiler, ptxas, named, path, home):
+    if not ptxas:  # as the compiler looks for it
+        ptxas = named or shutil.which("ptxas", path=path) or shutil.which(
+            "ptxas", path=os.pathsep.join(
+                ([home + "/bin"] if home else []) + ["/usr/local/cuda/bin"]))
+    said = [_build_id(compiler)]
+    if ptxas and ptxas != "none" and os.path.exists(ptxas):
+        status = os.stat(ptxas)
+        said += [ptxas, status.st_size, status.st_mtime_ns]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def _key(source, name, options) -> str:
+    said = json.dumps([_FORMAT, _library.version(), source.decode(
+        errors="surrogateescape"), name, options], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()[:40]
+
+
+def options_for(chip, schedule, emulated):
+    """kvbufCompile's."""
+    options = {"target": chip}
+    if schedule:
+        options["schedule"] = schedule
+    if emulated:
+        # The emulator runs the code before ptxas; seconds of a process's start.
+        options["ptxas"] = "none"
+    return options
 
 
 def find(problem: Problem, chip: str, schedule: str | None = None,
@@ -125,23 +153,27 @@ def known() -> list[Problem]:
 
 
 def _load_or_compile(problem, chip, schedule, emulated):
-    source = problem.source()
-    code = "emulator" if emulated else "gpu"
+    return compiled(problem.source().encode(), "<problem>",
+                    options_for(chip, schedule, emulated))
+
+
+def compiled(source, name, options) -> Artifact:
+    """The artifact of MLIR in bytes, from the disk where it is there."""
     folder = cache_dir()
     if folder is None:
-        return _compile(source, chip, schedule, emulated)
-    name = _key(source, chip, schedule, code)
-    compiler = _compiler_id()
-    kernel = _load(folder, name, compiler)
+        return _artifact._compile(source, name, options)
+    entry = _key(source, name, options)
+    compiler = _compiler_id(options)
+    kernel = _load(folder, entry, compiler)
     if kernel is not None:
         return kernel
-    with _turn(folder, name):
-        kernel = _load(folder, name, compiler)  # another process's
+    with _turn(folder, entry):
+        kernel = _load(folder, entry, compiler)  # another process's
         if kernel is not None:
             return kernel
-        kernel = _compile(source, chip, schedule, emulated)
+        kernel = _artifact._compile(source, name, options)
         try:
-            kernel.save(folder / f"{name}-{compiler[:16]}.kvbuf")
+            kernel.save(folder / f"{entry}-{compiler}.kvbuf")
         except Error:  # a full or read-only disk costs no call
             return kernel
     _evict(folder, cache_limit())
@@ -151,7 +183,7 @@ def _load_or_compile(problem, chip, schedule, emulated):
 def _load(folder, name, compiler):
     """The kernel on disk, None if there is none. A damaged one is removed."""
     if compiler:
-        paths = [folder / f"{name}-{compiler[:16]}.kvbuf"]
+        paths = [folder / f"{name}-{compiler}.kvbuf"]
     else:  # no compiler could make another: the newest one is right
         paths = sorted(folder.glob(f"{name}-*.kvbuf"), reverse=True,
                        key=lambda p: p.stat().st_mtime)
@@ -168,14 +200,6 @@ def _load(folder, name, compiler):
             os.utime(path)  # was used now
         return kernel
     return None
-
-
-def _compile(source, chip, schedule, emulated):
-    return _artifact._compile(
-        source.encode(), "<problem>", {"target": chip}
-        | ({"schedule": schedule} if schedule else {})
-        # The emulator runs the code before ptxas; seconds of a process's start.
-        | ({"ptxas": "none"} if emulated else {}))
 
 
 @contextlib.contextmanager

@@ -23,6 +23,11 @@ PROBLEM = kvbuf.Problem(heads=2, kv_heads=2, head_size=64, dtype="f16")
 
 CALL = """
 import kvbuf, numpy as np
+from kvbuf import _artifact
+def compile(*arguments, real=_artifact._compile):
+    print("compiled")
+    return real(*arguments)
+_artifact._compile = compile
 x = np.ones((1, 3, 2, 64), np.float16)
 assert (kvbuf.attention(x, x, x) == 1).all()
 """
@@ -61,10 +66,12 @@ class Kernels(unittest.TestCase):
 
     def test_what_differs(self):
         """Another chip, schedule, problem, use and compiler are other kernels."""
-        keys = {_kernels._key(source, chip, schedule, code)
-                for source in "ab" for chip in ("sm_80", "sm_90a")
-                for schedule in (None, "BM=64") for code in ("gpu", "emulator")}
-        self.assertEqual(len(keys), 16)
+        keys = {_kernels._key(source, name, _kernels.options_for(
+                    chip, schedule, emulated))
+                for source in (b"a", b"b", b"\xff") for name in "xy"
+                for chip in ("sm_80", "sm_90a") for schedule in (None, "BM=64")
+                for emulated in (False, True)}
+        self.assertEqual(len(keys), 48)
         self.find()
         path, = self.files()
         older = path.with_name(path.name[:41] + "0" * 16 + ".kvbuf")
@@ -79,10 +86,34 @@ class Kernels(unittest.TestCase):
         self.find()
         _kernels._memory.clear()
         real = _kernels._compiler_id
-        _kernels._compiler_id = lambda: ""
+        _kernels._compiler_id = lambda options: ""
         self.addCleanup(setattr, _kernels, "_compiler_id", real)
         self.works(self.find())
         self.assertEqual(self.compiled, 1)
+
+    def test_sources(self):
+        """kvbuf.compile looks there too; what does not compile is not kept."""
+        text = PROBLEM.source()
+        for _ in range(2):
+            self.works(kvbuf.compile(text, target="gfx950"))
+        self.assertEqual(self.compiled, 1)
+        for _ in range(2):
+            with self.assertRaisesRegex(kvbuf.Error, "<string>:1:"):
+                kvbuf.compile("nonsense\n", target="gfx950")
+        self.assertEqual(self.compiled, 3)
+
+    def test_ptxas(self):
+        """Code for a GPU of another ptxas is another kernel."""
+        def made_with(found, **options):
+            os.environ["KVBUF_PTXAS"] = str(found)
+            return _kernels._compiler_id({"target": "sm_80", **options})
+
+        before = os.environ.get("KVBUF_PTXAS")
+        self.addCleanup(lambda: os.environ.pop("KVBUF_PTXAS") if before is None
+                        else os.environ.update(KVBUF_PTXAS=before))
+        self.assertNotEqual(made_with(sys.executable), made_with("none"))
+        self.assertEqual(made_with(sys.executable, ptxas="none"),
+                         made_with("none"))
 
     def test_damaged(self):
         self.find()
@@ -129,8 +160,11 @@ class Kernels(unittest.TestCase):
     def test_processes(self):
         """Several at once make one kernel, and all of them have it."""
         WORK.mkdir(parents=True)
-        some = [subprocess.Popen([sys.executable, "-c", CALL]) for _ in range(3)]
-        self.assertEqual([p.wait() for p in some], [0, 0, 0])
+        some = [subprocess.Popen([sys.executable, "-c", CALL], text=True,
+                                 stdout=subprocess.PIPE) for _ in range(3)]
+        said = [p.communicate()[0] for p in some]
+        self.assertEqual([p.returncode for p in some], [0, 0, 0])
+        self.assertEqual("".join(said), "compiled\n")
         self.assertEqual(len(self.files()), 1)
         self.assertEqual(
             {p.name for p in WORK.iterdir()} - {p.name for p in self.files()},
