@@ -434,6 +434,9 @@ void HopperMachine::emitArrivingCopies(LaneLowering &lower, RingLoadOp op,
                                       arith::OrIOp::create(b, high, low));
   };
   copy.lineOf = lineOf;
+  // Rows that are not there have the line of one that is, or the tensor's
+  // first.
+  copy.linesExist = true;
   // Every thread waits: as the slot fills only once all have arrived, none can
   // be so late that a parity means another phase.
   emitBarrierWait(lower, empty, emptyParity);
@@ -463,7 +466,10 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
 
   OpBuilder::InsertionGuard guard(b);
   if (moversOf(lower, op) == Movers::Warps) {
-    emitArrivingCopies(lower, op, tile, slot, full, empty, emptyParity);
+    TileValues rows = tile;
+    if (!at.rowsBefore)
+      rows.lo = lower.i32(0);
+    emitArrivingCopies(lower, op, rows, slot, full, empty, emptyParity);
     return success();
   }
   // Look-ups are on their way while the warp waits for the slot.

@@ -193,13 +193,24 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
     walk = arith::AddIOp::create(b, laneLine, tile.base);
     stride = arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride);
   }
+  // Of the first step's row: so each step compares with a number.
+  Value rowsToEnd, rowsToBegin;
+  if (checkRows)
+    rowsToEnd = arith::SubIOp::create(b, tile.hi, row);
+  if (checkRows && !matchPattern(tile.lo, m_Zero()))
+    rowsToBegin = arith::SubIOp::create(
+        b, arith::MaxSIOp::create(b, tile.lo, lower.i32(0)), row);
   for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
     Value r = arith::AddIOp::create(b, row, lower.i32(step));
     Value rowOk;
-    if (checkRows)
+    if (rowsToEnd)
+      rowOk = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rowsToEnd,
+                                    lower.i32(step));
+    if (rowsToBegin)
       rowOk = arith::AndIOp::create(
-          b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
+          b, rowOk,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, rowsToBegin,
+                                lower.i32(step)));
     Value line;
     if (!tile.table) {
       line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
@@ -226,7 +237,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
         count =
             arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
         // A copy of nothing still has an address: one that exists.
-        from = arith::SelectOp::create(b, ok, from, lower.index(0));
+        if (!copy.linesExist || ok != rowOk)
+          from = arith::SelectOp::create(b, ok, from, lower.index(0));
       }
       nvgpu::DeviceAsyncCopyOp::create(
           b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,

@@ -47,6 +47,9 @@ protected:
     /// The element that row `row` (i32) of a tile over small pages begins with,
     /// which this thread copies in step `step`; null: each row is looked up.
     llvm::function_ref<mlir::Value(mlir::Value row, int64_t step)> lineOf = {};
+    /// Whether `lineOf` gives the address of something that is there for rows
+    /// that are not.
+    bool linesExist = false;
     /// Threads that copy a row of an LDS block together, and the rows that
     /// all of them copy in one step.
     int64_t perRow(const SharedTile &layout) const;
