@@ -182,6 +182,12 @@ func.func private @f(!kvbuffer.cache<sparse, bf16, heads = 1, head_size = 64>)
 
 // -----
 
+// Lanes would have an instruction for each few elements, without an end.
+// expected-error @below {{a fragment has at most 2097152 elements, got 1048576x1048576}}
+func.func private @huge(!kvbuffer.fragment<1048576x1048576xf32, acc>)
+
+// -----
+
 // expected-error @below {{expected two positive sizes, as in 64x128xbf16}}
 func.func private @f(!kvbuffer.tile<64xbf16>)
 

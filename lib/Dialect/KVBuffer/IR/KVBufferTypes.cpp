@@ -100,6 +100,12 @@ Type FragmentType::parse(AsmParser &parser) {
 LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t rows, int64_t cols, Type elementType,
                                    Role role) {
+  // Far more than the registers of any block hold. Lanes have an instruction
+  // for each few elements: a fragment of many more takes all memory, or hours.
+  constexpr int64_t most = int64_t(1) << 21;
+  if (cols > most / rows)
+    return emitError() << "a fragment has at most " << most << " elements, got "
+                       << rows << "x" << cols;
   if (!elementType.isIntOrFloat())
     return emitError() << "a fragment's elements must be numbers, got "
                        << elementType;
