@@ -88,6 +88,54 @@ static LogicalResult checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
   return success();
 }
 
+/// Whose warps and rows an op has, for a message.
+static StringRef placeOf(Operation *op) {
+  return op->getParentOfType<TeamOp>() ? "a team that has"
+                                       : "a kernel whose schedule has";
+}
+
+/// Whether an op is done by all warps of the block or the team, by the
+/// schedule.
+static bool needsWarps(Operation *op) {
+  // One value is the same however it is spread.
+  if (isa<FragmentFillOp>(op))
+    return false;
+  auto isSpread = [](Type type) {
+    return isa<FragmentType, BufferType, TokenType, StagedType, RingType,
+               PendingType>(type);
+  };
+  return llvm::any_of(op->getOperandTypes(), isSpread) ||
+         llvm::any_of(op->getResultTypes(), isSpread);
+}
+
+/// What a kernel's teams ask for together, and each by itself.
+static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
+                                const TargetInfo &target) {
+  if (int64_t threads = teams.getWarps() * int64_t(target.waveSize);
+      threads > target.maxThreads)
+    return teams.emitOpError()
+           << "has teams of " << threads << " threads together; " << target.chip
+           << " has at most " << target.maxThreads << " in a block";
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m;
+  for (auto team : teams.getBody().getOps<TeamOp>()) {
+    int64_t warps = team.getWarps();
+    int64_t rows =
+        team.getBM() ? int64_t(team.getBM()) / warps : schedule.getWM();
+    if (rows % rowUnit)
+      return team.emitOpError()
+             << "has BM / warps = " << rows << " rows, which no "
+             << shapeOf(schedule.getMmaShape())
+             << " instruction divides; expected a multiple of " << rowUnit;
+    // As of a schedule: tiles are copied by whole strides of all the warps.
+    if (!llvm::isPowerOf2_64(rows * warps) || !llvm::isPowerOf2_64(warps))
+      return team.emitOpError()
+             << "has " << warps << " warps and BM = " << rows * warps
+             << "; expected powers of two";
+  }
+  return success();
+}
+
 /// A fragment whose rows the warps share, as the schedule says.
 static LogicalResult checkFragment(Operation *op, FragmentType fragment,
                                    ScheduleAttr schedule,
@@ -97,8 +145,8 @@ static LogicalResult checkFragment(Operation *op, FragmentType fragment,
     return failure();
   if (fragment.getRole() != Role::B && fragment.getRows() != schedule.getBM())
     return op->emitOpError()
-           << "has a fragment of " << fragment.getRows()
-           << " rows in a kernel whose schedule has BM = " << schedule.getBM();
+           << "has a fragment of " << fragment.getRows() << " rows in "
+           << placeOf(op) << " BM = " << schedule.getBM();
   return success();
 }
 
@@ -111,7 +159,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
     return op->emitOpError()
            << "has a buffer for " << shapeOf(params.getMmaShape())
-           << " instructions in a kernel whose schedule has "
+           << " instructions in " << placeOf(op) << " "
            << shapeOf(schedule.getMmaShape());
   if (params.getWarpSize() != target.waveSize)
     return op->emitOpError()
@@ -120,9 +168,9 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
   if (params.getNumThreads() != threads)
     return op->emitOpError()
-           << "has a buffer for " << params.getNumThreads()
-           << " threads in a kernel whose schedule has " << schedule.getWarps()
-           << " warps of " << target.waveSize << ", " << threads;
+           << "has a buffer for " << params.getNumThreads() << " threads in "
+           << placeOf(op) << " " << schedule.getWarps() << " warps of "
+           << target.waveSize << ", " << threads;
   // Instructions divide rows and columns as they do the schedule's tiles
   // (kvbuf-choose-schedule).
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
@@ -266,13 +314,35 @@ static LogicalResult checkPolicy(AllocOp op, const TargetInfo &target) {
   return diag;
 }
 
-LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
+LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
+                                ScheduleAttr kernelSchedule,
                                 const TargetInfo &target) {
-  if (failed(checkSchedule(kernel, schedule, target)))
+  if (failed(checkSchedule(kernel, kernelSchedule, target)))
+    return failure();
+  int64_t warps = blockWarpsOf(kernel, kernelSchedule);
+  WalkResult teams = kernel.walk([&](TeamsOp op) -> WalkResult {
+    if (op.getWarps() == warps)
+      return checkTeams(op, kernelSchedule, target);
+    return op.emitOpError()
+           << "has teams of " << op.getWarps()
+           << " warps together; expected as many as another kvbuffer.teams of "
+              "the kernel has, "
+           << warps;
+  });
+  if (teams.wasInterrupted())
     return failure();
   int64_t bytes = 0;
-  FragmentLayouts layouts(schedule, target);
+  // Which rows a warp holds does not matter here, what an instruction takes
+  // does: all teams have the same.
+  FragmentLayouts layouts(kernelSchedule, target);
   WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    if (warps != kernelSchedule.getWarps() && !op->getParentOfType<TeamOp>() &&
+        needsWarps(op))
+      return op->emitOpError()
+             << "takes the whole block, whose teams have " << warps
+             << " warps; expected it in a team, or a schedule with so many "
+                "warps";
+    ScheduleAttr schedule = scheduleOf(op, kernelSchedule);
     if (auto mma = dyn_cast<MmaOp>(op);
         mma && failed(checkOrders(mma, layouts, target)))
       return failure();
@@ -299,15 +369,18 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
     if (failed(checkPolicy(alloc, target)))
       return failure();
     KVBufferAttr params = alloc.getBuffer().getType().getParams();
+    // Each copy of a team has slots of its own.
+    auto team = op->getParentOfType<TeamOp>();
+    int64_t copies = team ? int64_t(team.getCopies()) : 1;
     // Not the product, which might overflow.
     int64_t left = target.ldsBytes - bytes;
-    if (params.getStages() > left / params.getStageBytes())
+    if (params.getStages() > left / copies / params.getStageBytes())
       return op->emitOpError()
-             << "needs " << params.getStages() << " slots of "
+             << "needs " << params.getStages() * copies << " slots of "
              << params.getStageBytes() << " bytes of shared memory; "
              << target.chip << " has " << target.ldsBytes << " for a block, "
              << bytes << " of which are taken";
-    bytes += params.getBytes();
+    bytes += copies * params.getBytes();
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

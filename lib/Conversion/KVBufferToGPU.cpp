@@ -75,7 +75,8 @@ private:
     WalkResult result = function.walk([&](Operation *op) -> WalkResult {
       auto isTile = [](Type type) {
         return isa<CacheType, TileType, BufferType, TokenType, StagedType,
-                   FragmentType, RingType, MailboxType, PendingType>(type);
+                   FragmentType, RingType, MailboxType, PendingType, QueueType,
+                   ShelfType>(type);
       };
       // Ops on caches by lanes are for kvbuf-expand-cache-ops.
       if (op->hasTrait<LaneLevel>() ||

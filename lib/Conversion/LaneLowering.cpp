@@ -67,6 +67,7 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            int64_t alignment)
     : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
       alignment(alignment), layouts(schedule, target), kernel(kernel),
+      blockSchedule(schedule), blockWarps(blockWarpsOf(kernel, schedule)),
       machine(machine) {
   if (auto size = this->kernel.getKnownClusterSize())
     clusterSize = size->front();
@@ -208,7 +209,7 @@ bool LaneLowering::staysInLds(scf::ForOp loop, unsigned index) {
 }
 
 Value LaneLowering::rowSlot(int64_t offset, int64_t rows) {
-  Value at = arith::MulIOp::create(b, thread, i32(rows));
+  Value at = arith::MulIOp::create(b, blockThread, i32(rows));
   return toIndex(arith::AddIOp::create(b, at, i32(offset / 4)));
 }
 
@@ -253,9 +254,9 @@ LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
       int64_t offset = it == inLds.end() ? ldsBytes : it->second;
       if (it == inLds.end()) {
         storeRows(get(init), offset);
-        ldsBytes += llvm::alignTo(4 * get(init).size() * schedule.getWarps() *
-                                      target.waveSize,
-                                  kBufferAlignment);
+        ldsBytes +=
+            llvm::alignTo(4 * get(init).size() * blockWarps * target.waveSize,
+                          kBufferAlignment);
       }
       inLds[op.getRegionIterArg(i)] = inLds[op.getResult(i)] = offset;
       counts.push_back(0);
@@ -460,8 +461,9 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
       .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
-            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp, memref::DimOp,
-            FindTileOp>([&](auto op) { return lower(op); })
+            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp,
+            memref::DimOp, FindTileOp, TeamsOp, QueueOp, ShelfOp>(
+          [&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
             MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
@@ -487,10 +489,11 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
             RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
             ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp,
-            LaunchSizeOp>([&](auto op) {
-        lower(op);
-        return success();
-      })
+            LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp, ShelfGetOp>(
+          [&](auto op) {
+            lower(op);
+            return success();
+          })
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
           return op->emitOpError() << "has no per-lane form";
@@ -522,7 +525,7 @@ LogicalResult LaneLowering::run() {
   if (failed(expandArguments()))
     return failure();
   Value x = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
-  thread = toI32(x);
+  thread = blockThread = toI32(x);
   lane = arith::AndIOp::create(b, thread, i32(target.waveSize - 1));
   warp = machine.uniform(
       *this,

@@ -144,7 +144,8 @@ public:
   /// the lane values of its operands, the slot's offset first.
   virtual void emitStage(LaneLowering &lower, LdsStageOp op,
                          llvm::ArrayRef<Values> tokens) = 0;
-  /// Meets the block's other warps; waits for no memory operation.
+  /// Meets the other warps of the block, or of the team; waits for no memory
+  /// operation.
   virtual void emitMeet(LaneLowering &lower);
   /// Loads a fragment from LDS at byte `slot`.
   virtual mlir::LogicalResult emitFragmentLoad(LaneLowering &lower,
@@ -281,15 +282,27 @@ public:
 
   mlir::ImplicitLocOpBuilder b;
   const TargetInfo &target;
+  /// By which fragments are spread: the kernel's, or the team's own.
   ScheduleAttr schedule;
   /// Bytes that addresses and strides of 16-bit tensors are multiples of.
   const int64_t alignment;
   FragmentLayouts layouts;
   /// Thread in the block, lane in the warp, warp in the block; i32. Among
-  /// producers, thread and warp count from the first producer.
+  /// producers, thread and warp count from the first producer; in a team, from
+  /// its first warp.
   mlir::Value thread, lane, warp;
   /// Warps of the role whose code is being lowered; the block's outside.
   int64_t roleWarps = 0;
+  /// The team whose code is being lowered, with what its warps know of it.
+  struct Team {
+    TeamOp op;
+    /// The copy's number, i32.
+    mlir::Value copy;
+    /// The named barrier at which its warps meet, i32; null for one warp.
+    mlir::Value barrier;
+  };
+  /// Null outside of teams, where all warps of the block work together.
+  const Team *team = nullptr;
 
   mlir::Value index(int64_t value);
   mlir::Value i32(int64_t value);
@@ -448,6 +461,62 @@ private:
   /// Whether an op of roles stands where it can be lowered.
   mlir::LogicalResult checkRoles(mlir::Operation *op);
 
+  // Teams (LaneTeams.cpp).
+  mlir::LogicalResult lower(TeamsOp op);
+  mlir::LogicalResult lowerTeam(TeamOp op, int64_t firstWarp);
+  /// Arrives and waits of a team at its queues' barriers before its code, and
+  /// after it.
+  void openQueues(TeamsOp teams, TeamOp team);
+  void closeQueues(TeamsOp teams, TeamOp team);
+
+  // Queues and shelves of teams (LaneQueues.cpp).
+  mlir::LogicalResult lower(QueueOp op);
+  void lower(QueuePutOp op);
+  void lower(QueueTakeOp op);
+  mlir::LogicalResult lower(ShelfOp op);
+  void lower(ShelfPutOp op);
+  void lower(ShelfGetOp op);
+  /// Where entries of fragments lie in LDS.
+  struct Entries {
+    int64_t slots = 0;
+    /// Threads of each team, and words that a lane has in an entry.
+    int64_t threads = 0, words = 0;
+    /// Byte in LDS of slot 0.
+    int64_t offset = 0;
+    /// Bytes of a slot.
+    int64_t bytes() const;
+  };
+  /// Those of a queue, and how its teams meet.
+  struct Queue : Entries {
+    int64_t takers = 0;
+    /// Its first named barrier: two a slot, *full* and *empty*, for the first
+    /// team that takes, then for the next; 0: all meet at the block's.
+    int64_t barriers = 0;
+  };
+  llvm::DenseMap<mlir::Value, Queue> queues;
+  llvm::DenseMap<mlir::Value, Entries> shelves;
+  /// Lays out entries of fragments of `types`, spread as team `like` spreads
+  /// them, from the first free byte of LDS on; errors at `op`.
+  mlir::LogicalResult layOut(mlir::Operation *op, Entries &entries,
+                             llvm::ArrayRef<mlir::Type> types, TeamOp like);
+  /// Stores a lane's values of fragments; loads them as words, and sets the
+  /// fragments to them.
+  void storeEntry(const Entries &entries, mlir::Value slot,
+                  mlir::ValueRange fragments);
+  Values loadEntry(const Entries &entries, mlir::Value slot);
+  void setEntry(mlir::ValueRange fragments, llvm::ArrayRef<mlir::Value> words);
+  /// The slot of entry `number`, i32.
+  mlir::Value slotOf(const Queue &queue, mlir::Value number);
+  /// Arrives at a slot's barrier, or waits there.
+  void meetAt(const Queue &queue, int64_t taker, mlir::Value slot, bool full,
+              bool wait);
+  /// Meets the whole block from within a team.
+  void meetAtEntry();
+  /// The index of the 32-bit word at byte `base` + `offset` of LDS.
+  mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
+  /// Which of the teams that take this is; -1 if it does not.
+  static int64_t takerOf(QueueOp op, TeamOp team);
+
   // Mathematics (LaneMath.cpp).
   void lower(FragmentFillOp op);
   void lower(FragmentSliceOp op);
@@ -520,6 +589,11 @@ private:
   void set(mlir::Value value, Values values) { map[value] = std::move(values); }
 
   mlir::gpu::GPUFuncOp kernel, lowered;
+  /// The kernel's schedule, the block's warps (of all its teams; without
+  /// producers) and the thread in the block, also in a team.
+  const ScheduleAttr blockSchedule;
+  int64_t blockWarps;
+  mlir::Value blockThread;
   Machine &machine;
   llvm::DenseMap<mlir::Value, Values> map;
   llvm::DenseMap<mlir::Value, TensorArg> tensors;
@@ -552,8 +626,8 @@ private:
   int64_t turnBarriers = 0;
   /// The block's threads, and whether one producer thread does all the work.
   int64_t blockThreads() const {
-    int64_t producers = machine.hasRoles() ? schedule.getProducers() : 0;
-    return (schedule.getWarps() + producers) * target.waveSize;
+    int64_t producers = machine.hasRoles() ? blockSchedule.getProducers() : 0;
+    return (blockWarps + producers) * target.waveSize;
   }
   /// The first op of the consumers' code.
   mlir::Operation *consumersStart = nullptr;

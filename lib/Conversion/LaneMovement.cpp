@@ -266,10 +266,19 @@ void LaneLowering::describeLds(KVBufferAttr params) {
 }
 
 void LaneLowering::lower(AllocOp op) {
-  set(op.getBuffer(), {i32(ldsBytes)});
+  Value first = i32(ldsBytes);
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  describeLds(params);
-  ldsBytes += llvm::alignTo(params.getBytes(), kBufferAlignment);
+  int64_t bytes = llvm::alignTo(params.getBytes(), kBufferAlignment);
+  // Each copy of a team has a buffer of its own.
+  int64_t copies = team ? int64_t(TeamOp(team->op).getCopies()) : 1;
+  if (copies > 1)
+    first = arith::AddIOp::create(
+        b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
+  set(op.getBuffer(), {first});
+  for (int64_t i = 0; i < copies; ++i) {
+    describeLds(params);
+    ldsBytes += bytes;
+  }
 }
 
 TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,

@@ -23,8 +23,6 @@ using namespace kvbuf;
 /// Bytes of a barrier, and of what barriers are cut from: one allocation serves
 /// all the rings of a kernel.
 static constexpr int64_t kBarrierBytes = 8, kBarrierBlock = kBufferAlignment;
-/// Named barriers of a block; number 0 is the whole block's.
-static constexpr int64_t kNamedBarriers = 16;
 
 //===----------------------------------------------------------------------===//
 // Roles
@@ -169,10 +167,10 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   thread = outerThread;
   warp = outerWarp;
   roleWarps = outside;
-  if (nextNamedBarrier > kNamedBarriers)
+  if (nextNamedBarrier > target.namedBarriers)
     return op.emitOpError()
            << "needs " << nextNamedBarrier << " named barriers, a block has "
-           << kNamedBarriers;
+           << target.namedBarriers;
   return success();
 }
 

@@ -64,7 +64,14 @@ void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
   amdgpu::MemoryCounterWaitOp::create(
       b, direct ? b.getI32IntegerAttr(inFlight) : IntegerAttr(), IntegerAttr(),
       b.getI32IntegerAttr(0), IntegerAttr(), IntegerAttr());
-  WaveBarrierOp::create(b);
+  emitBarrier(lower);
+}
+
+void AMDMachine::emitBarrier(LaneLowering &lower) {
+  // What a wave has waited for, all its lanes may read. A team of more waves
+  // has no barrier, and is refused.
+  if (!lower.team)
+    WaveBarrierOp::create(lower.b);
 }
 
 void AMDMachine::emitMeet(LaneLowering &lower) {
@@ -75,7 +82,7 @@ void AMDMachine::emitMeet(LaneLowering &lower) {
   amdgpu::MemoryCounterWaitOp::create(b, IntegerAttr(), IntegerAttr(),
                                       b.getI32IntegerAttr(0), IntegerAttr(),
                                       IntegerAttr());
-  WaveBarrierOp::create(b);
+  emitBarrier(lower);
 }
 
 void AMDMachine::emitEnd(LaneLowering &lower) {

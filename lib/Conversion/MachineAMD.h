@@ -90,6 +90,8 @@ public:
   void emitEnd(LaneLowering &lower) override;
 
 private:
+  /// The barrier of the block; nothing in a team, which is one wave.
+  void emitBarrier(LaneLowering &lower);
   /// Bytes of LDS from byte 0 on.
   mlir::Value ldsBytes(LaneLowering &lower);
   /// The layout of V where it is transposed on its way into LDS.

@@ -72,8 +72,6 @@ public:
   void emitClusterMeet(LaneLowering &lower) override;
   void emitSetRegisters(LaneLowering &lower, int64_t count,
                         int64_t before) override;
-  void emitNamedBarrier(LaneLowering &lower, mlir::Value id, int64_t threads,
-                        bool wait) override;
   mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
                                    const TileValues &tile,
                                    const TileCoordinates &at, mlir::Value slot,

@@ -204,17 +204,6 @@ void HopperMachine::emitSetRegisters(LaneLowering &lower, int64_t count,
                                      : NVVM::SetMaxRegisterAction::decrease);
 }
 
-void HopperMachine::emitNamedBarrier(LaneLowering &lower, Value id,
-                                     int64_t threads, bool wait) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value count = lower.i32(threads);
-  if (wait)
-    NVVM::BarrierOp::create(b, TypeRange(), id, count,
-                            NVVM::BarrierReductionAttr(), Value());
-  else
-    NVVM::BarrierArriveOp::create(b, id, count);
-}
-
 //===----------------------------------------------------------------------===//
 // Loads
 //===----------------------------------------------------------------------===//

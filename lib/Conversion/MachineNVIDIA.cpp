@@ -8,6 +8,7 @@
 
 #include "MachineNVIDIA.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -438,7 +439,31 @@ void NVIDIAMachine::emitStage(LaneLowering &lower, LdsStageOp op,
     nvgpu::DeviceAsyncWaitOp::create(
         b, tokens.back().back(),
         b.getI32IntegerAttr(op.getYounger().value_or(0)));
-  gpu::BarrierOp::create(b);
+  emitMeet(lower);
+}
+
+void NVIDIAMachine::emitMeet(LaneLowering &lower) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (!lower.team)
+    gpu::BarrierOp::create(b);
+  else if (lower.team->barrier)
+    emitNamedBarrier(lower, lower.team->barrier,
+                     lower.schedule.getWarps() * lower.target.waveSize,
+                     /*wait=*/true);
+  else
+    // Lanes of a warp are apart, too: what one has copied, another reads.
+    NVVM::SyncWarpOp::create(b, lower.i32(-1));
+}
+
+void NVIDIAMachine::emitNamedBarrier(LaneLowering &lower, Value id,
+                                     int64_t threads, bool wait) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value count = lower.i32(threads);
+  if (wait)
+    NVVM::BarrierOp::create(b, TypeRange(), id, count,
+                            NVVM::BarrierReductionAttr(), Value());
+  else
+    NVVM::BarrierArriveOp::create(b, id, count);
 }
 
 LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,

@@ -28,6 +28,9 @@ public:
                   mlir::Value slot) override;
   void emitStage(LaneLowering &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
+  void emitMeet(LaneLowering &lower) override;
+  void emitNamedBarrier(LaneLowering &lower, mlir::Value id, int64_t threads,
+                        bool wait) override;
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;

@@ -62,6 +62,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
   // PTX ISA, "movmatrix": since sm_75.
   target.transposesAmongLanes = true;
+  // PTX ISA, "bar": barriers 0 to 15.
+  target.namedBarriers = 16;
   // PTX ISA, "mma.sync": .e4m3 and .e5m2 need sm_89. LLVM 22 has no op for
   // them.
   if (chip == "sm_89" || chip.starts_with("sm_90"))

@@ -147,6 +147,9 @@ struct TargetInfo {
   unsigned warpsPerMatrixGroup = 0;
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;
+  /// Barriers of a block at which some of its warps can meet; the first is the
+  /// whole block's.
+  int64_t namedBarriers = 1;
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 

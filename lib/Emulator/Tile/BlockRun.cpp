@@ -31,6 +31,11 @@ InFlightDiagnostic BlockRun::error(Operation *op) {
   InFlightDiagnostic diag = op->emitOpError()
                             << "in block (" << block[0] << ", " << block[1]
                             << ", " << block[2] << ")";
+  if (team) {
+    diag << ", team @" << team.getSymName();
+    if (team.getCopies() > 1)
+      diag << " " << copy;
+  }
   for (int64_t i : iterations)
     diag << ", iteration " << i;
   diag << ": ";
@@ -202,26 +207,27 @@ LogicalResult BlockRun::runOp(Operation *op) {
         return success();
       })
       .Case([&](MeetOp) {
-        lds.meet();
+        own->meet();
         ++report.barriers;
         return success();
       })
       .Case([&](StaggerOp op) {
-        return lds.stagger(op, [&] { return error(op); });
+        return own->stagger(op, [&] { return error(op); });
       })
       .Case([&](AllocOp op) {
-        set(op.getBuffer(), BufferRef{lds.allocate(op)});
+        set(op.getBuffer(), BufferRef{own->allocate(op), own});
         return success();
       })
       .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
             DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
             LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
-            OnlineSoftmaxOp,
-            RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
-            CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp, RingLoadOp,
-            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
-            NextTileOp, LaunchSizeOp, FindTileOp, MmaStartOp, MmaWaitOp,
-            TurnWaitOp, TurnPassOp>([&](auto op) { return runOp(op); })
+            OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
+            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp,
+            RingLoadOp, RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp,
+            MailboxTakeOp, NextTileOp, LaunchSizeOp, FindTileOp, MmaStartOp,
+            MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp, QueuePutOp,
+            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(
+          [&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })
@@ -420,22 +426,22 @@ LogicalResult BlockRun::runOp(DramLoadOp op) {
       return failure();
     tile = std::move(*resolved);
   }
-  FailureOr<unsigned> load =
-      lds.load(op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
-               tile ? &*tile : nullptr, [&] { return error(op); });
+  FailureOr<unsigned> load = own->load(
+      op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
+      tile ? &*tile : nullptr, [&] { return error(op); });
   if (failed(load))
     return failure();
-  set(op.getToken(), LoadRef{*load});
+  set(op.getToken(), LoadRef{*load, own});
   return success();
 }
 
 LogicalResult BlockRun::runOp(LdsStageOp op) {
   SmallVector<unsigned> tokens = llvm::map_to_vector(
       op.getTokens(), [&](Value v) { return get<LoadRef>(v).number; });
-  if (failed(lds.stage(op, tokens, [&] { return error(op); })))
+  if (failed(own->stage(op, tokens, [&] { return error(op); })))
     return failure();
   for (auto [staged, token] : llvm::zip_equal(op.getStaged(), tokens))
-    set(staged, LoadRef{token});
+    set(staged, LoadRef{token, own});
   ++report.barriers;
   return success();
 }
@@ -445,7 +451,8 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   auto *filling = std::get_if<FillRef>(&values[op.getStaged()]);
   FailureOr<const Matrix *> slot =
       filling ? rings.read(filling->channel, filling->fill, fail)
-              : lds.read(op, get<LoadRef>(op.getStaged()).number, fail);
+              : get<LoadRef>(op.getStaged())
+                    .lds->read(op, get<LoadRef>(op.getStaged()).number, fail);
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();

@@ -19,13 +19,16 @@
 namespace kvbuf::emu::tile {
 
 using MatrixRef = std::shared_ptr<const Matrix>;
-/// An LDS buffer by its number; a load that a token or staged value stands for,
-/// or a product that is awaited; a ring or mailbox; and a filling of one.
+/// An LDS buffer by its number among those of the block or of a team; a load
+/// that a token or staged value stands for, or a product that is awaited; a
+/// ring or mailbox; and a filling of one.
 struct BufferRef {
   unsigned number;
+  Lds *lds;
 };
 struct LoadRef {
   unsigned number;
+  Lds *lds = nullptr;
 };
 struct ChannelRef {
   unsigned number;
@@ -107,6 +110,17 @@ private:
   mlir::LogicalResult runOp(MmaWaitOp op);
   mlir::LogicalResult runOp(TurnWaitOp op);
   mlir::LogicalResult runOp(TurnPassOp op);
+  // Teams (Teams.cpp).
+  mlir::LogicalResult runOp(TeamsOp op);
+  mlir::LogicalResult runOp(QueueOp op);
+  mlir::LogicalResult runOp(QueuePutOp op);
+  mlir::LogicalResult runOp(QueueTakeOp op);
+  mlir::LogicalResult runOp(ShelfOp op);
+  mlir::LogicalResult runOp(ShelfPutOp op);
+  mlir::LogicalResult runOp(ShelfGetOp op);
+  /// The team to execute next of those that are left: one that takes nothing
+  /// from others of them; null if there is none.
+  TeamOp nextTeam(TeamsOp op, mlir::ArrayRef<TeamOp> left);
   /// The tile of which a load is to move `cols` columns, its rows looked up and
   /// checked; counts the load.
   mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
@@ -147,6 +161,35 @@ private:
   /// Iterations of the loops around the current op.
   llvm::SmallVector<int64_t> iterations;
   Lds lds;
+  /// What ops load into and meet in: the block's, or a team's own.
+  Lds *own = &lds;
+  /// The team whose code runs and the copy of it; null outside of teams.
+  TeamOp team;
+  int64_t copy = 0;
+  /// A queue's entries, and how many of them each team has taken.
+  struct Queue {
+    QueueOp op;
+    std::vector<llvm::SmallVector<MatrixRef>> entries;
+    llvm::StringMap<int64_t> taken;
+  };
+  llvm::DenseMap<mlir::Value, Queue> queues;
+  /// A slot of a shelf: what lies there, the op that has put it, and in which
+  /// team and division into teams. `seen`: the op that got it last, likewise.
+  struct Kept {
+    llvm::SmallVector<MatrixRef> values;
+    struct By {
+      mlir::Operation *op = nullptr;
+      TeamOp team;
+      int64_t copy = 0, division = -1;
+    } put, seen;
+  };
+  llvm::DenseMap<mlir::Value, std::vector<Kept>> shelves;
+  /// The slot of a shelf that an op uses, if there is one and no other team
+  /// that works at the same time has put into it, or, for a put, got from it.
+  mlir::FailureOr<Kept *> slotOf(mlir::Operation *op, mlir::Value shelf,
+                                 mlir::Value slot, bool puts);
+  /// How often the block has been divided into teams so far.
+  int64_t division = 0;
   Rings rings;
   const llvm::StringMap<int64_t> &sizes;
   /// Products in the order of their starts; those in front of `finished` are

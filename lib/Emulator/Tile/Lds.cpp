@@ -149,12 +149,12 @@ FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
   return &slot.data;
 }
 
-LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
+LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error,
+                          StringRef owner) {
   for (Load &load : llvm::drop_begin(loads, firstInFlight))
     if (!load.empty)
-      return error(load.op)
-             << "is in flight when the block ends: no kvbuffer.lds_stage "
-                "awaits it";
+      return error(load.op) << "is in flight when the " << owner
+                            << " ends: no kvbuffer.lds_stage awaits it";
   if (staggered)
     return error(staggered) << "is without an end when the block ends";
   return success();

@@ -53,10 +53,11 @@ public:
   mlir::FailureOr<const Matrix *> read(FragmentLoadOp op, unsigned load,
                                        ErrorFn error);
 
-  /// Checks that no load is in flight at the end of the block, and that its
-  /// halves are level.
+  /// Checks that no load is in flight at the end of the block, or of the team
+  /// that owns the buffers (`owner`), and that its halves are level.
   mlir::LogicalResult
-  finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
+  finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error,
+         llvm::StringRef owner = "block");
 
 private:
   struct Slot {

@@ -110,7 +110,8 @@ def wrap(example, number):
     for line in text.splitlines():
         if head := re.match(r"\s*(%[\w, %:]+?)\s*=", line):
             defined |= set(re.findall(r"%(\w+)", head.group(1)))
-        if line.lstrip().startswith("^"):  # a block's arguments
+        # A block's arguments, and the number of a team's copy.
+        if line.lstrip().startswith(("^", "kvbuffer.team ")):
             defined |= set(re.findall(r"%(\w+)", line))
     cache = re.search(r"<(dense|paged)", text)
     page = re.search(r", page_size = \d+(?=>)", text)

@@ -46,6 +46,65 @@ static void printOptionalTypes(OpAsmPrinter &printer, Operation *,
     printer << ", sink " << sinkType;
 }
 
+/// Parses `(%copy) { ... }` or `{ ... }`.
+static ParseResult parseTeamBody(OpAsmParser &parser, Region &body) {
+  SmallVector<OpAsmParser::Argument, 1> arguments;
+  if (succeeded(parser.parseOptionalLParen())) {
+    OpAsmParser::Argument &copy = arguments.emplace_back();
+    if (parser.parseArgument(copy) || parser.parseRParen())
+      return failure();
+    copy.type = parser.getBuilder().getIndexType();
+  }
+  if (parser.parseRegion(body, arguments))
+    return failure();
+  if (body.empty())
+    body.emplaceBlock();
+  return success();
+}
+
+static void printTeamBody(OpAsmPrinter &printer, Operation *, Region &body) {
+  if (body.getNumArguments()) {
+    printer << "(";
+    llvm::interleaveComma(body.getArguments(), printer, [&](BlockArgument arg) {
+      printer.printRegionArgument(arg, {}, /*omitType=*/true);
+    });
+    printer << ") ";
+  }
+  printer.printRegion(body, /*printEntryBlockArgs=*/false);
+}
+
+/// The type of a queue or shelf, which is the list of its values' types.
+template <typename ListType>
+static ParseResult parseListType(OpAsmParser &parser,
+                                 SmallVectorImpl<Type> &values, Type &list) {
+  ListType type;
+  if (parser.parseCustomTypeWithFallback(type))
+    return failure();
+  list = type;
+  llvm::append_range(values, type.getTypes());
+  return success();
+}
+
+static ParseResult parseQueueTypes(OpAsmParser &parser,
+                                   SmallVectorImpl<Type> &values, Type &queue) {
+  return parseListType<QueueType>(parser, values, queue);
+}
+
+static ParseResult parseShelfTypes(OpAsmParser &parser,
+                                   SmallVectorImpl<Type> &values, Type &shelf) {
+  return parseListType<ShelfType>(parser, values, shelf);
+}
+
+static void printShelfTypes(OpAsmPrinter &printer, Operation *, TypeRange,
+                            Type shelf) {
+  printer << shelf;
+}
+
+static void printQueueTypes(OpAsmPrinter &printer, Operation *, TypeRange,
+                            Type queue) {
+  printer << queue;
+}
+
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
 

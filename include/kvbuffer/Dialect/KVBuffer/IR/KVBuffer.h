@@ -19,6 +19,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/LaneLevel.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/OwnAttributes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -52,5 +53,15 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.h.inc"
+
+namespace kvbuf {
+/// The schedule by which fragments and buffers of `op` are spread over warps:
+/// that of the team around it, or `kernel`, the whole kernel's.
+ScheduleAttr scheduleOf(mlir::Operation *op, ScheduleAttr kernel);
+
+/// The warps of a kernel's blocks, without producers: those of its teams
+/// together, or of its schedule if it has none.
+int64_t blockWarpsOf(mlir::Operation *kernel, ScheduleAttr schedule);
+} // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H

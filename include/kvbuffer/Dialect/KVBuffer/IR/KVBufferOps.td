@@ -20,6 +20,11 @@ def KVBuffer_OwnAttributes : NativeOpTrait<"OwnAttributes">, StructuralOpTrait {
   let cppNamespace = "::kvbuf";
 }
 
+/// An op of all the block's warps (TeamTraits.h).
+def KVBuffer_NeedsBlock : NativeOpTrait<"NeedsBlock"> {
+  let cppNamespace = "::kvbuf";
+}
+
 class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
     : Op<KVBuffer_Dialect, mnemonic,
          !listconcat([KVBuffer_OwnAttributes], traits)>;
@@ -655,5 +660,6 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -186,7 +186,7 @@ def KVBuffer_MeetOp : KVBuffer_Op<"meet", [
 }
 
 def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
-    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
   let summary = "Lets one half of the warps pass a meeting that the other skips";
   let description = [{

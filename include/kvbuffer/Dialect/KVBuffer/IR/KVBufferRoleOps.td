@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_WarpRolesOp : KVBuffer_Op<"warp_roles", [
-    NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
+    KVBuffer_NeedsBlock, NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
   let summary = "Divides the block's warps into those that move and those that multiply";
   let description = [{
     The first `consumer_warps` warps of the block run `consumers`, the next
@@ -52,7 +52,7 @@ def KVBuffer_WarpRolesOp : KVBuffer_Op<"warp_roles", [
 // Rings
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NamedResults,
+def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
     MemoryEffects<[MemAlloc<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
   let summary = "A buffer's slots as a ring between producers and consumers";
   let description = [{
@@ -78,7 +78,7 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
-    MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Fills the next slot of a ring";
   let description = [{
@@ -102,7 +102,7 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NamedResults,
+def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
   let summary = "Waits for a filling of a ring";
@@ -121,7 +121,7 @@ def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
-    MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Gives a slot back to the producers";
   let description = [{
     One arrival for each matrix-unit group of the consumers (its warps that
@@ -142,7 +142,7 @@ def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
-    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
+    KVBuffer_NeedsBlock, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "A ring of single numbers";
   let description = [{
     `slots` numbers in LDS with the barriers of a ring: what the producers tell
@@ -164,7 +164,7 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
 }
 
 def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
-    MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_NeedsBlock, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Posts a number once its slot is empty";
   let description = [{
@@ -179,7 +179,7 @@ def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
 }
 
 def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
-    MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for a number, reads it and releases its slot";
   let description = [{
@@ -250,7 +250,7 @@ def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
 }
 
 def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Takes the next number of a counter that all blocks share";
   let description = [{
     0, 1, 2, ... in the order of the calls; every block calls until the result is
@@ -275,7 +275,7 @@ def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
 // Products in flight
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NamedResults]> {
+def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NeedsBlock, KVBuffer_NamedResults]> {
   let summary = "Starts a product that reads its operands from LDS";
   let description = [{
     Like `kvbuffer.mma`, but asynchronous and with b (and a, where it is a staged
@@ -303,7 +303,7 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NamedResults]> {
   let hasVerifier = 1;
 }
 
-def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NamedResults,
+def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Waits for a product in flight";
   let description = [{
@@ -323,7 +323,7 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
-    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for this matrix-unit group's turn";
   let description = [{
     The consumers' groups take turns at starting products, so that one group's
@@ -339,7 +339,7 @@ def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
 }
 
 def KVBuffer_TurnPassOp : KVBuffer_Op<"turn_pass", [
-    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Passes the turn to the next matrix-unit group";
   let description = [{
     Example:

@@ -222,6 +222,38 @@ def KVBuffer_MailboxType : KVBuffer_Type<"Mailbox", "mailbox"> {
   }];
 }
 
+def KVBuffer_QueueType : KVBuffer_Type<"Queue", "queue"> {
+  let summary = "Fragments on their way from one team to others";
+  let description = [{
+    What `kvbuffer.queue` makes. One entry is a fragment of each type.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.queue<!kvbuffer.fragment<64x32xbf16, a>, !kvbuffer.fragment<64x1xf32, row>>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$types);
+  let assemblyFormat = "`<` $types `>`";
+  let genVerifyDecl = 1;
+}
+
+def KVBuffer_ShelfType : KVBuffer_Type<"Shelf", "shelf"> {
+  let summary = "Fragments that teams leave in LDS";
+  let description = [{
+    What `kvbuffer.shelf` makes. One slot holds a fragment of each type.
+
+    Example:
+
+    ```mlir
+    !kvbuffer.shelf<!kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$types);
+  let assemblyFormat = "`<` $types `>`";
+  let genVerifyDecl = 1;
+}
+
 def KVBuffer_PendingType : KVBuffer_Type<"Pending", "pending"> {
   let summary = "An accumulator that the matrix unit is still writing";
   let description = [{

@@ -1,0 +1,296 @@
+//===- LaneQueues.cpp - Fragments between teams, through LDS ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// All teams of a queue or a shelf have the same warps and rows, so that a lane
+/// of one holds what the lane of the same number of another needs. An entry is
+/// the words of every lane, up to four of them side by side: accesses of 16
+/// bytes by neighbouring lanes, which no bank sees twice.
+///
+/// Where a block has several barriers, each pair of a team that takes and a
+/// slot has two of them: *full*, at which the team that puts arrives and the
+/// other waits, and *empty*, the other way round. Slots are empty to begin
+/// with: a team that takes arrives once for each of them when it starts. The
+/// team that puts waits once more for each of them before it ends, so that no
+/// arrival is left over for a program that comes this way again.
+///
+/// Where a block has one barrier, all teams meet there at each entry: after the
+/// put, before the take. With two slots or more, the next entry but one is put
+/// after the next meeting, at which this one has been read.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Words that a lane moves at once.
+static constexpr int64_t kWordsAtOnce = 4;
+
+/// Words of 32 bits of a lane's value.
+static int64_t wordsOf(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 32
+                : 1;
+}
+
+LogicalResult LaneLowering::lower(QueueOp op) {
+  Queue &queue = queues[op.getQueue()];
+  queue.slots = op.getSlots();
+  queue.takers = op.getTo().size();
+  TeamsOp teams;
+  for (Operation *user : op.getQueue().getUsers())
+    teams = user->getParentOfType<TeamsOp>();
+  // Nobody uses it.
+  if (!teams)
+    return success();
+  if (failed(layOut(op, queue, op.getQueue().getType().getTypes(),
+                    teams.getTeam(op.getFrom()))))
+    return failure();
+  if (target.namedBarriers > 1) {
+    queue.barriers = namedBarriers(2 * queue.slots * queue.takers);
+    if (nextNamedBarrier <= target.namedBarriers)
+      return success();
+    return op.emitOpError() << "needs " << nextNamedBarrier
+                            << " named barriers, two for each slot and team "
+                               "that takes; a block of "
+                            << target.chip << " has " << target.namedBarriers;
+  }
+  int64_t members = 1 + queue.takers;
+  if (queue.slots >= 2 && teams.getQueues().size() == 1 &&
+      members == int64_t(llvm::range_size(teams.getBody().getOps<TeamOp>())))
+    return success();
+  return op.emitOpError()
+         << "has teams that meet at the block's barrier, as a block of "
+         << target.chip
+         << " has no other; expected slots(2) or more, and no other team and "
+            "no other queue beside it";
+}
+
+LogicalResult LaneLowering::layOut(Operation *op, Entries &entries,
+                                   ArrayRef<Type> types, TeamOp like) {
+  entries.threads = int64_t(like.getWarps()) * target.waveSize;
+  ScheduleAttr its = like.getSchedule(blockSchedule);
+  SmallVector<Type> lanes;
+  ScheduleAttr outer = std::exchange(schedule, its);
+  for (Type type : types)
+    laneTypes(type, lanes);
+  schedule = outer;
+  for (Type type : types)
+    if (int64_t rows = cast<FragmentType>(type).getRows(); rows != its.getBM())
+      return op->emitOpError()
+             << "carries fragments of " << rows << " rows; expected "
+             << its.getBM() << ", those of team @" << like.getSymName();
+  for (Type type : lanes) {
+    int64_t bits = wordsOf(type) * 32;
+    if (auto vector = dyn_cast<VectorType>(type);
+        vector &&
+        bits != vector.getNumElements() * vector.getElementTypeBitWidth())
+      return op->emitOpError() << "carries " << type
+                               << " of each lane; expected words of 32 bits";
+    entries.words += wordsOf(type);
+  }
+  entries.offset = ldsBytes;
+  ldsBytes += llvm::alignTo(entries.slots * entries.bytes(), kBufferAlignment);
+  return success();
+}
+
+int64_t LaneLowering::Entries::bytes() const { return 4 * words * threads; }
+
+/// Calls `access(first word, count, byte offset in the entry)` for the words of
+/// a lane that move together.
+static void forEachPiece(
+    LaneLowering &lower, int64_t words, int64_t threads,
+    function_ref<void(int64_t first, int64_t count, Value offset)> access) {
+  ImplicitLocOpBuilder &b = lower.b;
+  for (int64_t first = 0; first < words;) {
+    int64_t count =
+        llvm::bit_floor(uint64_t(std::min(kWordsAtOnce, words - first)));
+    Value lane = arith::MulIOp::create(b, lower.thread, lower.i32(4 * count));
+    access(first, count,
+           arith::AddIOp::create(b, lane, lower.i32(4 * first * threads)));
+    first += count;
+  }
+}
+
+Value LaneLowering::slotOf(const Queue &queue, Value number) {
+  if (queue.slots == 1)
+    return i32(0);
+  return arith::RemUIOp::create(b, toI32(single(number)), i32(queue.slots));
+}
+
+void LaneLowering::meetAt(const Queue &queue, int64_t taker, Value slot,
+                          bool full, bool wait) {
+  Value id = arith::AddIOp::create(
+      b, arith::MulIOp::create(b, slot, i32(2)),
+      i32(queue.barriers + 2 * queue.slots * taker + !full));
+  machine.emitNamedBarrier(*this, id, 2 * queue.threads, wait);
+}
+
+void LaneLowering::meetAtEntry() {
+  const Team *outer = std::exchange(team, nullptr);
+  machine.emitMeet(*this);
+  team = outer;
+}
+
+void LaneLowering::storeEntry(const Entries &entries, Value slot,
+                              ValueRange fragments) {
+  // All lane values as words.
+  Values words;
+  for (Value fragment : fragments)
+    for (Value value : rowValues(fragment)) {
+      auto vector = dyn_cast<VectorType>(value.getType());
+      if (!vector) {
+        words.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
+        continue;
+      }
+      int64_t count = wordsOf(vector);
+      Value cast = vector::BitCastOp::create(
+          b, VectorType::get({count}, b.getI32Type()), value);
+      for (int64_t i = 0; i < count; ++i)
+        words.push_back(
+            vector::ExtractOp::create(b, cast, ArrayRef<int64_t>{i}));
+    }
+  Value base = arith::AddIOp::create(
+      b, i32(entries.offset),
+      arith::MulIOp::create(b, slot, i32(entries.bytes())));
+  Value lds = shared(b.getI32Type());
+  forEachPiece(*this, entries.words, entries.threads,
+               [&](int64_t first, int64_t count, Value offset) {
+                 auto type = VectorType::get({count}, b.getI32Type());
+                 Value piece = vector::FromElementsOp::create(
+                     b, type, ValueRange(words).slice(first, count));
+                 vector::StoreOp::create(
+                     b, piece, lds, ValueRange{wordIndex(base, offset)},
+                     /*nontemporal=*/false, llvm::Align(4 * count));
+               });
+}
+
+Values LaneLowering::loadEntry(const Entries &entries, Value slot) {
+  Value base = arith::AddIOp::create(
+      b, i32(entries.offset),
+      arith::MulIOp::create(b, slot, i32(entries.bytes())));
+  Value lds = shared(b.getI32Type());
+  Values words;
+  forEachPiece(*this, entries.words, entries.threads,
+               [&](int64_t first, int64_t count, Value offset) {
+                 auto type = VectorType::get({count}, b.getI32Type());
+                 Value piece = vector::LoadOp::create(
+                     b, type, lds, ValueRange{wordIndex(base, offset)},
+                     /*nontemporal=*/false, llvm::Align(4 * count));
+                 for (int64_t i = 0; i < count; ++i)
+                   words.push_back(vector::ExtractOp::create(
+                       b, piece, ArrayRef<int64_t>{i}));
+               });
+  return words;
+}
+
+void LaneLowering::setEntry(ValueRange fragments, ArrayRef<Value> words) {
+  for (Value fragment : fragments) {
+    SmallVector<Type> types;
+    laneTypes(fragment.getType(), types);
+    Values lanes;
+    for (Type type : types) {
+      int64_t count = wordsOf(type);
+      ArrayRef<Value> its = words.take_front(count);
+      words = words.drop_front(count);
+      if (!isa<VectorType>(type)) {
+        lanes.push_back(arith::BitcastOp::create(b, type, its.front()));
+        continue;
+      }
+      Value joined = vector::FromElementsOp::create(
+          b, VectorType::get({count}, b.getI32Type()), its);
+      lanes.push_back(vector::BitCastOp::create(b, type, joined));
+    }
+    set(fragment, lanes);
+  }
+}
+
+Value LaneLowering::wordIndex(Value base, Value offset) {
+  return toIndex(arith::ShRUIOp::create(
+      b, arith::AddIOp::create(b, base, offset), i32(2)));
+}
+
+void LaneLowering::lower(QueuePutOp op) {
+  const Queue &queue = queues[op.getQueue()];
+  Value slot = slotOf(queue, op.getNumber());
+  if (queue.barriers)
+    for (int64_t taker = 0; taker < queue.takers; ++taker)
+      meetAt(queue, taker, slot, /*full=*/false, /*wait=*/true);
+  storeEntry(queue, slot, op.getValues());
+  if (!queue.barriers)
+    return meetAtEntry();
+  for (int64_t taker = 0; taker < queue.takers; ++taker)
+    meetAt(queue, taker, slot, /*full=*/true, /*wait=*/false);
+}
+
+void LaneLowering::lower(QueueTakeOp op) {
+  const Queue &queue = queues[op.getQueue()];
+  Value slot = slotOf(queue, op.getNumber());
+  int64_t taker = takerOf(op.getQueue().getDefiningOp<QueueOp>(), team->op);
+  if (queue.barriers)
+    meetAt(queue, taker, slot, /*full=*/true, /*wait=*/true);
+  else
+    meetAtEntry();
+  Values words = loadEntry(queue, slot);
+  if (queue.barriers)
+    meetAt(queue, taker, slot, /*full=*/false, /*wait=*/false);
+  setEntry(op.getValues(), words);
+}
+
+int64_t LaneLowering::takerOf(QueueOp op, TeamOp team) {
+  for (auto [i, name] : llvm::enumerate(op.getTo()))
+    if (cast<FlatSymbolRefAttr>(name).getValue() == team.getSymName())
+      return i;
+  return -1;
+}
+
+void LaneLowering::openQueues(TeamsOp teams, TeamOp team) {
+  for (QueueOp op : teams.getQueues())
+    if (int64_t taker = takerOf(op, team); taker >= 0)
+      if (const Queue &queue = queues[op.getQueue()]; queue.barriers)
+        for (int64_t slot = 0; slot < queue.slots; ++slot)
+          meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/false);
+}
+
+void LaneLowering::closeQueues(TeamsOp teams, TeamOp team) {
+  for (QueueOp op : teams.getQueues()) {
+    const Queue &queue = queues[op.getQueue()];
+    if (op.getFrom() == team.getSymName() && queue.barriers)
+      for (int64_t taker = 0; taker < queue.takers; ++taker)
+        for (int64_t slot = 0; slot < queue.slots; ++slot)
+          meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/true);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Shelves
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lower(ShelfOp op) {
+  Entries &shelf = shelves[op.getShelf()];
+  shelf.slots = op.getSlots();
+  for (Operation *user : op.getShelf().getUsers())
+    return layOut(op, shelf, op.getShelf().getType().getTypes(),
+                  user->getParentOfType<TeamOp>());
+  // Nobody uses it.
+  return success();
+}
+
+void LaneLowering::lower(ShelfPutOp op) {
+  storeEntry(shelves[op.getShelf()], toI32(single(op.getSlot())),
+             op.getValues());
+}
+
+void LaneLowering::lower(ShelfGetOp op) {
+  setEntry(op.getValues(),
+           loadEntry(shelves[op.getShelf()], toI32(single(op.getSlot()))));
+}
