@@ -8,6 +8,7 @@
 
 #include "Alternatives.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -63,7 +64,8 @@ std::string kvbuf::alternativeName(LLVM::LLVMFuncOp kernel) {
 LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
                                        LLVM::LLVMFuncOp kernel,
                                        gpu::GPUModuleOp other,
-                                       LLVM::LLVMFuncOp alternative) {
+                                       LLVM::LLVMFuncOp alternative,
+                                       StringRef stem) {
   bool maps = takesTensorMaps(kernel);
   SymbolTable symbols(code), others(other);
   for (Operation &op : llvm::make_early_inc_range(*other.getBody())) {
@@ -83,11 +85,10 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
         others.erase(&op);
         continue;
       }
-      std::string stem =
-          &op == alternative ? alternativeName(kernel) : symbol.getName().str();
-      std::string name = stem;
+      StringRef wanted = &op == alternative ? stem : symbol.getName();
+      std::string name = wanted.str();
       for (unsigned i = 1; symbols.lookup(name) || others.lookup(name); ++i)
-        name = stem + "_" + std::to_string(i);
+        name = (wanted + "_" + Twine(i)).str();
       // Nothing but the module's own ops refers to it.
       (void)others.rename(&op, StringAttr::get(code.getContext(), name));
     }
@@ -104,4 +105,30 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
   if (maps)
     setLaunchFields(kernel, string("requires", "tensor_maps"));
   return alternative;
+}
+
+Attribute kvbuf::launchIfClustersGain(MLIRContext *context,
+                                      const TargetInfo &target, StringRef rows,
+                                      int64_t BM, bool masked) {
+  Builder b(context);
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
+  auto tilesOf = [&](int64_t size) {
+    return expr("ceildiv", {b.getStringAttr(rows), number(size)});
+  };
+  // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
+  // t - n + 1.
+  int64_t n = target.clusterOddTiles;
+  Attribute gain =
+      expr("sum", {expr("product", {number(n), tilesOf(BM)}),
+                   expr("product", {number(2 - 2 * n), tilesOf(2 * BM)})});
+  int64_t fewest = masked ? target.clusterMaskedTiles : target.clusterTiles;
+  return expr("min", {gain, expr("sum", {tilesOf(BM), number(1 - fewest)})});
+}
+
+void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
+  Builder b(kernel.getContext());
+  setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
 }

@@ -131,9 +131,11 @@ static LogicalResult verifyForTarget(ModuleOp module) {
 /// Runs the pipelines that lead from the module's stage to `goal`, at most the
 /// target stage, for tensors with addresses and strides that are multiples of
 /// `alignment` bytes. Returns the chip.
+/// `otherByLaunch`: see `ScheduleRequest`.
 static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
                                            const CompileOptions &options,
-                                           int64_t alignment = 16) {
+                                           int64_t alignment = 16,
+                                           bool otherByLaunch = false) {
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
     return failure();
@@ -156,6 +158,7 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
   lowering.chip = target->chip;
   lowering.schedule = options.schedule;
   lowering.alignment = alignment;
+  lowering.otherByLaunch = otherByLaunch;
   lowering.prefetch = options.prefetch;
   lowering.splitLoops = options.splitLoops;
   using Build = void (*)(OpPassManager &, const LoweringOptions &);
@@ -305,23 +308,85 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
   return success();
 }
 
+/// Prepares a problem that is lowered once more, as what `name` is made of.
+static void prepareAgain(ModuleOp problem, const Twine &name,
+                         const TargetInfo &target) {
+  // Remarks on this kernel have the same places in the source as those on the
+  // other one; the name tells them apart.
+  auto attr = StringAttr::get(problem.getContext(), name);
+  problem.walk(
+      [&](Operation *op) { op->setLoc(NameLoc::get(attr, op->getLoc())); });
+  // It was said what this overrules, if anything.
+  problem->setAttr(KVBufferDialect::kTargetAttr,
+                   StringAttr::get(problem.getContext(), target.chip));
+}
+
+/// Whether launches decide over the clusters of a problem's kernel: nobody has
+/// asked for some or none, and types leave the number of query rows open.
+static bool choosesByLaunch(ModuleOp problem, const CompileOptions &options) {
+  SmallVector<StringRef> asked;
+  StringRef(options.schedule).split(asked, ',');
+  bool open = llvm::none_of(asked, [](StringRef parameter) {
+    return parameter.split('=').first.trim() == "cluster";
+  });
+  problem.walk([&](AttentionOp op) {
+    open &= !op.getScheduleAttr() && !op.isRagged() &&
+            cast<ShapedType>(op.getQ().getType()).isDynamicDim(1);
+  });
+  return open;
+}
+
+/// Where the clusters of `found`'s kernel do not suit every launch: lowers
+/// `problem`, from which it comes, without them, and adds that kernel.
+static LogicalResult addKernelWithoutClusters(ModuleOp problem,
+                                              const TargetInfo &target,
+                                              const CompileOptions &options,
+                                              TargetModule &found) {
+  LLVM::LLVMFuncOp kernel = found.kernels.front();
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  if (!schedule || schedule.getCluster() == 1 ||
+      !choosesByLaunch(problem, options))
+    return success();
+  std::string name = (kernel.getName() + "_without_clusters").str();
+  OwningOpRef<ModuleOp> again = problem.clone();
+  prepareAgain(*again, name, target);
+  CompileOptions plain = options;
+  plain.onStep = nullptr;
+  if (failed(lowerTo(*again, Stage::Target, plain)))
+    return failure();
+  llvm::FailureOr<TargetModule> other = findKernels(*again);
+  if (failed(other))
+    return failure();
+  bool masked = false;
+  problem.walk([&](AttentionOp op) {
+    MaskAttr mask = op.getMaskValue();
+    masked = mask.boundsLeft() || mask.boundsRight();
+  });
+  setLaunchIf(kernel, launchIfClustersGain(problem.getContext(), target,
+                                           "seq_q", schedule.getBM(), masked));
+  found.kernels.push_back(addAlternative(found.code, kernel, other->code,
+                                         other->kernels.front(), name));
+  remark::passed(
+      kernel.getLoc(),
+      remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
+      << "added '" << found.kernels.back().getName().str()
+      << "', which runs where clusters lose more by few query rows than they "
+         "gain";
+  return success();
+}
+
 /// Lowers `problem`, from which `found` comes, once more, for tensors that its
-/// kernel cannot take, and adds that kernel to `found`.
+/// kernels cannot take, and adds that kernel to `found`.
 static LogicalResult addKernelForAnyTensor(ModuleOp problem,
                                            const TargetInfo &target,
                                            const CompileOptions &options,
                                            TargetModule &found) {
-  LLVM::LLVMFuncOp kernel = found.kernels.front();
+  LLVM::LLVMFuncOp kernel = found.kernels.back();
+  std::string name = alternativeName(found.kernels.front());
   CompileOptions plain = options;
   plain.onStep = nullptr;
-  // Remarks on this kernel have the same places in the source as those on the
-  // other one; the name tells them apart.
-  auto name = StringAttr::get(problem.getContext(), alternativeName(kernel));
-  problem.walk(
-      [&](Operation *op) { op->setLoc(NameLoc::get(name, op->getLoc())); });
-  // It was said what this overrules, if anything.
-  problem->setAttr(KVBufferDialect::kTargetAttr,
-                   StringAttr::get(problem.getContext(), target.chip));
+  prepareAgain(problem, name, target);
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
   if (schedule && schedule.getProducers()) {
@@ -335,8 +400,8 @@ static LogicalResult addKernelForAnyTensor(ModuleOp problem,
   llvm::FailureOr<TargetModule> other = findKernels(problem);
   if (failed(other))
     return failure();
-  found.kernels.push_back(
-      addAlternative(found.code, kernel, other->code, other->kernels.front()));
+  found.kernels.push_back(addAlternative(found.code, kernel, other->code,
+                                         other->kernels.front(), name));
   std::string which;
   if (takesTensorMaps(kernel))
     which = " that no tensor map can describe";
@@ -362,16 +427,21 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   OwningOpRef<ModuleOp> problem;
   if (options.alternatives && *stage == Stage::Problem)
     problem = module.clone();
-  llvm::FailureOr<TargetInfo> target = lowerTo(module, Stage::Target, options);
+  llvm::FailureOr<TargetInfo> target =
+      lowerTo(module, Stage::Target, options, /*alignment=*/16,
+              /*otherByLaunch=*/static_cast<bool>(problem));
   if (failed(target))
     return failure();
   llvm::FailureOr<TargetModule> found = findKernels(module);
   if (failed(found))
     return failure();
-  if (problem && found->kernels.size() == 1 &&
-      (target->copiesUnaligned || takesTensorMaps(found->kernels.front())) &&
-      failed(addKernelForAnyTensor(*problem, *target, options, *found)))
-    return failure();
+  if (problem && found->kernels.size() == 1) {
+    if (failed(addKernelWithoutClusters(*problem, *target, options, *found)))
+      return failure();
+    if ((target->copiesUnaligned || takesTensorMaps(found->kernels.front())) &&
+        failed(addKernelForAnyTensor(*problem, *target, options, *found)))
+      return failure();
+  }
   SmallVector<KernelResources> use =
       llvm::map_to_vector(found->kernels, resourcesOf);
   Artifact artifact;

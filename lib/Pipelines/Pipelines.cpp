@@ -27,7 +27,8 @@ static OpPassManager &kernels(OpPassManager &pm) {
 void kvbuf::buildTilePipeline(OpPassManager &pm,
                               const LoweringOptions &options) {
   pm.addPass(createChooseTarget({options.chip, /*vendor=*/""}));
-  pm.addPass(createChooseSchedule({/*chip=*/"", options.schedule}));
+  pm.addPass(createChooseSchedule(
+      {/*chip=*/"", options.schedule, options.otherByLaunch}));
   pm.addPass(createLowerAttention());
   pm.addPass(createCanonicalizerPass());
 }

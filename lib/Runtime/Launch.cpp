@@ -336,6 +336,9 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
     KernelLaunch k;
     const KernelSpec *spec = &first;
     auto whyNot = [&] {
+      // Nothing to remark on: it is as fast a kernel, for launches like this.
+      while (spec->launchIf && spec->launchIf->evaluate(sizes) <= 0)
+        spec = manifest.findKernel(spec->instead);
       std::string reason = whyUnaligned(*spec, manifest, bound);
       return reason.empty() ? bindMaps(*spec, bound, k) : reason;
     };
@@ -345,7 +348,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       launch.remarks.push_back("kernel '" + spec->instead +
                                "' runs in place "
                                "of '" +
-                               spec->entry + "': " + reason);
+                               first.entry + "': " + reason);
       spec = manifest.findKernel(spec->instead);
     }
     bindArguments(*spec, bound, sizes, k);

@@ -387,10 +387,18 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
   if (r.has("requires") && !k.takesTensorMaps())
     throw Error("manifest: " + r.path +
                 " has \"requires\", but no argument of kind tensor_map");
-  if (r.has("instead") && !k.takesTensorMaps() && k.alignment == 2)
+  if (r.has("launch_if"))
+    k.launchIf = parseExpr(r.get("launch_if"), r.at("launch_if"));
+  if (k.launchIf && k.instead.empty())
     throw Error("manifest: " + r.path +
-                " has \"instead\", but no argument of kind tensor_map and an "
-                "alignment of 2, so that nothing can keep it from running");
+                " has \"launch_if\", but no \"instead\" for launches that do "
+                "not fulfil it");
+  if (r.has("instead") && !k.launchIf && !k.takesTensorMaps() &&
+      k.alignment == 2)
+    throw Error("manifest: " + r.path +
+                " has \"instead\", but no argument of kind tensor_map, no "
+                "\"launch_if\" and an alignment of 2, so that nothing can keep "
+                "it from running");
   return k;
 }
 
@@ -527,6 +535,8 @@ std::set<std::string> Manifest::sizeNames() const {
   for (const KernelSpec &k : kernels) {
     for (const SizeExpr &e : k.grid)
       e.collectNames(names);
+    if (k.launchIf)
+      k.launchIf->collectNames(names);
     for (const KernelArg &arg : k.args)
       if (arg.kind == KernelArg::Kind::Size)
         names.insert(arg.name);

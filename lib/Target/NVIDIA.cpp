@@ -69,8 +69,13 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   if (chip == "sm_89" || chip.starts_with("sm_90"))
     target.float8Formats = {"f8E4M3FN", "f8E5M2"};
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
-  if (chip == "sm_90a")
+  if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;
+    // Measured on an H200.
+    target.clusterTiles = 16;
+    target.clusterOddTiles = 63;
+    target.clusterMaskedTiles = 64;
+  }
   return target;
 }
 

@@ -30,18 +30,21 @@ struct Entry {
 static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 /// Clusters of two blocks halve what is read from L2. Where power limits the
-/// clock that wins 2 to 3 % at more than 64 columns, elsewhere nothing, and at
-/// 64 columns it loses 9 %. The last pair of an odd number of tiles leaves a
-/// block idle, which many tiles make up for; how many there are, only types
-/// that fix the number of queries tell.
-static constexpr int64_t kClusterHeadSize = 64, kClusterTiles = 64;
+/// clock that wins 1 to 6 % at more than 64 columns, and loses 3 % at 64
+/// (docs/performance.md). How many tiles there are, only types that fix the
+/// number of queries tell, or the launch.
+static constexpr int64_t kClusterHeadSize = 64;
 
-static bool gainsByClusters(const ScheduleRequest &request, int64_t BM) {
-  if (request.masked || request.headSize <= kClusterHeadSize ||
-      request.queries < 0)
+static bool gainsByClusters(const TargetInfo &target,
+                            const ScheduleRequest &request, int64_t BM) {
+  if (request.headSize <= kClusterHeadSize)
     return false;
+  if (request.queries < 0)
+    return request.otherByLaunch;
   int64_t tiles = llvm::divideCeil(request.queries, BM);
-  return tiles % 2 == 0 || tiles >= kClusterTiles;
+  return (tiles % 2 == 0 || tiles >= target.clusterOddTiles) &&
+         tiles >=
+             (request.masked ? target.clusterMaskedTiles : target.clusterTiles);
 }
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as
@@ -105,7 +108,7 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.pingPong = entry.pingPong;
     choice.stageOutput = entry.stageOutput;
     choice.tiles = entry.tiles;
-    if (gainsByClusters(request, entry.BM))
+    if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
     return true;
   }

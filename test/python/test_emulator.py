@@ -168,7 +168,7 @@ class TensorMaps(unittest.TestCase):
         o = self.prefill(q=self.q, k=self.k.copy(), v=self.v.copy())
         np.testing.assert_allclose(exact(o), self.expected, rtol=0, atol=2e-2)
         self.assertEqual(self.prefill.remarks(), [])
-        self.assertEqual(self.kernel(), ["prefill"])
+        self.assertEqual(self.kernel(), ["prefill_without_clusters"])
 
     def test_without_maps(self):
         o = self.prefill(q=self.q, k=self.k, v=self.v)

@@ -110,10 +110,22 @@ class Alternatives(unittest.TestCase):
                     "kind tensor_map",
                     lambda kernels: kernels[1].update(requires="tensor_maps"))
         self.expect("manifest: kernels[1] has \"instead\", but no argument of "
-                    "kind tensor_map and an alignment of 2, so that nothing "
-                    "can keep it from running",
+                    "kind tensor_map, no \"launch_if\" and an alignment of 2, so "
+                    "that nothing can keep it from running",
                     lambda kernels: kernels[1].update(instead="mock",
                                                       alignment=2))
+
+    def test_condition(self):
+        self.expect("accepted",
+                    lambda kernels: kernels[0].update(launch_if="seq_q"))
+        self.expect("manifest: kernels[1] has \"launch_if\", but no \"instead\" "
+                    "for launches that do not fulfil it",
+                    lambda kernels: kernels[1].update(launch_if="seq_q"))
+        self.expect("manifest: kernels[0].launch_if holds {\"most\":[\"seq_q\"]}; "
+                    "expected an integer, a size name, or one of product, sum, "
+                    "ceildiv, min with operands",
+                    lambda kernels: kernels[0].update(
+                        launch_if={"most": ["seq_q"]}))
 
     def test_chain(self):
         def longer(kernels):

@@ -35,6 +35,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Replaces parameters of the schedule: 'BM=64,warps=2'; "
                      "see #kvbuffer.schedule"),
       llvm::cl::init("")};
+  Option<bool> otherByLaunch{
+      *this, "other-by-launch",
+      llvm::cl::desc("Choose schedules for many query rows where types leave "
+                     "their number open (kvbuf-choose-schedule)"),
+      llvm::cl::init(false)};
   Option<int64_t> alignment{
       *this, "alignment",
       llvm::cl::desc("Bytes that addresses and strides of 16-bit tensors are "

@@ -34,9 +34,11 @@
 // (see KernelArg and TensorMapRecipe). `alignment = 16` says what addresses and
 // strides of 16-bit tensors have to be multiples of, in bytes (2 to 16; 16 if
 // it is absent), and `requires = "tensor_maps"` that the kernel has such
-// arguments. `instead = "other_entry"` names the kernel that is launched in
-// this one's place where a tensor is not aligned so or cannot be described by
-// its map; else that kernel is not launched.
+// arguments. `launch_if` is a size expression: the kernel suits launches that
+// make it more than 0. `instead = "other_entry"` names the kernel that is
+// launched in this one's place for other launches, and where a tensor is not
+// aligned so or cannot be described by its map; else that kernel is not
+// launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -141,8 +143,11 @@ struct KernelSpec {
   std::vector<KernelArg> args;
   /// Bytes that addresses and strides of 16-bit tensors are multiples of.
   unsigned alignment = 16;
-  /// The kernel that is launched instead where a tensor is not aligned so or
-  /// cannot be described by its map; empty: that is an error.
+  /// The kernel suits launches for which this is more than 0; any, if nothing.
+  std::optional<SizeExpr> launchIf;
+  /// The kernel that is launched instead for other launches, or where a tensor
+  /// is not aligned so or cannot be described by its map; empty: that is an
+  /// error.
   std::string instead;
 
   /// Whether an argument is a tensor map.

@@ -58,6 +58,9 @@ struct ScheduleRequest {
   bool window = false;
   /// Query rows of a sequence; -1 where the types leave them open.
   int64_t queries = -1;
+  /// Where the types leave it open: whether launches of rows that the schedule
+  /// does not suit (`TargetInfo::clusterGain`) have another kernel.
+  bool otherByLaunch = false;
   /// Whether warps may have roles (`producers`).
   bool roles = true;
 };
@@ -150,6 +153,12 @@ struct TargetInfo {
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;
+  /// Clusters of two blocks, which read keys for each other, gain by what they
+  /// do not read twice, and lose where the last tile of an odd number has no
+  /// partner, and where one of two masked tiles waits for keys that the other
+  /// alone sees. The fewest tiles of a sequence with which they gain: at all, of
+  /// an odd number, and under a mask.
+  int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1;
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 

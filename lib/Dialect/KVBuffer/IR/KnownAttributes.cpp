@@ -113,7 +113,8 @@ static constexpr Key kKernelKeys[] = {
     {"alignment", Kind::Integer}, {"args", Kind::Dictionaries},
     {"block", Kind::Integers},    {"dynamic_shared_bytes", Kind::Integer},
     {"entry", Kind::String},      {"grid", Kind::Sizes},
-    {"instead", Kind::String},    {"requires", Kind::String}};
+    {"instead", Kind::String},    {"launch_if", Kind::Sizes},
+    {"requires", Kind::String}};
 static constexpr Key kPointerKeys[] = {{"kind", Kind::String},
                                        {"tensor", Kind::String}};
 static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},

@@ -413,6 +413,8 @@ struct ChooseSchedulePass
         auto q = cast<MemRefType>(op.getQ().getType());
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
+        // Clusters add rows' sums in another order.
+        request.otherByLaunch = otherByLaunch && !op.getBatchInvariant();
         // Who asks for no producers means the schedule that has none.
         ScheduleParameters asked;
         llvm::StringSet<> named;

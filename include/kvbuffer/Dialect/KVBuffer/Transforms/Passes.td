@@ -43,7 +43,10 @@ def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
            "Chip to choose for; by default the one that the module names, else "
            "sm_80">,
     Option<"schedule", "schedule", "std::string", /*default=*/"",
-           "Parameters to replace, e.g. 'BM=64,warps=2'">];
+           "Parameters to replace, e.g. 'BM=64,warps=2'">,
+    Option<"otherByLaunch", "other-by-launch", "bool", /*default=*/"false",
+           "Where types leave the number of query rows open, choose for many: "
+           "the caller has another kernel for launches that this does not suit">];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
