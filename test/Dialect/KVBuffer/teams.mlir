@@ -3,6 +3,10 @@
 // RUN: kvbuf-opt %s | kvbuf-opt | FileCheck %s
 // RUN: kvbuf-opt %s --mlir-print-op-generic | kvbuf-opt | FileCheck %s
 
+// Warps without work stay warps of the block.
+// RUN: kvbuf-opt %s --canonicalize --cse | FileCheck %s --check-prefix=IDLE
+// IDLE: kvbuffer.team @idle warps(1)
+
 !p = !kvbuffer.fragment<64x32xbf16, a>
 !row = !kvbuffer.fragment<64x1xf32, row>
 !pairs = !kvbuffer.queue<!p, !row>

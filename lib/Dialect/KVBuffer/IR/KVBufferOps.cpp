@@ -97,12 +97,12 @@ static ParseResult parseShelfTypes(OpAsmParser &parser,
 
 static void printShelfTypes(OpAsmPrinter &printer, Operation *, TypeRange,
                             Type shelf) {
-  printer << shelf;
+  printer.printStrippedAttrOrType(cast<ShelfType>(shelf));
 }
 
 static void printQueueTypes(OpAsmPrinter &printer, Operation *, TypeRange,
                             Type queue) {
-  printer << queue;
+  printer.printStrippedAttrOrType(cast<QueueType>(queue));
 }
 
 #define GET_OP_CLASSES

@@ -222,7 +222,6 @@ def joined_keys(chip, copies):
     }}
     kvbuffer.teams {{
       kvbuffer.team @idle warps(1) x {copies - 1} {{
-        kvbuffer.meet
       }}
       kvbuffer.team @join warps(1) {{
 """ + rows + JOIN

@@ -26,7 +26,8 @@ def KVBuffer_Dialect : Dialect {
     chips.
 
     **Design guidelines.** Block-level values: an op acts on a whole tile and
-    all the threads of a block take part. Asynchrony is visible: a load yields a
+    all the threads of a block take part, or of a team of its warps
+    (`kvbuffer.teams`). Asynchrony is visible: a load yields a
     token, and data can be read only behind the `kvbuffer.lds_stage` of that
     token. Sizes that shape code (`BM`, `BN`, `BK`, stages) are attributes;
     sizes of the problem are run-time values.

@@ -13,9 +13,13 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTEAMOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTEAMOPS_TD
 
+// Effects of their own, whatever is in them: warps that have nothing to do are
+// warps of the block all the same, and all of them meet.
 def KVBuffer_TeamsOp : KVBuffer_Op<"teams", [
-    NoTerminator, SingleBlock, NoRegionArguments, RecursiveMemoryEffects,
-    KVBuffer_NeedsBlock]> {
+    NoTerminator, SingleBlock, NoRegionArguments, KVBuffer_NeedsBlock,
+    MemoryEffects<[MemRead, MemWrite, MemRead<KVBuffer_Lds>,
+                   MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
   let summary = "Divides the block's warps into teams that work at the same time";
   let description = [{
     The region holds `kvbuffer.team` ops and nothing else. They take the block's
@@ -51,7 +55,10 @@ def KVBuffer_TeamsOp : KVBuffer_Op<"teams", [
 }
 
 def KVBuffer_TeamOp : KVBuffer_Op<"team", [
-    NoTerminator, SingleBlock, HasParent<"TeamsOp">, RecursiveMemoryEffects]> {
+    NoTerminator, SingleBlock, HasParent<"TeamsOp">,
+    MemoryEffects<[MemRead, MemWrite, MemRead<KVBuffer_Lds>,
+                   MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
   let summary = "Warps that work by themselves";
   let description = [{
     `copies` teams of `warps` warps each run the region at the same time, each

@@ -19,11 +19,10 @@
 
 namespace kvbuf {
 
-/// The trait of an op that needs all warps of the block, or the block's division
-/// into roles: it cannot stand in a team.
+/// The trait of an op that needs all warps of the block, or the block's
+/// division into roles: it cannot stand in a team.
 template <typename ConcreteType>
-class NeedsBlock
-    : public mlir::OpTrait::TraitBase<ConcreteType, NeedsBlock> {};
+class NeedsBlock : public mlir::OpTrait::TraitBase<ConcreteType, NeedsBlock> {};
 
 } // namespace kvbuf
 
