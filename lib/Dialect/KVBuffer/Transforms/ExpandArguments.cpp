@@ -413,6 +413,24 @@ LogicalResult Expansion::run() {
   return success();
 }
 
+/// Whether a kernel's arguments are addresses and numbers alone, which nobody
+/// has named: it is not for an artifact, and the conversion to the vendor's
+/// dialect takes it as it stands.
+static bool takesBarePointers(gpu::GPUFuncOp func) {
+  for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i) {
+    Type type = func.getArgument(i).getType();
+    if (func.getArgAttr(i, KVBufferDialect::kNameAttr))
+      return false;
+    if (auto memref = dyn_cast<MemRefType>(type)) {
+      if (!memref.hasStaticShape() || !memref.getLayout().isIdentity())
+        return false;
+    } else if (!type.isIntOrIndexOrFloat()) {
+      return false;
+    }
+  }
+  return !func->hasAttr(KVBufferDialect::kGridAttr);
+}
+
 namespace {
 struct ExpandArgumentsPass
     : kvbuf::impl::ExpandArgumentsBase<ExpandArgumentsPass> {
@@ -424,7 +442,8 @@ struct ExpandArgumentsPass
           auto phase =
               func->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
           return phase && phase.getValue() == Phase::Thread &&
-                 !func->hasAttr(KVBufferDialect::kKernelAttr);
+                 !func->hasAttr(KVBufferDialect::kKernelAttr) &&
+                 !takesBarePointers(func);
         }));
     for (gpu::GPUFuncOp kernel : kernels)
       if (failed(Expansion(kernel).run()))
