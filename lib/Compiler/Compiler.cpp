@@ -53,7 +53,7 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
   Operation *first = nullptr, *problem = nullptr;
   std::optional<Phase> phase;
   WalkResult walk = module.walk([&](Operation *op) {
-    if (isa<AttentionOp>(op))
+    if (isa<AttentionOp, CacheAppendOp>(op))
       problem = op;
     auto attr = op->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
     if (!attr)
@@ -85,8 +85,8 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
     return Stage::Problem;
   if (!phase)
     return module.emitError("there is nothing to compile: expected a "
-                            "kvbuffer.attention in a func.func, or a kernel "
-                            "with a kvbuffer.phase"),
+                            "kvbuffer.attention or kvbuffer.cache_append in a "
+                            "func.func, or a kernel with a kvbuffer.phase"),
            failure();
   switch (*phase) {
   case Phase::Tile:
@@ -104,16 +104,18 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
 /// The problems of a module go into one artifact, which holds one: an error at
 /// the second.
 static LogicalResult checkOneProblem(ModuleOp module) {
-  AttentionOp first;
-  WalkResult result = module.walk([&](AttentionOp op) -> WalkResult {
+  Operation *first = nullptr;
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (!isa<AttentionOp, CacheAppendOp>(op))
+      return WalkResult::advance();
     if (!first) {
       first = op;
       return WalkResult::advance();
     }
     InFlightDiagnostic diag =
-        op.emitOpError("is a second problem of the module; an artifact holds "
-                       "one: compile each on its own");
-    diag.attachNote(first.getLoc()) << "the first one is here";
+        op->emitOpError("is a second problem of the module; an artifact holds "
+                        "one: compile each on its own");
+    diag.attachNote(first->getLoc()) << "the first one is here";
     return diag;
   });
   return failure(result.wasInterrupted());
@@ -435,7 +437,10 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   llvm::FailureOr<TargetModule> found = findKernels(module);
   if (failed(found))
     return failure();
-  if (problem && found->kernels.size() == 1) {
+  // Kernels by lanes keep to the alignment of their accesses; there is no other
+  // kernel for them.
+  if (problem && found->kernels.size() == 1 &&
+      found->kernels.front()->hasAttr(KVBufferDialect::kScheduleAttr)) {
     if (failed(addKernelWithoutClusters(*problem, *target, options, *found)))
       return failure();
     if ((target->copiesUnaligned || takesTensorMaps(found->kernels.front())) &&

@@ -261,5 +261,18 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return convert(x, Code::PackF32ToBF16);
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))
     return convert(x, Code::PackF32ToF16);
+  if (auto x = dyn_cast<NVVM::ConvertF32x2ToF8x2Op>(op)) {
+    bool isE4M3 = isa<Float8E4M3FNType>(x.getDstTy());
+    if (x.getRelu() || x.getRnd() != NVVM::FPRoundingMode::RN ||
+        x.getSat() != NVVM::SaturationMode::SATFINITE ||
+        !x.getDst().getType().isInteger(16) ||
+        !(isE4M3 || isa<Float8E5M2Type>(x.getDstTy())))
+      return unsupported(op, "a form other than rn.satfinite of e4m3 or e5m2");
+    Comp hi = getNarrow(x.getA()), lo = getNarrow(x.getB());
+    set(op->getResult(0),
+        {emit(isE4M3 ? Code::PackF32ToE4M3 : Code::PackF32ToE5M2, false, lo,
+              hi)});
+    return success();
+  }
   return decodeHopper(op, known);
 }

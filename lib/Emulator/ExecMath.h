@@ -42,6 +42,25 @@ static inline float fromF16(uint32_t h) {
   return asFloat(bits | (h & 0x8000) << 16);
 }
 
+/// The nearest 8-bit float, ties to even, of a format with so many mantissa
+/// bits and such a bias; the largest finite one, of code `largest`, for what
+/// exceeds it (PTX ISA, "cvt", .satfinite).
+static inline uint32_t toFloat8(float x, uint32_t mantissa, uint32_t bias,
+                                uint32_t largest) {
+  uint32_t u = asBits(x), sign = u >> 24 & 0x80, a = u & 0x7FFFFFFF;
+  if (a > 0x7F800000)
+    return 0x7F;
+  // Units of the last place: of normal numbers the exponent's, of others one.
+  uint32_t exponent = std::max(a >> 23, 128 - bias);
+  float units = asFloat(a) * std::ldexp(1.0f, 127 + static_cast<int>(mantissa) -
+                                                  static_cast<int>(exponent));
+  auto whole = static_cast<uint32_t>(std::nearbyint(units));
+  uint32_t code = ((exponent + bias - 128) << mantissa) + whole;
+  return sign | (a >= 0x7F800000 ? largest : std::min(code, largest));
+}
+static inline uint32_t toE4M3(float x) { return toFloat8(x, 3, 7, 0x7E); }
+static inline uint32_t toE5M2(float x) { return toFloat8(x, 2, 15, 0x7B); }
+
 /// The values of all 8-bit floats of a format with so many mantissa bits and
 /// such a bias (OCP's OFP8; CDNA3 ISA, "FP8 and BF8").
 struct Float8Table {

@@ -323,6 +323,8 @@ template <unsigned W> Stop Exec<W>::run() {
       UN(BF16ToF32, float, u32, fromBF16(x))
       BIN(PackF32ToF16, u32, float, float, toF16(x) | toF16(y) << 16)
       BIN(PackF32ToBF16, u32, float, float, toBF16(x) | toBF16(y) << 16)
+      BIN(PackF32ToE4M3, u32, float, float, toE4M3(x) | toE4M3(y) << 8)
+      BIN(PackF32ToE5M2, u32, float, float, toE5M2(x) | toE5M2(y) << 8)
       UN(F32ToF64, double, float, x)
       UN(F64ToF32, float, double, x)
       UN(S32ToF32, float, i32, x)

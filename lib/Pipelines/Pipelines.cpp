@@ -75,6 +75,8 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
 
 void kvbuf::buildThreadPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
+  // There are no tiles in it: it stays a problem until here.
+  pm.addPass(createLowerAppend());
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(createConvertKVBufferToGPU({options.alignment}));
   module.addPass(createCanonicalizerPass());
@@ -100,6 +102,7 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   // Kernels that are written by lanes.
   module.addPass(createExpandArguments());
   module.addPass(createExpandCacheOps());
+  module.addPass(createExpandFloat8());
   if (amd)
     module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
   module.addPass(memref::createExpandStridedMetadataPass());

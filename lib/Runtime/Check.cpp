@@ -398,7 +398,7 @@ CheckResult kvbuf::rt::checkOutputs(const Workload &w,
   return result;
 }
 
-std::vector<uint64_t> kvbuf::rt::digestInputs(const Workload &w) {
+std::vector<uint64_t> kvbuf::rt::digestInputs(const Problem &w) {
   constexpr uint64_t kMost = uint64_t(4) << 30;
   std::vector<uint64_t> digests;
   for (const HostTensor &t : w.tensors()) {

@@ -54,6 +54,10 @@ constexpr int kInterleaveNone = 0, kFillZero = 0;
 int tensorMapType(DType type) {
   switch (type) {
   case DType::U8:
+  case DType::F8E4M3FN:
+  case DType::F8E5M2:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2FNUZ:
     return 0;
   case DType::I32:
     return 3;

@@ -20,9 +20,16 @@ struct DTypeInfo {
   const char *name;
   size_t bytes;
 };
-constexpr DTypeInfo kTypes[] = {
-    {DType::F16, "f16", 2}, {DType::BF16, "bf16", 2}, {DType::F32, "f32", 4},
-    {DType::I32, "i32", 4}, {DType::I64, "i64", 8},   {DType::U8, "u8", 1}};
+constexpr DTypeInfo kTypes[] = {{DType::F16, "f16", 2},
+                                {DType::BF16, "bf16", 2},
+                                {DType::F32, "f32", 4},
+                                {DType::I32, "i32", 4},
+                                {DType::I64, "i64", 8},
+                                {DType::U8, "u8", 1},
+                                {DType::F8E4M3FN, "f8E4M3FN", 1},
+                                {DType::F8E5M2, "f8E5M2", 1},
+                                {DType::F8E4M3FNUZ, "f8E4M3FNUZ", 1},
+                                {DType::F8E5M2FNUZ, "f8E5M2FNUZ", 1}};
 } // namespace
 
 size_t kvbuf::rt::sizeOf(DType type) {
@@ -38,7 +45,8 @@ DType kvbuf::rt::parseDType(std::string_view name) {
     if (name == info.name)
       return info.type;
   throw Error("unknown element type '" + std::string(name) +
-              "'; expected f16, bf16, f32, i32, i64 or u8");
+              "'; expected f16, bf16, f32, i32, i64, u8, f8E4M3FN, f8E5M2, "
+              "f8E4M3FNUZ or f8E5M2FNUZ");
 }
 
 uint16_t kvbuf::rt::encodeF16(float value) {

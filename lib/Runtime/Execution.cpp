@@ -15,7 +15,7 @@
 
 using namespace kvbuf::rt;
 
-Execution::Execution(Device &device, Module &module, Workload &workload)
+Execution::Execution(Device &device, Module &module, Problem &workload)
     : device(device), module(&module), workload(workload) {
   try {
     for (HostTensor &t : workload.tensors()) {

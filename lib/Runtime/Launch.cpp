@@ -135,26 +135,38 @@ using BoundTensors = std::map<std::string, BoundTensor>;
 /// "".
 std::string whyUnaligned(const KernelSpec &spec, const Manifest &m,
                          const BoundTensors &tensors) {
-  uint64_t align = spec.alignment;
-  std::string need = "; the kernel needs a multiple of ";
-  for (const TensorSpec &t : m.tensors) {
-    if (t.dtype != DType::F16 && t.dtype != DType::BF16)
-      continue;
-    const TensorArg &arg = tensors.at(t.name);
+  auto why = [](const TensorArg &arg, DType dtype,
+                uint64_t align) -> std::string {
+    std::string need = "; the kernel needs a multiple of ";
     // Even a copy of nothing has an address.
     if (arg.address % align != 0)
       return startsAt(arg) + need + std::to_string(align) + " bytes";
     if (std::count(arg.shape.begin(), arg.shape.end(), 0) > 0)
-      continue;
+      return "";
     for (size_t d = 0; d + 1 < arg.shape.size(); ++d) {
-      uint64_t bytes = static_cast<uint64_t>(arg.strides[d]) * sizeOf(t.dtype);
+      uint64_t bytes = static_cast<uint64_t>(arg.strides[d]) * sizeOf(dtype);
       if (arg.shape[d] > 1 && bytes % align != 0)
-        return "tensor '" + t.name + "': stride " +
+        return "tensor '" + arg.name + "': stride " +
                std::to_string(arg.strides[d]) + " of dimension " +
                std::to_string(d) + " is " + std::to_string(bytes) + " bytes" +
                need + std::to_string(align);
     }
+    return "";
+  };
+  for (const TensorSpec &t : m.tensors) {
+    if (t.dtype != DType::F16 && t.dtype != DType::BF16 && !isFloat8(t.dtype))
+      continue;
+    if (std::string reason = why(tensors.at(t.name), t.dtype, spec.alignment);
+        !reason.empty())
+      return reason;
   }
+  for (const KernelArg &arg : spec.args)
+    if (arg.kind == KernelArg::Kind::Pointer && arg.alignment > 1)
+      if (std::string reason =
+              why(tensors.at(arg.tensor), m.findTensor(arg.tensor)->dtype,
+                  arg.alignment);
+          !reason.empty())
+        return reason;
   return "";
 }
 
@@ -262,7 +274,9 @@ void kvbuf::rt::inferSizes(const Manifest &manifest,
                   quotedList(names, "and"));
     }
     std::string who = "tensor '" + tensor.name + "'";
-    if (tensor.dtype != spec->dtype)
+    // Raw bytes stand for any 8-bit float.
+    if (tensor.dtype != spec->dtype &&
+        !(tensor.dtype == DType::U8 && isFloat8(spec->dtype)))
       throw Error(who + " is " + nameOf(tensor.dtype) + "; expected " +
                   nameOf(spec->dtype));
     std::string expected = who + " has shape " + shapeString(tensor.shape) +

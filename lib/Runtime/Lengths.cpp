@@ -47,11 +47,71 @@ void checkOffsets(const Integers &offsets, int64_t batch, int64_t rows,
                   ", the rows of '" + of + "'");
 }
 
+/// An append's offsets, lengths and the pages of its new tokens. Where
+/// positions are given besides lengths, any may be: what has no row is left
+/// out.
+void checkAppend(const Manifest &manifest,
+                 const std::vector<TensorArg> &tensors) {
+  const AppendSpec &p = *manifest.append;
+  const TensorArg *tokens = find(tensors, "k_new").arg;
+  Integers offsets = find(tensors, "offsets");
+  int64_t batch = tokens->shape[0];
+  if (offsets.arg) {
+    batch = offsets.arg->shape[0] - 1;
+    checkOffsets(offsets, batch, tokens->shape[0], "k_new");
+  }
+  for (std::string cache : {"k", "v"}) {
+    const TensorArg *data = find(tensors, cache).arg;
+    if (!data)
+      continue;
+    checkOffsets(find(tensors, cache + ".offsets"), batch, data->shape[0],
+                 cache);
+    // Both go where the keys' lengths say.
+    Integers lengths = find(tensors, "k.lengths");
+    Integers table = find(tensors, cache + ".table");
+    if (p.at || !lengths.arg || !table.arg)
+      continue;
+    bool paged = p.cache == Layout::Paged;
+    int64_t room = paged ? table.arg->shape[1] * p.pageSize : data->shape[1];
+    int64_t stride = table.arg->strides.empty()
+                         ? (paged ? table.arg->shape[1] : 1)
+                         : table.arg->strides[0];
+    for (int64_t b = 0; b < batch; ++b) {
+      int64_t added =
+          offsets.arg ? offsets[b + 1] - offsets[b] : tokens->shape[1];
+      int64_t length = lengths[b];
+      if (length < 0 || length > room - added)
+        throw Error("tensor 'k.lengths' holds " + std::to_string(length) +
+                    " at " + std::to_string(b) + "; expected 0 to " +
+                    std::to_string(room) + " - " + std::to_string(added) +
+                    ", the tokens that a sequence has room for in '" + cache +
+                    "' less the new ones");
+      int64_t size = paged ? p.pageSize : room;
+      for (int64_t page = size ? length / size : 0;
+           added > 0 && page <= (length + added - 1) / size; ++page) {
+        TensorArg flat = *table.arg;
+        flat.strides = {1};
+        Integers entries{&flat};
+        if (int64_t block = entries[b * stride + (paged ? page : 0)];
+            block < 0 || block >= data->shape[0])
+          throw Error("tensor '" + table.arg->name + "' holds " +
+                      std::to_string(block) + " at " + std::to_string(b) +
+                      (paged ? ", " + std::to_string(page) : std::string()) +
+                      ", where new tokens go; expected 0 to " +
+                      std::to_string(data->shape[0] - 1) + ", a block of '" +
+                      cache + "'");
+      }
+    }
+  }
+}
+
 } // namespace
 
 void kvbuf::rt::checkLengths(const Manifest &manifest,
                              const std::vector<TensorArg> &tensors,
                              const Sizes &sizes) {
+  if (manifest.append)
+    return checkAppend(manifest, tensors);
   if (!manifest.attention)
     return;
   const AttentionProblem &p = *manifest.attention;

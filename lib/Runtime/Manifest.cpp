@@ -164,6 +164,64 @@ int64_t parseWindow(const Reader &r, const char *key) {
   return window;
 }
 
+/// Which elements of a cache's rows of `name` are heads of `headSize`.
+CacheRow parseRow(const Reader &r, const std::string &name, int64_t headSize) {
+  std::string depth = name + "_cache_depth", offset = name + "_head_dim_offset";
+  CacheRow row{r.integer(depth.c_str(), headSize),
+               r.integer(offset.c_str(), 0)};
+  if (row.headDimOffset < 0 || row.headDimOffset > row.cacheDepth - headSize)
+    throw Error("manifest: " + r.at(offset.c_str()) + " is " +
+                std::to_string(row.headDimOffset) + "; expected " +
+                std::to_string(headSize) + " elements from there on in " +
+                depth + " = " + std::to_string(row.cacheDepth));
+  return row;
+}
+
+int64_t parsePageSize(const Reader &r) {
+  int64_t size = r.natural("page_size");
+  if (size < 1)
+    throw Error("manifest: " + r.at("page_size") + " is not positive");
+  return size;
+}
+
+AppendSpec parseAppend(const Reader &r) {
+  AppendSpec p;
+  p.heads = r.natural("heads");
+  p.headSize = r.natural("head_size");
+  if (p.heads < 1 || p.headSize < 1)
+    throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
+                " heads of " + std::to_string(p.headSize) +
+                " elements; expected at least one of each");
+  p.tokens = parseLayout(r, "new", /*cache=*/false);
+  p.cache = parseLayout(r, "cache", /*cache=*/true);
+  if (p.cache == Layout::Paged)
+    p.pageSize = parsePageSize(r);
+  p.values = r.boolean("values", true);
+  p.at = r.boolean("at", false);
+  if (r.has("rope")) {
+    std::string rope = r.string("rope");
+    if (rope != "half" && rope != "interleaved")
+      throw Error("manifest: " + r.at("rope") + " is '" + rope +
+                  "'; expected half or interleaved");
+    p.rope =
+        rope == "half" ? AppendSpec::Rope::Half : AppendSpec::Rope::Interleaved;
+  }
+  p.k = parseRow(r, "k", p.headSize);
+  p.v = parseRow(r, "v", p.headSize);
+  auto granularity = [&](const char *key) -> std::optional<int64_t> {
+    if (!r.has(key))
+      return std::nullopt;
+    int64_t elements = r.integer(key, 0);
+    if (elements < -1 || elements > p.headSize)
+      throw Error("manifest: " + r.at(key) + " is " + std::to_string(elements) +
+                  "; expected -1 to head_size");
+    return elements;
+  };
+  p.kGranularity = granularity("k_granularity");
+  p.vGranularity = granularity("v_granularity");
+  return p;
+}
+
 AttentionProblem parseProblem(const Reader &r) {
   AttentionProblem p;
   p.dtype = parseDType(r.string("dtype"));
@@ -182,31 +240,15 @@ AttentionProblem parseProblem(const Reader &r) {
                 std::to_string(p.headSize) + "; expected a multiple of 8");
   p.query = parseLayout(r, "query", /*cache=*/false);
   p.cache = parseLayout(r, "cache", /*cache=*/true);
-  if (p.cache == Layout::Paged) {
-    p.pageSize = r.natural("page_size");
-    if (p.pageSize < 1)
-      throw Error("manifest: " + r.at("page_size") + " is not positive");
-  }
+  if (p.cache == Layout::Paged)
+    p.pageSize = parsePageSize(r);
   std::string lengths = r.has("lengths") ? r.string("lengths") : "cached";
   if (lengths != "cached" && lengths != "all")
     throw Error("manifest: " + r.at("lengths") + " is '" + lengths +
                 "'; expected cached or all");
   p.lengthsCountNew = lengths == "all";
-  auto parseRow = [&](const std::string &name) {
-    std::string depth = name + "_cache_depth",
-                offset = name + "_head_dim_offset";
-    CacheRow row{r.integer(depth.c_str(), p.headSize),
-                 r.integer(offset.c_str(), 0)};
-    if (row.headDimOffset < 0 ||
-        row.headDimOffset > row.cacheDepth - p.headSize)
-      throw Error("manifest: " + r.at(offset.c_str()) + " is " +
-                  std::to_string(row.headDimOffset) + "; expected " +
-                  std::to_string(p.headSize) + " elements from there on in " +
-                  depth + " = " + std::to_string(row.cacheDepth));
-    return row;
-  };
-  p.k = parseRow("k");
-  p.v = parseRow("v");
+  p.k = parseRow(r, "k", p.headSize);
+  p.v = parseRow(r, "v", p.headSize);
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");
@@ -346,6 +388,8 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
                   "' of rank " + std::to_string(tensor->shape.size()));
     arg.limit = r.natural("limit", 0);
   }
+  if (kind == "pointer")
+    arg.alignment = parseChoice(r, "alignment", 1, {1, 2, 4, 8, 16});
   if (kind == "tensor_map") {
     arg.kind = KernelArg::Kind::TensorMap;
     arg.map = parseTensorMap(r, *tensor);
@@ -494,6 +538,73 @@ void checkAttentionTensors(const Manifest &m) {
   }
 }
 
+/// The same for an append.
+void checkAppendTensors(const Manifest &m) {
+  const AppendSpec &p = *m.append;
+  auto need = [&](const std::string &name, size_t rank,
+                  const std::vector<DType> &dtypes, int64_t columns = -1) {
+    const TensorSpec *t = m.findTensor(name);
+    if (!t)
+      throw Error("manifest: the append needs a tensor '" + name + "'");
+    bool fits = std::count(dtypes.begin(), dtypes.end(), t->dtype) > 0;
+    if (t->shape.size() != rank || !fits)
+      throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
+                  " of rank " + std::to_string(t->shape.size()) +
+                  ", which the append does not take there");
+    const SizeExpr &extent = t->shape.back();
+    if (columns >= 0 &&
+        (extent.kind != SizeExpr::Kind::Constant || extent.constant != columns))
+      throw Error("manifest: tensor '" + name + "' has rows of " +
+                  extent.str() + " elements; the append needs " +
+                  std::to_string(columns));
+  };
+  const std::vector<DType> indices = {DType::I32, DType::I64},
+                           floats = {DType::F16, DType::BF16, DType::F32};
+  std::vector<DType> stored = floats;
+  stored.insert(stored.end(), {DType::F8E4M3FN, DType::F8E5M2,
+                               DType::F8E4M3FNUZ, DType::F8E5M2FNUZ});
+  bool ragged = p.tokens == Layout::Ragged;
+  if (ragged)
+    need("offsets", 1, indices);
+  if (p.at)
+    need("at", 1, indices);
+  if (p.rope != AppendSpec::Rope::None)
+    for (const char *name : {"cos", "sin"})
+      need(name, 2, floats);
+  for (std::string name : {"k", "v"}) {
+    if (name == "v" && !p.values)
+      continue;
+    need(name + "_new", ragged ? 3 : 4, floats, p.headSize);
+    size_t rank = p.cache == Layout::Ragged ? 3 : 4;
+    need(name, rank, stored, (name == "k" ? p.k : p.v).cacheDepth);
+    if (p.cache == Layout::Ragged)
+      need(name + ".offsets", 1, indices);
+    if (p.cache == Layout::Continuous || p.cache == Layout::Paged) {
+      need(name + ".table", p.cache == Layout::Paged ? 2 : 1, indices);
+      need(name + ".lengths", 1, indices);
+    }
+    if (auto granularity = name == "k" ? p.kGranularity : p.vGranularity)
+      need(name + ".scales", *granularity > 0 ? rank : 1, floats);
+  }
+}
+
+/// The same for a product.
+void checkGemmTensors(const Manifest &m) {
+  for (const char *name : {"a", "b", "c"}) {
+    const TensorSpec *t = m.findTensor(name);
+    if (!t)
+      throw Error(std::string("manifest: the product needs a tensor '") + name +
+                  "'");
+    bool fits = t->dtype == DType::F16 || t->dtype == DType::BF16 ||
+                t->dtype == DType::F32;
+    if (t->shape.size() != 2 || !fits)
+      throw Error(std::string("manifest: tensor '") + name + "' is " +
+                  nameOf(t->dtype) + " of rank " +
+                  std::to_string(t->shape.size()) +
+                  "; the product needs f16, bf16 or f32 of rank 2");
+  }
+}
+
 } // namespace
 
 const char *kvbuf::rt::nameOf(Layout layout) {
@@ -588,6 +699,12 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
     if (problem.string("op") == "attention") {
       m.attention = parseProblem(problem);
       checkAttentionTensors(m);
+    } else if (problem.string("op") == "cache_append" && problem.has("cache")) {
+      m.append = parseAppend(problem);
+      checkAppendTensors(m);
+    } else if (problem.string("op") == "gemm") {
+      m.gemm = GemmSpec{problem.boolean("transpose_b", false)};
+      checkGemmTensors(m);
     }
   }
   return m;

@@ -36,6 +36,10 @@ std::vector<std::string> descrsOf(DType dtype) {
   case DType::I64:
     return {"<i8"};
   case DType::U8:
+  case DType::F8E4M3FN:
+  case DType::F8E5M2:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2FNUZ:
     return {"|u1", "<u1"};
   }
   return {};

@@ -101,27 +101,18 @@ std::vector<int64_t> lengthsOf(const std::vector<int64_t> &offsets,
 
 } // namespace
 
-Init kvbuf::rt::parseInit(const std::string &name) {
-  if (name == "normal")
-    return Init::Normal;
-  if (name == "outliers")
-    return Init::Outliers;
-  if (name == "octaves")
-    return Init::Octaves;
-  if (name == "ramp")
-    return Init::Ramp;
-  throw Error("unknown distribution '" + name +
-              "'; expected normal, outliers, octaves or ramp");
+/// The manifest, if it states an attention problem.
+static const Manifest &ofAttention(const Manifest &manifest) {
+  if (!manifest.attention)
+    throw Error("the artifact '" + manifest.name +
+                "' is no attention kernel; it can only be launched through "
+                "the C or Python API");
+  return manifest;
 }
 
 Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
-    : spec(manifest), options(options) {
-  if (!spec.attention)
-    throw Error("the artifact '" + spec.name +
-                "' is no attention kernel; it can only be launched through "
-                "the C or Python API");
+    : Problem(ofAttention(manifest), options) {
   applyFixedSizes();
-  loadInputs();
   applyUserSizes();
   chooseLengths();
   completeSizes();
@@ -140,39 +131,6 @@ std::vector<int64_t> Workload::readFile(const std::string &name) const {
   const std::string &data = fileData.at(name);
   return spec.findTensor(name)->dtype == DType::I64 ? readAs<int64_t>(data)
                                                     : readAs<int32_t>(data);
-}
-
-bool Workload::fromFile(const std::string &name) const {
-  return fileData.count(name) > 0;
-}
-
-void Workload::loadInputs() {
-  for (const auto &[name, path] : options.inputs) {
-    const TensorSpec *tensor = spec.findTensor(name);
-    if (!tensor || tensor->output) {
-      std::vector<std::string> names;
-      for (const TensorSpec &t : spec.tensors)
-        if (!t.output)
-          names.push_back(t.name);
-      throw Error("--input " + name +
-                  ": the kernel has no such input; it has " +
-                  quotedList(names, "and"));
-    }
-    NpyArray array = readNpy(path, tensor->dtype);
-    bool fits = array.shape.size() == tensor->shape.size();
-    for (size_t d = 0; fits && d < array.shape.size(); ++d)
-      fits = tensor->shape[d].unify(array.shape[d], values);
-    if (!fits) {
-      std::string known;
-      for (const auto &[size, value] : values)
-        known += (known.empty() ? ", where " : ", ") + size + " = " +
-                 std::to_string(value);
-      throw Error("'" + path + "' has shape " + shapeString(array.shape) +
-                  "; expected " + shapeString(tensor->shape) + " for '" + name +
-                  "'" + known);
-    }
-    fileData[name] = std::move(array.data);
-  }
 }
 
 void Workload::applyFixedSizes() {

@@ -267,8 +267,9 @@ class Artifact:
                 name, like, self._specs[name]["dtype"],
                 tuple(shape[:rank.value]))
             views[name] = _tensors.view(name, given[name])
-        for name in self._outputs:
-            if not views[name].writable:
+        for name, view in views.items():
+            if (not view.writable and name in self._specs
+                    and self._specs[name]["access"] != "read"):
                 raise Error(f"output '{name}' is read-only")
         place = next(iter(views.values())).device
         if stream is None:

@@ -19,6 +19,11 @@ def call(artifact, torch, device, stream, arguments):
     if device is not None or stream is not None:
         raise Error("device and stream cannot be given under torch.compile: "
                     "they are those of the tensors and the graph")
+    for name, spec in artifact._specs.items():
+        if spec["access"] == "read_write":
+            raise Error(f"'{artifact.name}' changes '{name}' in place, which is not "
+                        "an operator of a graph yet; call it outside of "
+                        "torch.compile")
     given, sizes = artifact._sort(arguments)
     inputs, outputs, names = signature(artifact)
     for name in inputs:

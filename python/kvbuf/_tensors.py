@@ -15,7 +15,9 @@ _ARRAY_TYPES = {"f2": "f16", "f4": "f32", "i4": "i32", "i8": "i64",
                 "u1": "u8", "u2": "u16", "V2": "u16"}
 # DLPack's (type code, bits).
 _DLPACK_TYPES = {(2, 16): "f16", (4, 16): "bf16", (2, 32): "f32",
-                 (0, 32): "i32", (0, 64): "i64", (1, 8): "u8", (1, 16): "u16"}
+                 (0, 32): "i32", (0, 64): "i64", (1, 8): "u8", (1, 16): "u16",
+                 (10, 8): "f8E4M3FN", (11, 8): "f8E4M3FNUZ", (12, 8): "f8E5M2",
+                 (13, 8): "f8E5M2FNUZ"}
 # DLPack's device types: pinned and managed memory is CUDA's.
 _DLPACK_DEVICES = {1: "host", 2: "cuda", 3: "host", 10: "hip", 11: "host",
                    13: "cuda"}

@@ -71,8 +71,8 @@ private:
   void load();
   void compile(const std::string &source);
   void checkNames() const;
-  bool checkResults(Execution &execution, Workload &workload);
-  void writeOutputs(const Workload &workload);
+  bool checkResults(Execution &execution, Problem &problem);
+  void writeOutputs(const Problem &problem);
   void writeJson();
 
   const Options &options;
@@ -153,7 +153,7 @@ void Runner::checkNames() const {
   }
 }
 
-bool Runner::checkResults(Execution &execution, Workload &workload) {
+bool Runner::checkResults(Execution &execution, Problem &problem) {
   std::vector<std::string> changed = execution.fetch();
   if (!options.check)
     return true;
@@ -163,7 +163,7 @@ bool Runner::checkResults(Execution &execution, Workload &workload) {
   check.progress = [this](uint64_t done, uint64_t total) {
     printer.progress("reference", done, total);
   };
-  CheckResult result = checkOutputs(workload, check);
+  CheckResult result = problem.check(check);
   for (const std::string &name : changed)
     result.failures.push_back("input '" + name + "' was changed");
   result.pass = result.failures.empty();
@@ -172,9 +172,9 @@ bool Runner::checkResults(Execution &execution, Workload &workload) {
   return result.pass;
 }
 
-void Runner::writeOutputs(const Workload &workload) {
+void Runner::writeOutputs(const Problem &problem) {
   for (const auto &[name, path] : options.outputs) {
-    const HostTensor &t = *workload.find(name);
+    const HostTensor &t = *problem.find(name);
     std::string error;
     if (!writeWholeFile(path, formatNpy(t.dtype, t.shape, t.packed()), error))
       throw Error(error);
@@ -191,10 +191,10 @@ void Runner::writeJson() {
 
 ExitStatus Runner::run() {
   load();
-  if (!manifest.attention)
+  if (!manifest.attention && !manifest.append && !manifest.gemm)
     throw Error("'" + options.file +
-                "' is no attention kernel; it can only be "
-                "launched through the C or Python API");
+                "' is no attention kernel, nor another problem that this tool "
+                "knows; it can only be launched through the C or Python API");
   checkNames();
   if (options.report && device->kind() != "emulator")
     throw Error("--report counts on the emulator; give --device=emulator "
@@ -209,9 +209,9 @@ ExitStatus Runner::run() {
   std::optional<InterruptGuard> guard(device->isHost());
   WorkloadOptions workloadOptions = options.workload;
   workloadOptions.large = !device->isHost();
-  Workload workload(manifest, workloadOptions);
-  printer.line("sizes", workload.describe());
-  printer.json()["sizes"] = workload.sizes();
+  std::unique_ptr<Problem> problem = makeProblem(manifest, workloadOptions);
+  printer.line("sizes", problem->describe());
+  printer.json()["sizes"] = problem->sizes();
   printer.json()["seed"] = workloadOptions.seed;
 
   std::unique_ptr<Module> module = device->load(artifact, manifest);
@@ -219,7 +219,7 @@ ExitStatus Runner::run() {
     printer.line("code", text);
     printer.json()["code"] = text;
   }
-  Execution execution(*device, *module, workload);
+  Execution execution(*device, *module, *problem);
   for (const std::string &remark : execution.bound().remarks)
     printer.message(Severity::Remark, remark);
   printer.json()["remarks"] = execution.bound().remarks;
@@ -235,12 +235,12 @@ ExitStatus Runner::run() {
   if (options.report)
     printer.report(module->report());
   if (fault.empty()) {
-    pass = checkResults(execution, workload);
+    pass = checkResults(execution, *problem);
     if (options.bench)
       printer.bench(
           bench(execution, options.repeat, device->isHost() ? 0.0 : 1.0),
-          workload);
-    writeOutputs(workload);
+          *problem);
+    writeOutputs(*problem);
   } else {
     pass = false;
     printer.line("fault", fault);

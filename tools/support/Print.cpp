@@ -256,7 +256,50 @@ void Printer::endProgress() {
   progressShown = false;
 }
 
+/// An append to caches.
+static std::string appendString(const AppendSpec &p) {
+  std::string text = "append of " + std::string(nameOf(p.tokens)) +
+                     " tokens, " + std::to_string(p.heads) + " heads of " +
+                     std::to_string(p.headSize) + ", " + nameOf(p.cache) +
+                     " cache";
+  if (p.cache == Layout::Paged)
+    text += " of " + std::to_string(p.pageSize) + "-token pages";
+  if (p.rope != AppendSpec::Rope::None)
+    text += p.rope == AppendSpec::Rope::Half ? ", rotated by halves"
+                                             : ", rotated by neighbours";
+  for (auto [name, group] :
+       {std::pair("keys", p.kGranularity), std::pair("values", p.vGranularity)})
+    if (group)
+      text += std::string(", ") + name + " with scales by " +
+              (*group > 0    ? std::to_string(*group) + " elements"
+               : *group == 0 ? "tensor"
+                             : "head");
+  return text;
+}
+
 void Printer::problem(const Manifest &m, const std::string &file) {
+  if (m.gemm) {
+    line("kernel",
+         m.name + " (" + file + "): product of matrices" +
+             (m.gemm->transposeB ? ", the second one transposed" : ""));
+    root["file"] = file;
+    root["kernel"] = {
+        {"name", m.name}, {"op", "gemm"}, {"transpose_b", m.gemm->transposeB}};
+    root["target"] = m.target.chip;
+    return;
+  }
+  if (m.append) {
+    line("kernel", m.name + " (" + file + "): " + appendString(*m.append));
+    root["file"] = file;
+    root["kernel"] = {{"name", m.name},
+                      {"op", "cache_append"},
+                      {"heads", m.append->heads},
+                      {"head_size", m.append->headSize},
+                      {"cache", nameOf(m.append->cache)},
+                      {"page_size", m.append->pageSize}};
+    root["target"] = m.target.chip;
+    return;
+  }
   const AttentionProblem &p = *m.attention;
   line("kernel", m.name + " (" + file + "): " + nameOf(p.dtype) + ", " +
                      std::to_string(p.heads) + " heads on " +
@@ -311,7 +354,9 @@ void Printer::check(const CheckResult &r) {
                 c.pass ? "" : color(kRed, "  EXCEEDED").c_str(),
                 where.empty() ? "" : ("  " + where).c_str());
   };
-  if (r.rowsChecked > 0) {
+  if (r.ofElements) {
+    compare("share of limit", r.largest, r.largestWhere, /*baseline=*/false);
+  } else if (r.rowsChecked > 0) {
     compare("largest error", r.largest,
             "at " + rowString(r.largestRow) + ", column " +
                 std::to_string(r.largestColumn));
@@ -343,15 +388,12 @@ void Printer::check(const CheckResult &r) {
   root["check"] = j;
 }
 
-void Printer::bench(const BenchResult &r, const Workload &w) {
-  const AttentionProblem &p = w.problem();
-  // Two matrix products of 2 * head_size operations for each visible pair.
-  double flops =
-      4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
+void Printer::bench(const BenchResult &r, const Problem &w) {
+  double flops = w.operations();
   double tflops = flops / r.median * 1e-12;
   double gbps = w.minimalBytes() / r.median * 1e-9;
   line("bench", "median " + secondsString(r.median) + ", " +
-                    format("%.4g", tflops) + " TFLOP/s, " +
+                    (flops > 0 ? format("%.4g", tflops) + " TFLOP/s, " : "") +
                     format("%.4g", gbps) + " GB/s");
   line("", "spread " + secondsString(r.least) + " to " + secondsString(r.most) +
                ", middle half " + secondsString(r.lowerQuartile) + " to " +

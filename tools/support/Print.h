@@ -12,6 +12,7 @@
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Execution.h"
+#include "kvbuffer/Runtime/Problem.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -43,7 +44,7 @@ public:
 
   void problem(const rt::Manifest &manifest, const std::string &file);
   void check(const rt::CheckResult &result);
-  void bench(const rt::BenchResult &result, const rt::Workload &workload);
+  void bench(const rt::BenchResult &result, const rt::Problem &problem);
   /// The emulator's JSON report, for people.
   void report(const std::string &text);
   void verdict(bool pass);

@@ -137,4 +137,18 @@ def SetPriority : Pass<"kvbuf-set-priority", "::mlir::LLVM::LLVMFuncOp"> {
   let dependentDialects = ["::mlir::ROCDL::ROCDLDialect"];
 }
 
+def ExpandFloat8 : Pass<"kvbuf-expand-float8"> {
+  let summary = "Convert 8-bit floats by integer arithmetic";
+  let description = [{
+    `arith.extf` from 8-bit floats to f32, and `arith.truncf` back, rounding to
+    nearest, ties to even: f8E4M3FN, f8E5M2 and their FNUZ forms. What exceeds the
+    largest element becomes infinity, or no number in formats without one. Pairs
+    that are bounded before are converted by an instruction, where the chip that
+    `kvbuffer.target` names is NVIDIA's and has the format.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 #endif // KVBUFFER_CONVERSION_PASSES_TD

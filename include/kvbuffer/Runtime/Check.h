@@ -47,6 +47,10 @@ struct Comparison {
 /// What the check found.
 struct CheckResult {
   bool pass = true;
+  /// `largest` alone was compared, element by element: its value is the share
+  /// of an element's own limit, `largestWhere` says where that is.
+  bool ofElements = false;
+  std::string largestWhere;
   int64_t rowsChecked = 0, rowsTotal = 0;
   /// `largest` is at (largestRow, largestColumn); its limit is that element's.
   Comparison largest, mean, worstRow;
@@ -70,7 +74,7 @@ std::string rowString(const RowId &row);
 
 /// Digests of the inputs, to tell whether a kernel changed them. Tensors with
 /// huge gaps are left out.
-std::vector<uint64_t> digestInputs(const Workload &workload);
+std::vector<uint64_t> digestInputs(const Problem &problem);
 
 } // namespace kvbuf::rt
 

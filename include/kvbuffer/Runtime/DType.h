@@ -16,14 +16,30 @@
 
 namespace kvbuf::rt {
 
-/// Element types that kernels take. The names are those of the manifest.
-enum class DType { F16, BF16, F32, I32, I64, U8 };
+/// Element types that kernels take. The names are those of the manifest; those
+/// of 8-bit floats are MLIR's.
+enum class DType {
+  F16,
+  BF16,
+  F32,
+  I32,
+  I64,
+  U8,
+  F8E4M3FN,
+  F8E5M2,
+  F8E4M3FNUZ,
+  F8E5M2FNUZ
+};
 
 /// Bytes of one element.
 size_t sizeOf(DType type);
 
-/// "f16", "bf16", "f32", "i32", "i64" or "u8".
+/// "f16", "bf16", "f32", "i32", "i64", "u8", "f8E4M3FN", "f8E5M2",
+/// "f8E4M3FNUZ" or "f8E5M2FNUZ".
 const char *nameOf(DType type);
+
+/// Whether elements are 8-bit floats, which callers may give as raw bytes (u8).
+inline bool isFloat8(DType type) { return type >= DType::F8E4M3FN; }
 
 /// The inverse of nameOf; throws Error for another name.
 DType parseDType(std::string_view name);

@@ -11,7 +11,7 @@
 #define KVBUFFER_RUNTIME_EXECUTION_H
 
 #include "kvbuffer/Runtime/Device.h"
-#include "kvbuffer/Runtime/Workload.h"
+#include "kvbuffer/Runtime/Problem.h"
 
 #include <memory>
 #include <string>
@@ -19,13 +19,13 @@
 
 namespace kvbuf::rt {
 
-/// A workload's tensors in a device's memory, bound to a module. On a device
-/// that works on host memory the workload's own memory is used.
+/// A problem's tensors in a device's memory, bound to a module. On a device
+/// that works on host memory the problem's own memory is used.
 class Execution {
 public:
   /// Uploads everything, outputs with their poison. All three must outlive
   /// this object.
-  Execution(Device &device, Module &module, Workload &workload);
+  Execution(Device &device, Module &module, Problem &workload);
   ~Execution();
   Execution(const Execution &) = delete;
   Execution &operator=(const Execution &) = delete;
@@ -50,7 +50,7 @@ public:
 private:
   Device &device;
   Module *module;
-  Workload &workload;
+  Problem &workload;
   std::vector<TensorArg> args;
   BoundLaunch launch;
   std::vector<uint64_t> regions;

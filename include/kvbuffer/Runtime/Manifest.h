@@ -22,7 +22,10 @@
 //
 // The producer is lib/Compiler/Manifest.cpp, which writes the kernel's
 // `kvbuffer.kernel` attribute as it stands. In both forms the arguments are
-//   {kind = "pointer", tensor = "q"}              address, 64 bits
+//   {kind = "pointer", tensor = "q"}              address, 64 bits;
+//   "alignment":
+//                                                 bytes that it and the strides
+//                                                 are multiples of
 //   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
 //                                                 the largest that it takes
 //   {kind = "size", name = "seq_q"}               32 bits
@@ -126,6 +129,9 @@ struct KernelArg {
   unsigned dim = 0;
   /// The largest stride that the kernel takes, elements; 0 for any.
   int64_t limit = 0;
+  /// Bytes that a pointer's address and its tensor's strides are multiples of,
+  /// beyond what the kernel asks of all; 1: no more.
+  unsigned alignment = 1;
   std::string name;
   TensorMapRecipe map;
   /// Number of the counter within the artifact.
@@ -200,6 +206,27 @@ struct AttentionProblem {
   bool batchInvariant = false;
 };
 
+/// The append to caches that an artifact does (`kvbuffer.cache_append`).
+struct AppendSpec {
+  enum class Rope { None, Half, Interleaved };
+  /// How the new tokens lie, and the caches.
+  Layout tokens = Layout::Dense, cache = Layout::Dense;
+  /// Tokens of a page; 0 where the cache has none. Heads, and their elements.
+  int64_t pageSize = 0, heads = 1, headSize = 64;
+  /// Whether there are values besides keys, and positions besides lengths.
+  bool values = true, at = false;
+  Rope rope = Rope::None;
+  CacheRow k, v;
+  /// Elements that have a scale together: 0 those of a tensor, -1 those of a
+  /// head; absent without scales.
+  std::optional<int64_t> kGranularity, vGranularity;
+};
+
+/// The product of matrices that an artifact computes: c = a b, or c = a b^T.
+struct GemmSpec {
+  bool transposeB = false;
+};
+
 /// What the code was compiled for.
 struct TargetSpec {
   /// "nvidia" and "sm_90a", "amd" and "gfx942".
@@ -212,9 +239,11 @@ struct TargetSpec {
 struct Manifest {
   std::string name, producer;
   TargetSpec target;
-  /// Absent for kernels that are no attention; these launch, but the harness
-  /// cannot check them.
+  /// One of them is there for problems that the harness knows; other kernels
+  /// launch, but it cannot check them.
   std::optional<AttentionProblem> attention;
+  std::optional<AppendSpec> append;
+  std::optional<GemmSpec> gemm;
   std::vector<KernelSpec> kernels;
   std::vector<TensorSpec> tensors;
   /// Counters that the kernels take in all.

@@ -179,3 +179,48 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @rank(%k: memref<?x8x128xbf16>, %kc: !paged) {
+  // expected-error @below {{expected k of rank 4 ([batch, rows, heads, head_size]) without offsets, got 'memref<?x8x128xbf16>'}}
+  kvbuffer.cache_append k(%k : memref<?x8x128xbf16>) to(%kc : !paged)
+  return
+}
+
+// -----
+
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @heads(%k: memref<?x?x4x128xbf16>, %kc: !paged) {
+  // expected-error @below {{expected k with 8 heads of 128 elements side by side, as its cache has, got 'memref<?x?x4x128xbf16>'}}
+  kvbuffer.cache_append k(%k : memref<?x?x4x128xbf16>) to(%kc : !paged)
+  return
+}
+
+// -----
+
+!dense = !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+func.func @positions(%k: memref<?x?x8x128xbf16>, %kc: !dense) {
+  // expected-error @below {{expected at(...), the positions of first tokens: '!kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>' has no lengths}}
+  kvbuffer.cache_append k(%k : memref<?x?x8x128xbf16>) to(%kc : !dense)
+  return
+}
+
+// -----
+
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @tables(%k: memref<?x?x8x128xbf16>, %kc: !paged, %a: memref<?x128xf32>) {
+  // expected-error @below {{expected tables of 1 to 64 columns, half the elements that are rotated, got 128}}
+  kvbuffer.cache_append k(%k : memref<?x?x8x128xbf16>) to(%kc : !paged) rope(%a, %a : memref<?x128xf32>, memref<?x128xf32>)
+  return
+}
+
+// -----
+
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @interleaved(%k: memref<?x?x8x128xbf16>, %kc: !paged) {
+  // expected-error @below {{is interleaved, which belongs to rope(cos, sin)}}
+  kvbuffer.cache_append k(%k : memref<?x?x8x128xbf16>) to(%kc : !paged) {interleaved}
+  return
+}

@@ -115,7 +115,8 @@ static constexpr Key kKernelKeys[] = {
     {"entry", Kind::String},      {"grid", Kind::Sizes},
     {"instead", Kind::String},    {"launch_if", Kind::Sizes},
     {"requires", Kind::String}};
-static constexpr Key kPointerKeys[] = {{"kind", Kind::String},
+static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer},
+                                       {"kind", Kind::String},
                                        {"tensor", Kind::String}};
 static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},
                                       {"kind", Kind::String},

@@ -75,14 +75,16 @@ private:
   /// A tensor of the kernel: parameters for its address, strides and sizes, and
   /// an entry in the manifest. A memref of type `type`.
   FailureOr<Value> tensor(StringRef name, MemRefType type,
-                          ArrayRef<Attribute> shape, StringRef access);
+                          ArrayRef<Attribute> shape, StringRef access,
+                          int64_t alignment = 1);
   FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
   FailureOr<Value> cacheArgument(unsigned i, StringRef name,
                                  CacheLayout layout);
   /// What the kernel does with argument `i`: as it says, or by its uses.
   Access accessOf(unsigned i, bool scales = false);
+  /// The largest alignment that an access to argument `i` states, bytes.
+  int64_t alignmentOf(unsigned i);
   LogicalResult check();
-  int64_t alignment();
   void finish();
 
   gpu::GPUFuncOp kernel, lowered;
@@ -179,8 +181,8 @@ Value Expansion::size(Attribute expression) {
 }
 
 FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
-                                   ArrayRef<Attribute> shape,
-                                   StringRef access) {
+                                   ArrayRef<Attribute> shape, StringRef access,
+                                   int64_t alignment) {
   Type element = type.getElementType();
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -200,9 +202,13 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
   Attribute space = type.getMemorySpace();
   auto global =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
+  SmallVector<NamedAttribute> pointer{entry("kind", "pointer"),
+                                      entry("tensor", name)};
+  if (alignment > element.getIntOrFloatBitWidth() / 8)
+    pointer.push_back(entry("alignment", b.getI64IntegerAttr(alignment)));
   Value base = parameter(
       MemRefType::get({}, element, MemRefLayoutAttrInterface(), global),
-      {entry("kind", "pointer"), entry("tensor", name)});
+      pointer);
   auto plain = MemRefType::get({}, element, MemRefLayoutAttrInterface(), space);
   if (space != global)
     base = memref::MemorySpaceCastOp::create(b, plain, base);
@@ -256,7 +262,7 @@ FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
     else
       shape.push_back(list ? list[d] : b.getStringAttr(name + "." + Twine(d)));
   }
-  return tensor(name, type, shape, accessOf(i).name());
+  return tensor(name, type, shape, accessOf(i).name(), alignmentOf(i));
 }
 
 /// A memref of these sizes with strides of its own.
@@ -294,7 +300,7 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
   append(sizes, shape, layout.getCacheDepth());
   FailureOr<Value> data =
       tensor(name, stridedType(sizes, layout.getElementType()), shape,
-             accessOf(i).name());
+             accessOf(i).name(), alignmentOf(i));
   if (failed(data))
     return failure();
   SmallVector<Value> indices;
@@ -339,23 +345,29 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
                                    /*max_context=*/Value()));
 }
 
-int64_t Expansion::alignment() {
+/// The alignment that an access states; 1: none.
+static int64_t statedAlignment(Operation *op) {
+  auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
+  return alignment &&
+                 isa<CacheLoadOp, CacheStoreOp, LoadQuantizedOp, memref::LoadOp,
+                     memref::StoreOp, vector::LoadOp, vector::StoreOp>(op)
+             ? std::min<int64_t>(alignment.getInt(), 16)
+             : 1;
+}
+
+int64_t Expansion::alignmentOf(unsigned i) {
   int64_t bytes = 1;
-  lowered.walk([&](Operation *op) {
-    auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
-    if (alignment &&
-        isa<CacheLoadOp, CacheStoreOp, LoadQuantizedOp, memref::LoadOp,
-            memref::StoreOp, vector::LoadOp, vector::StoreOp>(op))
-      bytes = std::max(bytes, alignment.getInt());
-  });
-  return std::clamp<int64_t>(bytes, 2, 16);
+  for (Operation *user : kernel.getArgument(i).getUsers())
+    bytes = std::max(bytes, statedAlignment(user));
+  return bytes;
 }
 
 void Expansion::finish() {
   lowered.setFunctionType(
       b.getFunctionType(lowered.getBody().front().getArgumentTypes(), {}));
   NamedAttrList list;
-  list.append("alignment", b.getI64IntegerAttr(alignment()));
+  // Each tensor says for itself what it has to keep to.
+  list.append("alignment", b.getI64IntegerAttr(2));
   list.append("args", b.getArrayAttr(descriptions));
   list.append("block", b.getI64ArrayAttr(SmallVector<int64_t>(
                            kernel.getKnownBlockSizeAttr().asArrayRef())));

@@ -410,12 +410,11 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
   let summary = "Stores the keys and values of new tokens into caches";
   let description = [{
     A problem, as `kvbuffer.attention` is: what to store, and nothing about how.
-    (No pass lowers it yet; `examples/append.mlir` does it by hand.)
     `k` and `v` are [batch, rows, heads, head_size], or, with `offsets` (prefix sums
     of the numbers of new tokens, [batch + 1]), [rows, heads, head_size]. Token i of
     sequence b goes to position at[b] + i of that sequence; without `at` to
-    `kvbuffer.cache.cache_length` + i, of continuous and paged caches, whose lengths
-    exclude the new tokens. What has no row there (see `kvbuffer.cache.store`) is
+    `kvbuffer.cache.cache_length` + i of the keys' cache, a continuous or paged one,
+    whose lengths exclude the new tokens. What has no row there (see `kvbuffer.cache.store`) is
     left out, and so are rows of `k` that no sequence of `offsets` has.
 
     `rope` rotates keys on their way: row p of `cos` and `sin`, [positions, n], are
@@ -423,7 +422,7 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
     with i + n, or, with `interleaved`, 2i with 2i + 1. Positions past the tables
     take their last row.
 
-    A quantized cache takes x / scale, rounded to the nearest element that there
+    A quantized cache takes x times 1 / scale, rounded to the nearest element that there
     is, the largest for what exceeds it. Scales of a tensor or of heads are given;
     those of groups are made, the largest magnitude of a group over the largest
     finite element (1 where all are zero), and stored.

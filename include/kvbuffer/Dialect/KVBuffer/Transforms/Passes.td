@@ -333,8 +333,9 @@ def ExpandArguments
     strides and sizes; within the kernel it is a memref, or a `kvbuffer.make_cache`,
     again. Sets `kvbuffer.kernel` and `kvbuffer.tensors`, from the names, shapes and
     accesses that arguments have (`kvbuffer.name`, `kvbuffer.shape`,
-    `kvbuffer.access`), from `known_block_size` and from `kvbuffer.grid`. Addresses
-    and strides are to be multiples of the largest alignment that an access states.
+    `kvbuffer.access`), from `known_block_size` and from `kvbuffer.grid`. A
+    tensor's address and strides are to be multiples of the largest alignment that
+    an access to it states.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -351,6 +352,20 @@ def ExpandCacheOps : Pass<"kvbuf-expand-cache-ops"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def LowerAppend : Pass<"kvbuf-lower-append", "::mlir::ModuleOp"> {
+  let summary = "Turn cache_append problems into kernels by lanes";
+  let description = [{
+    Each function of one `kvbuffer.cache_append` becomes a kernel of the thread
+    stage: there are no tiles in it, and until then it stays a problem. Its arguments are called `k_new`, `v_new`,
+    `offsets`, `at`, `cos`, `sin`, `k` and `v`. One launch takes all tokens of a
+    batch, ragged or not.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD

@@ -1,0 +1,62 @@
+// RUN: kvbuf-opt %s --kvbuf-choose-target=chip=sm_80 --kvbuf-lower-append --split-input-file --verify-diagnostics
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @beside(%k: !new, %kc: !paged, %o: memref<?xi32>) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  // expected-error @below {{'arith.constant' op is not supported beside kvbuffer.cache_append: expected a function of one kvbuffer.cache_append and a return}}
+  %c = arith.constant 0 : index
+  return
+}
+
+// -----
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @twice(%k: !new, %kc: !paged, %o: memref<?xi32>) {
+  // expected-error @below {{operand 'v_new' is the same argument as 'k_new'; expected one argument for each operand}}
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) v(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+// expected-error @below {{argument 3 is not used by kvbuffer.cache_append}}
+func.func @unused(%k: !new, %kc: !paged, %o: memref<?xi32>, %x: memref<?xi32>) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<?x2x96xbf16, strided<[?, ?, 1]>>
+!groups = !kvbuffer.cache<paged, f8E4M3FN, heads = 2, head_size = 96, page_size = 16, scale = f32, granularity = 48>
+func.func @groups(%k: !new, %kc: !groups, %o: memref<?xi32>) {
+  // expected-error @below {{makes scales for groups of 48 elements of 96; expected groups that divide a head, of 16 times a power of two, or whole heads}}
+  kvbuffer.cache_append k(%k : !new) to(%kc : !groups) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<?x1x1024xbf16, strided<[?, ?, 1]>>
+!groups = !kvbuffer.cache<paged, f8E4M3FN, heads = 1, head_size = 1024, page_size = 16, scale = f32, granularity = 1024>
+func.func @wide(%k: !new, %kc: !groups, %o: memref<?xi32>) {
+  // expected-error @below {{makes scales for groups of 1024 elements; a wave of sm_80 holds 512}}
+  kvbuffer.cache_append k(%k : !new) to(%kc : !groups) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+gpu.module @m {
+  func.func @inside(%k: !new, %kc: !paged, %o: memref<?xi32>) {
+    // expected-error @below {{stands where it is not lowered; expected a function of one kvbuffer.cache_append and a return, at the top of the module}}
+    kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+    return
+  }
+}

@@ -1,0 +1,53 @@
+// RUN: kvbuf-opt %s --kvbuf-choose-target=chip=sm_80 --kvbuf-lower-append --split-input-file | FileCheck %s
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+
+// Sixteen lanes a head, sixteen heads a block.
+// CHECK-LABEL: gpu.func @ragged(
+// CHECK-SAME:    %[[K:.*]]: memref<?x8x128xbf16, {{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k_new", kvbuffer.shape = ["total_new", 8, 128]}
+// CHECK-SAME:    kvbuffer.access = "read_write", kvbuffer.index = i64, kvbuffer.name = "k"}
+// CHECK-SAME:    kvbuffer.name = "offsets", kvbuffer.shape = [{sum = ["batch", 1]}]}
+// CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
+// CHECK-SAME:    kvbuffer.grid = [{ceildiv = [{product = ["total_new", 8]}, 16]}, 1, 1]
+// CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<thread>
+// CHECK-SAME:    kvbuffer.problem = {at = false, cache = "paged", head_size = 128 : i64, heads = 8 : i64, k_cache_depth = 128 : i64, k_head_dim_offset = 0 : i64, new = "ragged", op = "cache_append", page_size = 16 : i64, v_cache_depth = 128 : i64, v_head_dim_offset = 0 : i64, values = true}
+// The tokens are on their way before the search for their sequence.
+// CHECK:         vector.load %[[K]]{{.*}} {alignment = 16 : i64}
+// CHECK:         vector.load
+// CHECK:         scf.while
+// CHECK:         kvbuffer.cache.cache_length
+// CHECK:         kvbuffer.cache.store {{.*}} {alignment = 16 : i64} : vector<8xbf16>
+// CHECK:         kvbuffer.cache.store
+// CHECK-NOT:     arith.extf
+func.func @ragged(%k: !new, %v: !new, %kc: !paged {kvbuffer.index = i64}, %vc: !paged, %o: memref<?xi32>) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) v(%v : !new) to(%vc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<4x?x2x80xf32>
+!dense = !kvbuffer.cache<dense, f8E5M2, heads = 2, head_size = 80, scale = f32, granularity = 80>
+
+// Types that fix a size fix it in the grid. A scale of five lanes' elements: eight
+// lanes a head, so that all meet by halves.
+// CHECK-LABEL: gpu.func @dense(
+// CHECK-SAME:    kvbuffer.shape = [4, "seq_new", 2, 80]
+// CHECK-SAME:    kvbuffer.name = "at", kvbuffer.shape = ["batch"]
+// CHECK-SAME:    kvbuffer.name = "cos", kvbuffer.shape = ["positions", 16]
+// CHECK-SAME:    kvbuffer.grid = [{ceildiv = [{product = [4, "seq_new", 2]}, 32]}, 1, 1]
+// CHECK-SAME:    k_granularity = 80
+// CHECK-SAME:    rope = "interleaved"
+// CHECK:         vector.load {{.*}} vector<16xf32>
+// CHECK:         memref.load
+// CHECK:         vector.shuffle
+// CHECK-COUNT-3: gpu.shuffle  xor
+// CHECK:         kvbuffer.cache.store_scale
+// CHECK:         arith.truncf {{.*}} : vector<16xf32> to vector<16xf8E5M2>
+// CHECK:         kvbuffer.cache.store
+func.func @dense(%k: !new, %kc: !dense, %at: memref<?xi32>, %cos: memref<?x16xf32>, %sin: memref<?x16xf32>) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !dense) at(%at : memref<?xi32>)
+    rope(%cos, %sin : memref<?x16xf32>, memref<?x16xf32>) {interleaved}
+  return
+}
