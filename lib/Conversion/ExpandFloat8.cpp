@@ -194,9 +194,10 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// Whether the elements of `x` lie from -limit to limit, or are no numbers:
-/// what two selections between `x` and a limit make of it.
-bool isBounded(Value x, double limit) {
+/// What two selections between `x` and -limit and limit clamp: the instruction
+/// clamps by itself, and what is no number stays none either way. Null if `x`
+/// is not clamped so.
+Value clampedBy(Value x, double limit) {
   auto constantOf = [](Value value) -> std::optional<double> {
     Attribute attr;
     if (!matchPattern(value, m_Constant(&attr)))
@@ -207,20 +208,24 @@ bool isBounded(Value x, double limit) {
     return number ? std::optional(number.getValueAsDouble()) : std::nullopt;
   };
   bool above = false, below = false;
-  while (auto select = x.getDefiningOp<arith::SelectOp>()) {
-    auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
-    std::optional<double> end = constantOf(select.getTrueValue());
-    if (!compare || !end || std::abs(*end) > limit ||
-        compare.getLhs() != select.getFalseValue() ||
+  while (!above || !below) {
+    auto select = x.getDefiningOp<arith::SelectOp>();
+    auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>()
+                          : arith::CmpFOp();
+    if (!compare || compare.getLhs() != select.getFalseValue() ||
         compare.getRhs() != select.getTrueValue())
-      return false;
-    above |= compare.getPredicate() == arith::CmpFPredicate::OGT;
-    below |= compare.getPredicate() == arith::CmpFPredicate::OLT;
-    if (above && below)
-      return true;
+      return nullptr;
+    std::optional<double> end = constantOf(select.getTrueValue());
+    if (compare.getPredicate() == arith::CmpFPredicate::OGT && end == limit)
+      above = true;
+    else if (compare.getPredicate() == arith::CmpFPredicate::OLT &&
+             end == -limit)
+      below = true;
+    else
+      return nullptr;
     x = select.getFalseValue();
   }
-  return false;
+  return x;
 }
 
 /// Pairs of elements that cannot exceed the format, by the instruction of
@@ -237,15 +242,16 @@ struct ConvertPairs : OpRewritePattern<arith::TruncFOp> {
         !getElementTypeOrSelf(op.getIn().getType()).isF32())
       return failure();
     auto element = cast<FloatType>(type.getElementType());
-    if (!isBounded(
-            op.getIn(),
-            APFloat::getLargest(element.getFloatSemantics()).convertToDouble()))
+    Value x = clampedBy(
+        op.getIn(),
+        APFloat::getLargest(element.getFloatSemantics()).convertToDouble());
+    if (!x)
       return failure();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     SmallVector<Value> pairs;
     for (int64_t i = 0; i < type.getNumElements(); i += 2) {
-      Value low = vector::ExtractOp::create(b, op.getIn(), i),
-            high = vector::ExtractOp::create(b, op.getIn(), i + 1);
+      Value low = vector::ExtractOp::create(b, x, i),
+            high = vector::ExtractOp::create(b, x, i + 1);
       pairs.push_back(NVVM::ConvertF32x2ToF8x2Op::create(
           b, b.getI16Type(), high, low, NVVM::FPRoundingMode::RN,
           NVVM::SaturationMode::SATFINITE, /*relu=*/false, element));

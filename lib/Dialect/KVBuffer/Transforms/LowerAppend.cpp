@@ -18,6 +18,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
@@ -281,8 +282,7 @@ Value AppendProgram::rotate(Value x, Value tokens) {
           b, DenseElementsAttr::get(vector(b.getF32Type()),
                                     ArrayRef<float>(signs)));
       s = arith::MulFOp::create(b, s, sign);
-      return arith::AddFOp::create(b, arith::MulFOp::create(b, x, c),
-                                   arith::MulFOp::create(b, other, s));
+      return math::FmaOp::create(b, other, s, arith::MulFOp::create(b, x, c));
     });
   return onlyIf(rotated, x, [&]() -> Value {
     Value half = constant(pairs);
@@ -294,8 +294,7 @@ Value AppendProgram::rotate(Value x, Value tokens) {
     Value s = loadAngles(sin, col, width);
     Value sign = select(isFirst, splat(-1.0), splat(1.0));
     s = arith::MulFOp::create(b, s, sign);
-    return arith::AddFOp::create(b, arith::MulFOp::create(b, x, c),
-                                 arith::MulFOp::create(b, other, s));
+    return math::FmaOp::create(b, other, s, arith::MulFOp::create(b, x, c));
   });
 }
 
@@ -307,7 +306,7 @@ static double largestOf(Type element) {
 
 Value AppendProgram::inverseScale(Value x, Value cache) {
   auto into = cast<CacheLayout>(cache.getType());
-  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  Type f32 = b.getF32Type();
   Value one = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0f));
   auto scaleVector = VectorType::get({1}, into.getScaleType());
   Value scale;
@@ -316,27 +315,22 @@ Value AppendProgram::inverseScale(Value x, Value cache) {
                                       position, dim, UnitAttr());
     scale = vector::ExtractOp::create(b, widen(given), 0);
   } else {
-    // The largest magnitude, as bits: those of positive floats are ordered as
-    // their values.
-    Value bits = arith::BitcastOp::create(b, vector(i32), x);
-    Value most;
+    Value amax;
     for (int64_t i = 0; i < shares.width; ++i) {
-      Value magnitude = arith::AndIOp::create(
-          b, vector::ExtractOp::create(b, bits, i).getResult(),
-          arith::ConstantOp::create(b, b.getI32IntegerAttr(0x7FFFFFFF)));
-      most = most ? arith::MaxUIOp::create(b, most, magnitude).getResult()
+      Value magnitude =
+          math::AbsFOp::create(b, vector::ExtractOp::create(b, x, i));
+      amax = amax ? arith::MaxNumFOp::create(b, amax, magnitude).getResult()
                   : magnitude;
     }
     int64_t lanes = std::min(shares.lanes,
                              int64_t(llvm::PowerOf2Ceil(llvm::divideCeilSigned(
                                  into.getGranularity(), shares.width))));
     for (int64_t step = 1; step < lanes; step *= 2)
-      most = arith::MaxUIOp::create(
-          b, most,
-          gpu::ShuffleOp::create(b, most, step, shares.wave,
+      amax = arith::MaxNumFOp::create(
+          b, amax,
+          gpu::ShuffleOp::create(b, amax, step, shares.wave,
                                  gpu::ShuffleMode::XOR)
               .getShuffleResult());
-    Value amax = arith::BitcastOp::create(b, f32, most);
     double largest = largestOf(into.getElementType());
     scale = arith::DivFOp::create(
         b, amax,
@@ -489,6 +483,11 @@ struct Role {
 
 struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
   using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registry.insert<math::MathDialect>();
+  }
 
   static SmallVector<Role> rolesOf(CacheAppendOp op, Builder &b) {
     auto str = [&](StringRef text) -> Attribute {
