@@ -53,6 +53,28 @@ for tool in ["ld.lld", "llvm-readelf", "patchelf"]:
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
 
+# MLIR's own tools run whole programs on our runtime library, on the emulator.
+tools_lib = os.path.join(os.path.dirname(config.llvm_tools_dir.rstrip("/")), "lib")
+if all(shutil.which(tool, path=config.environment["PATH"]) for tool in ["mlir-opt", "mlir-runner"]):
+    config.available_features.add("mlir-runner")
+config.environment["KVBUF_DEVICE"] = "emulator"
+config.substitutions += [
+    # From upstream dialects to LLVM, kernels as bitcode: NVIDIA's.
+    (
+        "%nvvm",
+        "mlir-opt --convert-linalg-to-loops --gpu-lower-to-nvvm-pipeline="
+        "'cubin-format=offloading cubin-chip=sm_90a cubin-features=+ptx80'",
+    ),
+    (
+        "%mlir_runner",
+        f"mlir-runner --shared-libs={config.kvbuf_lib_dir}/libkvbuf_mlir_runtime.so"
+        f" --shared-libs={tools_lib}/libmlir_runner_utils.so"
+        f" --shared-libs={tools_lib}/libmlir_c_runner_utils.so --entry-point-result=void",
+    ),
+    # The same for AMD's, of which MLIR has no pipeline. `%rocdl gfx942 FILE`.
+    ("%rocdl", f"{config.python} {config.test_source_root}/MlirRuntime/Inputs/lower-rocdl.py {config.kvbuf_build_dir}"),
+]
+
 # A GPU that CUDA can open.
 if any(os.path.exists(f"/dev/nvidia{i}") for i in range(8)):
     config.available_features.add("cuda")

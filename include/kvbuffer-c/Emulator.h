@@ -14,7 +14,7 @@
 |*                             the wait), "random" or "eager"                 *|
 |*   "seed": 1                 of the order of blocks, that of warps, and of  *|
 |*                             random landing                                 *|
-|*   "races": true             report races over shared memory, and over       *|
+|*   "races": true             report races over shared memory, and over *|
 |*                             global memory that kernels write               *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
@@ -51,9 +51,9 @@ extern "C" {
 /** An emulator with the kernels of one module. */
 typedef struct kvbufEmulator kvbufEmulator;
 
-/** Decodes target-stage MLIR (text or bytecode). `name` names the source in
-    messages. NULL on error, of which at least one message tells; `callback` may
-    be NULL, and is used until the emulator is destroyed. */
+/** Decodes target-stage MLIR (text or bytecode), or LLVM bitcode. `name` names
+   the source in messages. NULL on error, of which at least one message tells;
+   `callback` may be NULL, and is used until the emulator is destroyed. */
 KVBUF_C_API kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
                                                const char *name,
                                                const char *options_json,
@@ -68,10 +68,32 @@ KVBUF_C_API int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator,
                                             size_t bytes, int readable,
                                             int writable, int initialized);
 
+/** The same with the caller's flags, a byte for each byte: whether it was
+    written. Kernels set them. NULL: all of it counts as written. */
+KVBUF_C_API int kvbufEmulatorRegisterTracked(kvbufEmulator *emulator,
+                                             const char *name, void *data,
+                                             size_t bytes, int readable,
+                                             int writable, uint8_t *written);
+
+/** Forgets all registered memory. */
+KVBUF_C_API void kvbufEmulatorClearBuffers(kvbufEmulator *emulator);
+
+/** The name of the kernel with a number, from 0 on; NULL after the last one.
+    Valid as long as the emulator. */
+KVBUF_C_API const char *kvbufEmulatorKernelName(kvbufEmulator *emulator,
+                                                unsigned number);
+
+/** The sizes of a kernel's parameters, in bytes; valid as long as the emulator.
+    2 if there is no such kernel. */
+KVBUF_C_API int kvbufEmulatorParameters(kvbufEmulator *emulator,
+                                        const char *entry,
+                                        const uint32_t **bytes,
+                                        unsigned *count);
+
 /** Executes a kernel. args[i] points at the value of its i-th parameter, of
     arg_bytes[i] bytes. 0: clean; 1: a check found a fault, and messages were
-    sent; 2: bad usage; 3: interrupted (kvbufEmulatorWatch). `progress` may be
-    NULL. */
+    sent; 2: bad usage; 3: interrupted (kvbufEmulatorWatch); 4: an assertion of
+    the kernel failed, which was printed. `progress` may be NULL. */
 KVBUF_C_API int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
                                     const unsigned grid[3],
                                     const unsigned block[3],
@@ -79,6 +101,14 @@ KVBUF_C_API int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
                                     const void *const *args,
                                     const size_t *arg_bytes, unsigned arg_count,
                                     kvbufProgressCallback progress, void *user);
+
+/** The same with a number of blocks in a cluster; zeros: as the kernel says. */
+KVBUF_C_API int kvbufEmulatorLaunchCluster(
+    kvbufEmulator *emulator, const char *entry, const unsigned grid[3],
+    const unsigned block[3], const unsigned cluster[3],
+    unsigned dynamic_shared_bytes, const void *const *args,
+    const size_t *arg_bytes, unsigned arg_count, kvbufProgressCallback progress,
+    void *user);
 
 /** A launch ends with 3 soon after `*stop` is no longer 0. Another thread, or a
     signal's handler, may write it; it has to live as long as launches do.

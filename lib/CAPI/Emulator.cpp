@@ -9,6 +9,7 @@
 #include "kvbuffer-c/Emulator.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
+#include "kvbuffer/Emulator/Import.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -63,7 +64,31 @@ static mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context,
                                                llvm::StringRef text,
                                                const char *name,
                                                const MessageFn &message) {
-  bool isBytecode = text.starts_with("ML\xEFR");
+  std::string kind = describeCode(text).str();
+  bool isBytecode = kind == "MLIR bytecode";
+  if (kind == "LLVM bitcode") {
+    std::string printed;
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) {
+      if (d.getSeverity() == mlir::DiagnosticSeverity::Error)
+        printed += (printed.empty() ? "" : "\n") + std::string(name) +
+                   ": error: " + d.str();
+      return mlir::success();
+    });
+    mlir::OwningOpRef<mlir::ModuleOp> module = importLLVM(context, text, name);
+    if (module && failed(verifyForeign(*module)))
+      module = nullptr;
+    if (!module)
+      message(Severity::Error, printed);
+    return module;
+  }
+  if (!isBytecode && kind != "text") {
+    message(Severity::Error,
+            std::string(name) + ": error: this is " + kind +
+                "; the emulator executes LLVM bitcode and MLIR of the target "
+                "stage. In MLIR's pipelines the option 'cubin-format' or "
+                "'format', set to 'offloading', leaves bitcode");
+    return nullptr;
+  }
   if (!isBytecode && nestsTooDeep(text)) {
     message(Severity::Error, std::string(name) +
                                  ": error: brackets are nested more than " +
@@ -123,9 +148,7 @@ kvbufEmulator *kvbufEmulatorCreate(const void *mlir, size_t bytes,
     return nullptr;
   }
   mlir::DialectRegistry registry;
-  registry.insert<kvbuf::KVBufferDialect, mlir::DLTIDialect,
-                  mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
-                  mlir::NVVM::NVVMDialect, mlir::ROCDL::ROCDLDialect>();
+  registerImport(registry);
   auto context = std::make_unique<mlir::MLIRContext>(
       registry, mlir::MLIRContext::Threading::DISABLED);
   // Modules carry attributes of the stages above, which matter no more here.
@@ -161,11 +184,52 @@ int kvbufEmulatorRegisterBuffer(kvbufEmulator *emulator, const char *name,
              : 2;
 }
 
+int kvbufEmulatorRegisterTracked(kvbufEmulator *emulator, const char *name,
+                                 void *data, size_t bytes, int readable,
+                                 int writable, uint8_t *written) {
+  return emulator->impl->registerTracked(name ? name : "", data, bytes,
+                                         readable, writable, written)
+             ? 0
+             : 2;
+}
+
+void kvbufEmulatorClearBuffers(kvbufEmulator *emulator) {
+  emulator->impl->clearBuffers();
+}
+
+const char *kvbufEmulatorKernelName(kvbufEmulator *emulator, unsigned number) {
+  std::vector<llvm::StringRef> names = emulator->impl->kernelNames();
+  return number < names.size() ? names[number].data() : nullptr;
+}
+
+int kvbufEmulatorParameters(kvbufEmulator *emulator, const char *entry,
+                            const uint32_t **bytes, unsigned *count) {
+  auto sizes = emulator->impl->parameterBytes(entry);
+  if (!sizes)
+    return 2;
+  *bytes = sizes->data();
+  *count = static_cast<unsigned>(sizes->size());
+  return 0;
+}
+
 int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
                         const unsigned grid[3], const unsigned block[3],
                         unsigned dynamic_shared_bytes, const void *const *args,
                         const size_t *arg_bytes, unsigned arg_count,
                         kvbufProgressCallback progress, void *user) {
+  const unsigned cluster[3] = {0, 0, 0};
+  return kvbufEmulatorLaunchCluster(emulator, entry, grid, block, cluster,
+                                    dynamic_shared_bytes, args, arg_bytes,
+                                    arg_count, progress, user);
+}
+
+int kvbufEmulatorLaunchCluster(kvbufEmulator *emulator, const char *entry,
+                               const unsigned grid[3], const unsigned block[3],
+                               const unsigned cluster[3],
+                               unsigned dynamic_shared_bytes,
+                               const void *const *args, const size_t *arg_bytes,
+                               unsigned arg_count,
+                               kvbufProgressCallback progress, void *user) {
   llvm::SmallVector<Argument> values;
   for (unsigned i = 0; i < arg_count; ++i)
     values.push_back({args[i], arg_bytes[i]});
@@ -174,9 +238,13 @@ int kvbufEmulatorLaunch(kvbufEmulator *emulator, const char *entry,
     report = [=](uint64_t done, uint64_t total) {
       progress(done, total, user);
     };
-  return static_cast<int>(emulator->impl->launch(
-      entry, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
-      dynamic_shared_bytes, values, report));
+  LaunchRequest request = {entry,
+                           {grid[0], grid[1], grid[2]},
+                           {block[0], block[1], block[2]},
+                           dynamic_shared_bytes,
+                           values,
+                           {cluster[0], cluster[1], cluster[2]}};
+  return static_cast<int>(emulator->impl->launchTogether(request, report));
 }
 
 void kvbufEmulatorWatch(kvbufEmulator *emulator, const int *stop) {

@@ -62,7 +62,7 @@ std::string Run::actorName(uint32_t actor) const {
   if (actor >= maxWarps)
     return async->agentNames[actor];
   std::string name = "warp " + number(actor % warpsPerBlock);
-  if (program.cluster > 1)
+  if (launch.cluster > 1)
     name += " of the cluster's block " + number(actor / warpsPerBlock);
   return name;
 }
@@ -403,8 +403,8 @@ void Run::startAsync() {
   agents = 0;
   async = std::make_unique<AsyncState>();
   async->warps.resize(warps.size());
-  async->freeRegisters.assign(program.cluster, 0);
-  async->ends.assign(program.cluster, {});
+  async->freeRegisters.assign(launch.cluster, 0);
+  async->ends.assign(launch.cluster, {});
   for (Warp &w : warps) {
     w.async = &async->warps[w.id];
     w.async->registers = program.entryRegisters;
@@ -430,7 +430,7 @@ void Run::exitAsync(Warp &w) {
     fault(FaultKind::InFlight, w, program.insts[copy.inst], copy.lane,
           "may still read shared memory when the warp ends: no "
           "'nvvm.cp.async.bulk.wait_group' after it");
-  if (program.cluster > 1)
+  if (launch.cluster > 1)
     endOfBlock(w);
 }
 

@@ -14,7 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decoder.h"
+#include "HostMath.h"
 #include "MatrixJob.h"
+#include "Print.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MathExtras.h"
@@ -181,7 +183,25 @@ static Fields fieldsOf(const Inst &i) {
     return {"a"};
   case Code::AtomicGlobal:
   case Code::AtomicShared:
-    return withStat(i.imm == 4 || i.imm == 8 ? "dab" : "x");
+    return withStat(i.imm == 1 || i.imm == 2 || i.imm == 4 || i.imm == 8 ? "dab"
+                                                                         : "x");
+  case Code::LaneCall:
+    return {
+        i.imm >= 0 && i.imm < numLaneFunctions() ? "" : "x",
+        std::strlen(
+            laneFunctions()[i.imm < numLaneFunctions() ? i.imm : 0].signature) -
+            1};
+  case Code::WarpCall:
+    return {i.imm >= 0 ? "" : "x", i.listSize};
+  case Code::Print: {
+    static const uint64_t sizes[] = {2, 1, 4, 0, 3, 1};
+    bool fits = i.flags < std::size(sizes);
+    uint64_t least = fits ? sizes[i.flags] : 0;
+    PrintKind kind = static_cast<PrintKind>(i.flags);
+    bool more = kind == PrintKind::Printf || kind == PrintKind::OcklNumbers;
+    fits &= more ? i.listSize >= least : i.listSize == least;
+    return {fits ? "" : "x", i.listSize};
+  }
   case Code::MBarrierInit:
     return {"ab"};
   case Code::MBarrierInval:
@@ -308,6 +328,33 @@ static std::string whyUnsafe(const Program &p, const Inst &i) {
   auto entry = [&](uint64_t k) { return p.lists[i.list + k]; };
   auto number = [&](uint64_t k) { return entry(k) < p.blocks.size(); };
   switch (i.op) {
+  case Code::WarpCall: {
+    if (static_cast<uint64_t>(i.imm) >= p.warpOps.size())
+      return "no operation of the warp";
+    const WarpOp &op = p.warpOps[i.imm];
+    uint64_t needed = i.listSize;
+    switch (op.kind) {
+    case WarpOpKind::Mma:
+    case WarpOpKind::Wmma:
+    case WarpOpKind::AmdWmma:
+    case WarpOpKind::AmdMfmaAny:
+      needed = 2 * op.numD + op.numA + op.numB;
+      break;
+    case WarpOpKind::WmmaLoad:
+    case WarpOpKind::WmmaStore:
+      return i.listSize >= 3 ? "" : "no fragment";
+    case WarpOpKind::Redux:
+      needed = 3;
+      break;
+    case WarpOpKind::Match:
+      needed = op.detail ? 4 : 3;
+      break;
+    case WarpOpKind::ActiveMask:
+      needed = 1;
+      break;
+    }
+    return needed == i.listSize ? "" : "another number of registers";
+  }
   case Code::Jump:
     return static_cast<uint64_t>(i.imm) < p.blocks.size() ? "" : "no block";
   case Code::Branch:

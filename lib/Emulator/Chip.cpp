@@ -33,16 +33,45 @@ static std::optional<TargetInfo> targetOf(mlir::Operation *op) {
   return std::nullopt;
 }
 
-Chip kvbuf::emu::chipOf(mlir::Operation *kernel) {
+/// Chips that the compiler makes no code for, and programs from elsewhere may
+/// be for: waves of 32 lanes from gfx10 on.
+static std::optional<Chip> namedChip(llvm::StringRef name) {
+  llvm::StringRef number = name;
+  Chip chip;
+  chip.name = name.str();
+  if (number.consume_front("gfx")) {
+    chip.isAMD = true;
+    chip.lanes = number.starts_with("1") ? 32 : 64;
+    chip.maxShared = 64 * 1024;
+    chip.hasMatrixGroups = chip.hasTransposeReads = false;
+    return chip;
+  }
+  if (number.consume_front("sm_")) {
+    unsigned n = 0;
+    number.consumeInteger(10, n);
+    chip.hasMatrixGroups = n == 90;
+    return chip;
+  }
+  return std::nullopt;
+}
+
+Chip kvbuf::emu::chipOf(mlir::Operation *kernel, llvm::StringRef name) {
   std::optional<TargetInfo> target;
+  if (!name.empty())
+    target = lookupTarget(name);
   for (mlir::Operation *op = kernel; op && !target; op = op->getParentOp())
     target = targetOf(op);
   Chip chip;
   if (!target) {
+    if (std::optional<Chip> other = namedChip(name))
+      return *other;
     if (kernel->hasAttr(mlir::ROCDL::ROCDLDialect::getKernelFuncAttrName())) {
       // Of the chips that TargetInfo knows, the most that any of them has.
       chip.isAMD = true;
       chip.lanes = 64;
+      for (mlir::Operation *op = kernel; op; op = op->getParentOp())
+        if (op->hasAttr("emulator.wave32"))
+          chip.lanes = 32;
       chip.maxShared = 160 * 1024;
       chip.hasMatrixGroups = false;
     }

@@ -9,6 +9,8 @@
 #ifndef KVBUF_LIB_EMULATOR_CHIP_H
 #define KVBUF_LIB_EMULATOR_CHIP_H
 
+#include "llvm/ADT/StringRef.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -57,7 +59,8 @@ struct Chip {
 /// The chip that `kernel` is for: the one that a `kvbuffer.target` or the
 /// target of a `gpu.module` around it names, else the vendor's least particular
 /// one.
-Chip chipOf(mlir::Operation *kernel);
+/// `name`, if not empty, stands for what they say.
+Chip chipOf(mlir::Operation *kernel, llvm::StringRef name = "");
 
 } // namespace kvbuf::emu
 

@@ -87,10 +87,10 @@ void Run::completeCluster() {
 
 bool Run::reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                 uint32_t rank, uint32_t &there) {
-  if (rank >= program.cluster) {
+  if (rank >= launch.cluster) {
     fault(FaultKind::Bounds, w, inst, lane,
           "reaches into block " + number(rank) + " of a cluster of " +
-              number(program.cluster));
+              number(launch.cluster));
     return false;
   }
   if (blockBegin(address) != hot.sharedBegin) {

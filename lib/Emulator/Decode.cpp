@@ -37,8 +37,9 @@ std::string kvbuf::emu::describeLocation(Location loc) {
 
 FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel,
                                             const Chip &chip,
-                                            const Options &options) {
-  return Decoder(kernel, chip, options).run();
+                                            const Options &options,
+                                            Variables &variables) {
+  return Decoder(kernel, chip, options, variables).run();
 }
 
 LogicalResult Decoder::unsupported(Operation *op, const Twine &why) {
@@ -177,11 +178,13 @@ FailureOr<Program> Decoder::run() {
   if (auto sizes = kernel->getAttrOfType<DenseI32ArrayAttr>(
           NVVM::NVVMDialect::getClusterDimAttrName())) {
     ArrayRef<int32_t> size = sizes;
-    if (size.empty() || size[0] < 1 ||
-        llvm::any_of(size.drop_front(), [](int32_t n) { return n != 1; }))
-      return kernel.emitError("the emulator runs clusters along x only, got ")
+    if (size.empty() || size.size() > 3 ||
+        llvm::any_of(size, [](int32_t n) { return n < 1 || n > 64; }))
+      return kernel.emitError("expected a cluster of 1 to 3 sizes from 1 to "
+                              "64, got ")
              << sizes;
-    program.cluster = size[0];
+    llvm::copy(size, program.cluster);
+    program.clusterIsFixed = true;
   }
   for (unsigned i = 0; i < numSpecials; ++i)
     program.specials[i] = allocate(false).slot;
@@ -204,12 +207,60 @@ FailureOr<Program> Decoder::run() {
 /// What the largest machines take as parameters (PTX ISA, ".param").
 static constexpr uint64_t maxByValueBytes = 32764;
 
+// Where the parts of a parameter lie in its bytes: as its type lies in memory.
+bool Decoder::placeParameter(Type type, uint32_t index, uint64_t offset,
+                             ArrayRef<Comp> comps, uint32_t &next) {
+  auto put = [&](uint64_t at, uint64_t bytes) {
+    if (next >= comps.size())
+      return false;
+    program.parameters.push_back({index, static_cast<uint32_t>(at),
+                                  static_cast<uint32_t>(bytes),
+                                  comps[next].slot});
+    ++next;
+    return true;
+  };
+  if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
+    uint64_t at = offset;
+    for (Type field : record.getBody()) {
+      if (!record.isPacked())
+        at = llvm::alignTo(at, alignOf(field));
+      if (!placeParameter(field, index, at, comps, next))
+        return false;
+      at += sizeOf(field);
+    }
+    return true;
+  }
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
+    uint64_t size = sizeOf(array.getElementType());
+    for (uint64_t k = 0; k < array.getNumElements(); ++k)
+      if (!placeParameter(array.getElementType(), index, offset + k * size,
+                          comps, next))
+        return false;
+    return true;
+  }
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    unsigned bits = bitsOf(vector.getElementType());
+    if (bits % 8 || !bits)
+      return false;
+    uint64_t left = vector.getNumElements() * uint64_t(bits) / 8,
+             word = bits == 64 ? 8 : 4;
+    for (uint64_t at = offset; left; at += word) {
+      uint64_t bytes = std::min(left, word);
+      if (bytes == 3 || !put(at, bytes))
+        return false;
+      left -= bytes;
+    }
+    return true;
+  }
+  return put(offset, sizeOf(type));
+}
+
 LogicalResult Decoder::decodeParameters() {
   for (auto [i, arg] : llvm::enumerate(kernel.getArguments())) {
     Type type = arg.getType();
     Comps comps = allocate(type);
-    if (comps.empty() ||
-        (!isa<LLVM::LLVMPointerType>(type) && !type.isIntOrFloat()))
+    if (comps.empty() || infoOf(type).size == 0 ||
+        infoOf(type).size > maxByValueBytes)
       return kernel.emitError("the emulator takes no kernel parameter of type ")
              << type;
     if (auto value = kernel.getArgAttrOfType<TypeAttr>(
@@ -231,10 +282,11 @@ LogicalResult Decoder::decodeParameters() {
     if (auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
         ptr && ptr.getAddressSpace() > 1)
       return kernel.emitError("a pointer parameter must be global");
-    uint32_t bytes = sizeOf(type);
-    program.parameters.push_back(
-        {static_cast<uint32_t>(i), 0, bytes, comps.front().slot});
-    program.argBytes.push_back(bytes);
+    uint32_t next = 0;
+    if (!placeParameter(type, i, 0, comps, next))
+      return kernel.emitError("the emulator takes no kernel parameter of type ")
+             << type;
+    program.argBytes.push_back(sizeOf(type));
     set(arg, comps);
   }
   return success();
@@ -348,8 +400,13 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
     return unsupported(op, "indirect calls");
   auto callee = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
       op, op.getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return unsupported(op, "function '" + *name + "' has no body here");
+  if (!callee || callee.isExternal()) {
+    bool known = false;
+    if (callee && failed(decodeExternalCall(op, *name, known)))
+      return failure();
+    return known ? success()
+                 : unsupported(op, "function '" + *name + "' has no body here");
+  }
   if (llvm::is_contained(callStack, callee.getOperation()))
     return unsupported(op, "'" + *name + "' calls itself");
   if (callStack.size() > options.maxCallDepth)
@@ -542,6 +599,11 @@ void Decoder::finish() {
       c.value = program.staticShared;
   if (program.chip.isAMD)
     insertCounting(code, program.lists);
+  for (const std::vector<Inst> &insts : code)
+    for (const Inst &inst : insts)
+      program.usesGroups |=
+          (inst.op >= Code::Wgmma && inst.op <= Code::WgmmaWait) ||
+          inst.op == Code::SetMaxRegisters;
   checkProducts();
   // A slot that nothing uses, so that the last one may be half of a pair.
   ++program.numSlots;

@@ -82,8 +82,26 @@ static std::optional<AtomicKind> atomicKind(LLVM::AtomicBinOp op) {
     return AtomicKind::UMin;
   case LLVM::AtomicBinOp::uinc_wrap:
     return AtomicKind::Wrap;
+  case LLVM::AtomicBinOp::udec_wrap:
+    return AtomicKind::WrapDown;
+  case LLVM::AtomicBinOp::usub_cond:
+    return AtomicKind::SubIf;
+  case LLVM::AtomicBinOp::usub_sat:
+    return AtomicKind::SubSaturating;
+  case LLVM::AtomicBinOp::nand:
+    return AtomicKind::Nand;
   case LLVM::AtomicBinOp::fadd:
     return AtomicKind::FAdd;
+  case LLVM::AtomicBinOp::fsub:
+    return AtomicKind::FSub;
+  case LLVM::AtomicBinOp::fmax:
+    return AtomicKind::FMax;
+  case LLVM::AtomicBinOp::fmin:
+    return AtomicKind::FMin;
+  case LLVM::AtomicBinOp::fmaximum:
+    return AtomicKind::FMaximum;
+  case LLVM::AtomicBinOp::fminimum:
+    return AtomicKind::FMinimum;
   default:
     return std::nullopt;
   }
@@ -95,13 +113,23 @@ LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
     return unsupported(op, "vectors of addresses");
   unsigned space = pointer.getAddressSpace();
   std::optional<AtomicKind> kind = atomicKind(op.getBinOp());
-  Type type = op.getType();
-  unsigned bits = bitsOf(type);
-  bool fits = kind == AtomicKind::FAdd
-                  ? type.isF32()
-                  : type.isInteger(32) || type.isInteger(64);
+  Type type = op.getType(), element = elementOf(type);
+  // Vectors of 16-bit floats lie in one word or two.
+  Comps parts = shape(type);
+  unsigned bits = bitsOf(element);
+  if (auto vector = dyn_cast<VectorType>(type))
+    bits *= vector.getNumElements();
+  bool isFloat = isa<FloatType>(element),
+       fits = parts.size() == 1 &&
+              (bits == 8 || bits == 16 || bits == 32 || bits == 64) &&
+              (!isa<VectorType>(type) || bitsOf(element) == 16);
+  if (kind && *kind >= AtomicKind::FAdd)
+    fits &= isFloat;
+  else if (kind != AtomicKind::Exchange)
+    fits &= isa<IntegerType>(type);
   if ((space != 0 && space != 1 && space != 3) || !kind || !fits)
-    return unsupported(op, "other than on i32, i64 and fp32 sums");
+    return unsupported(op, "'" + stringifyAtomicBinOp(op.getBinOp()) + "' of " +
+                               describe(type));
   uint8_t order;
   Scope scope;
   if (failed(decodeOrder(op, op.getOrdering(), op.getSyncscope(),
@@ -117,7 +145,10 @@ LogicalResult Decoder::decodeAtomic(LLVM::AtomicRMWOp op) {
   inst.offset = offset;
   inst.imm = bits / 8;
   inst.align = bits / 8;
-  inst.flags = static_cast<uint8_t>(*kind);
+  inst.flags = static_cast<uint8_t>(*kind) | (*kind < AtomicKind::FAdd ? 0
+                                              : element.isF16()  ? atomicF16
+                                              : element.isBF16() ? atomicBF16
+                                                                 : 0);
   inst.order = order;
   inst.scope = scope;
   inst.stat = program.numStats++;

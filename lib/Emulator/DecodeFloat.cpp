@@ -69,12 +69,37 @@ bool Decoder::decodeFloat(Operation *op) {
   };
 #undef FP
   auto it = table.find(op->getName().getStringRef());
-  if (it == table.end())
-    return false;
+  if (it == table.end()) {
+    // What the host's library computes.
+    static const llvm::StringMap<StringRef> rest = {
+        {"llvm.intr.exp", "exp"},     {"llvm.intr.exp10", "exp10"},
+        {"llvm.intr.log", "log"},     {"llvm.intr.log10", "log10"},
+        {"llvm.intr.pow", "pow"},     {"llvm.intr.powi", "powi"},
+        {"llvm.intr.sin", "sin"},     {"llvm.intr.cos", "cos"},
+        {"llvm.intr.tan", "tan"},     {"llvm.intr.tanh", "tanh"},
+        {"llvm.intr.sinh", "sinh"},   {"llvm.intr.cosh", "cosh"},
+        {"llvm.intr.asin", "asin"},   {"llvm.intr.acos", "acos"},
+        {"llvm.intr.atan", "atan"},   {"llvm.intr.atan2", "atan2"},
+        {"llvm.intr.round", "round"}, {"llvm.intr.ldexp", "ldexp"},
+    };
+    auto known = rest.find(op->getName().getStringRef());
+    return known != rest.end() && elementwise(op, known->second);
+  }
   auto [op32, op64] = it->second;
   if (op32 == Code::FmaF32 &&
-      bitsOf(elementOf(op->getResult(0).getType())) < 32)
-    return false;
+      bitsOf(elementOf(op->getResult(0).getType())) < 32) {
+    // With one rounding, which fp32 does not give.
+    Type type = op->getResult(0).getType();
+    SmallVector<Comps> parts;
+    for (Value v : op->getOperands())
+      parts.push_back(unpack(v));
+    Comps results;
+    for (auto [x, y, z] : llvm::zip_equal(parts[0], parts[1], parts[2]))
+      results.push_back(laneCall(
+          elementOf(type).isF16() ? "fma.f16" : "fma.bf16", {x, y, z}));
+    set(op->getResult(0), pack(results, type));
+    return true;
+  }
   return succeeded(floatOp(op, op32, op64, op->getOperands()));
 }
 
@@ -215,8 +240,12 @@ LogicalResult Decoder::decodeIntrinsicCall(LLVM::CallIntrinsicOp op) {
           .Case("llvm.nvvm.fmin", of2(Code::MinNumF32))
           .Case("llvm.nvvm.fabs", of1(Code::FabsF32))
           .Default(std::nullopt);
-  if (!function)
-    return unsupported(op, "intrinsic '" + name + "'");
+  if (!function) {
+    bool known = false;
+    if (!program.chip.isAMD && failed(decodeNvvmIntrinsic(op, known)))
+      return failure();
+    return known ? success() : unsupported(op, "intrinsic '" + name + "'");
+  }
   if (!fits(op, name, function->signature))
     return failure();
   return floatOp(op, function->code, function->code, op.getArgs());

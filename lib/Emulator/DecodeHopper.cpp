@@ -243,19 +243,7 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     return success();
   }
 
-  // Clusters, which extend along x.
-  if (isa<NVVM::BlockInClusterIdYOp, NVVM::BlockInClusterIdZOp>(op)) {
-    setResult(constant(0));
-    return success();
-  }
-  if (isa<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDim>(op)) {
-    setResult(constant(program.cluster));
-    return success();
-  }
-  if (isa<NVVM::ClusterDimBlocksYOp, NVVM::ClusterDimBlocksZOp>(op)) {
-    setResult(constant(1));
-    return success();
-  }
+  // Clusters.
   if (isa<NVVM::ClusterArriveOp>(op)) {
     emitAsync(Code::ClusterArrive);
     return success();

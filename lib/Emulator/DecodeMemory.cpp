@@ -9,6 +9,8 @@
 #include "Decoder.h"
 #include "Spaces.h"
 
+#include "kvbuffer/Emulator/Import.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <cstdint>
@@ -97,8 +99,8 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
 }
 
 LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
-                                    uint64_t alignment, Comps &data,
-                                    bool store) {
+                                    uint64_t alignment, Comps &data, bool store,
+                                    int64_t more) {
   unsigned space =
       cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace();
   Code code;
@@ -119,8 +121,37 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   default:
     return unsupported(op, "address space " + Twine(space));
   }
-  if (isa<LLVM::LLVMStructType, LLVM::LLVMArrayType>(type))
-    return unsupported(op, "whole structs and arrays in memory");
+  // Structs and arrays, part by part.
+  if (isa<LLVM::LLVMStructType, LLVM::LLVMArrayType>(type)) {
+    size_t next = 0;
+    uint64_t at = 0;
+    auto part = [&](Type field, uint64_t place) {
+      size_t n = shape(field).size();
+      if (!n || next + n > data.size())
+        return failure();
+      Comps some(ArrayRef<Comp>(data).slice(next, n));
+      next += n;
+      return decodeAccess(op, pointer, field,
+                          std::gcd(alignment, alignOf(field)), some, store,
+                          more + static_cast<int64_t>(place));
+    };
+    if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
+      for (Type field : record.getBody()) {
+        if (!record.isPacked())
+          at = llvm::alignTo(at, alignOf(field));
+        if (failed(part(field, at)))
+          return broken ? failure() : unsupported(op, "this type in memory");
+        at += sizeOf(field);
+      }
+      return success();
+    }
+    auto array = cast<LLVM::LLVMArrayType>(type);
+    for (uint64_t i = 0; i < array.getNumElements(); ++i)
+      if (failed(
+              part(array.getElementType(), i * sizeOf(array.getElementType()))))
+        return broken ? failure() : unsupported(op, "this type in memory");
+    return success();
+  }
   unsigned bits = bitsOf(elementOf(type));
   auto vector = dyn_cast<VectorType>(type);
   alignment = aligned(alignment);
@@ -131,6 +162,7 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
     return unsupported(op, "this type in memory");
 
   auto [base, offset] = getAddress(pointer);
+  offset += more;
   size_t next = 0;
   for (uint64_t at = 0; at < bytes;) {
     // At most 16 bytes an instruction, as the machines do it.
@@ -163,15 +195,22 @@ LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
       op, op.getGlobalNameAttr());
   if (!global)
     return unsupported(op, "'" + op.getGlobalName() + "' is no variable");
-  if (global.getAddrSpace() != 3)
-    return unsupported(op, "'" + op.getGlobalName() +
-                               "' is not in shared memory; the emulator has "
-                               "no other variables");
+  unsigned space = global.getAddrSpace();
+  if (space == 0 || space == 1 || space == 4)
+    return decodeGlobal(op, global);
+  if (space != 3)
+    return unsupported(op, "'" + op.getGlobalName() + "' in address space " +
+                               Twine(space));
   auto [it, inserted] = sharedAddress.try_emplace(global.getOperation());
   if (inserted) {
     uint64_t bytes = sizeOf(global.getType());
     uint64_t align = aligned(global.getAlignment().value_or(
         std::max<uint64_t>(16, alignOf(global.getType()))));
+    // Where variables of other compilers' modules lie is their assembler's
+    // choice. Large ones lie well here: at what copies and swizzles ask for.
+    auto module = kernel->getParentOfType<ModuleOp>();
+    if (module && module->hasAttr(kForeignAttr) && bytes)
+      align = std::max(align, std::min<uint64_t>(llvm::bit_floor(bytes), 1024));
     if (llvm::alignTo(program.staticShared, align) + bytes > maxStaticShared)
       fail("the variables in shared memory take more than " +
            Twine(maxStaticShared) + " bytes");
@@ -182,6 +221,11 @@ LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
       Comp slot = allocate(false);
       program.constants.push_back({slot.slot, false, 0, /*inShared=*/true});
       dynamicSharedSlots.push_back(slot.slot);
+      // A variable of no size in this module, as MLIR writes it, is where
+      // static memory begins on a GPU, of which the driver has taken the first
+      // 1024 bytes.
+      if (global.getLinkage() != LLVM::Linkage::External)
+        align = std::max<uint64_t>(align, 1024);
       dynamicSharedAlign = std::max<uint32_t>(dynamicSharedAlign, align);
       it->second = slot;
     } else {
@@ -227,7 +271,103 @@ LogicalResult Decoder::decodeAlloca(LLVM::AllocaOp op) {
   return success();
 }
 
+// Loads and stores of the elements whose bit is set: a branch around each.
+LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
+  auto load = dyn_cast<LLVM::MaskedLoadOp>(op);
+  auto store = dyn_cast<LLVM::MaskedStoreOp>(op);
+  known = load || store;
+  if (!known)
+    return success();
+  Value pointer = load ? load.getData() : store.getData(),
+        mask = load ? load.getMask() : store.getMask();
+  Type type = load ? load.getRes().getType() : store.getValue().getType(),
+       element = elementOf(type);
+  Comps bits = unpack(mask),
+        values = unpack(load ? load.getPassThru() : store.getValue());
+  if (!alike(bits, values))
+    return failure();
+  uint64_t size = sizeOf(element),
+           align = std::gcd<uint64_t>(
+               load ? load.getAlignment() : store.getAlignment(), size);
+  Comps results;
+  for (size_t i = 0; i < bits.size(); ++i) {
+    Comps data = {values[i]};
+    if (load) {
+      data = {allocate(values[i].wide)};
+      moves(data, {values[i]});
+    }
+    uint32_t yes = newBlock(), next = newBlock();
+    Inst &branch = emit(Code::Branch);
+    branch.a = bits[i].slot;
+    list(branch, {Comp{yes}, Comp{next}});
+    current = yes;
+    if (failed(decodeAccess(op, pointer, element, align, data, !load,
+                            static_cast<int64_t>(i * size))))
+      return failure();
+    Inst &jump = emit(Code::Jump);
+    jump.cls = Class::None;
+    jump.imm = next;
+    current = next;
+    results.push_back(data.front());
+  }
+  if (load)
+    set(load.getRes(), pack(results, type));
+  return success();
+}
+
+/// What a copy of constant size may take in single accesses.
+static constexpr uint64_t maxCopyBytes = 4096;
+
+// memcpy, memmove and memset of a constant size.
+LogicalResult Decoder::decodeCopy(Operation *op, bool &known) {
+  auto copy = dyn_cast<LLVM::MemcpyOp>(op);
+  auto move = dyn_cast<LLVM::MemmoveOp>(op);
+  auto fill = dyn_cast<LLVM::MemsetOp>(op);
+  known = copy || move || fill;
+  if (!known)
+    return success();
+  Value length = copy ? copy.getLen() : move ? move.getLen() : fill.getLen();
+  auto constantLength = length.getDefiningOp<LLVM::ConstantOp>();
+  auto number = constantLength
+                    ? dyn_cast<IntegerAttr>(constantLength.getValue())
+                    : IntegerAttr();
+  uint64_t bytes = number ? number.getValue().getLimitedValue() : ~uint64_t(0);
+  if (bytes > maxCopyBytes)
+    return unsupported(op, "more than " + Twine(maxCopyBytes) +
+                               " bytes, or a size that is no constant");
+  Type type = IntegerType::get(op->getContext(), 8);
+  Value to = op->getOperand(0);
+  // All is read before anything is written, as memmove wants it.
+  SmallVector<Comp> data;
+  for (uint64_t at = 0; at < bytes; ++at) {
+    if (fill) {
+      data.push_back(getNarrow(fill.getVal()));
+      continue;
+    }
+    Comps one = {allocate(false)};
+    if (failed(decodeAccess(op, op->getOperand(1), type, 1, one,
+                            /*store=*/false, at)))
+      return failure();
+    data.push_back(one.front());
+  }
+  for (uint64_t at = 0; at < bytes; ++at) {
+    Comps one = {data[at]};
+    if (failed(decodeAccess(op, to, type, 1, one, /*store=*/true, at)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
+  if (failed(decodeMasked(op, known)))
+    return failure();
+  if (known)
+    return success();
+  if (failed(decodeCopy(op, known)))
+    return failure();
+  if (known)
+    return success();
+  known = true;
   if (auto gep = dyn_cast<LLVM::GEPOp>(op))
     return decodeGep(gep);
   if (auto load = dyn_cast<LLVM::LoadOp>(op)) {

@@ -43,9 +43,19 @@ static std::optional<Special> specialRegister(StringRef name) {
       .Case("total.smem.size", Special::SharedBytes)
       .Case("dynamic.smem.size", Special::DynamicSharedBytes)
       .Case("clusterid.x", Special::ClusterX)
+      .Case("clusterid.y", Special::ClusterY)
+      .Case("clusterid.z", Special::ClusterZ)
       .Case("nclusterid.x", Special::NClusterX)
-      .Case("cluster.ctaid.x", Special::ClusterRank)
+      .Case("nclusterid.y", Special::NClusterY)
+      .Case("nclusterid.z", Special::NClusterZ)
+      .Case("cluster.ctaid.x", Special::ClusterCtaX)
+      .Case("cluster.ctaid.y", Special::ClusterCtaY)
+      .Case("cluster.ctaid.z", Special::ClusterCtaZ)
+      .Case("cluster.nctaid.x", Special::ClusterNCtaX)
+      .Case("cluster.nctaid.y", Special::ClusterNCtaY)
+      .Case("cluster.nctaid.z", Special::ClusterNCtaZ)
       .Case("cluster.ctarank", Special::ClusterRank)
+      .Case("cluster.nctarank", Special::ClusterSize)
       .Default(std::nullopt);
 }
 
@@ -225,8 +235,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
         x.getMultiplicandBPtxType() != type ||
         x.getLayoutA() != NVVM::MMALayout::row ||
         x.getLayoutB() != NVVM::MMALayout::col)
-      return unsupported(op, "shapes other than m16n8k8 and m16n8k16 of f16 "
-                             "or bf16 with fp32 accumulators");
+      return decodeMatrixOp(op, known);
     Comps parts = allocate(x.getType());
     Comps result = parts;
     for (Value v : op->getOperands())
@@ -257,6 +266,10 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     set(op->getResult(0), {emit(code, false, lo, hi)});
     return success();
   };
+  if (failed(decodeMatrixOp(op, known)))
+    return failure();
+  if (known)
+    return success();
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToBF16x2Op>(op))
     return convert(x, Code::PackF32ToBF16);
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))

@@ -105,8 +105,9 @@ LogicalResult Decoder::decodeCompareExchange(LLVM::AtomicCmpXchgOp op) {
       cast<LLVM::LLVMPointerType>(op.getPtr().getType()).getAddressSpace();
   Type type = op.getVal().getType();
   if ((space != 0 && space != 1 && space != 3) ||
-      !(type.isInteger(32) || type.isInteger(64)))
-    return unsupported(op, "other than on i32 and i64");
+      !llvm::is_contained({8u, 16u, 32u, 64u}, bitsOf(type)) ||
+      isa<VectorType>(type))
+    return unsupported(op, "on " + describe(type));
   uint8_t order, onFailure;
   Scope scope;
   if (failed(decodeOrder(op, op.getSuccessOrdering(), op.getSyncscope(), false,
@@ -114,7 +115,8 @@ LogicalResult Decoder::decodeCompareExchange(LLVM::AtomicCmpXchgOp op) {
       failed(decodeOrder(op, op.getFailureOrdering(), op.getSyncscope(), false,
                          false, onFailure, scope)))
     return failure();
-  bool wide = type.isInteger(64);
+  unsigned bits = bitsOf(type);
+  bool wide = bits == 64;
   Comp compare = getScalar(op.getCmp()), operand = getScalar(op.getVal()),
        old = allocate(wide);
   auto [base, offset] = getAddress(op.getPtr());
@@ -124,7 +126,7 @@ LogicalResult Decoder::decodeCompareExchange(LLVM::AtomicCmpXchgOp op) {
   inst.b = operand.slot;
   inst.c = compare.slot;
   inst.offset = offset;
-  inst.imm = inst.align = wide ? 8 : 4;
+  inst.imm = inst.align = bits / 8;
   inst.flags = static_cast<uint8_t>(AtomicKind::CompareExchange);
   inst.order = order | onFailure;
   inst.scope = scope;

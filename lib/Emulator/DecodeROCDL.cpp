@@ -200,9 +200,9 @@ LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
                   .Case("f32.16x16x32.bf8.bf8", Form{16, 32, float8(1, 1)})
                   .Default(std::nullopt);
   if (!form)
-    return unsupported(op, "shapes other than 32x32x8, 16x16x16, 32x32x16 and "
-                           "16x16x32 of f16, bf16 or 8-bit floats with fp32 "
-                           "accumulators");
+    return decodeAnyMfma(op, shape);
+  if (program.chip.lanes != 64)
+    return unsupported(op, "waves of 32 lanes");
   auto [m, k, elements] = *form;
   bool is8Bit = elements & mfmaFloat8;
   const auto &shapes = program.chip.matrixShapes;
@@ -298,7 +298,7 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     return result(c);
   }
   if (name == "wavefrontsize")
-    return result(constant(64));
+    return result(constant(program.chip.lanes));
 
   // What only guides the scheduler.
   if (llvm::is_contained({"sched.barrier", "sched.group.barrier", "iglp.opt",
@@ -316,6 +316,24 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     int64_t vector = (*bits & 15) | (*bits >> 14 & 3) << 4,
             lds = *bits >> 8 & 15;
     wait(vector == 63 ? noWait : vector, lds == 15 ? noWait : lds);
+    return success();
+  }
+  // gfx12 has a barrier in two halves, and counters of their own.
+  if (name == "s.barrier.signal")
+    return success();
+  if (name == "s.barrier.wait") {
+    emit(Code::Barrier);
+    return success();
+  }
+  if (name.starts_with("s.wait.")) {
+    std::optional<int64_t> n = immediate(op, "count", 0);
+    if (!n || *n < 0)
+      return unsupported(op, "a count that is no constant");
+    bool lds = name == "s.wait.dscnt", both = name.contains(".dscnt");
+    if (name == "s.wait.asynccnt" || name == "s.wait.tensorcnt" ||
+        (both && !lds))
+      return unsupported(op);
+    wait(lds ? noWait : *n, lds ? *n : noWait);
     return success();
   }
   if (name == "s.barrier") {
@@ -361,7 +379,7 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
                      op->getOperand(first - 1), *control, *rows, *banks, *zero);
   }
   if (name == "permlane16.swap" || name == "permlane32.swap") {
-    if (!program.chip.hasTransposeReads)
+    if (!program.chip.hasTransposeReads || program.chip.lanes != 64)
       return unsupported(op,
                          program.chip.describe() + " has no swaps of lanes");
     Comp a = operand(0), b = operand(1);
@@ -423,6 +441,8 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
   }
   if (name.consume_front("mfma."))
     return decodeMfma(op, name);
+  if (name.consume_front("wmma."))
+    return decodeAmdWmma(op, name);
   known = false;
   return success();
 }
@@ -448,9 +468,11 @@ LogicalResult Decoder::decodeROCDL(Operation *op, bool &known) {
     if (name.consume_front("llvm.amdgcn.")) {
       if (failed(decodeAmdgcn(op, name, known)))
         return failure();
-      // Overloaded intrinsics carry their type at the end.
-      if (!known && failed(decodeAmdgcn(op, name.rsplit('.').first, known)))
-        return failure();
+      // Overloaded intrinsics carry their types at the end.
+      for (auto [front, back] = name.rsplit('.'); !known && !back.empty();
+           std::tie(front, back) = front.rsplit('.'))
+        if (failed(decodeAmdgcn(op, front, known)))
+          return failure();
       if (!known)
         return unsupported(op, "intrinsic '" + call.getIntrin() + "'");
       return success();

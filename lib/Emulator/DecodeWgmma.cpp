@@ -13,6 +13,7 @@
 
 #include "Async.h"
 #include "Decoder.h"
+#include "HostMath.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
@@ -193,8 +194,9 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
 //===----------------------------------------------------------------------===//
 
 // The slots that an instruction reads as 32-bit values.
-static void readSlots(const Inst &inst, ArrayRef<uint32_t> lists,
+static void readSlots(const Program &program, const Inst &inst,
                       SmallVectorImpl<uint32_t> &out) {
+  ArrayRef<uint32_t> lists = program.lists;
   for (uint32_t slot : {inst.a, inst.b, inst.c})
     if (slot != noSlot)
       out.push_back(slot);
@@ -215,6 +217,25 @@ static void readSlots(const Inst &inst, ArrayRef<uint32_t> lists,
     break;
   case Code::MmaSync:
     llvm::append_range(out, list.drop_front(4));
+    break;
+  // Results, then operands.
+  case Code::LaneCall:
+    llvm::append_range(
+        out, list.drop_front(
+                 StringRef(laneFunctions()[inst.imm].signature).find('=')));
+    break;
+  case Code::WarpCall: {
+    const WarpOp &op = program.warpOps[inst.imm];
+    size_t results = op.kind <= WarpOpKind::Wmma        ? op.numD
+                     : op.kind == WarpOpKind::WmmaStore ? 0
+                     : op.kind == WarpOpKind::WmmaLoad  ? list.size() - 2
+                     : op.kind == WarpOpKind::Match     ? 1 + (op.detail != 0)
+                                                        : 1;
+    llvm::append_range(out, list.drop_front(results));
+    break;
+  }
+  case Code::Print:
+    llvm::append_range(out, list);
     break;
   default: // results, or blocks
     break;
@@ -246,7 +267,7 @@ void Decoder::checkProducts() {
       SmallVector<uint32_t> reads;
       if (inst.op != Code::Wgmma && inst.op != Code::WgmmaWait &&
           inst.op != Code::MovN)
-        readSlots(inst, program.lists, reads);
+        readSlots(program, inst, reads);
       Inst check;
       check.op = Code::WgmmaCheck;
       check.origin = inst.origin;

@@ -10,6 +10,7 @@
 #define KVBUF_LIB_EMULATOR_DECODER_H
 
 #include "Program.h"
+#include "Variables.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -45,7 +46,8 @@ struct TypeInfo {
 /// emulator does not know, or what goes beyond the limits of `options`, is an
 /// error that has gone to MLIR's diagnostics, at the operation.
 mlir::FailureOr<Program> decodeKernel(mlir::LLVM::LLVMFuncOp kernel,
-                                      const Chip &chip, const Options &options);
+                                      const Chip &chip, const Options &options,
+                                      Variables &variables);
 
 /// Why an interpreter must not run `program`: the operation's number in
 /// `Program::origins`, and what is wrong with it. Nothing: every slot, list,
@@ -62,8 +64,8 @@ Class defaultClass(Code op);
 class Decoder {
 public:
   Decoder(mlir::LLVM::LLVMFuncOp kernel, const Chip &chip,
-          const Options &options)
-      : kernel(kernel), options(options) {
+          const Options &options, Variables &variables)
+      : kernel(kernel), options(options), variables(variables) {
     program.chip = chip;
   }
   mlir::FailureOr<Program> run();
@@ -71,6 +73,8 @@ public:
 private:
   // Decode.cpp: functions, blocks, branches.
   mlir::LogicalResult decodeParameters();
+  bool placeParameter(mlir::Type type, uint32_t index, uint64_t offset,
+                      llvm::ArrayRef<Comp> comps, uint32_t &next);
   mlir::LogicalResult decodeBody(mlir::Region &body,
                                  llvm::ArrayRef<Comps> arguments,
                                  uint32_t continuation,
@@ -107,7 +111,9 @@ private:
   mlir::LogicalResult decodeGep(mlir::LLVM::GEPOp op);
   mlir::LogicalResult decodeAccess(mlir::Operation *op, mlir::Value pointer,
                                    mlir::Type type, uint64_t alignment,
-                                   Comps &data, bool store);
+                                   Comps &data, bool store, int64_t more = 0);
+  mlir::LogicalResult decodeMasked(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeCopy(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeAddressOf(mlir::LLVM::AddressOfOp op);
   mlir::LogicalResult decodeAlloca(mlir::LLVM::AllocaOp op);
 
@@ -134,6 +140,42 @@ private:
   // DecodeNVVM.cpp.
   mlir::LogicalResult decodeNVVM(mlir::Operation *op, bool &known);
 
+  // DecodeCalls.cpp.
+  /// Calls a function of HostMath.h by its name. False: there is none that
+  /// takes such operands.
+  bool laneCall(llvm::StringRef name, llvm::ArrayRef<Comp> operands,
+                Comps &results, unsigned flags = 0);
+  /// The same where there has to be one; its one result.
+  Comp laneCall(llvm::StringRef name, llvm::ArrayRef<Comp> operands,
+                unsigned flags = 0);
+  bool elementwise(mlir::Operation *op, llvm::StringRef name,
+                   unsigned flags = 0);
+  mlir::LogicalResult decodeExternalCall(mlir::LLVM::CallOp op,
+                                         llvm::StringRef name, bool &known);
+  // DecodeIntrinsics.cpp.
+  mlir::LogicalResult decodeNvvmIntrinsic(mlir::LLVM::CallIntrinsicOp op,
+                                          bool &known);
+  // DecodeMatrix.cpp: products of all types, reductions, matches.
+  void emitWarpOp(const WarpOp &op, llvm::ArrayRef<Comp> parts);
+  mlir::LogicalResult decodeProduct(mlir::Operation *op, WarpOp w,
+                                    llvm::ArrayRef<mlir::Value> a,
+                                    llvm::ArrayRef<mlir::Value> b,
+                                    llvm::ArrayRef<mlir::Value> c);
+  mlir::LogicalResult decodeFragment(mlir::Operation *op, WarpOp w,
+                                     mlir::Value pointer, mlir::ValueRange data,
+                                     mlir::Value stride);
+  mlir::LogicalResult decodeMatrixIntrinsic(mlir::LLVM::CallIntrinsicOp op,
+                                            llvm::StringRef name, bool &known);
+  mlir::LogicalResult decodeMatrixOp(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeRedux(mlir::Operation *op, Redux kind,
+                                  mlir::Value value, mlir::Value mask);
+  mlir::LogicalResult decodeMatch(mlir::Operation *op, bool all,
+                                  mlir::Value value, mlir::Value mask);
+  bool decodeRounded(mlir::LLVM::CallIntrinsicOp op, llvm::StringRef name);
+  // DecodeGlobals.cpp: variables outside of shared memory.
+  mlir::LogicalResult decodeGlobal(mlir::LLVM::AddressOfOp op,
+                                   mlir::LLVM::GlobalOp global);
+
   // DecodeROCDL.cpp: everything that AMD's kernels have of their own.
   mlir::LogicalResult decodeROCDL(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeAmdgcn(mlir::Operation *op, llvm::StringRef name,
@@ -146,6 +188,13 @@ private:
                                 uint32_t rows, uint32_t banks, bool zero);
   mlir::LogicalResult decodeSwizzle(mlir::Operation *op);
   mlir::LogicalResult decodeMfma(mlir::Operation *op, llvm::StringRef shape);
+  // DecodeAmdMatrix.cpp.
+  Comps registersOf(mlir::Value v, bool isDouble);
+  mlir::LogicalResult decodeAmdProduct(mlir::Operation *op, WarpOp w,
+                                       mlir::Value a, mlir::Value b,
+                                       mlir::Value c);
+  mlir::LogicalResult decodeAmdWmma(mlir::Operation *op, llvm::StringRef name);
+  mlir::LogicalResult decodeAnyMfma(mlir::Operation *op, llvm::StringRef name);
   // DecodeBuffers.cpp.
   mlir::LogicalResult decodeBuffers(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeBufferAccess(mlir::Operation *op, Comps rsrc,
@@ -231,6 +280,7 @@ private:
 
   mlir::LLVM::LLVMFuncOp kernel;
   const Options &options;
+  Variables &variables;
   Program program;
   /// The operation that is being decoded, and whether it failed.
   mlir::Operation *here = nullptr;

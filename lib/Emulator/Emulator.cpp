@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Emulator/Emulator.h"
+#include "kvbuffer/Emulator/Import.h"
 
 #include "Decoder.h"
 #include "Launch.h"
@@ -62,6 +63,13 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
         *flag = *b;
       else
         return bad("'" + name + "' is true or false");
+      continue;
+    }
+    if (name == "chip") {
+      if (auto s = value.getAsString())
+        o.chip = s->str();
+      else
+        return bad("'chip' is a name");
       continue;
     }
     auto n = value.getAsInteger();
@@ -136,9 +144,25 @@ public:
   bool load(mlir::ModuleOp module);
   bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
                       bool readable, bool writable, bool initialized) override;
+  bool registerTracked(llvm::StringRef name, void *data, size_t bytes,
+                       bool readable, bool writable, uint8_t *written) override;
   void clearBuffers() override {
     ranges.clear();
     written.clear();
+    addVariables();
+  }
+  std::optional<llvm::ArrayRef<uint32_t>>
+  parameterBytes(llvm::StringRef entry) const override {
+    for (const auto &k : kernels)
+      if (k->program.name == entry)
+        return llvm::ArrayRef<uint32_t>(k->program.argBytes);
+    return std::nullopt;
+  }
+  std::vector<llvm::StringRef> kernelNames() const override {
+    std::vector<llvm::StringRef> names;
+    for (const auto &k : kernels)
+      names.push_back(k->program.name);
+    return names;
   }
   LaunchResult launch(llvm::StringRef entry, std::array<unsigned, 3> grid,
                       std::array<unsigned, 3> block, unsigned dynamicShared,
@@ -163,8 +187,13 @@ private:
   Options options;
   MessageFn message;
   std::vector<std::unique_ptr<Kernel>> kernels;
+  void addVariables();
+
   std::vector<Range> ranges;
   std::vector<std::unique_ptr<uint8_t[]>> written;
+  /// The module's, and flags of those that nothing has written at first.
+  Variables variables;
+  std::vector<std::unique_ptr<uint8_t[]>> variableFlags;
 };
 
 } // namespace
@@ -189,6 +218,9 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
       });
   if (failed(verifyForeign(module)))
     return false;
+  raiseIntrinsics(module);
+  if (failed(verifyForeign(module)))
+    return false;
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> found;
   module.walk([&](mlir::LLVM::LLVMFuncOp f) {
     if (f->hasAttr(mlir::NVVM::NVVMDialect::getKernelFuncAttrName()) ||
@@ -202,18 +234,46 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
     return false;
   }
   for (mlir::LLVM::LLVMFuncOp f : found) {
-    auto program = decodeKernel(f, chipOf(f), options);
+    auto program = decodeKernel(f, chipOf(f, options.chip), options, variables);
     if (failed(program))
       return false;
     kernels.push_back(std::make_unique<Kernel>());
     kernels.back()->program = std::move(*program);
   }
+  // One flag an element of `variables`; null where all of it is written.
+  for (const auto &[op, variable] : variables)
+    variableFlags.push_back(variable.isInitialized || !options.uninitialized
+                                ? nullptr
+                                : std::make_unique<uint8_t[]>(variable.bytes));
+  addVariables();
   return true;
+}
+
+void EmulatorImpl::addVariables() {
+  for (auto [entry, flags] : llvm::zip_equal(variables, variableFlags)) {
+    const Variable &v = entry.second;
+    uint64_t begin = reinterpret_cast<uint64_t>(v.begin);
+    ranges.push_back({begin, begin + v.bytes, flags.get(), true, !v.isConstant,
+                      "'" + v.name + "'"});
+  }
 }
 
 bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
                                   size_t bytes, bool readable, bool writable,
                                   bool initialized) {
+  uint8_t *flags = nullptr;
+  if (!initialized && options.uninitialized) {
+    written.push_back(std::make_unique<uint8_t[]>(bytes));
+    flags = written.back().get();
+  }
+  return registerTracked(name, data, bytes, readable, writable, flags);
+}
+
+bool EmulatorImpl::registerTracked(llvm::StringRef name, void *data,
+                                   size_t bytes, bool readable, bool writable,
+                                   uint8_t *flags) {
+  if (!options.uninitialized)
+    flags = nullptr;
   uint64_t begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
   if (end < begin) {
     send(Severity::Error, "",
@@ -223,16 +283,11 @@ bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,
   // The same input may be given as two tensors; outputs are their own.
   for (const Range &r : ranges)
     if (begin < r.end && r.begin < end &&
-        (writable || !initialized || r.writable || r.written)) {
+        (writable || flags || r.writable || r.written)) {
       send(Severity::Error, "",
            ("buffer '" + name + "' overlaps buffer '" + r.name + "'").str());
       return false;
     }
-  uint8_t *flags = nullptr;
-  if (!initialized && options.uninitialized) {
-    written.push_back(std::make_unique<uint8_t[]>(bytes));
-    flags = written.back().get();
-  }
   ranges.push_back({begin, end, flags, readable, writable, name.str()});
   return true;
 }
@@ -274,15 +329,18 @@ EmulatorImpl::launchTogether(llvm::ArrayRef<LaunchRequest> requests,
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   // What ran at once took its time together.
-  bool clean = true, interrupted = false;
+  bool clean = true, interrupted = false, asserted = false;
   for (auto [launch, kernel] : llvm::zip_equal(launches, of)) {
     kernel->add(*launch, seconds.count() / launches.size());
     clean &= launch->findings.empty();
     interrupted |= launch->interrupted;
+    asserted |= launch->asserted;
   }
   if (interrupted)
     return LaunchResult::Interrupted;
-  return clean ? LaunchResult::Clean : LaunchResult::Fault;
+  if (!clean)
+    return LaunchResult::Fault;
+  return asserted ? LaunchResult::Asserted : LaunchResult::Clean;
 }
 
 /// Null: a usage error (a message was sent).
@@ -315,6 +373,7 @@ std::unique_ptr<Launch> EmulatorImpl::makeLaunch(const LaunchRequest &request,
   LaunchSize size;
   llvm::copy(request.grid, size.grid);
   llvm::copy(request.block, size.block);
+  llvm::copy(request.cluster, size.cluster);
   size.dynamicShared = request.dynamicShared;
   return std::make_unique<Launch>(
       p, options, ranges,

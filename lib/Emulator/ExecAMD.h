@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Members of Exec: the operations of OpsAMD.def, for waves of 64 lanes.
+// Members of Exec: the operations of OpsAMD.def.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,10 @@ void executeAMD(const Inst &i) {
   case Code::AmdUse:
     return r.ldsUse(w, i);
   case Code::AmdMfma:
-    return mfma(i);
+    // Waves of 32 have none.
+    if constexpr (W == 64)
+      mfma(i);
+    return;
   case Code::AmdLaneMap:
     return laneMap(i);
   case Code::AmdReadLane:
@@ -41,7 +44,9 @@ void executeAMD(const Inst &i) {
   case Code::AmdBpermute:
     return bpermute(i);
   case Code::AmdSwap:
-    return swapGroups(i);
+    if constexpr (W == 64)
+      swapGroups(i);
+    return;
   case Code::AmdBallot:
     return ballot(i);
   case Code::AmdMbcntLo:

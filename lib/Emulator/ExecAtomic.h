@@ -11,53 +11,40 @@
 //
 //===----------------------------------------------------------------------===//
 
-template <typename U, typename S> U atomicResult(const Inst &i, U old, U x) {
-  switch (static_cast<AtomicKind>(i.flags)) {
-  case AtomicKind::Exchange:
-    return x;
-  case AtomicKind::Add:
-    return old + x;
-  case AtomicKind::Sub:
-    return old - x;
-  case AtomicKind::And:
-    return old & x;
-  case AtomicKind::Or:
-    return old | x;
-  case AtomicKind::Xor:
-    return old ^ x;
-  case AtomicKind::SMax:
-    return static_cast<S>(old) > static_cast<S>(x) ? old : x;
-  case AtomicKind::SMin:
-    return static_cast<S>(old) < static_cast<S>(x) ? old : x;
-  case AtomicKind::UMax:
-    return old > x ? old : x;
-  case AtomicKind::UMin:
-    return old < x ? old : x;
-  case AtomicKind::Wrap: // counts up to x, then from 0 again
-    return old >= x ? 0 : old + 1;
-  case AtomicKind::FAdd:
-    return asBits(asFloat(static_cast<uint32_t>(old)) +
-                  asFloat(static_cast<uint32_t>(x)));
-  case AtomicKind::CompareExchange: // by whoever knows what to compare with
-    return x;
+void atomic(const Inst &i) {
+  if (i.op == Code::AtomicShared)
+    return atomicIn(i, reg<uint32_t>(i.a), w.mask);
+  // A generic address may be one of shared memory.
+  const uint64_t *base = reg<uint64_t>(i.a);
+  uint64_t inShared = 0, inGlobal = 0;
+  uint32_t narrow[W];
+  KVBUF_EACH(w.mask) {
+    bool hit = (base[l] & windowMask) == sharedWindow;
+    (hit ? inShared : inGlobal) |= 1ull << l;
+    narrow[l] = static_cast<uint32_t>(base[l]);
   }
-  return old;
+  if (inShared)
+    atomicIn(i, narrow, inShared);
+  if (inGlobal)
+    atomicIn(i, nullptr, inGlobal);
 }
 
-void atomic(const Inst &i) {
-  bool inShared = i.op == Code::AtomicShared;
-  uint64_t wide[W], mask = w.mask;
+// In shared memory at `narrow`, or in global memory if that is null.
+void atomicIn(const Inst &i, const uint32_t *base, uint64_t mask) {
+  bool inShared = base;
+  uint64_t wide[W];
   uint32_t narrow[W];
+  unsigned bytes = static_cast<unsigned>(i.imm);
   if (inShared) {
-    mask = clearShared(i, narrow, reg<uint32_t>(i.a), mask, i.imm, true);
+    mask = clearShared(i, narrow, base, mask, bytes, true);
   } else {
     for (unsigned l = 0; l < W; ++l)
       wide[l] = reg<uint64_t>(i.a)[l] + static_cast<uint64_t>(i.offset);
     // It reads and it writes.
-    mask = r.checkGlobal(w, i, wide, i.imm, mask, false);
-    mask = r.checkGlobal(w, i, wide, i.imm, mask, true);
+    mask = r.checkGlobal(w, i, wide, bytes, mask, false);
+    mask = r.checkGlobal(w, i, wide, bytes, mask, true);
     if (mask) {
-      sectorCost(i, wide, mask, i.imm);
+      sectorCost(i, wide, mask, bytes);
       r.orderAtomic(w, i, wide, mask, /*reads=*/true, /*writes=*/true);
     }
   }
@@ -66,34 +53,26 @@ void atomic(const Inst &i) {
     uint8_t *p;
     if (inShared) {
       if (h.checkShadow) {
-        r.shadowRead(w, i, l, narrow[l], i.imm);
-        r.shadowWrite(w, i, l, narrow[l], i.imm);
+        r.shadowRead(w, i, l, narrow[l], bytes);
+        r.shadowWrite(w, i, l, narrow[l], bytes);
       }
       p = h.shared + narrow[l];
     } else {
       p = reinterpret_cast<uint8_t *>(wide[l]);
     }
-    if (i.imm == 8) {
-      uint64_t old;
-      std::memcpy(&old, p, 8);
-      uint64_t now =
-          atomicResult<uint64_t, int64_t>(i, old, reg<uint64_t>(i.b)[l]);
-      if (i.c != noSlot && old != reg<uint64_t>(i.c)[l])
-        now = old;
-      std::memcpy(p, &now, 8);
-      changed |= now != old;
+    bool pair = bytes == 8;
+    uint64_t old = 0, x = pair ? reg<uint64_t>(i.b)[l] : reg<uint32_t>(i.b)[l];
+    std::memcpy(&old, p, bytes);
+    uint64_t now = atomicValue(i.flags, old, x, bytes);
+    if (i.c != noSlot &&
+        old != (pair ? reg<uint64_t>(i.c)[l] : reg<uint32_t>(i.c)[l]))
+      now = old;
+    std::memcpy(p, &now, bytes);
+    changed |= now != old;
+    if (pair)
       reg<uint64_t>(i.dst)[l] = old;
-    } else {
-      uint32_t old;
-      std::memcpy(&old, p, 4);
-      uint32_t now =
-          atomicResult<uint32_t, int32_t>(i, old, reg<uint32_t>(i.b)[l]);
-      if (i.c != noSlot && old != reg<uint32_t>(i.c)[l])
-        now = old;
-      std::memcpy(p, &now, 4);
-      changed |= now != old;
-      reg<uint32_t>(i.dst)[l] = old;
-    }
+    else
+      reg<uint32_t>(i.dst)[l] = static_cast<uint32_t>(old);
   }
   if (!inShared && mask)
     r.communicate(w, i, changed);

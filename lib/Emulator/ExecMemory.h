@@ -226,7 +226,7 @@ uint64_t clearShared(const Inst &i, uint32_t *address, const uint32_t *base,
   for (unsigned l = 0; l < W; ++l) {
     uint32_t on = -static_cast<uint32_t>(mask >> l & 1);
     address[l] = base[l] + offset;
-    bad |= on & ((address[l] & (i.align - 1)) | 
+    bad |= on & ((address[l] & (i.align - 1)) |
                  (address[l] - h.sharedBegin > limit ? 1u : 0u));
   }
   if (bad || h.sharedBytes < bytes)
@@ -288,7 +288,7 @@ void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
     return;
   unsigned width = i.align < i.imm ? i.align : i.imm;
   bankCost(i, address, mask, width);
-  if constexpr (W == 64)
+  if (h.isAMD)
     r.ldsIssue(w, i, address, mask, store);
   KVBUF_BY_SIZE(sharedMove, (i, address, mask))
 }

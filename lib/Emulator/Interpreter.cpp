@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostMath.h"
 #include "Machine.h"
 #include "MatrixJob.h"
 #include "Spaces.h"
@@ -433,6 +434,15 @@ template <unsigned W> Stop Exec<W>::run() {
     case Code::AtomicShared:
       atomic(i);
       break;
+    case Code::LaneCall:
+      r.laneCall(w, i);
+      break;
+    case Code::WarpCall:
+      r.warpCall(w, i);
+      break;
+    case Code::Print:
+      r.print(w, i);
+      break;
     case Code::AtomicGlobal:
       atomic(i);
       if (h.giveWay)
@@ -441,8 +451,7 @@ template <unsigned W> Stop Exec<W>::run() {
 #define KVBUF_EMU_OP(Name) case Code::Name:
 #include "OpsAMD.def"
 #undef KVBUF_EMU_OP
-      if constexpr (W == 64)
-        executeAMD(i);
+      executeAMD(i);
       break;
     case Code::MBarrierInit:
     case Code::MBarrierInval:

@@ -31,6 +31,8 @@ Launch::Launch(const Program &program, const Options &options,
   unsigned lanes = program.chip.lanes;
   threads = size.block[0] * size.block[1] * size.block[2];
   warpsPerBlock = (threads + lanes - 1) / lanes;
+  if (!this->size.cluster[0])
+    std::copy(program.cluster, program.cluster + 3, this->size.cluster);
   stats.assign(program.numStats, {});
   rangeOf.assign(program.numStats, 0);
   blockRuns.assign(program.blocks.size(), 0);
@@ -41,9 +43,8 @@ Launch::Launch(const Program &program, const Options &options,
 static constexpr uint64_t maxGrid = uint64_t(1) << 48;
 
 uint64_t Launch::hostBytes(uint64_t sharedBytes) const {
-  uint64_t allShared =
-               (program.cluster - 1) * uint64_t(clusterSpan) + sharedBytes,
-           count = uint64_t(program.cluster) * warpsPerBlock,
+  uint64_t allShared = (cluster - 1) * uint64_t(clusterSpan) + sharedBytes,
+           count = uint64_t(cluster) * warpsPerBlock,
            rows = count + (program.async ? maxActors - maxWarps : 0),
            aLane = program.numSlots * uint64_t(4) + program.localBytes;
   // The shadow has two clocks and a writer for each word, and its readers.
@@ -71,6 +72,14 @@ bool Launch::prepare() {
   if (perBlock > chip.maxThreads)
     return usage("a block of " + number(perBlock) +
                  " threads; the machine takes " + number(chip.maxThreads));
+  uint64_t blocks = 1;
+  for (unsigned d = 0; d < 3; ++d) {
+    if (program.clusterIsFixed && size.cluster[d] != program.cluster[d])
+      return usage("a launch with other clusters than the kernel's");
+    blocks = std::min<uint64_t>(blocks * std::max(size.cluster[d], 1u), 1024);
+    size.cluster[d] = std::max(size.cluster[d], 1u);
+  }
+  cluster = static_cast<uint32_t>(blocks);
   uint64_t sharedBytes =
       static_cast<uint64_t>(program.staticShared) + size.dynamicShared;
   unsigned maxShared = options.maxShared ? options.maxShared : chip.maxShared;
@@ -78,13 +87,15 @@ bool Launch::prepare() {
     return usage("a block needs " + number(sharedBytes) +
                  " bytes of shared memory; the machine has " +
                  number(maxShared));
-  if (program.cluster > 1) {
-    std::string of = "clusters of " + number(program.cluster);
-    if (size.grid[0] % program.cluster)
-      return usage("a grid of " + number(size.grid[0]) +
-                   " blocks along x is no whole number of " + of);
-    if (warpsPerBlock * program.cluster > maxWarps ||
-        warpsPerBlock % warpsPerGroup || sharedBytes > clusterSpan)
+  if (cluster > 1) {
+    std::string of = "clusters of " + number(cluster);
+    for (unsigned d = 0; d < 3; ++d)
+      if (size.grid[d] % size.cluster[d])
+        return usage("a grid of " + number(size.grid[d]) + " blocks along " +
+                     "xyz"[d] + " is no whole number of " + of);
+    if (warpsPerBlock * cluster > maxWarps ||
+        (program.usesGroups && warpsPerBlock % warpsPerGroup) ||
+        sharedBytes > clusterSpan)
       return usage("blocks of " + number(warpsPerBlock) + " warps and " +
                    number(sharedBytes) + " bytes do not go into " + of +
                    "; the emulator takes whole warpgroups, " +
@@ -99,16 +110,15 @@ bool Launch::prepare() {
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
   // The blocks of a cluster run together, as one with all their warps.
-  uint64_t cluster = program.cluster;
   total = (total + cluster - 1) / cluster * cluster;
 
   // Registers may allow fewer, but how many they allow is the assembler's.
   uint64_t byThreads = chip.residentThreads / (warpsPerBlock * chip.lanes),
            byShared = maxShared / std::max<uint64_t>(sharedBytes, 1),
            most = std::max<uint64_t>(std::min(byThreads, byShared), 1);
-  capacity =
-      std::max(chip.multiprocessors * std::min<uint64_t>(most, 32), cluster) /
-      cluster * cluster;
+  capacity = std::max(chip.multiprocessors * std::min<uint64_t>(most, 32),
+                      uint64_t(cluster)) /
+             cluster * cluster;
 
   // A kernel sees a parameter passed by value as memory that it may read.
   byValue.resize(args.size());
@@ -157,7 +167,7 @@ uint64_t Window::next() {
 void Window::add(Launch &launch) {
   Grid &grid = grids.emplace_back();
   grid.launch = &launch;
-  grid.clusters = launch.total / launch.program.cluster;
+  grid.clusters = launch.total / launch.cluster;
   // Every cluster once, in an order that has no beginning or end of its own.
   grid.first = next() % grid.clusters;
   do
@@ -170,7 +180,7 @@ bool Window::admit() {
   std::vector<Grid *> waiting;
   for (Grid &grid : grids)
     if (grid.started < grid.clusters &&
-        grid.resident * grid.launch->program.cluster < grid.launch->capacity)
+        grid.resident * grid.launch->cluster < grid.launch->capacity)
       waiting.push_back(&grid);
   if (waiting.empty() ||
       (!resident.empty() &&
@@ -192,7 +202,7 @@ bool Window::admit() {
   uint64_t cluster = static_cast<uint64_t>(
       (grid.first + static_cast<unsigned __int128>(grid.step) * grid.started) %
       grid.clusters);
-  run->start(cluster * launch.program.cluster);
+  run->start(cluster);
   ++grid.started;
   ++grid.resident;
   resident.push_back(std::move(run));
@@ -232,7 +242,7 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
       return;
     together |= run.hot.giveWay;
     if (!goesOn) {
-      done += run.launch.program.cluster;
+      done += run.launch.cluster;
       retire(index);
       if (progress)
         progress(done, total);
@@ -256,7 +266,7 @@ void Window::deadlock() {
   Run &first = *resident.front();
   uint64_t started = 0, all = 0, capacity = 0;
   for (const Grid &grid : grids) {
-    started += grid.started * grid.launch->program.cluster;
+    started += grid.started * grid.launch->cluster;
     all += grid.launch->total;
     capacity += grid.launch->capacity;
   }

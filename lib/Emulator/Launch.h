@@ -22,12 +22,15 @@
 
 #include "GlobalMemory.h"
 #include "Machine.h"
+#include "Print.h"
 
 namespace kvbuf::emu {
 
 /// The size of a launch.
 struct LaunchSize {
   unsigned grid[3], block[3], dynamicShared;
+  /// Blocks of a cluster; zeros: as the kernel says.
+  unsigned cluster[3] = {0, 0, 0};
 };
 
 /// One launch of a kernel: what its blocks have in common.
@@ -53,6 +56,8 @@ public:
   unsigned ordinal = 0;
   /// Of a block.
   unsigned threads, warpsPerBlock;
+  /// Blocks of a cluster.
+  uint32_t cluster = 1;
   /// Blocks that will be executed, whole clusters.
   uint64_t total = 0;
   /// The blocks of this launch that the chip can hold at once, whole clusters.
@@ -71,6 +76,10 @@ public:
   uint64_t blocksExecuted = 0;
   /// Somebody asked the launch to end.
   bool interrupted = false;
+  /// An assertion of the kernel's own failed.
+  bool asserted = false;
+  /// HIP's messages that lanes are about to make, by block and lane.
+  std::map<std::pair<const Run *, uint32_t>, OcklMessage> messages;
 
   // Bookkeeping that blocks share.
   std::vector<uint32_t> rangeOf;

@@ -72,10 +72,10 @@ Run::Run(Launch &launch, Window &window)
     : launch(launch), program(launch.program), window(window),
       options(launch.options), ranges(launch.ranges), message(launch.message),
       lanes(program.chip.lanes), threads(launch.threads),
-      warpsPerBlock(launch.warpsPerBlock),
+      warpsPerBlock(launch.warpsPerBlock), clusterSize(launch.cluster),
       interpret(selectInterpreter(options.portable, lanes)) {
   const unsigned *grid = launch.size.grid, *block = launch.size.block;
-  unsigned cluster = program.cluster, count = cluster * warpsPerBlock;
+  unsigned cluster = clusterSize, count = cluster * warpsPerBlock;
   warps.resize(count);
   barriers.resize(16 * cluster);
   size_t perWarp = static_cast<size_t>(program.numSlots) * lanes;
@@ -113,6 +113,7 @@ Run::Run(Launch &launch, Window &window)
   hot.stats = launch.stats.data();
   hot.changes = &window.epoch;
   hot.watching = window.memory.watching();
+  hot.isAMD = program.chip.isAMD;
   hot.banks = options.banks ? options.banks : program.chip.banks;
 
   for (unsigned i = 0; i < count; ++i) {
@@ -147,8 +148,18 @@ Run::Run(Launch &launch, Window &window)
     special(Special::NCtaZ, grid[2]);
     special(Special::WarpId, number);
     special(Special::NWarps, warpsPerBlock);
-    special(Special::NClusterX, grid[0] / cluster);
     special(Special::ClusterRank, w.rank);
+    special(Special::ClusterSize, launch.cluster);
+    unsigned inCluster[3];
+    blockPosition(w.rank, inCluster); // of the one at 0, 0, 0
+    for (unsigned d = 0; d < 3; ++d) {
+      auto along = [&](Special s) {
+        return static_cast<Special>(static_cast<unsigned>(s) + d);
+      };
+      special(along(Special::NClusterX), grid[d] / launch.size.cluster[d]);
+      special(along(Special::ClusterNCtaX), launch.size.cluster[d]);
+      special(along(Special::ClusterCtaX), inCluster[d]);
+    }
     special(Special::SharedBytes, hot.sharedBytes);
     special(Special::DynamicSharedBytes, launch.size.dynamicShared);
     for (unsigned l = 0; l < lanes; ++l) {
@@ -178,9 +189,14 @@ void Run::start(uint64_t index) {
   random = (options.seed * 0x9E3779B97F4A7C15ull + 1) ^
            (index + 1) * 0xD1B54A32D192ED03ull;
   random = random ? random : 1;
-  blockIndex[0] = index % grid[0];
-  blockIndex[1] = index / grid[0] % grid[1];
-  blockIndex[2] = index / grid[0] / grid[1];
+  const unsigned *cluster = launch.size.cluster;
+  unsigned clusterAt[3];
+  for (uint64_t d = 0, rest = index; d < 3; ++d) {
+    unsigned n = grid[d] / cluster[d];
+    clusterAt[d] = rest % n;
+    rest /= n;
+    blockIndex[d] = clusterAt[d] * cluster[d];
+  }
   std::fill(wordClock.begin(), wordClock.end(), clockUnwritten);
   // Everything that earlier blocks did is ordered before this one.
   uint32_t past = clockCounter++;
@@ -212,13 +228,16 @@ void Run::start(uint64_t index) {
     w.executed = 0;
     ++hot.blockRuns[0];
     hot.blockLanes[0] += alive;
-    for (unsigned d = 0; d < 3; ++d)
-      fillSlot(w.regs, lanes,
-               program.specials[static_cast<unsigned>(Special::CtaX) + d],
-               false, blockIndex[d] + (d ? 0 : w.rank));
-    fillSlot(w.regs, lanes,
-             program.specials[static_cast<unsigned>(Special::ClusterX)], false,
-             blockIndex[0] / program.cluster);
+    unsigned at[3];
+    blockPosition(w.rank, at);
+    for (unsigned d = 0; d < 3; ++d) {
+      auto fill = [&](Special s, unsigned value) {
+        fillSlot(w.regs, lanes, program.specials[static_cast<unsigned>(s) + d],
+                 false, value);
+      };
+      fill(Special::CtaX, at[d]);
+      fill(Special::ClusterX, clusterAt[d]);
+    }
     w.clusterArrived = w.clusterOwing = 0;
     w.others = nullptr;
     w.order = nullptr;
@@ -230,7 +249,7 @@ void Run::start(uint64_t index) {
   for (BarrierState &b : barriers)
     b = BarrierState();
   ended = 0;
-  launch.blocksExecuted += program.cluster;
+  launch.blocksExecuted += launch.cluster;
 }
 
 size_t Run::hostBytes() const {

@@ -215,6 +215,7 @@ struct Hot {
   uint64_t *changes;
   bool stop;     // too many errors: end the launch
   bool giveWay;  // let another block run
+  bool isAMD;    // LDS operations are counted
   bool watching; // some ranges have shadows
 };
 
@@ -324,6 +325,13 @@ public:
   bool barrier(Warp &w, const Inst &inst, const uint32_t *id,
                const uint32_t *threads, bool arriveOnly);
 
+  // HostCalls.cpp, WarpOps.cpp.
+  void laneCall(Warp &w, const Inst &inst);
+  void warpCall(Warp &w, const Inst &inst);
+  void print(Warp &w, const Inst &inst);
+  void moveElement(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                   unsigned bytes, bool store, void *data);
+
   // Hopper: MBarriers.cpp, BulkCopies.cpp, MatrixAsync.cpp, AsyncBlock.cpp.
   void mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
                     const uint32_t *count, uint64_t mask);
@@ -424,6 +432,17 @@ private:
   void endOfWave(Warp &w);
   uint64_t next();
 
+  // HostCalls.cpp.
+  const uint8_t *readable(Warp &w, const Inst &inst, unsigned lane,
+                          uint64_t address, uint64_t bytes);
+  bool readText(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                std::string &text);
+  void amdMultiply(Warp &w, const WarpOp &op, const uint32_t *slots);
+  void say(bool onStderr, const std::string &text);
+  void printLane(Warp &w, const Inst &inst, unsigned lane);
+  /// Where the block of a rank lies in the grid.
+  void blockPosition(uint32_t rank, unsigned at[3]) const;
+
   // AsyncBlock.cpp.
   void startAsync();
   bool mayGoOn(Warp &w);
@@ -439,7 +458,7 @@ private:
   void endOfBlock(Warp &last);
   /// The first byte of the block that an address belongs to.
   uint32_t blockBegin(uint32_t address) const {
-    return program.cluster > 1 ? address / clusterSpan * clusterSpan : 0;
+    return clusterSize > 1 ? address / clusterSpan * clusterSpan : 0;
   }
 
   // Races.cpp.
@@ -486,6 +505,8 @@ private:
   unsigned lanes;
   /// Of a block.
   unsigned threads = 0, warpsPerBlock = 0;
+  /// Blocks of the cluster.
+  unsigned clusterSize = 1;
   /// Of the first block of the cluster.
   unsigned blockIndex[3] = {};
   /// Agents in use, one bit an actor.

@@ -18,6 +18,7 @@
 #define KVBUF_LIB_EMULATOR_PROGRAM_H
 
 #include "Chip.h"
+#include "WarpOps.h"
 
 #include <cstdint>
 #include <string>
@@ -67,9 +68,21 @@ enum class AtomicKind : uint8_t {
   UMax,
   UMin,
   Wrap, // one more, or 0 once the operand is reached
-  FAdd, // of fp32
   CompareExchange,
+  Nand,
+  WrapDown,      // one less; the operand after 0, and above the operand
+  SubIf,         // less the operand, unless that is larger
+  SubSaturating, // less the operand, or 0
+  // Of fp32 or fp64 by their size, of 16-bit floats by a flag.
+  FAdd,
+  FSub,
+  FMax,
+  FMin,
+  FMaximum,
+  FMinimum,
 };
+/// Beside an AtomicKind: each 16 bits of the datum are a float.
+inline constexpr uint8_t atomicKindMask = 63, atomicF16 = 64, atomicBF16 = 128;
 
 /// How an operation on global memory, or a fence, takes part in the order of
 /// threads: bits of `Inst::order`; none: a plain access.
@@ -159,11 +172,22 @@ enum class Special : uint8_t {
   LaneMaskGt,
   SharedBytes,
   DynamicSharedBytes,
-  ClusterX,    // the cluster's number in the grid
-  NClusterX,   // clusters in the grid
+  ClusterX, // the cluster's place in the grid
+  ClusterY,
+  ClusterZ,
+  NClusterX, // clusters in the grid
+  NClusterY,
+  NClusterZ,
+  ClusterCtaX, // the block's place in its cluster
+  ClusterCtaY,
+  ClusterCtaZ,
+  ClusterNCtaX, // blocks of a cluster
+  ClusterNCtaY,
+  ClusterNCtaZ,
   ClusterRank, // the block's number in its cluster
+  ClusterSize,
 };
-constexpr unsigned numSpecials = 25;
+constexpr unsigned numSpecials = 36;
 
 /// A constant: the same word (or two) in every lane.
 struct Constant {
@@ -192,6 +216,8 @@ struct Program {
   std::vector<Inst> insts;
   std::vector<uint32_t> lists;
   std::vector<CodeBlock> blocks;
+  /// What WarpCall does.
+  std::vector<WarpOp> warpOps;
   std::vector<Origin> origins;
   std::vector<Constant> constants;
   std::vector<Parameter> parameters;
@@ -212,8 +238,12 @@ struct Program {
   uint32_t localBytes = 0;
   /// Uses mbarriers, bulk copies, asynchronous products or setmaxnreg.
   bool async = false;
-  /// Blocks of a cluster, along x.
-  uint32_t cluster = 1;
+  /// Blocks of a cluster, where the launch says nothing else.
+  uint32_t cluster[3] = {1, 1, 1};
+  /// The kernel says so, and no launch may differ.
+  bool clusterIsFixed = false;
+  /// Uses what only whole warpgroups execute.
+  bool usesGroups = false;
   /// Registers of a lane at the kernel's entry; 0: unknown.
   uint32_t entryRegisters = 0;
 };

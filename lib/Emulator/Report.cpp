@@ -50,9 +50,18 @@ std::string Run::who(const Warp &w, int lane) const {
   return text + blockName(w.rank) + ")";
 }
 
+void Run::blockPosition(uint32_t rank, unsigned at[3]) const {
+  const unsigned *cluster = launch.size.cluster;
+  at[0] = blockIndex[0] + rank % cluster[0];
+  at[1] = blockIndex[1] + rank / cluster[0] % cluster[1];
+  at[2] = blockIndex[2] + rank / cluster[0] / cluster[1];
+}
+
 std::string Run::blockName(uint32_t rank) const {
-  return "block " + std::to_string(blockIndex[0] + rank) + "," +
-         std::to_string(blockIndex[1]) + "," + std::to_string(blockIndex[2]) +
+  unsigned at[3];
+  blockPosition(rank, at);
+  return "block " + std::to_string(at[0]) + "," + std::to_string(at[1]) + "," +
+         std::to_string(at[2]) +
          (launch.ordinal ? " of launch " + std::to_string(launch.ordinal) : "");
 }
 
@@ -64,7 +73,7 @@ std::string Run::sharedPlace(uint32_t address) const {
     if (address >= v.offset && address - v.offset < v.bytes)
       text += " (byte " + std::to_string(address - v.offset) + " of '" +
               v.name + "')";
-  if (program.cluster > 1)
+  if (launch.cluster > 1)
     text += " of the cluster's block " + std::to_string(begin / clusterSpan);
   return text;
 }

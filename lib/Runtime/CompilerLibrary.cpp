@@ -95,6 +95,10 @@ CompilerLibrary openLibrary() {
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
   get(lib.emulatorRegisterBuffer, "kvbufEmulatorRegisterBuffer");
   get(lib.emulatorLaunch, "kvbufEmulatorLaunch");
+  get(lib.emulatorRegisterTracked, "kvbufEmulatorRegisterTracked");
+  get(lib.emulatorClearBuffers, "kvbufEmulatorClearBuffers");
+  get(lib.emulatorParameters, "kvbufEmulatorParameters");
+  get(lib.emulatorLaunchCluster, "kvbufEmulatorLaunchCluster");
   get(lib.emulatorWatch, "kvbufEmulatorWatch");
   get(lib.emulatorReport, "kvbufEmulatorReport");
   get(lib.emulatorDestroy, "kvbufEmulatorDestroy");

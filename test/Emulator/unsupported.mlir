@@ -23,10 +23,10 @@ llvm.func @kernel() attributes {nvvm.kernel} {
 }
 //--- call.mlir
 module {
-  llvm.func @__nv_expf(f32) -> f32
+  llvm.func @__nv_unknownf(f32) -> f32
   llvm.func @kernel(%x: f32) attributes {nvvm.kernel} {
-    // CHECK: call.mlir:[[#@LINE+1]]:10: error: the emulator does not execute 'llvm.call': function '__nv_expf' has no body here
-    %y = llvm.call @__nv_expf(%x) : (f32) -> f32
+    // CHECK: call.mlir:[[#@LINE+1]]:10: error: the emulator does not execute 'llvm.call': function '__nv_unknownf' has no body here
+    %y = llvm.call @__nv_unknownf(%x) : (f32) -> f32
     llvm.return
   }
 }

@@ -23,7 +23,9 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace kvbuf::emu {
 
@@ -39,7 +41,8 @@ struct Options {
   Landing landing = Landing::Late;
   /// Seeds the order of the blocks, that of the warps, and random landing.
   uint64_t seed = 1;
-  /// Report races over shared memory, and over global memory that kernels write.
+  /// Report races over shared memory, and over global memory that kernels
+  /// write.
   bool races = true;
   /// Report reads of bytes that nothing wrote.
   bool uninitialized = true;
@@ -77,8 +80,14 @@ struct Options {
   /// Operations of a kernel, those of its calls included each time.
   uint64_t maxOperations = uint64_t(1) << 20;
 
+  /// The chip to be, in place of what the module says; empty: the module's.
+  std::string chip;
+
   /// See Emulator::watch; not a part of the JSON.
   const int *interrupt = nullptr;
+  /// Receives what kernels print, for stdout or stderr; not a part of the JSON.
+  /// Null: it goes there.
+  std::function<void(bool onStderr, llvm::StringRef text)> print;
 
   /// Reads the options from a JSON object; unknown names are an error.
   static llvm::Expected<Options> fromJSON(llvm::StringRef text);
@@ -98,6 +107,7 @@ enum class LaunchResult {
   Fault = 1, // a detector fired; the messages say which
   Usage = 2, // no such kernel, wrong arguments, an operation not supported
   Interrupted = 3, // see Emulator::watch
+  Asserted = 4,    // an assertion of the kernel's failed, and was printed
 };
 
 /// Verifies a module as mlir::verify does, but refuses what makes MLIR's own
@@ -119,6 +129,8 @@ struct LaunchRequest {
   std::array<unsigned, 3> grid, block;
   unsigned dynamicShared = 0;
   llvm::ArrayRef<Argument> args;
+  /// Blocks of a cluster; zeros: as the kernel says.
+  std::array<unsigned, 3> cluster = {0, 0, 0};
 };
 
 /// Executes the kernels of one module at the target stage, lane by lane.
@@ -137,8 +149,19 @@ public:
   virtual bool registerBuffer(llvm::StringRef name, void *data, size_t bytes,
                               bool readable, bool writable,
                               bool initialized) = 0;
+  /// The same with flags of the caller's, a byte for each byte: whether it was
+  /// written. Kernels set them. Null: all of it counts as written.
+  virtual bool registerTracked(llvm::StringRef name, void *data, size_t bytes,
+                               bool readable, bool writable,
+                               uint8_t *written) = 0;
   /// Removes all ranges.
   virtual void clearBuffers() = 0;
+
+  /// Bytes of each parameter of a kernel; nothing: there is no such kernel.
+  virtual std::optional<llvm::ArrayRef<uint32_t>>
+  parameterBytes(llvm::StringRef entry) const = 0;
+  /// The names of all kernels.
+  virtual std::vector<llvm::StringRef> kernelNames() const = 0;
 
   /// A launch ends as interrupted soon after `*stop` is no longer 0, which
   /// another thread, or a signal's handler, may write atomically. Null: none

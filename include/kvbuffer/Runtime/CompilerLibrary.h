@@ -35,6 +35,10 @@ struct CompilerLibrary {
   decltype(&kvbufEmulatorCreate) emulatorCreate;
   decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;
   decltype(&kvbufEmulatorLaunch) emulatorLaunch;
+  decltype(&kvbufEmulatorRegisterTracked) emulatorRegisterTracked;
+  decltype(&kvbufEmulatorClearBuffers) emulatorClearBuffers;
+  decltype(&kvbufEmulatorParameters) emulatorParameters;
+  decltype(&kvbufEmulatorLaunchCluster) emulatorLaunchCluster;
   decltype(&kvbufEmulatorWatch) emulatorWatch;
   decltype(&kvbufEmulatorReport) emulatorReport;
   decltype(&kvbufEmulatorDestroy) emulatorDestroy;

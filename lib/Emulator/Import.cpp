@@ -1,0 +1,153 @@
+//===- Import.cpp - LLVM bitcode as a module of the target stage ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Emulator/Import.h"
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMIRToLLVMTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/LLVMIRToNVVMTranslation.h"
+#include "mlir/Target/LLVMIR/Import.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu;
+
+void kvbuf::emu::registerImport(DialectRegistry &registry) {
+  registry.insert<KVBufferDialect, DLTIDialect, gpu::GPUDialect,
+                  LLVM::LLVMDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect>();
+  registerLLVMDialectImport(registry);
+  registerNVVMDialectImport(registry);
+}
+
+StringRef kvbuf::emu::describeCode(StringRef bytes) {
+  if (bytes.starts_with("BC\xC0\xDE") || bytes.starts_with("\xDE\xC0\x17\x0B"))
+    return "LLVM bitcode";
+  if (bytes.starts_with("ML\xEFR"))
+    return "MLIR bytecode";
+  if (bytes.starts_with("\x7F"
+                        "ELF"))
+    return "an ELF file";
+  if (bytes.starts_with("\x50\xED\x55\xBA") ||
+      bytes.starts_with("__CLANG_OFFLOAD_BUNDLE__"))
+    return "a fat binary";
+  StringRef text = bytes.take_front(4096);
+  if (text.contains(".version") && text.contains(".target"))
+    return "PTX";
+  if (text.contains(".amdgcn_target") || text.contains(".amdhsa_"))
+    return "assembly for AMD's GPUs";
+  return "text";
+}
+
+/// Turns "128,1,1" into three numbers.
+static DenseI32ArrayAttr sizesOf(MLIRContext *context, StringRef text) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  SmallVector<int32_t> sizes;
+  for (StringRef part : parts) {
+    int32_t n;
+    if (part.trim().getAsInteger(10, n))
+      return {};
+    sizes.push_back(n);
+  }
+  return sizes.empty() ? DenseI32ArrayAttr()
+                       : DenseI32ArrayAttr::get(context, sizes);
+}
+
+/// Gives a function the attributes that the target stage has for what LLVM says
+/// by calling conventions and by attributes of strings.
+static void markKernel(LLVM::LLVMFuncOp function, bool isAMD) {
+  MLIRContext *context = function.getContext();
+  auto convention = function.getCConv();
+  if (convention == LLVM::CConv::PTX_Kernel)
+    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                      UnitAttr::get(context));
+  if (convention == LLVM::CConv::AMDGPU_KERNEL)
+    function->setAttr(ROCDL::ROCDLDialect::getKernelFuncAttrName(),
+                      UnitAttr::get(context));
+  if (isAMD)
+    if (StringAttr chip = function.getTargetCpuAttr();
+        chip && lookupTarget(chip.getValue()))
+      function->setAttr("kvbuffer.target", chip);
+  using Names = NVVM::NVVMDialect;
+  ArrayAttr more = function.getPassthroughAttr();
+  for (Attribute attr : more ? more.getValue() : ArrayRef<Attribute>()) {
+    auto pair = dyn_cast<ArrayAttr>(attr);
+    if (!pair || pair.size() != 2)
+      continue;
+    auto key = dyn_cast<StringAttr>(pair[0]),
+         value = dyn_cast<StringAttr>(pair[1]);
+    if (!key || !value)
+      continue;
+    StringRef name = key.getValue();
+    int32_t number;
+    if (name == Names::getMaxntidAttrName() ||
+        name == Names::getReqntidAttrName() ||
+        name == Names::getClusterDimAttrName()) {
+      if (auto sizes = sizesOf(context, value.getValue()))
+        function->setAttr(name, sizes);
+    } else if ((name == Names::getMinctasmAttrName() ||
+                name == Names::getMaxnregAttrName()) &&
+               !value.getValue().getAsInteger(10, number)) {
+      function->setAttr(
+          name, IntegerAttr::get(IntegerType::get(context, 32), number));
+    }
+  }
+}
+
+/// Kernels that name no chip, but use what only waves of 32 lanes have.
+static void nameWave(ModuleOp module) {
+  bool narrow = false;
+  module.walk([&](LLVM::CallIntrinsicOp call) {
+    narrow |= call.getIntrin().starts_with("llvm.amdgcn.wmma.");
+  });
+  if (narrow && !module->hasAttr("kvbuffer.target"))
+    module->setAttr("emulator.wave32", UnitAttr::get(module.getContext()));
+}
+
+OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
+                                             StringRef bytes, StringRef name) {
+  llvm::LLVMContext llvmContext;
+  llvm::SMDiagnostic problem;
+  Location loc = FileLineColLoc::get(&context, name, 0, 0);
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(bytes, name);
+  std::unique_ptr<llvm::Module> module =
+      llvm::parseIR(buffer->getMemBufferRef(), problem, llvmContext);
+  if (!module) {
+    emitError(loc, "not LLVM IR: ") << problem.getMessage();
+    return nullptr;
+  }
+  std::string broken;
+  llvm::raw_string_ostream stream(broken);
+  if (llvm::verifyModule(*module, &stream)) {
+    emitError(loc, "the LLVM IR is not valid: ") << StringRef(broken).rtrim();
+    return nullptr;
+  }
+  bool isAMD = module->getTargetTriple().isAMDGPU();
+  OwningOpRef<ModuleOp> result = translateLLVMIRToModule(
+      std::move(module), &context, /*emitExpensiveWarnings=*/false,
+      /*dropDICompositeTypeElements=*/true);
+  if (!result)
+    return nullptr;
+  result->walk([&](LLVM::LLVMFuncOp f) { markKernel(f, isAMD); });
+  (*result)->setAttr(kForeignAttr, UnitAttr::get(&context));
+  if (isAMD)
+    nameWave(*result);
+  return result;
+}

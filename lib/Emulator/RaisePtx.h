@@ -1,0 +1,23 @@
+//===- RaisePtx.h - Operations in place of PTX in the text ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUF_LIB_EMULATOR_RAISEPTX_H
+#define KVBUF_LIB_EMULATOR_RAISEPTX_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace kvbuf::emu {
+
+/// Replaces inline assembly by the operation of the NVVM dialect that makes
+/// such text, if there is one; erases the result that an assembly of no result
+/// gets from MLIR's import.
+void raisePtx(mlir::LLVM::InlineAsmOp text);
+
+} // namespace kvbuf::emu
+
+#endif // KVBUF_LIB_EMULATOR_RAISEPTX_H

@@ -1,0 +1,66 @@
+// A kernel of a gpu.module without host code.
+//
+// RUN: split-file %s %t
+// RUN: kvbuf-emulate %t/saxpy.mlir --list | FileCheck %t/saxpy.mlir --check-prefix=LIST
+// RUN: kvbuf-emulate %t/saxpy.mlir --kernel=saxpy --grid=2 --block=4 2.0 f32[8]=3 f32[8]=1 --print=2 --output=2=%t/y.npy --report=%t/report.json | FileCheck %t/saxpy.mlir
+// RUN: FileCheck %t/saxpy.mlir --check-prefix=REPORT < %t/report.json
+// RUN: kvbuf-emulate %t/saxpy.mlir --kernel=saxpy --block=8 1.0 %t/y.npy f32[8]=7 --print=2 | FileCheck %t/saxpy.mlir --check-prefix=TWICE
+// RUN: kvbuf-emulate %t/saxpy.mlir --chip=gfx942 --kernel=saxpy --grid=2 --block=4 2.0 f32[8]=3 f32[8]=1 --print=2 | FileCheck %t/saxpy.mlir
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy --block=9 2.0 f32[8]=3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=BOUNDS
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy --block=8 2.0 f32[8]=3 f32[8] 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=UNWRITTEN
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy 2.0 f32[8]=3 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=COUNT
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy 2.0 f16[8]=3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=TYPE
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy 2.0 3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=ARRAY
+// RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=other 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=NAME
+// RUN: not kvbuf-emulate %t/saxpy.mlir 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=WHICH
+// RUN: not kvbuf-emulate %t/kernel.ptx 2>&1 | FileCheck %t/kernel.ptx
+// RUN: kvbuf-emulate %t/lowered.mlir --block=4 i32[4]=5 i32:2 --print=0 | FileCheck %t/lowered.mlir
+
+//--- saxpy.mlir
+// CHECK: 7 7 7 7 7 7 7 7
+// TWICE: 14 14 14 14 14 14 14 14
+// LIST: saxpy(f32, memref<?xf32>, memref<?xf32>)
+// LIST: other_kernel()
+// REPORT: "entry": "saxpy"
+// BOUNDS: error: 'llvm.load' by thread 8 {{.*}}out of bounds
+// UNWRITTEN: error: 'llvm.load' by thread 0 {{.*}}argument 2
+// COUNT: kvbuf-emulate: error: kernel 'saxpy' takes 3 arguments, not 2; --list shows their types
+// TYPE: kvbuf-emulate: error: 'f16[8]=3' does not fit the parameter memref<?xf32>
+// ARRAY: kvbuf-emulate: error: '3' is no array; expected a .npy file or such as f32[4,8]
+// NAME: kvbuf-emulate: error: no kernel 'other'; --list shows those that there are
+// WHICH: kvbuf-emulate: error: the module has 2 kernels; --kernel names one, --list shows them
+gpu.module @kernels {
+  gpu.func @saxpy(%a: f32, %x: memref<?xf32>, %y: memref<?xf32>) kernel {
+    %b = gpu.block_id x
+    %n = gpu.block_dim x
+    %t = gpu.thread_id x
+    %base = arith.muli %b, %n : index
+    %i = arith.addi %base, %t : index
+    %u = memref.load %x[%i] : memref<?xf32>
+    %v = memref.load %y[%i] : memref<?xf32>
+    %p = arith.mulf %a, %u : f32
+    %s = arith.addf %p, %v : f32
+    memref.store %s, %y[%i] : memref<?xf32>
+    gpu.return
+  }
+  gpu.func @other_kernel() kernel {
+    gpu.return
+  }
+}
+
+//--- kernel.ptx
+// CHECK: is PTX; the emulator executes MLIR and LLVM bitcode
+.version 8.0
+.target sm_90a
+.address_size 64
+
+//--- lowered.mlir
+// CHECK: 7 7 7 7
+llvm.func @kernel(%p: !llvm.ptr, %n: i32) attributes {nvvm.kernel} {
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  %q = llvm.getelementptr %p[%t] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+  %x = llvm.load %q : !llvm.ptr -> i32
+  %y = llvm.add %x, %n : i32
+  llvm.store %y, %q : i32, !llvm.ptr
+  llvm.return
+}
