@@ -392,6 +392,13 @@ static LogicalResult addKernelForAnyTensor(ModuleOp problem,
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
   if (schedule && schedule.getProducers()) {
+    // The roles of a program of the tile stage are its author's.
+    bool isProblem =
+        problem
+            .walk([](AttentionOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    if (!isProblem)
+      return success();
     // The options' schedule, and the problem's, are for a kernel with roles.
     plain.schedule = "producers=0";
     problem.walk([](AttentionOp op) { op.removeScheduleAttr(); });
@@ -427,7 +434,7 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   if (failed(checkOneProblem(module)))
     return failure();
   OwningOpRef<ModuleOp> problem;
-  if (options.alternatives && *stage == Stage::Problem)
+  if (options.alternatives && *stage <= Stage::Tile)
     problem = module.clone();
   llvm::FailureOr<TargetInfo> target =
       lowerTo(module, Stage::Target, options, /*alignment=*/16,

@@ -156,6 +156,27 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
                                  const TargetInfo &target) {
   if (failed(verifyElements(op, params.getElementType(), target)))
     return failure();
+  int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  // A row of a block is copied at once, 16 bytes a thread.
+  int64_t most = threads * 16 / bytes;
+  auto checkBlock = [&]() -> LogicalResult {
+    if (params.getBK() <= most)
+      return success();
+    return op->emitOpError()
+           << "has a buffer with BK = " << params.getBK()
+           << ", more columns than " << threads
+           << " threads copy at a time; expected at most " << most;
+  };
+  if (params.isNeutral()) {
+    // What reads ask for is checked with them.
+    if (params.getBK() * bytes % 16)
+      return op->emitOpError()
+             << "has a buffer with BK = " << params.getBK()
+             << ", rows of " << params.getBK() * bytes
+             << " bytes; expected a multiple of 16";
+    return checkBlock();
+  }
   if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
     return op->emitOpError()
            << "has a buffer for " << shapeOf(params.getMmaShape())
@@ -165,7 +186,6 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
     return op->emitOpError()
            << "has a buffer for waves of " << params.getWarpSize() << " lanes; "
            << target.chip << " has " << target.waveSize;
-  int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
   if (params.getNumThreads() != threads)
     return op->emitOpError()
            << "has a buffer for " << params.getNumThreads() << " threads in "
@@ -194,14 +214,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
       (operand == Operand::V &&
        failed(divides(colUnit, params.getSmemCols(), "columns"))))
     return failure();
-  // A row of a block is copied at once, 16 bytes a thread.
-  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  if (int64_t most = threads * 16 / bytes; params.getBK() > most)
-    return op->emitOpError()
-           << "has a buffer with BK = " << params.getBK()
-           << ", more columns than " << threads
-           << " threads copy at a time; expected at most " << most;
-  return success();
+  return checkBlock();
 }
 
 /// The extents of a fragment that are whole atoms, rows and columns: lanes hold
@@ -236,8 +249,8 @@ static LogicalResult checkAtoms(Operation *op, Value fragment,
     row = slice.getRow();
     col = slice.getCol();
   } else if (auto load = dyn_cast<FragmentLoadOp>(op)) {
-    row = load.getRow();
-    col = load.getCol();
+    row = load.getSlotRow();
+    col = load.getSlotCol();
   } else if (auto mma = dyn_cast<MmaOp>(op)) {
     col = mma.getColumn();
   }
@@ -260,20 +273,28 @@ static LogicalResult checkOrders(MmaOp mma, const FragmentLayouts &layouts,
   if (layouts.contracted(Role::A).layout == layouts.atom(Role::A).layout &&
       layouts.contracted(Role::B).layout == layouts.atom(Role::B).layout)
     return success();
-  Operation *memory = nullptr, *weights = nullptr;
-  for (Value source : fragmentSources(mma.getA())) {
-    Operation *op = source.getDefiningOp();
-    if (isa_and_nonnull<FragmentLoadOp, TileFragmentOp>(op))
-      memory = op;
-    else if (isa_and_nonnull<OnlineSoftmaxOp, SoftmaxTailOp, FragmentConvertOp>(
-                 op))
-      weights = op;
-  }
-  Operation *wrong = mma.getTransposeB() ? weights : memory;
+  OperandOrigin origin = originOf(mma.getA());
+  bool neutral = false, likeAccumulators = !mma.getTransposeB();
+  for (Value source : fragmentSources(mma.getB()))
+    if (auto load = source.getDefiningOp<FragmentLoadOp>();
+        load && load.getStaged().getType().getParams().isNeutral()) {
+      neutral = true;
+      likeAccumulators = contractsLikeAccumulators(load);
+    }
+  Operation *wrong = likeAccumulators ? origin.memory : origin.accumulators;
   if (!wrong)
     return success();
   InFlightDiagnostic diag = mma.emitOpError();
-  if (mma.getTransposeB())
+  if (neutral)
+    diag << "multiplies what comes from "
+         << (likeAccumulators ? "memory" : "accumulators")
+         << " by a fragment whose contracted elements lie in another order on "
+         << target.chip << "; expected "
+         << (likeAccumulators
+                 ? "a fragment of its own for each, as another product "
+                   "multiplies it by what comes from accumulators"
+                 : "a fragment loaded contracted(rows)");
+  else if (mma.getTransposeB())
     diag << "multiplies what comes from accumulators by a fragment of a k "
             "buffer, whose contracted elements lie in another order on "
          << target.chip
@@ -373,14 +394,15 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
     auto team = op->getParentOfType<TeamOp>();
     int64_t copies = team ? int64_t(team.getCopies()) : 1;
     // Not the product, which might overflow.
-    int64_t left = target.ldsBytes - bytes;
+    int64_t taken = alloc.getOffset() ? int64_t(*alloc.getOffset()) : bytes;
+    int64_t left = target.ldsBytes - taken;
     if (params.getStages() > left / copies / params.getStageBytes())
       return op->emitOpError()
              << "needs " << params.getStages() * copies << " slots of "
              << params.getStageBytes() << " bytes of shared memory; "
              << target.chip << " has " << target.ldsBytes << " for a block, "
-             << bytes << " of which are taken";
-    bytes += copies * params.getBytes();
+             << taken << " of which are taken";
+    bytes = std::max(bytes, taken + copies * params.getBytes());
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

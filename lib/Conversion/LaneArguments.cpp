@@ -146,12 +146,14 @@ static FailureOr<SmallVector<Attribute>> shapeOf(gpu::GPUFuncOp kernel,
   return shape;
 }
 
-/// The rows of the tallest tile that is loaded from a tensor; 0: none is.
-static int64_t loadedRows(Value tensor) {
+/// The rows of the tallest tile that is loaded from a tensor with its rows along
+/// a dimension; 0: none is.
+static int64_t loadedRows(Value tensor, int64_t dimension) {
   int64_t rows = 0;
   for (Operation *user : tensor.getUsers())
     if (auto tile = dyn_cast<DramTileOp>(user))
-      if (llvm::any_of(tile->getUsers(),
+      if (tile.getRowDimension() == dimension &&
+          llvm::any_of(tile->getUsers(),
                        llvm::IsaPred<DramLoadOp, RingLoadOp, TileFragmentOp>))
         rows = std::max(rows, tile.getTile().getType().getRows());
   return rows;
@@ -307,16 +309,18 @@ LogicalResult LaneLowering::expandArguments() {
     }
     tensor(name, element, shape, access);
     pointer(i, element, name, [](TensorArg &t, Value v) { t.data = v; });
-    // Rows are the third dimension from the right of what is read by tiles.
+    // Rows of a cache are the third dimension from the right.
     int64_t rank = dims.size();
-    int64_t rows = cache ? schedule.getBN() : loadedRows(kernel.getArgument(i));
-    for (int64_t d = 0; d + 1 < rank; ++d)
+    for (int64_t d = 0; d + 1 < rank; ++d) {
+      int64_t rows = !cache        ? loadedRows(kernel.getArgument(i), d)
+                     : d == rank - 3 ? schedule.getBN()
+                                     : 0;
       stride(
           i, name, d,
-          rows && d == rank - 3
-              ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
-              : 0,
+          rows ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
+               : 0,
           [](TensorArg &t, Value v) { t.strides.push_back(v); });
+    }
     // The sizes that the program asks for, and those that dense caches need.
     llvm::BitVector needed(rank);
     if (cache && cache.getKind() == CacheKind::Dense)
@@ -374,6 +378,21 @@ LogicalResult LaneLowering::expandArguments() {
     it = next;
   }
   fixShapes(tensorList, fixedSizes);
+
+  // Sizes of the launch are what shapes name.
+  llvm::StringSet<> sizeNames;
+  AttrTypeWalker names;
+  names.addWalk([&](StringAttr name) { sizeNames.insert(name.getValue()); });
+  for (Attribute one : tensorList)
+    names.walk(cast<DictionaryAttr>(one).get("shape"));
+  WalkResult unknown = kernel.walk([&](LaunchSizeOp op) -> WalkResult {
+    if (sizeNames.contains(op.getName()) || fixedSizes.contains(op.getName()))
+      return WalkResult::advance();
+    return op.emitOpError() << "asks for '" << op.getName()
+                            << "', which no argument's shape names";
+  });
+  if (unknown.wasInterrupted())
+    return failure();
 
   // Behind the tensors: what copy engines and shared counters need.
   unsigned ordinary = parameterTypes.size();
@@ -436,16 +455,18 @@ LaneLowering::describeTensorMap(const TensorMapRequest &request) {
   auto argument = cast<BlockArgument>(request.tensor);
   Attribute name =
       kernel.getArgAttr(argument.getArgNumber(), KVBufferDialect::kNameAttr);
-  // Innermost first: columns, rows, heads and, where there is one, the batch or
-  // block; in the tensor they are [batch,] rows, heads, columns.
-  SmallVector<int64_t> dims{2, 0, 1}, box{request.boxCols, request.boxRows, 1};
+  // Columns, rows, and the other dimensions from the innermost on: heads and,
+  // where there is one, the batch or block.
   auto cache = dyn_cast<CacheType>(argument.getType());
-  bool outer = cache ? cache.getKind() != CacheKind::Ragged
-                     : cast<MemRefType>(argument.getType()).getRank() > 3;
-  if (outer) {
-    dims = {3, 1, 2, 0};
-    box.push_back(1);
-  }
+  int64_t rank = cache ? (cache.getKind() == CacheKind::Ragged ? 3 : 4)
+                       : cast<MemRefType>(argument.getType()).getRank();
+  SmallVector<int64_t> dims{rank - 1, request.rowDimension},
+      box{request.boxCols, request.boxRows};
+  for (int64_t d = rank - 2; d >= 0; --d)
+    if (d != request.rowDimension) {
+      dims.push_back(d);
+      box.push_back(1);
+    }
   Type element = cache ? cache.getElementType()
                        : cast<MemRefType>(argument.getType()).getElementType();
   // The swizzle spans a row of the box.

@@ -19,6 +19,8 @@ Values TileValues::pack() const {
   Values values{data, base, rowStride, lo, hi};
   if (table)
     values.append({table, tableBase, firstKey, pageStride});
+  if (cols)
+    values.push_back(cols);
   return values;
 }
 
@@ -29,6 +31,9 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   tile.rowStride = values[2];
   tile.lo = values[3];
   tile.hi = values[4];
+  // Tiles over pages are no windows.
+  if (!type.getPageSize() && values.size() > 5)
+    tile.cols = values[5];
   if (type.getPageSize()) {
     tile.table = values[5];
     tile.tableBase = values[6];
@@ -36,6 +41,11 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
     tile.pageStride = values[8];
   }
   return tile;
+}
+
+bool kvbuf::isTurnedInLds(const TargetInfo &target, KVBufferAttr params) {
+  return params.getOrder() == Dimension::Cols ||
+         (params.getOperand() == Operand::V && !target.readsTransposed);
 }
 
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
@@ -486,7 +496,7 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
-            RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
+            StagedViewOp, RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
             ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp,
             LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp, ShelfGetOp>(
@@ -537,6 +547,15 @@ LogicalResult LaneLowering::run() {
     });
     machine.emitRolesPrologue(*this);
   }
+  // What else lies in LDS comes after the buffers that have their places.
+  kernel.walk([&](AllocOp op) {
+    auto team = op->getParentOfType<TeamOp>();
+    int64_t copies = team ? int64_t(team.getCopies()) : 1;
+    int64_t bytes = llvm::alignTo(
+        op.getBuffer().getType().getParams().getBytes(), kBufferAlignment);
+    if (op.getOffset())
+      ldsBytes = std::max(ldsBytes, int64_t(*op.getOffset()) + copies * bytes);
+  });
   machine.prepare(*this, kernel);
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();

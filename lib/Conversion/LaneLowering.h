@@ -66,6 +66,9 @@ struct TileValues {
   mlir::Value data, base, rowStride;
   /// Rows [lo, hi) are valid, i32.
   mlir::Value lo, hi;
+  /// Columns [0, cols) are valid, i32 and less than 1 for none; null where all
+  /// the tile's are.
+  mlir::Value cols;
   /// For tiles over small pages: the table, the index of the sequence's first
   /// entry, the key of row 0 and the stride of pages.
   mlir::Value table, tableBase, firstKey, pageStride;
@@ -78,11 +81,17 @@ struct TileValues {
 struct TileCoordinates {
   /// The kernel's argument.
   mlir::Value tensor;
-  /// Row, head and, where the tensor has one, batch or block; i32.
+  /// The dimension that its rows run along; its columns run along the last.
+  int64_t rowDimension = 0;
+  /// The first row, then the indices of the other dimensions from the innermost
+  /// on (head, and where the tensor has one, batch or block); i32.
   Values position;
-  /// Whether rows in front of (behind) the tile's valid ones may exist in the
-  /// tensor, so that reading them is not the same as reading zeros.
-  bool rowsBefore = false, rowsBehind = false;
+  /// The first column, i32; null for 0.
+  mlir::Value column;
+  /// Whether rows in front of (behind) the tile's valid ones, or columns behind
+  /// them, may exist in the tensor, so that reading them is not the same as
+  /// reading zeros.
+  bool rowsBefore = false, rowsBehind = false, colsBehind = false;
 };
 
 /// Slots in LDS and the barriers of each: *full*, then *empty*, 8 bytes each.
@@ -99,8 +108,9 @@ struct LdsBarrier {
 
 /// How a copy engine reaches a tensor: one kernel parameter each.
 struct TensorMapRequest {
-  /// The kernel's argument.
+  /// The kernel's argument, and the dimension that rows of a box run along.
   mlir::Value tensor;
+  int64_t rowDimension;
   /// Rows and columns of a box.
   int64_t boxRows, boxCols;
   /// The part of the rows that boxes are boxes of; a box's column 0 is its
@@ -108,6 +118,11 @@ struct TensorMapRequest {
   int64_t firstCol, cols;
   bool operator==(const TensorMapRequest &) const = default;
 };
+
+/// Whether the elements of a column lie side by side in a buffer's slots, turned
+/// on their way there: as the program says, and of V where LDS cannot be read
+/// transposed.
+bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 
 /// What a load's tiles need of the producers, each more than what comes before
 /// it: one lane that asks a copy engine; one warp, another one for each slot,
@@ -320,6 +335,8 @@ public:
   mlir::Value shared(mlir::Type element);
   /// The tile that a buffer's slot is, in LDS.
   SharedTile sharedTile(KVBufferAttr params) const;
+  /// Threads that copy a tile together, in kernels without roles.
+  int64_t copyThreads() const { return schedule.getWarps() * target.waveSize; }
   /// What every slot's byte offset is a multiple of.
   int64_t slotAlignment(KVBufferAttr params) const;
   /// A lane's element count of a fragment type.
@@ -399,17 +416,24 @@ private:
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
   void lower(DramTileOp op);
+  /// Whether a tile's `valid` rows or columns end where the tensor does, so that
+  /// what is not valid does not exist: `valid` is the size of dimension
+  /// `dimension`, by the names of shapes, less the tile's index there.
+  bool endsWithTensor(DramTileOp op, mlir::Value valid,
+                      int64_t dimension) const;
   void lower(KeyRangeOp op);
   void lower(AllocOp op);
-  void describeLds(KVBufferAttr params);
+  void describeLds(KVBufferAttr params, int64_t offset);
   void lower(DramLoadOp op);
   void lower(LdsStageOp op);
   mlir::LogicalResult lower(FragmentLoadOp op);
+  void lower(StagedViewOp op);
   mlir::LogicalResult lower(FragmentStoreOp op);
   void emitStore(FragmentStoreOp op, const TileValues &tile);
   /// The same with stores of at most `bytes` bytes, which its rows begin at
-  /// multiples of.
-  void emitStore(FragmentStoreOp op, const TileValues &tile, int64_t bytes);
+  /// multiples of; `checkCols`: element by element, those of valid columns.
+  void emitStore(FragmentStoreOp op, const TileValues &tile, int64_t bytes,
+                 bool checkCols = false);
   mlir::LogicalResult lower(TileFragmentOp op);
   void lower(RowStoreOp op);
   mlir::LogicalResult lower(mlir::memref::LoadOp op);

@@ -79,8 +79,16 @@ void LaneLowering::lower(CacheNumKeysOp op) {
 TileCoordinates LaneLowering::tileEdges(Value tile) const {
   TileCoordinates edges;
   if (auto op = tile.getDefiningOp<DramTileOp>()) {
-    // With a batch dimension the tensor ends where the valid rows do.
-    edges.rowsBehind = op.getIndices().size() < 3;
+    edges.rowDimension = op.getRowDimension();
+    if (op.isWindow()) {
+      edges.rowsBehind =
+          !endsWithTensor(op, op.getValid(), edges.rowDimension);
+      edges.colsBehind =
+          !endsWithTensor(op, op.getValidCols(), op.getIndices().size() - 1);
+    } else {
+      // With a batch dimension the tensor ends where the valid rows do.
+      edges.rowsBehind = op.getIndices().size() < 3;
+    }
   } else if (auto op = tile.getDefiningOp<CacheTileOp>()) {
     // A range whose mask has no left side starts at key 0.
     auto range = op.getFrom().getDefiningOp<KeyRangeOp>();
@@ -88,6 +96,8 @@ TileCoordinates LaneLowering::tileEdges(Value tile) const {
                        !(range && range.getLo() == op.getFrom() &&
                          !range.getMask().boundsLeft());
     edges.rowsBehind = op.getCache().getType().getKind() != CacheKind::Dense;
+    edges.rowDimension =
+        op.getCache().getType().getKind() == CacheKind::Ragged ? 0 : 1;
   }
   return edges;
 }
@@ -186,25 +196,81 @@ void LaneLowering::lower(DramTileOp op) {
   const TensorArg &tensor = tensors[op.getTensor()];
   TileValues tile;
   tile.data = tensor.data;
-  unsigned rank = op.getIndices().size() + 1;
-  // Rows are the third dimension from the right: [.., rows, heads, head_size].
-  tile.rowStride = tensor.strides[rank - 3];
+  int64_t rowDimension = op.getRowDimension();
+  tile.rowStride = tensor.strides[rowDimension];
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {
-    Value term = mul(b, single(position), tensor.strides[i]);
+    // Columns lie side by side.
+    Value term = single(position);
+    if (i < tensor.strides.size())
+      term = mul(b, term, tensor.strides[i]);
     tile.base = tile.base ? add(b, tile.base, term) : term;
   }
   tile.lo = i32(0);
   tile.hi = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getTile().getType().getRows())));
+  if (op.isWindow())
+    tile.cols = toI32(
+        arith::MinSIOp::create(b, single(op.getValidCols()),
+                               index(op.getTile().getType().getCols())));
   set(op.getTile(), tile.pack());
-  // [batch,] rows, heads, columns to rows, heads [, batch].
   TileCoordinates at = tileEdges(op.getTile());
   at.tensor = op.getTensor();
-  for (unsigned i : {rank - 3, rank - 2})
-    at.position.push_back(toI32(single(op.getIndices()[i])));
-  if (rank > 3)
-    at.position.push_back(toI32(single(op.getIndices()[0])));
+  auto place = [&](int64_t dimension) {
+    at.position.push_back(toI32(single(op.getIndices()[dimension])));
+  };
+  place(rowDimension);
+  int64_t last = tensor.strides.size();
+  for (int64_t dimension = last - 1; dimension >= 0; --dimension)
+    if (dimension != rowDimension)
+      place(dimension);
+  if (op.isWindow())
+    at.column = toI32(single(op.getIndices()[last]));
   coordinates[op.getTile()] = at;
+}
+
+/// The size of a dimension of an argument, as a number or the name that its
+/// shape gives it; null where nothing says.
+static Attribute sizeOf(gpu::GPUFuncOp kernel, Value tensor,
+                        int64_t dimension) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  auto type = dyn_cast<MemRefType>(tensor.getType());
+  if (!argument || !type || dimension < 0 || dimension >= type.getRank())
+    return nullptr;
+  Builder b(type.getContext());
+  if (!type.isDynamicDim(dimension))
+    return b.getI64IntegerAttr(type.getDimSize(dimension));
+  if (auto shape = kernel.getArgAttrOfType<ArrayAttr>(
+          argument.getArgNumber(), KVBufferDialect::kShapeAttr))
+    return shape[dimension];
+  // By itself, its name is its own.
+  return b.getArrayAttr({b.getI64IntegerAttr(argument.getArgNumber()),
+                         b.getI64IntegerAttr(dimension)});
+}
+
+bool LaneLowering::endsWithTensor(DramTileOp op, Value valid,
+                                  int64_t dimension) const {
+  gpu::GPUFuncOp kernel = this->kernel;
+  Value size = valid, at = op.getIndices()[dimension];
+  if (auto left = valid.getDefiningOp<arith::SubIOp>()) {
+    if (left.getRhs() != at)
+      return false;
+    size = left.getLhs();
+  } else if (!matchPattern(at, m_Zero())) {
+    return false;
+  }
+  Attribute expected = sizeOf(kernel, op.getTensor(), dimension);
+  Attribute given;
+  Builder builder(op.getContext());
+  IntegerAttr number;
+  if (auto dim = size.getDefiningOp<memref::DimOp>()) {
+    if (std::optional<int64_t> d = dim.getConstantIndex())
+      given = sizeOf(kernel, dim.getSource(), *d);
+  } else if (auto named = size.getDefiningOp<LaunchSizeOp>()) {
+    given = named.getNameAttr();
+  } else if (matchPattern(size, m_Constant(&number))) {
+    given = builder.getI64IntegerAttr(number.getInt());
+  }
+  return given && given == expected;
 }
 
 void LaneLowering::lower(KeyRangeOp op) {
@@ -239,14 +305,15 @@ void LaneLowering::lower(KeyRangeOp op) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Notes what lies at `ldsBytes` from now on, for messages.
-void LaneLowering::describeLds(KVBufferAttr params) {
+/// Notes what lies at `offset`, for messages.
+void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
   NamedAttrList list;
   auto add = [&](StringRef name, int64_t value) {
     list.append(name, b.getI64IntegerAttr(value));
   };
-  list.append("name", b.getStringAttr(stringifyOperand(params.getOperand())));
-  add("offset", ldsBytes);
+  list.append("name", b.getStringAttr(params.isNeutral() ? "buffer"
+                                                         : params.getLabel()));
+  add("offset", offset);
   add("slots", params.getStages());
   add("slot_bytes", params.getStageBytes());
   // Rows stay rows unless the swizzle reaches beyond them, or the tile is
@@ -256,8 +323,7 @@ void LaneLowering::describeLds(KVBufferAttr params) {
   bool inRow =
       (int64_t(16) << (tile.swizzle.base + tile.swizzle.bits)) <= rowBytes ||
       !tile.swizzle.bits;
-  bool turned = !params.isTranspose() && !target.readsTransposed;
-  if (inRow && !turned) {
+  if (inRow && !isTurnedInLds(target, params)) {
     add("rows", tile.rows);
     add("row_bytes", rowBytes);
     add("cols", tile.blockCols);
@@ -266,19 +332,21 @@ void LaneLowering::describeLds(KVBufferAttr params) {
 }
 
 void LaneLowering::lower(AllocOp op) {
-  Value first = i32(ldsBytes);
   KVBufferAttr params = op.getBuffer().getType().getParams();
   int64_t bytes = llvm::alignTo(params.getBytes(), kBufferAlignment);
+  // Without a place of its own (kvbuf-allocate-lds), after all the others.
+  int64_t offset = op.getOffset() ? int64_t(*op.getOffset()) : ldsBytes;
+  Value first = i32(offset);
   // Each copy of a team has a buffer of its own.
   int64_t copies = team ? int64_t(TeamOp(team->op).getCopies()) : 1;
   if (copies > 1)
     first = arith::AddIOp::create(
         b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
   set(op.getBuffer(), {first});
-  for (int64_t i = 0; i < copies; ++i) {
-    describeLds(params);
-    ldsBytes += bytes;
-  }
+  for (int64_t i = 0; i < copies; ++i)
+    describeLds(params, offset + i * bytes);
+  if (!op.getOffset())
+    ldsBytes += copies * bytes;
 }
 
 TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,
@@ -319,6 +387,11 @@ LogicalResult LaneLowering::lower(FragmentLoadOp op) {
     return failure();
   set(op.getFragment(), words);
   return success();
+}
+
+void LaneLowering::lower(StagedViewOp op) {
+  // The view's place is in its type.
+  set(op.getView(), {single(op.getSource())});
 }
 
 LogicalResult LaneLowering::lower(TileFragmentOp op) {

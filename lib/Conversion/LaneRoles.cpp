@@ -288,6 +288,14 @@ static bool followsProduct(RingReleaseOp release) {
   return false;
 }
 
+/// Whether nothing but the matrix unit reads a slot or a view of it.
+static bool readByProducts(Value staged) {
+  return llvm::all_of(staged.getUsers(), [](Operation *read) {
+    auto view = dyn_cast<StagedViewOp>(read);
+    return view ? readByProducts(view.getView()) : isa<MmaStartOp>(read);
+  });
+}
+
 void LaneLowering::lower(RingOp op) {
   // One thread releases for its group where the group's warps are known to be
   // done; else each warp does: a warp that came late would wait for a phase
@@ -295,9 +303,7 @@ void LaneLowering::lower(RingOp op) {
   bool byWarps = false;
   for (Operation *user : op.getRing().getUsers()) {
     if (auto wait = dyn_cast<RingWaitOp>(user))
-      byWarps |= llvm::any_of(wait.getStaged().getUsers(), [](Operation *read) {
-        return !isa<MmaStartOp>(read);
-      });
+      byWarps |= !readByProducts(wait.getStaged());
     if (auto release = dyn_cast<RingReleaseOp>(user))
       byWarps |= !followsProduct(release);
   }
@@ -325,10 +331,9 @@ bool LaneLowering::isFilledByWarps(Value ring) {
 }
 
 bool LaneLowering::needsCopies(RingLoadOp op) const {
-  if (op.getWhole())
-    return false;
   TileCoordinates edges = tileEdges(op.getTile());
-  return edges.rowsBefore || edges.rowsBehind;
+  return edges.colsBehind ||
+         (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
 }
 
 LogicalResult LaneLowering::lower(RingLoadOp op) {

@@ -68,12 +68,20 @@ LogicalResult LaneLowering::lower(FragmentStoreOp op) {
   auto at = coordinates.find(op.getTile());
   if (at == coordinates.end())
     return op.emitOpError() << "expected a tile that kvbuffer.dram_tile makes";
-  if (!at->second.rowsBehind)
+  // An engine's box would write rows and columns that are not the tile's.
+  TileType type = op.getTile().getType();
+  Value whole;
+  if (at->second.rowsBehind)
+    whole =
+        compare(b, arith::CmpIPredicate::sge, tile.hi, i32(type.getRows()));
+  if (at->second.colsBehind) {
+    Value cols =
+        compare(b, arith::CmpIPredicate::sge, tile.cols, i32(type.getCols()));
+    whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
+  }
+  if (!whole)
     return machine.emitStoreVia(*this, op, at->second, get(op.getFragment()),
                                 single(op.getVia()));
-  // An engine's box would write rows that are not the tile's.
-  Value whole = compare(b, arith::CmpIPredicate::sge, tile.hi,
-                        i32(op.getTile().getType().getRows()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
@@ -144,6 +152,23 @@ static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
 }
 
 void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
+  if (tile.cols) {
+    // Where columns are cut, each element is looked at.
+    TileType type = op.getTile().getType();
+    auto whole = scf::IfOp::create(b,
+                                   compare(b, arith::CmpIPredicate::sge,
+                                           tile.cols, i32(type.getCols())),
+                                   /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(whole.thenBlock());
+    TileValues rest = tile;
+    rest.cols = Value();
+    emitStore(op, rest);
+    b.setInsertionPointToStart(whole.elseBlock());
+    emitStore(op, tile, type.getElementType().getIntOrFloatBitWidth() / 8,
+              /*checkCols=*/true);
+    return;
+  }
   if (alignment >= kTensorAlignment)
     return emitStore(op, tile, kTensorAlignment);
   auto aligned = scf::IfOp::create(b, rowsAligned(tile, kTensorAlignment),
@@ -156,7 +181,7 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
 }
 
 void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
-                             int64_t bytes) {
+                             int64_t bytes, bool checkCols) {
   FragmentType type = op.getFragment().getType();
   const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
   const Values &vectors = get(op.getFragment());
@@ -252,6 +277,18 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       Value from = lineFrom(col);
       for (const Piece &piece : left) {
         OpBuilder::InsertionGuard inner(b);
+        if (checkCols) {
+          Value whole = piece.value;
+          for (int64_t i = 0; i < run; ++i) {
+            OpBuilder::InsertionGuard one(b);
+            Value c = arith::AddIOp::create(b, col, i32(piece.at + i));
+            enter(compare(b, arith::CmpIPredicate::slt, c, tile.cols));
+            store(vector::ShuffleOp::create(b, whole, whole,
+                                            ArrayRef<int64_t>{i}),
+                  from, piece.at + i);
+          }
+          continue;
+        }
         // Columns of an atom that the tile may not have.
         if (lanes.empty() && (piece.at / atom.cols + 1) * atom.cols > cols) {
           Value c = arith::AddIOp::create(b, col, i32(piece.at));

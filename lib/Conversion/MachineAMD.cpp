@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -32,13 +33,15 @@ void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
   instructionsPerLoad = kMaxInFlight;
   kernel.walk([&](DramLoadOp op) {
     KVBufferAttr params = op.getBuffer().getType().getParams();
+    // A team's loads are by its own warps.
+    ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
     if (params.getPolicy() != Policy::RegisterStaged) {
-      CopyPlan plan(lower.target, params);
+      CopyPlan plan = copyPlan(lower, params, schedule);
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
     } else if (!op.getTile().getType().getPageSize()) {
-      StagingPlan plan(lower.target, params);
+      StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }
     instructionsPerLoad = std::min(instructionsPerLoad, count);
@@ -141,7 +144,11 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
   tile.depth = params.getSmemCols();
   tile.banks = lower.target.banks;
   // A lane's keys first, then those of the lanes beside it.
-  const LinearLayout &layout = lower.layouts.contracted(Role::B).layout;
+  // V meets weights, which come from accumulators; a neutral buffer what comes
+  // from memory.
+  const LinearLayout &layout = params.isNeutral()
+                                   ? lower.layouts.atom(Role::B).layout
+                                   : lower.layouts.contracted(Role::B).layout;
   tile.keyBits.assign(layout.outLog2("row"), 0);
   unsigned next = 0;
   for (StringRef in : {"register", "lane"})
@@ -149,6 +156,30 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
       if (int64_t key = layout.basis(in, bit, "row"))
         tile.keyBits[llvm::Log2_64(key)] = next++;
   return tile;
+}
+
+/// Threads of the warps of `schedule`, or of the one that is being lowered.
+static int64_t threadsOf(LaneLowering &lower, ScheduleAttr schedule) {
+  return schedule ? schedule.getWarps() * int64_t(lower.target.waveSize)
+                  : lower.copyThreads();
+}
+
+CopyPlan AMDMachine::copyPlan(LaneLowering &lower, KVBufferAttr params,
+                              ScheduleAttr schedule) {
+  return CopyPlan(lower.target, params, threadsOf(lower, schedule));
+}
+
+StagingPlan AMDMachine::stagingPlan(LaneLowering &lower, KVBufferAttr params,
+                                    ScheduleAttr schedule) {
+  // A lane's word is 16 bytes; its halves differ in one bit of the rows.
+  unsigned halfBit = 0;
+  if (isTurnedInLds(lower.target, params)) {
+    TransposedTile tile = transposedTile(lower, params);
+    const auto *bit = llvm::find(tile.keyBits, 2u);
+    if (bit != tile.keyBits.end())
+      halfBit = std::max<int64_t>(bit - tile.keyBits.begin() - 2, 0);
+  }
+  return StagingPlan(lower.target, params, threadsOf(lower, schedule), halfBit);
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,9 +193,21 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   Type element = type.getElementType();
-  bool isA = type.getRole() == Role::A, isV = !params.isTranspose();
-  bool turned = isV && !lower.target.readsTransposed;
-  const FragmentLayouts::Atom &atom = isV ? lower.layouts.contracted(Role::B)
+  // V's rows are contracted.
+  bool isA = type.getRole() == Role::A, isV = op.contractsRows();
+  bool turned = isTurnedInLds(lower.target, params);
+  if (turned && !isV)
+    return op.emitOpError()
+           << "contracts columns of a slot whose columns lie side by side; "
+              "expected a buffer with order = rows";
+  if (isV && !turned && !lower.target.readsTransposed)
+    return op.emitOpError()
+           << "contracts rows of a slot whose rows lie side by side, which "
+           << lower.target.chip
+           << " cannot read; expected a buffer with policy = register_staged, "
+              "order = cols";
+  const FragmentLayouts::Atom &atom = contractsLikeAccumulators(op)
+                                          ? lower.layouts.contracted(Role::B)
                                           : lower.layouts.atom(type.getRole());
 
   // Where an element of the fragment, at (row, col) in its own coordinates,
@@ -173,7 +216,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   std::optional<LinearLayout> transposed;
   if (turned)
     transposed = transposedTile(lower, params).layout();
-  int64_t row0 = op.getRow(), col0 = op.getCol();
+  int64_t row0 = op.getSlotRow(), col0 = op.getSlotCol();
   auto byteOf = [&](int64_t row, int64_t col) {
     if (!isA && !isV)
       std::swap(row, col);

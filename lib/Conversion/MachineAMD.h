@@ -42,7 +42,8 @@ struct CopyPlan {
   /// Whether every wave has a unit at every step.
   bool even;
 
-  CopyPlan(const TargetInfo &target, KVBufferAttr params);
+  /// `threads` copy together.
+  CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads);
 };
 
 /// How a register-staged tile is dealt to the threads: thread t takes piece
@@ -58,7 +59,9 @@ struct StagingPlan {
   /// Vectors that a lane holds for one piece.
   int64_t vectors() const { return transposed ? 4 : 1; }
 
-  StagingPlan(const TargetInfo &target, KVBufferAttr params);
+  /// `threads` copy together; `halfBit` as above.
+  StagingPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads,
+              unsigned halfBit);
 };
 
 class AMDMachine : public Machine {
@@ -94,14 +97,25 @@ private:
   void emitBarrier(LaneLowering &lower);
   /// Bytes of LDS from byte 0 on.
   mlir::Value ldsBytes(LaneLowering &lower);
-  /// The layout of V where it is transposed on its way into LDS.
+  /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`).
   TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
+  /// The plans of the warps of `schedule`, by default the one that is being
+  /// lowered.
+  CopyPlan copyPlan(LaneLowering &lower, KVBufferAttr params,
+                    ScheduleAttr schedule = {});
+  StagingPlan stagingPlan(LaneLowering &lower, KVBufferAttr params,
+                          ScheduleAttr schedule = {});
 
   // Copies (MachineAMDCopies.cpp).
   void emitCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
                   mlir::Value slot);
+  /// The same for a tile some of whose columns are not valid: no instruction
+  /// copies a part of a vector, so that lanes load and store. Waits for it.
+  void emitCutCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+                     mlir::Value slot);
+  /// `checkCols`: some of the tile's columns are not valid.
   Values emitStagedLoads(LaneLowering &lower, DramLoadOp op,
-                         const TileValues &tile);
+                         const TileValues &tile, bool checkCols);
   void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
                         mlir::Value slot, llvm::ArrayRef<mlir::Value> vectors);
 

@@ -21,13 +21,14 @@ static constexpr int64_t kVectorBytes = 16;
 /// An offset past the end of every range (they are shorter than 2^31 bytes).
 static constexpr int64_t kOutside = INT32_MIN;
 
-CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params) {
+CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
+                   int64_t threads) {
   int64_t rowBytes =
       params.getBK() * params.getElementType().getIntOrFloatBitWidth() / 8;
   width = target.asyncCopyBytes.back();
   bytes = target.waveSize * width;
   rows = bytes / rowBytes;
-  waves = params.getNumThreads() / target.waveSize;
+  waves = threads / target.waveSize;
   blocks = params.getSmemCols() / params.getBK();
   unitRows = std::min(params.getWarpTileRows(), params.getBN());
   auto units = [&] { return params.getBN() / unitRows * blocks; };
@@ -39,18 +40,16 @@ CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params) {
   even = units() % waves == 0;
 }
 
-StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params) {
-  transposed = !params.isTranspose() && !target.readsTransposed;
-  threads = params.getNumThreads();
+StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
+                         int64_t threads, unsigned halfBit)
+    : transposed(isTurnedInLds(target, params)), halfBit(halfBit),
+      threads(threads) {
   int64_t elements = params.getSmemStageSize();
   int64_t perVector = params.getSimdWidth();
   if (transposed) {
     // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
     depths = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
     pieces = elements / (4 * depths);
-    // The keys of a word: four in a row, then those behind the same four of
-    // all lanes that share a column (FragmentLayouts::contracted).
-    halfBit = llvm::Log2_64(target.waveSize / params.getMmaM());
   } else {
     pieces = elements / perVector;
   }
@@ -262,7 +261,7 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   SharedTile layout = lower.sharedTile(params);
-  CopyPlan plan(lower.target, params);
+  CopyPlan plan = copyPlan(lower, params);
   BlockSource places(layout);
   RowSource source(lower, op, tile);
   int64_t rowBytes = layout.blockCols * layout.elementBytes;
@@ -366,7 +365,7 @@ void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
                             SmallVectorImpl<Type> &types) {
   if (params.getPolicy() != Policy::RegisterStaged)
     return;
-  StagingPlan plan(lower.target, params);
+  StagingPlan plan = stagingPlan(lower, params);
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   types.append(plan.steps * plan.vectors(),
                VectorType::get({width}, params.getElementType()));
@@ -374,11 +373,91 @@ void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
 
 Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                             const TileValues &tile, Value slot) {
-  if (op.getBuffer().getType().getParams().getPolicy() ==
-      Policy::RegisterStaged)
-    return emitStagedLoads(lower, op, tile);
-  emitCopies(lower, op, tile, slot);
-  return {};
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  bool staged = params.getPolicy() == Policy::RegisterStaged;
+  if (!tile.cols) {
+    if (staged)
+      return emitStagedLoads(lower, op, tile, /*checkCols=*/false);
+    emitCopies(lower, op, tile, slot);
+    return {};
+  }
+  // Most tiles have all their columns.
+  SmallVector<Type> types;
+  tokenTypes(lower, params, types);
+  Value whole = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::sge, tile.cols,
+      lower.i32(op.getTile().getType().getCols()));
+  auto ifWhole = scf::IfOp::create(b, types, whole, /*addThenBlock=*/true,
+                                   /*addElseBlock=*/true);
+  auto emitSide = [&](Block *side, bool cut) {
+    OpBuilder::InsertionGuard guard(b);
+    if (!side->empty())
+      side->getTerminator()->erase();
+    b.setInsertionPointToEnd(side);
+    Values values;
+    if (staged)
+      values = emitStagedLoads(lower, op, tile, cut);
+    else if (cut)
+      emitCutCopies(lower, op, tile, slot);
+    else
+      emitCopies(lower, op, tile, slot);
+    scf::YieldOp::create(b, values);
+  };
+  emitSide(ifWhole.thenBlock(), /*cut=*/false);
+  emitSide(ifWhole.elseBlock(), /*cut=*/true);
+  return Values(ifWhole.getResults());
+}
+
+/// The vector at element `at` (an index) of a tile's data, of which the first
+/// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
+/// others are zero.
+static Value loadCut(LaneLowering &lower, const TileValues &tile,
+                     VectorType type, Value at, Value ok, Value valid) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Type element = type.getElementType();
+  int64_t count = type.getNumElements();
+  Value source = lower.flat(tile.data);
+  auto either = [&](Value condition, Type result, function_ref<Value()> there,
+                    function_ref<Value()> otherwise) -> Value {
+    auto ifOp = scf::IfOp::create(b, TypeRange{result}, condition,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    scf::YieldOp::create(b, there());
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(b, otherwise());
+    return ifOp.getResult(0);
+  };
+  auto has = [&](int64_t elements) -> Value {
+    return arith::AndIOp::create(
+        b, ok,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, valid,
+                              lower.i32(elements)));
+  };
+  return either(
+      has(count), type,
+      [&]() -> Value {
+        return vector::LoadOp::create(
+            b, type, source, ValueRange{at}, /*nontemporal=*/false,
+            llvm::Align(count * element.getIntOrFloatBitWidth() / 8));
+      },
+      [&]() -> Value {
+        Values elements;
+        for (int64_t i = 0; i < count; ++i)
+          elements.push_back(either(
+              has(i + 1), element,
+              [&]() -> Value {
+                return memref::LoadOp::create(
+                    b, source,
+                    ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
+              },
+              [&]() -> Value {
+                return arith::ConstantOp::create(b, element,
+                                                 b.getZeroAttr(element));
+              }));
+        return vector::FromElementsOp::create(b, type, elements);
+      });
 }
 
 /// Key (or row) and column of a thread's piece at step `step`, in elements; for
@@ -389,11 +468,9 @@ struct Piece {
 };
 } // namespace
 
-static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
-                     const StagingPlan &plan, int64_t step) {
+static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
+                     const StagingPlan &plan, Value number) {
   ImplicitLocOpBuilder &b = lower.b;
-  Value number =
-      arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads));
   if (plan.transposed) {
     // Neighbouring lanes take neighbouring columns. Eight of them fill the same
     // 8-byte halves of all vectors of an LDS row; the next eight take the keys
@@ -441,17 +518,68 @@ static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
   return {row, col, number};
 }
 
-Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
-                                   const TileValues &tile) {
+static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
+                     const StagingPlan &plan, int64_t step) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return pieceAt(lower, params, plan,
+                 arith::AddIOp::create(b, lower.thread,
+                                       lower.i32(step * plan.threads)));
+}
+
+void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
+                               const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  StagingPlan plan(lower.target, params);
+  // Pieces are the 16-byte vectors of the slot: the tile is not turned.
+  StagingPlan plan = stagingPlan(lower, params);
+  RowSource source(lower, op, tile);
+  auto type =
+      VectorType::get({params.getSimdWidth()}, params.getElementType());
+  Value lds = lower.shared(params.getElementType());
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = scf::ForOp::create(b, lower.thread, lower.i32(plan.pieces),
+                                 lower.i32(plan.threads));
+  b.setInsertionPointToStart(loop.getBody());
+  Piece piece = pieceAt(lower, params, plan, loop.getInductionVar());
+  Value at = arith::AddIOp::create(
+      b,
+      arith::AddIOp::create(
+          b,
+          arith::MulIOp::create(b, lower.toIndex(piece.row), tile.rowStride)
+              .getResult(),
+          tile.base),
+      lower.toIndex(piece.col));
+  Value columns = arith::MinSIOp::create(
+      b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
+  Value vector = loadCut(lower, tile, type, at, source.valid(piece.row),
+                         arith::SubIOp::create(b, columns, piece.col));
+  Value element = arith::DivUIOp::create(
+      b, slot,
+      lower.i32(params.getElementType().getIntOrFloatBitWidth() / 8));
+  element = arith::AddIOp::create(
+      b, element,
+      arith::MulIOp::create(b, piece.number, lower.i32(params.getSimdWidth()))
+          .getResult());
+  vector::StoreOp::create(b, vector, lds, ValueRange{lower.toIndex(element)},
+                          /*nontemporal=*/false, llvm::Align(kVectorBytes));
+  b.setInsertionPointAfter(loop);
+  // Waits count instructions of other loads: these are done.
+  amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
+                                      IntegerAttr(), IntegerAttr(),
+                                      IntegerAttr());
+}
+
+Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+                                   const TileValues &tile, bool checkCols) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, op, tile);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   auto type = VectorType::get({width}, params.getElementType());
   Value range, shift;
-  if (!source.paged()) {
+  if (!source.paged() && !checkCols) {
     range = source.range(lower.i32(0), params.getBN(), shift);
     // Waits count on these loads being younger than the copies in front of
     // them: the backend must not turn them round.
@@ -489,6 +617,18 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
         vectors.push_back(RangeLoadOp::create(b, type, range, offset));
         continue;
       }
+      if (checkCols) {
+        Value ok = source.valid(row);
+        if (exists)
+          ok = arith::AndIOp::create(b, ok, exists);
+        Value at = arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
+        at = arith::AddIOp::create(b, at, tile.base);
+        at = arith::AddIOp::create(b, at, lower.toIndex(piece.col));
+        vectors.push_back(
+            loadCut(lower, tile, type, at, ok,
+                    arith::SubIOp::create(b, tile.cols, piece.col)));
+        continue;
+      }
       // Each row finds its own page; none is looked up for a row that is not
       // there.
       Value ok = source.valid(row);
@@ -519,7 +659,7 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
 void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
                                   Value slot, ArrayRef<Value> vectors) {
   ImplicitLocOpBuilder &b = lower.b;
-  StagingPlan plan(lower.target, params);
+  StagingPlan plan = stagingPlan(lower, params);
   Value lds = lower.shared(params.getElementType());
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   // `byte` as an index of elements.

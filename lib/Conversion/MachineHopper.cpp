@@ -78,12 +78,13 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
                                           ArrayRef<Value> acc,
                                           Values &results) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr bParams = op.getB().getType().getParams();
+  StagedType bStaged = op.getB().getType();
+  KVBufferAttr bParams = bStaged.getParams();
   auto aStaged = dyn_cast<StagedType>(op.getA().getType());
   bool turned = !op.getTransposeB();
   PendingType result = op.getResult().getType();
   int64_t n = result.getCols();
-  int64_t contracted = turned ? bParams.getBN() : bParams.getSmemCols();
+  int64_t contracted = turned ? bStaged.getRows() : bStaged.getCols();
   if (lower.schedule.getWM() * lower.target.warpsPerMatrixGroup != kGroupRows)
     return op.emitOpError() << "has " << lower.schedule.getWM()
                             << " rows a warp, wgmma multiplies "
@@ -99,23 +100,39 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   if (failed(checkSwizzle(op, bParams)) ||
       (aStaged && failed(checkSwizzle(op, aStaged.getParams()))))
     return failure();
+  // Where a view may begin: rows repeat every 8, contracted elements are taken
+  // by steps, other columns by blocks.
+  auto checkView = [&](StagedType view, bool byBlocks) -> LogicalResult {
+    int64_t unit = byBlocks ? view.getParams().getBK() : kStep;
+    if (view.getRow() % kSwizzleRows == 0 && view.getCol() % unit == 0)
+      return success();
+    return op.emitOpError()
+           << "multiplies a view at [" << view.getRow() << ", " << view.getCol()
+           << "]; expected a row and a column that are multiples of "
+           << kSwizzleRows << " and " << unit;
+  };
+  if (failed(checkView(bStaged, turned)) ||
+      (aStaged && failed(checkView(aStaged, false))))
+    return failure();
 
   // K-major operands: the contracted dimension runs along a row; a step moves
   // along it and then to the next block of columns.
-  auto alongRows = [](KVBufferAttr params, int64_t element) {
+  auto alongRows = [](StagedType view, int64_t element) {
+    KVBufferAttr params = view.getParams();
     int64_t bytes = rowBytes(params);
-    int64_t linear =
-        element * params.getElementType().getIntOrFloatBitWidth() / 8;
-    return (linear / bytes * blockBytes(params) + linear % bytes) /
+    int64_t linear = (view.getCol() + element) *
+                     params.getElementType().getIntOrFloatBitWidth() / 8;
+    return (linear / bytes * blockBytes(params) + linear % bytes +
+            view.getRow() * bytes) /
            kDescriptorUnit;
   };
   SmallVector<int64_t> aSteps, bSteps;
   for (int64_t k = 0; k < contracted; k += kStep) {
     if (aStaged)
-      aSteps.push_back(alongRows(aStaged.getParams(), k));
+      aSteps.push_back(alongRows(aStaged, k));
     // MN-major: a step is 16 rows further down.
-    bSteps.push_back(turned ? k * rowBytes(bParams) / kDescriptorUnit
-                            : alongRows(bParams, k));
+    bSteps.push_back(alongRows(bStaged, turned ? 0 : k) +
+                     (turned ? k * rowBytes(bParams) / kDescriptorUnit : 0));
   }
   // The leading offset is unused for swizzled K-major operands; for MN-major
   // ones it leads to the next block of columns. The stride leads to the next 8
@@ -257,14 +274,18 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
   Value map = lower.tensorMap(
-      {at.tensor, kGroupRows, params.getBK(), 0, params.getDepth()});
+      {at.tensor, at.rowDimension, kGroupRows, params.getBK(), 0,
+       params.getDepth()});
   Value rows = arith::MulIOp::create(b, lower.group, lower.i32(kGroupRows));
   Value from = arith::AddIOp::create(
       b, buffer, arith::MulIOp::create(b, rows, lower.i32(rowBytes(params))));
   Values rest = at.position;
   rest.front() = arith::AddIOp::create(b, rest.front(), rows);
   for (int64_t block = 0; block < layout.repeats; ++block) {
-    Values position{lower.i32(block * params.getBK())};
+    Value column = lower.i32(block * params.getBK());
+    if (at.column)
+      column = arith::AddIOp::create(b, at.column, column);
+    Values position{column};
     llvm::append_range(position, rest);
     Value source =
         arith::AddIOp::create(b, from, lower.i32(block * blockBytes(params)));

@@ -109,14 +109,17 @@ std::optional<TensorMapRequest> HopperMachine::tensorMapFor(LaneLowering &lower,
       return std::nullopt;
     KVBufferAttr params = load.getRing().getType().getParams();
     if (Value tensor = tensorOf(load.getTile()))
-      return TensorMapRequest{tensor, boxRows(lower, load), params.getBK(),
-                              params.getHeadDimOffset(), params.getDepth()};
+      return TensorMapRequest{
+          tensor,         lower.tileEdges(load.getTile()).rowDimension,
+          boxRows(lower, load), params.getBK(),
+          params.getHeadDimOffset(), params.getDepth()};
   }
   if (auto store = dyn_cast<FragmentStoreOp>(op))
     if (store.getVia())
       if (Value tensor = tensorOf(store.getTile()))
         return TensorMapRequest{
-            tensor, kGroupRows, store.getVia().getType().getParams().getBK(), 0,
+            tensor, lower.tileEdges(store.getTile()).rowDimension, kGroupRows,
+            store.getVia().getType().getParams().getBK(), 0,
             store.getVia().getType().getParams().getDepth()};
   return std::nullopt;
 }
@@ -296,8 +299,9 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
-  Value map = lower.tensorMap({at.tensor, rows, params.getBK(),
-                               params.getHeadDimOffset(), params.getDepth()});
+  Value map =
+      lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
+                       params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
   if (isShared(op)) {
@@ -320,7 +324,10 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       int64_t offset =
           column * blockBytes(params) + box * rows * rowBytes(params);
       Value to = arith::AddIOp::create(b, slot, lower.i32(offset));
-      Values position{lower.i32(column * params.getBK())};
+      Value first = lower.i32(column * params.getBK());
+      if (at.column)
+        first = arith::AddIOp::create(b, at.column, first);
+      Values position{first};
       llvm::append_range(position, rest);
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           b, pointer(lower, to, /*cluster=*/bool(mask)), map, position, barrier,
@@ -344,6 +351,7 @@ void HopperMachine::emitWarpCopies(LaneLowering &lower, RingLoadOp op,
   Copy copy{type, op.getRing().getType().getParams(), lower.target.waveSize};
   // Tiles that are cut are few: a loop of little code.
   copy.stepsAtOnce = kStepsAtOnce;
+  copy.checkCols = bool(tile.cols);
   if (blocks)
     copy.lineOf = lineOf;
   // What follows from the lane's number stays in this branch: a shuffle is not
@@ -449,6 +457,12 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
            << "cannot divide " << params.getBN() << " rows among "
            << lower.cluster() << " blocks; expected a multiple of "
            << kSwizzleRows * lower.cluster();
+  if (at.column && params.getSmemCols() != params.getDepth())
+    return op.emitOpError()
+           << "loads a window of " << params.getDepth()
+           << " columns into blocks of " << params.getBK()
+           << ", whose rest a box would fill with what lies beside it; expected "
+              "columns in multiples of BK";
   if (params.getBN() > 256)
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
@@ -480,6 +494,9 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
   if (at.rowsBehind)
     require(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
                                   lower.i32(type.getRows())));
+  if (at.colsBehind)
+    require(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.cols,
+                                  lower.i32(type.getCols())));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   b.setInsertionPointToStart(ifWhole.thenBlock());
   emitBoxes(lower, op, tile, at, slot, full, blocks);

@@ -122,6 +122,22 @@ int64_t NVIDIAMachine::Copy::rowsPerStep(const SharedTile &layout) const {
                   layout.rows & -layout.rows);
 }
 
+/// The elements to copy of `width` at `from`, of which `valid` (i32, perhaps
+/// less than 0 or more than `width`) are there, and none unless `ok` (or null):
+/// sets `count`, and where there is nothing to copy an address that exists.
+static void emitCut(LaneLowering &lower, Value ok, Value valid, int64_t width,
+                    Value &from, Value &count) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value zero = lower.i32(0);
+  valid = arith::MaxSIOp::create(
+      b, arith::MinSIOp::create(b, valid, lower.i32(width)), zero);
+  if (ok)
+    valid = arith::SelectOp::create(b, ok, valid, zero);
+  Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, valid, zero);
+  from = arith::SelectOp::create(b, any, from, lower.index(0));
+  count = lower.toIndex(valid);
+}
+
 void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
                                const TileValues &tile, Value slot,
                                bool checkRows) {
@@ -234,7 +250,14 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
       Value to = emitAddress(lower, address, first, params, step, start);
       Value from = arith::AddIOp::create(b, line, lower.index(start));
       Value count;
-      if (ok) {
+      if (copy.checkCols) {
+        Value valid = arith::SubIOp::create(
+            b, tile.cols,
+            arith::AddIOp::create(
+                b, arith::MulIOp::create(b, col, lower.i32(width)).getResult(),
+                lower.i32(start)));
+        emitCut(lower, ok, valid, width, from, count);
+      } else if (ok) {
         count =
             arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
         // A copy of nothing still has an address: one that exists.
@@ -329,11 +352,21 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
                                                    start))));
       Value to = emitAddress(lower, address, first, params, ahead, start);
       Value from = arith::AddIOp::create(b, line, lower.index(start));
+      Value valid;
+      if (copy.checkCols)
+        valid = arith::SubIOp::create(
+            b, tile.cols,
+            arith::AddIOp::create(b, laneCol, lower.i32(start)));
       if (async) {
-        // A copy of nothing still has an address: one that exists.
-        from = arith::SelectOp::create(b, ok, from, lower.index(0));
-        Value count =
-            arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+        Value count;
+        if (copy.checkCols) {
+          emitCut(lower, ok, valid, width, from, count);
+        } else {
+          // A copy of nothing still has an address: one that exists.
+          from = arith::SelectOp::create(b, ok, from, lower.index(0));
+          count = arith::SelectOp::create(b, ok, lower.index(width),
+                                          lower.index(0));
+        }
         nvgpu::DeviceAsyncCopyOp::create(
             b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
             ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width),
@@ -347,10 +380,30 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
         OpBuilder::InsertionGuard inner(b);
         b.setInsertionPointToStart(load.thenBlock());
         Values elements;
-        for (int64_t i = 0; i < width; ++i)
-          elements.push_back(memref::LoadOp::create(
-              b, source,
-              ValueRange{arith::AddIOp::create(b, from, lower.index(i))}));
+        for (int64_t i = 0; i < width; ++i) {
+          auto read = [&]() -> Value {
+            return memref::LoadOp::create(
+                b, source,
+                ValueRange{arith::AddIOp::create(b, from, lower.index(i))});
+          };
+          if (!copy.checkCols) {
+            elements.push_back(read());
+            continue;
+          }
+          auto there = scf::IfOp::create(
+              b, TypeRange{element},
+              arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, valid,
+                                    lower.i32(i)),
+              /*addThenBlock=*/true, /*addElseBlock=*/true);
+          OpBuilder::InsertionGuard one(b);
+          b.setInsertionPointToStart(there.thenBlock());
+          scf::YieldOp::create(b, read());
+          b.setInsertionPointToStart(there.elseBlock());
+          scf::YieldOp::create(
+              b, arith::ConstantOp::create(b, element, b.getZeroAttr(element))
+                     .getResult());
+          elements.push_back(there.getResult(0));
+        }
         scf::YieldOp::create(b, ValueRange{vector::FromElementsOp::create(
                                     b, wordType, elements)});
         b.setInsertionPointToStart(load.elseBlock());
@@ -369,7 +422,7 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
                                    const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  Copy copy{op.getTile().getType(), params, int64_t(params.getNumThreads()),
+  Copy copy{op.getTile().getType(), params, lower.copyThreads(),
             int64_t(op.getBlock())};
   OpBuilder::InsertionGuard guard(b);
   // Goes on behind `then` where rows begin at multiples of `bytes`, which
@@ -383,32 +436,40 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
     then();
     b.setInsertionPointToStart(ifOp.elseBlock());
   };
+  Copy cut = copy;
+  cut.checkCols = bool(tile.cols);
   unlessAligned(kVectorBytes, [&] {
     OpBuilder::InsertionGuard guard(b);
-    if (op.getWhole()) {
+    if (op.getWhole() && !tile.cols) {
       emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
       return;
     }
-    // Most tiles are whole; they copy without looking at rows.
-    Value whole = arith::AndIOp::create(
-        b,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
-                              lower.i32(0)),
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
-                              lower.i32(op.getTile().getType().getRows())));
+    // Most tiles are whole; they copy without looking at rows and columns.
+    Value whole;
+    auto require = [&](arith::CmpIPredicate predicate, Value x, int64_t y) {
+      Value holds = arith::CmpIOp::create(b, predicate, x, lower.i32(y));
+      whole = whole ? arith::AndIOp::create(b, whole, holds) : holds;
+    };
+    TileType type = op.getTile().getType();
+    if (!op.getWhole()) {
+      require(arith::CmpIPredicate::sle, tile.lo, 0);
+      require(arith::CmpIPredicate::sge, tile.hi, type.getRows());
+    }
+    if (tile.cols)
+      require(arith::CmpIPredicate::sge, tile.cols, type.getCols());
     auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
     b.setInsertionPointToStart(ifWhole.thenBlock());
     emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
     b.setInsertionPointToStart(ifWhole.elseBlock());
-    emitCopies(lower, copy, tile, slot, /*checkRows=*/true);
+    emitCopies(lower, cut, tile, slot, /*checkRows=*/!op.getWhole());
   });
   if (lower.alignment >= kVectorBytes)
     return;
   unlessAligned(kWordBytes, [&] {
-    emitWordCopies(lower, copy, tile, slot, /*async=*/true);
+    emitWordCopies(lower, cut, tile, slot, /*async=*/true);
   });
   if (lower.alignment < kWordBytes)
-    emitWordCopies(lower, copy, tile, slot, /*async=*/false);
+    emitWordCopies(lower, cut, tile, slot, /*async=*/false);
 }
 
 Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
@@ -475,9 +536,9 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   SharedTile layout = lower.sharedTile(params);
   const FragmentLayouts::Atom &atom = lower.layouts.atom(type.getRole());
   bool isA = type.getRole() == Role::A;
-  // K's rows are the result's columns: as operand b, [K][columns], it is
-  // transposed in LDS.
-  bool turned = !isA && params.isTranspose();
+  // Rows of b that are the result's columns, as K's: as operand b,
+  // [K][columns], it is transposed in LDS.
+  bool turned = !isA && !op.contractsRows();
   int64_t atomRows = turned ? atom.cols : atom.rows;
   int64_t atomCols = turned ? atom.rows : atom.cols;
   int64_t rows = isA ? lower.layouts.warpRows() : type.getRows();
@@ -553,8 +614,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
           }
         if (all[i + w].row != (zero.row ^ row) ||
             all[i + w].col != (zero.col ^ col) ||
-            (op.getCol() + all[i + w].col) / layout.blockCols !=
-                (op.getCol() + zero.col) / layout.blockCols)
+            (op.getSlotCol() + all[i + w].col) / layout.blockCols !=
+                (op.getSlotCol() + zero.col) / layout.blockCols)
           return false;
       }
       return true;
@@ -583,7 +644,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
     }
     Value where = emitAddress(lower, address, first, params,
-                              op.getRow() + zero.row, op.getCol() + zero.col);
+                              op.getSlotRow() + zero.row,
+                              op.getSlotCol() + zero.col);
     auto loaded = VectorType::get({count, 2}, params.getElementType());
     Value matrix = nvgpu::LdMatrixOp::create(
         b, loaded, shared, ValueRange{where}, transposed, count);

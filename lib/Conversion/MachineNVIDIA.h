@@ -47,6 +47,8 @@ protected:
     /// Steps of rows whose copies stand beside each other, the rest is a loop;
     /// 0: all of them.
     int64_t stepsAtOnce = 0;
+    /// Whether not every column is valid (`TileValues::cols`).
+    bool checkCols = false;
     /// The element that row `row` (i32) of a tile over small pages begins with,
     /// which this thread copies in step `step`; null: each row is looked up.
     llvm::function_ref<mlir::Value(mlir::Value row, int64_t step)> lineOf = {};

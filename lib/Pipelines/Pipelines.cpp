@@ -71,6 +71,7 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   kernel.addPass(createTileFragments());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
+  kernel.addPass(createAllocateLds());
 }
 
 void kvbuf::buildThreadPipeline(OpPassManager &pm,

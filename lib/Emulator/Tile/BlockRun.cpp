@@ -214,6 +214,10 @@ LogicalResult BlockRun::runOp(Operation *op) {
       .Case([&](StaggerOp op) {
         return own->stagger(op, [&] { return error(op); });
       })
+      .Case([&](StagedViewOp op) {
+        set(op.getView(), values[op.getSource()]);
+        return success();
+      })
       .Case([&](AllocOp op) {
         set(op.getBuffer(), BufferRef{own->allocate(op), own});
         return success();
@@ -309,12 +313,28 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
   tile->tensor = get<Tensor *>(op.getTensor());
   tile->rows.assign(tile->type.getRows(), Tile::kInvalid);
   SmallVector<int64_t> index = integers(op.getIndices());
-  if (tile->type.getCols() > tile->tensor->shape.back())
+  if (!op.isWindow() && tile->type.getCols() > tile->tensor->shape.back())
     return error(op) << "makes a tile of " << tile->type.getCols()
                      << " columns of " << tile->tensor->name
                      << ", whose rows have " << tile->tensor->shape.back();
-  index.push_back(0);
-  int64_t &row = index[index.size() - 3];
+  if (op.isWindow()) {
+    int64_t cols = std::clamp<int64_t>(integer(op.getValidCols()), 0,
+                                       tile->type.getCols());
+    tile->cols = cols;
+    // No row of a window without columns is looked at.
+    if (cols == 0) {
+      set(op.getTile(), RuntimeValue(std::shared_ptr<const Tile>(tile)));
+      return success();
+    }
+    int64_t end = index.back() + cols;
+    if (index.back() < 0 || end > tile->tensor->shape.back())
+      return error(op) << "has columns " << index.back() << " to " << end
+                       << " of " << tile->tensor->name
+                       << ", whose rows have " << tile->tensor->shape.back();
+  } else {
+    index.push_back(0);
+  }
+  int64_t &row = index[op.getRowDimension()];
   int64_t first = row;
   for (int64_t i = 0,
                e = std::min(tile->type.getRows(), integer(op.getValid()));
@@ -352,7 +372,7 @@ LogicalResult BlockRun::runOp(FragmentStoreOp op) {
        ++r) {
     if (tile.rows[r] == Tile::kInvalid)
       continue;
-    for (int64_t c = 0; c < std::min(m.cols, tile.type.getCols()); ++c) {
+    for (int64_t c = 0; c < std::min(m.cols, tile.validCols()); ++c) {
       if (failed(
               tile.tensor->storeFloat(tile.rows[r] + c, m.at(r, c), op, fail)))
         return failure();
@@ -410,7 +430,7 @@ FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, int64_t cols,
   }
   ++report.loads;
   report.bytesLoaded +=
-      cols * tile.tensor->elementBytes() *
+      std::min(cols, tile.validCols()) * tile.tensor->elementBytes() *
       llvm::count_if(tile.rows, [](int64_t r) { return r != Tile::kInvalid; });
   return tile;
 }
@@ -457,7 +477,8 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
     return failure();
   FragmentType type = op.getFragment().getType();
   set(op.getFragment(),
-      slice(**slot, op.getRow(), op.getCol(), type.getRows(), type.getCols()));
+      slice(**slot, op.getSlotRow(), op.getSlotCol(), type.getRows(),
+            type.getCols()));
   return success();
 }
 

@@ -14,9 +14,9 @@ using namespace kvbuf::emu::tile;
 
 /// "slot 1 of the k buffer".
 static std::string slotName(AllocOp buffer, int64_t slot) {
-  KVBufferAttr params = buffer.getBuffer().getType().getParams();
-  return "slot " + std::to_string(slot) + " of the " +
-         stringifyOperand(params.getOperand()).str() + " buffer";
+  StringRef label = buffer.getBuffer().getType().getParams().getLabel();
+  return "slot " + std::to_string(slot) + " of the " + label.str() +
+         (label.empty() ? "buffer" : " buffer");
 }
 
 unsigned Lds::allocate(AllocOp op) {

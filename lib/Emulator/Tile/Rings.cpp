@@ -21,11 +21,10 @@ unsigned Rings::add(Operation *op, int64_t slots) {
 
 std::string Rings::name(unsigned channel, int64_t fill) const {
   std::string text = "filling " + std::to_string(fill) + " of the ";
-  if (auto ring = dyn_cast<RingOp>(channels[channel].op))
-    return text +
-           stringifyOperand(ring.getRing().getType().getParams().getOperand())
-               .str() +
-           " ring";
+  if (auto ring = dyn_cast<RingOp>(channels[channel].op)) {
+    StringRef label = ring.getRing().getType().getParams().getLabel();
+    return text + label.str() + (label.empty() ? "ring" : " ring");
+  }
   return text + "mailbox";
 }
 

@@ -207,14 +207,22 @@ LogicalResult BlockRun::runOp(MmaWaitOp op) {
   for (; finished < products.size() - younger; ++finished) {
     Product &product = products[finished];
     const Matrix *operands[2];
-    for (auto [target, operand] :
-         llvm::zip_equal(operands, std::array{product.a, product.b})) {
+    Matrix views[2];
+    Value staged[] = {product.op.getA(), product.op.getB()};
+    for (auto [target, operand, value, view] : llvm::zip_equal(
+             operands, std::array{product.a, product.b}, staged, views)) {
       if (auto *slot = std::get_if<FillRef>(&operand)) {
         FailureOr<const Matrix *> data =
             rings.read(slot->channel, slot->fill, fail);
         if (failed(data))
           return failure();
+        auto type = cast<StagedType>(value.getType());
         target = *data;
+        if (!type.isWhole()) {
+          view = slice(**data, type.getRow(), type.getCol(), type.getRows(),
+                       type.getCols());
+          target = &view;
+        }
       } else {
         target = std::get<MatrixRef>(operand).get();
       }

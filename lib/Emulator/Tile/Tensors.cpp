@@ -236,6 +236,6 @@ void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol,
   std::fill(target.data.begin(), target.data.end(), 0.0f);
   for (int64_t r = 0; r < tile.type.getRows(); ++r)
     if (tile.rows[r] != Tile::kInvalid)
-      for (int64_t c = 0; c < cols; ++c)
+      for (int64_t c = 0; c < std::min(cols, tile.validCols() - firstCol); ++c)
         target.at(r, c) = tile.tensor->loadFloat(tile.rows[r] + firstCol + c);
 }

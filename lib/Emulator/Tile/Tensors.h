@@ -92,6 +92,9 @@ struct Tile {
   Tensor *tensor = nullptr;
   /// Element offset of each row, or kInvalid.
   std::vector<int64_t> rows;
+  /// The first columns that are valid, where not all of the type's are.
+  std::optional<int64_t> cols;
+  int64_t validCols() const { return cols.value_or(type.getCols()); }
 
   /// Pages smaller than the tile are looked up by the load.
   const Cache *cache = nullptr;

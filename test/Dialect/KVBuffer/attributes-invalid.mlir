@@ -52,8 +52,33 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // -----
 
-// expected-error @below {{expected an operand: q, k, v or o}}
+// expected-error @below {{expected an operand: q, k, v, o or any}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<w, bf16, double_buffered>}
+
+// -----
+
+// expected-error @below {{a buffer of any operand is described by its slot, as in 64x128xbf16}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<any, bf16, double_buffered>}
+
+// -----
+
+// expected-error @below {{expected two positive sizes, as in 64x128xbf16}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64x64xbf16>}
+
+// -----
+
+// expected-error @below {{order = cols needs policy = register_staged: elements are turned in registers on their way}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, order = cols>}
+
+// -----
+
+// expected-error @below {{unknown parameter 'depth', expected one of BK, stages, swizzle, policy, order}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, depth = 64>}
+
+// -----
+
+// expected-error @below {{BK must be a power of two, got 96}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x96xbf16>}
 
 // -----
 

@@ -34,7 +34,7 @@ TYPES = {
     "box": "!kvbuffer.mailbox",
 }
 INDEX = {"token", "zero", "encoded", "batch", "head", "start", "lo", "hi", "row", "n", "new", "queries",
-         "keys", "key", "slot", "fill", "total"}
+         "keys", "key", "slot", "fill", "total", "row", "col", "rows", "cols"}
 
 
 def fragment(shape, role):
@@ -52,6 +52,10 @@ def own_types(op):
         "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
                        "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
         "tile_fragment": {"qtile": "!kvbuffer.tile<256x80xbf16>"},
+        "dram_tile": {"m": "memref<?x?xbf16, strided<[?, 1]>>",
+                      "x": "memref<?x?x16x512xbf16>"},
+        "fragment_load": {"bs": "!kvbuffer.staged<#kvbuffer.kv_buffer<"
+                                "64x128xbf16, BK = 64>>"},
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "mailbox_post": {"tile": "index"},

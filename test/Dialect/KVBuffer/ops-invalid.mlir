@@ -292,7 +292,7 @@ func.func @pages_of_dense(%k: !kv, %i: index) {
 // -----
 
 func.func @dram_tile_rank(%q: memref<?x64xbf16>, %i: index) {
-  // expected-error @below {{expected a tensor [.., rows, heads, head_size], got 'memref<?x64xbf16>'}}
+  // expected-error @below {{expected a tensor [.., rows, heads, head_size], got 'memref<?x64xbf16>'; of any other, a window: an index for every dimension, and valid(rows, columns)}}
   %t = kvbuffer.dram_tile %q[%i] valid(%i) : memref<?x64xbf16> -> !kvbuffer.tile<64x64xbf16>
   return
 }
@@ -373,6 +373,108 @@ func.func @fragment_part(%s: !kvbuffer.staged<#kbuf>) {
   %f = kvbuffer.fragment_load %s[0, 56] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, b>
   return
 }
+
+// -----
+
+func.func @window_indices(%q: memref<?x?xbf16>, %i: index) {
+  // expected-error @below {{expected 2 indices with valid(rows, columns), got 1}}
+  %t = kvbuffer.dram_tile %q[%i] valid(%i, %i) : memref<?x?xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @window_rank(%q: memref<?xbf16>, %i: index) {
+  // expected-error @below {{expected a tensor [.., rows, columns], got 'memref<?xbf16>'}}
+  %t = kvbuffer.dram_tile %q[%i] valid(%i, %i) : memref<?xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @window_rows(%q: memref<?x?xbf16>, %i: index) {
+  // expected-error @below {{expected row_dim from 0 to 0, got 1}}
+  %t = kvbuffer.dram_tile %q[%i, %i] valid(%i, %i) {row_dim = 1 : i64} : memref<?x?xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @heads_rows(%q: memref<?x4x64xbf16>, %i: index) {
+  // expected-error @below {{expected row_dim with valid(rows, columns) only}}
+  %t = kvbuffer.dram_tile %q[%i, %i] valid(%i) {row_dim = 0 : i64} : memref<?x4x64xbf16> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @offset() {
+  // expected-error @below {{expected an offset that is a multiple of 1024, got 512}}
+  %b = kvbuffer.alloc {offset = 512 : i64} : !kvbuffer.buffer<#kvbuffer.kv_buffer<64x64xbf16>>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @neutral_read(%s: !kvbuffer.staged<#buf>) {
+  // expected-error @below {{expected contracted(rows) or contracted(cols): a neutral buffer does not say which}}
+  %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xbf16, b>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @neutral_a(%s: !kvbuffer.staged<#buf>) {
+  // expected-error @below {{expected contracted(cols) of role a, whose rows are the product's}}
+  %f = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xbf16, a>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @neutral_role(%s: !kvbuffer.staged<#buf>) {
+  // expected-error @below {{expected role a or b, got acc}}
+  %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xbf16, acc>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @neutral_product(%s: !kvbuffer.staged<#buf>, %a: !kvbuffer.fragment<64x64xbf16, a>, %acc: !kvbuffer.fragment<64x64xf32, acc>) {
+  // expected-note @below {{the fragment is loaded here}}
+  %f = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xbf16, b>
+  // expected-error @below {{multiplies by a fragment that was loaded contracted(rows) with transpose_b; expected contracted(cols) or no transpose_b}}
+  %p = kvbuffer.mma %a, %f, %acc {transpose_b} : !kvbuffer.fragment<64x64xbf16, a>, !kvbuffer.fragment<64x64xbf16, b>, !kvbuffer.fragment<64x64xf32, acc>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @view_place(%s: !kvbuffer.staged<#buf>) {
+  // expected-error @below {{expected a view at [16, 0] of the slot, got [0, 0]}}
+  %v = kvbuffer.staged_view %s[16, 0] : !kvbuffer.staged<#buf> -> !kvbuffer.staged<#buf, 16x64 at [0, 0]>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+func.func @view_part(%s: !kvbuffer.staged<#buf, 32x64 at [0, 0]>) {
+  // expected-error @below {{part [0, 0] of 48x64 leaves the view of 32x64}}
+  %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf, 32x64 at [0, 0]> -> !kvbuffer.fragment<48x64xbf16, b>
+  return
+}
+
+// -----
+
+#buf = #kvbuffer.kv_buffer<64x64xbf16>
+// expected-error @below {{a view of 64x64 at [16, 0] leaves the slot of 64x64}}
+func.func private @view_slot(!kvbuffer.staged<#buf, 64x64 at [16, 0]>)
 
 // -----
 

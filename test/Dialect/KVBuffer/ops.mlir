@@ -64,6 +64,30 @@ func.func @caches(%c: !continuous, %p: !paged, %q: memref<?x?x16x128xbf16>, %on:
   return
 }
 
+// CHECK-LABEL: func.func @any_operand
+func.func @any_operand(%m: memref<?x?xbf16, strided<[?, 1]>>, %x: memref<?x?x4x64xbf16>, %i: index, %n: index, %k: index) {
+  // CHECK: %tile = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}] valid(%{{.*}}, %{{.*}}) : memref<?x?xbf16, strided<[?, 1]>> -> <64x128xbf16>
+  %t = kvbuffer.dram_tile %m[%i, %k] valid(%n, %k) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<64x128xbf16>
+  // CHECK: kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] valid(%{{.*}}, %{{.*}}) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> <64x128xbf16>
+  %h = kvbuffer.dram_tile %x[%i, %i, %i, %k] valid(%n, %k) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> !kvbuffer.tile<64x128xbf16>
+  // CHECK: %buf = kvbuffer.alloc {offset = 2048 : i64} : <#buf>
+  %buf = kvbuffer.alloc {offset = 2048 : i64} : !kvbuffer.buffer<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>>
+  // CHECK: %t = kvbuffer.dram_load %{{.*}} into %buf[%{{.*}}] : <64x128xbf16>, <#buf>
+  %token = kvbuffer.dram_load %t into %buf[%i] : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>>
+  // CHECK: %s = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
+  %s = kvbuffer.lds_stage %token : !kvbuffer.token<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>>
+  // One slot, read three ways.
+  // CHECK: kvbuffer.fragment_load %s[0, 0] : <#buf> -> <64x16xbf16, a>
+  %a = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<64x16xbf16, a>
+  // CHECK: kvbuffer.fragment_load %s[0, 0] contracted(cols) : <#buf> -> <64x16xbf16, b>
+  %b = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<64x16xbf16, b>
+  // CHECK: %[[V:.*]] = kvbuffer.staged_view %s[0, 64] : <#buf> -> <#buf, 64x64 at [0, 64]>
+  %v = kvbuffer.staged_view %s[0, 64] : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>, 64x64 at [0, 64]>
+  // CHECK: kvbuffer.fragment_load %[[V]][16, 0] contracted(rows) : <#buf, 64x64 at [0, 64]> -> <16x64xbf16, b>
+  %c = kvbuffer.fragment_load %v[16, 0] contracted(rows) : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>, 64x64 at [0, 64]> -> !kvbuffer.fragment<16x64xbf16, b>
+  return
+}
+
 // CHECK-LABEL: func.func @movement
 func.func @movement(%qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<64x128xbf16>, %slot: index, %on: i1, %n: index,
                     %o: memref<?x?x16x128xbf16>, %lse: memref<?x16x?xf32>,

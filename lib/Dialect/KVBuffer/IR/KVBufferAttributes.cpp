@@ -270,12 +270,59 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // KVBufferAttr: parameters
 //===----------------------------------------------------------------------===//
 
+/// The rest of the short form, of a slot of `rows` x `cols` elements.
+static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
+                              Type elementType) {
+  int64_t BK = cols, stages = 1;
+  SmallVector<int64_t> swizzle;
+  Policy policy = Policy::DoubleBuffered;
+  Dimension order = Dimension::Rows;
+  Parameter parameters[] = {{"BK", BK},
+                            {"stages", stages},
+                            {"swizzle", swizzle},
+                            {"policy", policy},
+                            {"order", order}};
+  if (parseParameters(parser, parameters, /*leadingComma=*/true))
+    return {};
+  return parser.getChecked<KVBufferAttr>(
+      parser.getContext(), Operand::Any, elementType, policy,
+      ArrayRef<int64_t>(), swizzle, rows, /*WN=*/rows, BK, /*num_threads=*/0,
+      /*depth=*/cols, /*kv_num_heads=*/1, /*full_kv=*/true,
+      /*cache_depth=*/cols, /*head_dim_offset=*/0, /*reg_chunk_depth=*/cols,
+      /*smem_depth=*/BK > 0 ? int64_t(llvm::alignTo(cols, BK)) : cols, stages,
+      /*warp_size=*/0, order);
+}
+
 Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   Operand operand;
   Policy policy;
   Type elementType;
-  if (parser.parseLess() || parseKeyword(parser, operand, "an operand: ") ||
-      parser.parseComma() || parser.parseType(elementType) ||
+  if (parser.parseLess())
+    return {};
+  // A size begins the short form, a word the long one.
+  int64_t rows;
+  SMLoc loc = parser.getCurrentLocation();
+  if (OptionalParseResult first = parser.parseOptionalInteger(rows);
+      first.has_value()) {
+    SmallVector<int64_t, 2> cols;
+    if (failed(*first) || parser.parseXInDimensionList() ||
+        parser.parseDimensionList(cols, /*allowDynamic=*/false) ||
+        parser.parseType(elementType))
+      return {};
+    if (cols.size() != 1 || rows <= 0 || cols.front() <= 0) {
+      parser.emitError(loc, "expected two positive sizes, as in 64x128xbf16");
+      return {};
+    }
+    return parseNeutral(parser, rows, cols.front(), elementType);
+  }
+  if (parseKeyword(parser, operand, "an operand: "))
+    return {};
+  if (operand == Operand::Any) {
+    parser.emitError(loc, "a buffer of any operand is described by its slot, as "
+                          "in 64x128xbf16");
+    return {};
+  }
+  if (parser.parseComma() || parser.parseType(elementType) ||
       parser.parseComma() || parseKeyword(parser, policy, "a policy: "))
     return {};
   int64_t BN = 0, WN = 0, BK = 0, numThreads = 0, depth = 0, heads = 1,
@@ -310,10 +357,25 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<KVBufferAttr>(
       parser.getContext(), operand, elementType, policy, mma, swizzle, BN, WN,
       BK, numThreads, depth, heads, fullKV, cacheDepth, headDimOffset, regChunk,
-      smemDepth, stages, warpSize);
+      smemDepth, stages, warpSize, Dimension::Rows);
 }
 
 void KVBufferAttr::print(AsmPrinter &printer) const {
+  if (isNeutral()) {
+    printer << '<' << getBN() << 'x' << getDepth() << 'x' << getElementType();
+    if (getBK() != getDepth())
+      printer << ", BK = " << getBK();
+    if (getStages() != 1)
+      printer << ", stages = " << getStages();
+    if (!getSwizzle().empty())
+      printList(printer, "swizzle", getSwizzle());
+    if (getPolicy() != Policy::DoubleBuffered)
+      printer << ", policy = " << stringifyPolicy(getPolicy());
+    if (getOrder() != Dimension::Rows)
+      printer << ", order = " << stringifyDimension(getOrder());
+    printer << '>';
+    return;
+  }
   printer << '<' << stringifyOperand(getOperand()) << ", " << getElementType()
           << ", " << stringifyPolicy(getPolicy());
   printList(printer, "mma_shape", getMmaShape());
@@ -365,15 +427,17 @@ static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult KVBufferAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, Operand, Type elementType,
-    Policy, ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle, int64_t BN,
+    function_ref<InFlightDiagnostic()> emitError, Operand operand,
+    Type elementType, Policy policy, ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle, int64_t BN,
     int64_t WN, int64_t BK, int64_t numThreads, int64_t depth, int64_t heads,
     bool, int64_t cacheDepth, int64_t headDimOffset, int64_t regChunk,
-    int64_t smemDepth, int64_t stages, int64_t warpSize) {
+    int64_t smemDepth, int64_t stages, int64_t warpSize, Dimension order) {
+  // Of a neutral buffer, the schedule says who reads it, and how.
+  bool neutral = operand == Operand::Any;
   if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() % 8)
     return emitError() << "elements must be numbers of whole bytes, got "
                        << elementType;
-  if (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; }))
+  if (!neutral && (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; })))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (!swizzle.empty() && swizzle.size() != 3)
     return emitError() << "swizzle must be [bits, base, shift]";
@@ -390,7 +454,8 @@ LogicalResult KVBufferAttr::verify(
     return emitError() << "BN must be a power of two or a multiple of 16, got "
                        << BN;
   for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"BK", BK}, {"warp_size", warpSize}})
+       {std::pair<StringRef, int64_t>{"BK", BK},
+        {"warp_size", neutral ? 1 : warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
   if (!swizzle.empty() &&
@@ -399,7 +464,7 @@ LogicalResult KVBufferAttr::verify(
     return failure();
   if (WN <= 0 || BN % WN)
     return emitError() << "WN must divide BN = " << BN << ", got " << WN;
-  if (numThreads <= 0 || numThreads % warpSize)
+  if (!neutral && (numThreads <= 0 || numThreads % warpSize))
     return emitError() << "num_threads must be a multiple of the wave's "
                        << warpSize << " lanes, got " << numThreads;
   if (depth <= 0 || heads <= 0 || stages < 1)
@@ -416,6 +481,9 @@ LogicalResult KVBufferAttr::verify(
   if (regChunk <= 0 || regChunk > smemDepth)
     return emitError() << "reg_chunk_depth must be in 1.." << smemDepth
                        << ", got " << regChunk;
+  if (order == Dimension::Cols && policy != Policy::RegisterStaged)
+    return emitError() << "order = cols needs policy = register_staged: elements "
+                          "are turned in registers on their way";
   return success();
 }
 

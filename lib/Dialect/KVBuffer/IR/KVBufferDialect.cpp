@@ -22,7 +22,7 @@ struct KVBufferAliases : OpAsmDialectInterface {
 
   AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
     if (auto buffer = dyn_cast<KVBufferAttr>(attr)) {
-      os << stringifyOperand(buffer.getOperand()) << "buf";
+      os << buffer.getLabel() << "buf";
       return AliasResult::FinalAlias;
     }
     if (isa<ScheduleAttr>(attr)) {

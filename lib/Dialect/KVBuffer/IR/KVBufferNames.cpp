@@ -11,9 +11,10 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// "k" and the suffix for what belongs to K's buffer, and so on.
+/// "k" and the suffix for what belongs to K's buffer, and so on; the suffix
+/// alone for what belongs to a neutral one.
 static std::string name(KVBufferAttr params, StringRef suffix) {
-  return stringifyOperand(params.getOperand()).str() + suffix.str();
+  return params.getLabel().str() + suffix.str();
 }
 
 void CacheNumKeysOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -37,6 +38,9 @@ void LdsStageOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 void FragmentLoadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), name(getStaged().getType().getParams(), "f"));
+}
+void StagedViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getView(), name(getSource().getType().getParams(), "s"));
 }
 void TileFragmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), "qf");

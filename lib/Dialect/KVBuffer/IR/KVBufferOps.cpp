@@ -279,19 +279,37 @@ LogicalResult CacheTileOp::verify() {
 
 LogicalResult DramTileOp::verify() {
   auto tensor = cast<MemRefType>(getTensor().getType());
-  if (tensor.getRank() < 3)
-    return emitOpError()
-           << "expected a tensor [.., rows, heads, head_size], got " << tensor;
-  if (int64_t(getIndices().size()) != tensor.getRank() - 1)
-    return emitOpError() << "expected " << tensor.getRank() - 1
-                         << " indices, got " << getIndices().size();
+  int64_t rank = tensor.getRank(), count = getIndices().size();
+  if (!isWindow()) {
+    if (rank < 3)
+      return emitOpError()
+             << "expected a tensor [.., rows, heads, head_size], got " << tensor
+             << "; of any other, a window: an index for every dimension, and "
+                "valid(rows, columns)";
+    if (count != rank - 1)
+      return emitOpError() << "expected " << rank - 1 << " indices, got "
+                           << count;
+    if (getRowDim())
+      return emitOpError() << "expected row_dim with valid(rows, columns) only";
+  } else {
+    if (rank < 2)
+      return emitOpError() << "expected a tensor [.., rows, columns], got "
+                           << tensor;
+    if (count != rank)
+      return emitOpError() << "expected " << rank
+                           << " indices with valid(rows, columns), got "
+                           << count;
+    if (getRowDimension() < 0 || getRowDimension() > rank - 2)
+      return emitOpError() << "expected row_dim from 0 to " << rank - 2
+                           << ", got " << getRowDimension();
+  }
   TileType tile = getTile().getType();
   if (tile.getElementType() != tensor.getElementType())
     return emitOpError() << "expected a tile of " << tensor.getElementType();
   if (tile.getPageSize())
     return emitOpError() << "only paged caches have tiles with page_size";
   int64_t cols = tensor.getShape().back();
-  if (!ShapedType::isDynamic(cols) && tile.getCols() > cols)
+  if (!isWindow() && !ShapedType::isDynamic(cols) && tile.getCols() > cols)
     return emitOpError() << "expected a tile of at most " << cols
                          << " columns, got " << tile.getCols();
   return success();
@@ -350,7 +368,7 @@ LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
     if (!type)
       return emitOptionalError(location, "expected tokens of loads, got ",
                                token.getType());
-    types.push_back(StagedType::get(context, type.getParams()));
+    types.push_back(StagedType::get(type.getParams()));
   }
   return success();
 }
@@ -363,28 +381,84 @@ LogicalResult LdsStageOp::verify() {
   return success();
 }
 
+LogicalResult AllocOp::verify() {
+  // Swizzles see slots that begin at bank 0.
+  constexpr int64_t alignment = 1024;
+  if (std::optional<uint64_t> offset = getOffset();
+      offset && (int64_t(*offset) < 0 || int64_t(*offset) % alignment))
+    return emitOpError() << "expected an offset that is a multiple of "
+                         << alignment << ", got " << int64_t(*offset);
+  return success();
+}
+
+bool FragmentLoadOp::contractsRows() {
+  if (std::optional<Dimension> given = getContracted())
+    return *given == Dimension::Rows;
+  return getStaged().getType().getParams().getOperand() == Operand::V;
+}
+
+/// Whether the part of `rows` x `cols` at (row, col) lies in a staged value.
+static LogicalResult verifyPart(Operation *op, StagedType staged, int64_t row,
+                                int64_t col, int64_t rows, int64_t cols) {
+  if (row >= 0 && col >= 0 && row + rows <= staged.getRows() &&
+      col + cols <= staged.getCols())
+    return success();
+  return op->emitOpError() << "part [" << row << ", " << col << "] of " << rows
+                           << "x" << cols << " leaves the "
+                           << (staged.isWhole() ? "slot" : "view") << " of "
+                           << staged.getRows() << "x" << staged.getCols();
+}
+
 LogicalResult FragmentLoadOp::verify() {
   KVBufferAttr params = getStaged().getType().getParams();
   FragmentType fragment = getFragment().getType();
+  Role role = fragment.getRole();
   if (fragment.getElementType() != params.getElementType())
     return emitOpError() << "expected a fragment of "
                          << params.getElementType();
   if (params.getOperand() == Operand::O)
     return emitOpError() << "expected a slot of operand q, k or v: o is no "
                             "operand of a product";
-  Role role = params.getOperand() == Operand::Q ? Role::A : Role::B;
-  if (fragment.getRole() != role)
-    return emitOpError() << "expected role " << stringifyRole(role)
+  if (params.isNeutral()) {
+    if (role != Role::A && role != Role::B)
+      return emitOpError() << "expected role a or b, got "
+                           << stringifyRole(role);
+    if (role == Role::B && !getContracted())
+      return emitOpError() << "expected contracted(rows) or contracted(cols): "
+                              "a neutral buffer does not say which";
+  } else if (Role its = params.getOperand() == Operand::Q ? Role::A : Role::B;
+             role != its) {
+    return emitOpError() << "expected role " << stringifyRole(its)
                          << " for operand "
                          << stringifyOperand(params.getOperand());
-  if (int64_t(getRow()) < 0 || int64_t(getCol()) < 0 ||
-      int64_t(getRow()) + fragment.getRows() > params.getBN() ||
-      int64_t(getCol()) + fragment.getCols() > params.getSmemCols())
-    return emitOpError() << "part [" << getRow() << ", " << getCol() << "] of "
-                         << fragment.getRows() << "x" << fragment.getCols()
-                         << " leaves the slot of " << params.getBN() << "x"
-                         << params.getSmemCols();
+  }
+  if (role == Role::A && contractsRows())
+    return emitOpError() << "expected contracted(cols) of role a, whose rows "
+                            "are the product's";
+  return verifyPart(*this, getStaged().getType(), getRow(), getCol(),
+                    fragment.getRows(), fragment.getCols());
+}
+
+LogicalResult StagedViewOp::verify() {
+  StagedType source = getSource().getType(), view = getView().getType();
+  if (view.getParams() != source.getParams())
+    return emitOpError() << "expected a view of the source's buffer";
+  if (failed(verifyPart(*this, source, getRow(), getCol(), view.getRows(),
+                        view.getCols())))
+    return failure();
+  int64_t row = source.getRow() + int64_t(getRow()),
+          col = source.getCol() + int64_t(getCol());
+  if (view.getRow() != row || view.getCol() != col)
+    return emitOpError() << "expected a view at [" << row << ", " << col
+                         << "] of the slot, got [" << view.getRow() << ", "
+                         << view.getCol() << "]";
   return success();
+}
+
+OpFoldResult StagedViewOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getView().getType())
+    return getSource();
+  return {};
 }
 
 LogicalResult TileFragmentOp::verify() {
@@ -477,16 +551,22 @@ LogicalResult MmaOp::verify() {
     return diag;
   }
   // A fragment's type does not say which of its dimensions a lane's words run
-  // along; the buffer that it comes from does.
+  // along; the read that it comes from does.
   for (Value source : fragmentSources(getB())) {
     auto load = source.getDefiningOp<FragmentLoadOp>();
     if (!load)
       continue;
-    bool turned = load.getStaged().getType().getParams().isTranspose();
+    bool turned = !load.contractsRows();
     if (turned == getTransposeB())
       continue;
     InFlightDiagnostic diag = emitOpError();
-    if (turned)
+    if (load.getContracted() || load.getStaged().getType().getParams().isNeutral())
+      diag << "multiplies by a fragment that was loaded contracted("
+           << (turned ? "cols" : "rows") << ") "
+           << (turned ? "without transpose_b" : "with transpose_b")
+           << "; expected contracted(" << (turned ? "rows" : "cols") << ") or "
+           << (turned ? "transpose_b" : "no transpose_b");
+    else if (turned)
       diag << "multiplies by a fragment of a k buffer, whose rows are columns "
               "of the product, without transpose_b; expected transpose_b, or a "
               "fragment of a v buffer";

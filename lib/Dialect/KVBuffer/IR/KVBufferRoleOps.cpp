@@ -83,22 +83,18 @@ LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
   if (!ring)
     return emitOptionalError(location, "expected a ring, got ",
                              adaptor.getRing().getType());
-  types.push_back(StagedType::get(context, ring.getParams()));
+  types.push_back(StagedType::get(ring.getParams()));
   return success();
 }
 
 LogicalResult LaunchSizeOp::verify() {
-  if (!llvm::is_contained(
-          {"batch", "seq_q", "total_q", "seq_k", "max_seq", "pages_per_seq"},
-          getName()))
-    return emitOpError() << "expected batch, seq_q, total_q, seq_k, max_seq or "
-                            "pages_per_seq, got '"
-                         << getName() << "'";
+  if (getName().empty())
+    return emitOpError() << "expected the name of a size";
   return success();
 }
 
 LogicalResult MmaStartOp::verify() {
-  KVBufferAttr b = getB().getType().getParams();
+  StagedType b = getB().getType();
   PendingType result = getResult().getType();
   int64_t rows, contracted;
   if (auto fragment = dyn_cast<FragmentType>(getA().getType())) {
@@ -108,12 +104,12 @@ LogicalResult MmaStartOp::verify() {
     rows = fragment.getRows();
     contracted = fragment.getCols();
   } else {
-    KVBufferAttr a = cast<StagedType>(getA().getType()).getParams();
-    rows = a.getBN();
-    contracted = a.getSmemCols();
+    auto a = cast<StagedType>(getA().getType());
+    rows = a.getRows();
+    contracted = a.getCols();
   }
-  int64_t n = getTransposeB() ? b.getBN() : b.getSmemCols();
-  int64_t k = getTransposeB() ? b.getSmemCols() : b.getBN();
+  int64_t n = getTransposeB() ? b.getRows() : b.getCols();
+  int64_t k = getTransposeB() ? b.getCols() : b.getRows();
   if (rows != result.getRows() || n != result.getCols() || contracted != k)
     return emitOpError() << "cannot multiply " << getA().getType() << " by "
                          << getB().getType()

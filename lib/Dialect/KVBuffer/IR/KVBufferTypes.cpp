@@ -119,6 +119,56 @@ void FragmentType::print(AsmPrinter &printer) const {
           << ", " << stringifyRole(getRole()) << '>';
 }
 
+Type StagedType::parse(AsmParser &parser) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<KVBufferAttr> params = FieldParser<KVBufferAttr>::parse(parser);
+  if (failed(params))
+    return {};
+  int64_t rows = params->getBN(), cols = params->getSmemCols(), row = 0,
+          col = 0;
+  if (succeeded(parser.parseOptionalComma())) {
+    SmallVector<int64_t, 2> size;
+    if (parser.parseDimensionList(size, /*allowDynamic=*/false,
+                                  /*withTrailingX=*/false) ||
+        parser.parseKeyword("at") || parser.parseLSquare() ||
+        parser.parseInteger(row) || parser.parseComma() ||
+        parser.parseInteger(col) || parser.parseRSquare())
+      return {};
+    if (size.size() != 2) {
+      parser.emitError(parser.getNameLoc(),
+                       "expected two sizes of a view, as in 64x128");
+      return {};
+    }
+    rows = size[0];
+    cols = size[1];
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<StagedType>(parser.getContext(), *params, rows, cols,
+                                       row, col);
+}
+
+LogicalResult StagedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 KVBufferAttr params, int64_t rows,
+                                 int64_t cols, int64_t row, int64_t col) {
+  if (rows > 0 && cols > 0 && row >= 0 && col >= 0 &&
+      row <= params.getBN() - rows && col <= params.getSmemCols() - cols)
+    return success();
+  return emitError() << "a view of " << rows << "x" << cols << " at [" << row
+                     << ", " << col << "] leaves the slot of "
+                     << params.getBN() << "x" << params.getSmemCols();
+}
+
+void StagedType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printStrippedAttrOrType(getParams());
+  if (!isWhole())
+    printer << ", " << getRows() << 'x' << getCols() << " at [" << getRow()
+            << ", " << getCol() << ']';
+  printer << '>';
+}
+
 Type PendingType::parse(AsmParser &parser) {
   int64_t rows, cols;
   Type elementType;

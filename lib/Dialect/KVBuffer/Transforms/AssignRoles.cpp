@@ -469,7 +469,11 @@ LogicalResult RoleWriter::writeWhile(scf::WhileOp op) {
 void RoleWriter::placeRelease(Block &block, Value staged, Value ring,
                               Value fill) {
   Operation *last = nullptr;
-  for (Operation *user : staged.getUsers())
+  SmallVector<Operation *> users(staged.getUsers());
+  for (unsigned i = 0; i < users.size(); ++i)
+    if (auto view = dyn_cast<StagedViewOp>(users[i]))
+      llvm::append_range(users, view.getView().getUsers());
+  for (Operation *user : users)
     if (Operation *ancestor = block.findAncestorOpInBlock(*user))
       if (!last || last->isBeforeInBlock(ancestor))
         last = ancestor;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LostRequest.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -23,18 +24,21 @@ using namespace kvbuf;
 
 namespace {
 
-/// The slot that a fragment is the whole of, or null.
-Value wholeSlot(Value fragment) {
+/// The slot of a ring that a fragment is loaded from, or the view of it that the
+/// fragment is; null if there is none.
+Value slotOf(OpBuilder &b, Value fragment) {
   auto load = fragment.getDefiningOp<FragmentLoadOp>();
-  if (!load || load.getRow() || load.getCol())
+  if (!load || !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
     return nullptr;
-  KVBufferAttr params = load.getStaged().getType().getParams();
+  StagedType staged = load.getStaged().getType();
   FragmentType type = load.getFragment().getType();
-  if (type.getRows() != params.getBN() ||
-      type.getCols() != params.getSmemCols() ||
-      !load.getStaged().getDefiningOp<RingWaitOp>())
-    return nullptr;
-  return load.getStaged();
+  auto view = StagedType::get(b.getContext(), staged.getParams(),
+                              type.getRows(), type.getCols(), load.getSlotRow(),
+                              load.getSlotCol());
+  if (view == staged)
+    return load.getStaged();
+  return StagedViewOp::create(b, load.getLoc(), view, load.getStaged(),
+                              load.getRow(), load.getCol());
 }
 
 bool isZero(Value acc) {
@@ -48,14 +52,14 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
   /// Starts a product in place of `op`.
   static FailureOr<MmaStartOp> start(MmaOp op, bool qInRegs) {
     OpBuilder builder(op);
-    Value b = wholeSlot(op.getB());
+    Value b = slotOf(builder, op.getB());
     if (!b)
       return op.emitOpError()
-             << "expected operand b to be the whole of a ring's slot, which "
-                "the matrix unit reads by itself";
+             << "expected operand b to be loaded from a ring's slot, which the "
+                "matrix unit reads by itself";
     Value a = op.getA();
     if (!qInRegs)
-      if (Value slot = wholeSlot(a))
+      if (Value slot = slotOf(builder, a))
         a = slot;
     FragmentType type = op.getResult().getType();
     return MmaStartOp::create(
@@ -93,7 +97,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
 
   /// Moves the release of a slot that a product reads behind its wait.
   static void releaseBehind(Value staged, MmaWaitOp wait) {
-    auto filled = staged.getDefiningOp<RingWaitOp>();
+    auto filled = slotOfView(staged).getDefiningOp<RingWaitOp>();
     if (!filled)
       return;
     for (Operation *user : filled.getRing().getUsers())

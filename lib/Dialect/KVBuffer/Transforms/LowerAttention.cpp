@@ -131,7 +131,8 @@ TypedValue<BufferType> TileProgram::alloc(Operand which, int64_t rows,
       schedule.getWarps() * target.waveSize, headSize, heads,
       /*full_kv=*/rowsOfWarps || schedule.getFullKV(),
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
-      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize);
+      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
+      Dimension::Rows);
   return AllocOp::create(b, BufferType::get(b.getContext(), params))
       .getBuffer();
 }
@@ -282,7 +283,8 @@ void TileProgram::computeTile() {
       qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
   TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
   TypedValue<BufferType> vbuf = alloc(Operand::V, BN, schedule.getStages());
-  Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left);
+  Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left,
+                                   /*valid_cols=*/Value(), IntegerAttr());
   Value qs;
   if (!qFromDram) {
     Value qtoken =
@@ -380,7 +382,8 @@ void TileProgram::computeTile() {
                                         b.getF32FloatAttr(softmaxScale));
   Value out = FragmentConvertOp::create(
       b, fragment(BM, depth, element, Role::Acc), finish.getResult());
-  Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left);
+  Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left,
+                                   /*valid_cols=*/Value(), IntegerAttr());
   Value obuf;
   if (schedule.getStageOutput())
     obuf = alloc(Operand::O, BM, 1);

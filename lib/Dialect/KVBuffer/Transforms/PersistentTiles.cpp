@@ -386,6 +386,10 @@ struct PersistentTilesPass
     // Kernels without producers keep the order in which they were measured.
     if (!schedule || !schedule.getProducers())
       return;
+    // The order of tiles of a program of the tile stage is its own.
+    if (schedule.getTiles() == TileOrder::Grid &&
+        !getOperation()->hasAttr(KVBufferDialect::kProblemAttr))
+      return;
     if (failed(readProblem()))
       return signalPassFailure();
     auto size = getOperation().getKnownClusterSize();

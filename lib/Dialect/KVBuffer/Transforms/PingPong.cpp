@@ -244,7 +244,8 @@ std::pair<MmaOp, MmaOp> PingPongPass::cut(RewriterBase &rewriter,
         rewriter, output.getLoc(),
         FragmentType::get(&getContext(), to - from, v.getCols(),
                           v.getElementType(), v.getRole()),
-        whole.getStaged(), whole.getRow() + from, whole.getCol());
+        whole.getStaged(), whole.getRow() + from, whole.getCol(),
+        whole.getContractedAttr());
     slices.push_back(slice);
     vFragments.push_back(load);
     products.push_back(MmaOp::create(rewriter, output.getLoc(), slice, load,

@@ -26,6 +26,18 @@ struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
   static void report(AllocOp op) {
     using remark::metric;
     KVBufferAttr b = op.getBuffer().getType().getParams();
+    // Of a neutral buffer the schedule and its reads say the rest.
+    if (b.isNeutral()) {
+      remark::analysis(op.getLoc(),
+                       remark::RemarkOpts::name("buffer").category(DEBUG_TYPE))
+          << metric("num_repeats", b.getNumRepeats())
+          << metric("smem_cols", b.getSmemCols())
+          << metric("smem_stage_size", b.getSmemStageSize())
+          << metric("stage_bytes", b.getStageBytes())
+          << metric("bytes", b.getBytes())
+          << metric("simd_width", b.getSimdWidth());
+      return;
+    }
     remark::analysis(op.getLoc(),
                      remark::RemarkOpts::name("buffer").category(DEBUG_TYPE))
         << metric("operand", stringifyOperand(b.getOperand()))

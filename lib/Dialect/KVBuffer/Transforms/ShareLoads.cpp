@@ -133,14 +133,14 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     for (Operation *user : ring.getRing().getUsers())
       if (auto load = dyn_cast<RingLoadOp>(user))
         loads.push_back(load);
-    StringRef name =
-        stringifyOperand(ring.getRing().getType().getParams().getOperand());
+    KVBufferAttr params = ring.getRing().getType().getParams();
+    std::string name =
+        params.isNeutral() ? "tiles" : params.getLabel().str();
     if (loads.empty() || llvm::any_of(loads, differs)) {
-      std::string text = ("the blocks of a cluster load " + name +
-                          " each for itself: what they load differs")
-                             .str();
+      std::string text = "the blocks of a cluster load " + name +
+                         " each for itself: what they load differs";
       // Q differs always.
-      if (ring.getRing().getType().getParams().getOperand() == Operand::Q)
+      if (params.getOperand() == Operand::Q)
         remark::missed(ring.getLoc(),
                        remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
             << text;

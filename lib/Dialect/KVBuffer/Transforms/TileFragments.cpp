@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
@@ -32,9 +33,10 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   // Only in the load's own block: a fragment loaded outside of a loop stays in
   // registers on purpose. A ring's slot may be released behind the load.
   if (load && load->getBlock() == b.getInsertionBlock() &&
-      !load.getStaged().getDefiningOp<RingWaitOp>())
+      !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
     return FragmentLoadOp::create(b, loc, partType, load.getStaged(),
-                                  load.getRow() + row, load.getCol() + col);
+                                  load.getRow() + row, load.getCol() + col,
+                                  load.getContractedAttr());
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
 }
 

@@ -52,7 +52,13 @@ def KVBuffer_Path : I32Enum<"Path", "How a tile comes into LDS", [
 
 def KVBuffer_Operand : I32Enum<"Operand", "The operand that a buffer feeds", [
     I32EnumCase<"Q", 0, "q">, I32EnumCase<"K", 1, "k">,
-    I32EnumCase<"V", 2, "v">, I32EnumCase<"O", 3, "o">]> {
+    I32EnumCase<"V", 2, "v">, I32EnumCase<"O", 3, "o">,
+    I32EnumCase<"Any", 4, "any">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_Dimension : I32Enum<"Dimension", "A dimension of a matrix", [
+    I32EnumCase<"Rows", 0, "rows">, I32EnumCase<"Cols", 1, "cols">]> {
   let cppNamespace = "::kvbuf";
 }
 
@@ -72,6 +78,9 @@ def KVBuffer_Role : I32Enum<"Role", "What a fragment is to the matrix unit", [
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
+                                      "dimension">;
 
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
   let summary = "The phase contract of a kernel";
@@ -190,7 +199,28 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
 def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
   let summary = "The parameters of a buffer (seed page KVBuffer)";
   let description = [{
-    All the parameters of the seed's `KVBuffer`, under their names. The buffer
+    There are two forms. The short one says what a buffer is in LDS, and nothing
+    of what is read from it: rows x columns x type of a slot, then parameters.
+
+    | parameter | unit | meaning | default |
+    |---|---|---|---|
+    | `BK` | columns | columns of a block, a power of two | the slot's |
+    | `stages` | slots | slots of the buffer | 1 |
+    | `swizzle` | | [bits, base, shift], see below | none |
+    | `policy` | | how it is filled, see below | `double_buffered` |
+    | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; the buffer is `register_staged`, which turns them | `rows` |
+
+    Which dimension a product contracts is a property of the read
+    (`kvbuffer.fragment_load`, `contracted`), so that one slot may be read both
+    ways. Whoever fills and reads the buffer, and by which instruction, is the
+    schedule's affair.
+
+    ```mlir
+    #kvbuffer.kv_buffer<128x64xbf16, stages = 4, swizzle = [3, 0, 3]>
+    ```
+
+    The long form is what the lowering of attention writes: all the parameters of
+    the seed's `KVBuffer`, under their names. The buffer
     takes `depth` columns from `head_dim_offset` on of rows of `cache_depth`. It
     has `stages` slots of LDS; a slot holds BN x `smem_cols` elements as blocks of
     BN x BK, block after block. The members that the seed derives are methods
@@ -269,10 +299,18 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     AttrOrTypeParameter<"int64_t", "columns in registers at a time">:$reg_chunk_depth,
     AttrOrTypeParameter<"int64_t", "columns of a slot">:$smem_depth,
     AttrOrTypeParameter<"int64_t", "slots">:$stages,
-    AttrOrTypeParameter<"int64_t", "lanes of a wave">:$warp_size);
+    AttrOrTypeParameter<"int64_t", "lanes of a wave">:$warp_size,
+    EnumParameter<KVBuffer_Dimension>:$order);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// Whether the buffer says nothing of what is read from it (the short form).
+    bool isNeutral() const { return getOperand() == Operand::Any; }
+    /// The buffer in names and messages: "k"; empty if it is neutral.
+    ::llvm::StringRef getLabel() const {
+      return isNeutral() ? "" : stringifyOperand(getOperand());
+    }
+
     // Members that the seed page derives; sizes in elements unless said
     // otherwise. Formulas: seed page KVBuffer.
 

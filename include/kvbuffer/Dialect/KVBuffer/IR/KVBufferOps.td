@@ -175,26 +175,48 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure]> {
-  let summary = "A tile of a tensor with heads";
+def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
+    AttrSizedOperandSegments]> {
+  let summary = "A tile of a tensor";
   let description = [{
-    Rows `indices[rank - 3]` and on of a [.., rows, heads, head_size] tensor, at
-    one head; the first `valid` rows exist.
+    With an index for every dimension: the tile's rows run along dimension
+    `row_dim` (by default the last but one), its columns along the last, both from
+    the index on. The first `valid` rows and `valid_cols` columns exist, as many
+    as the program says at run time (less than none is none); what is beyond
+    reads as zero and is not written.
 
-    Example:
+    With one index less, rows `indices[rank - 3]` and on of a [.., rows, heads,
+    head_size] tensor, at one head, with all the tile's columns.
+
+    Examples:
 
     ```mlir
+    %a = kvbuffer.dram_tile %m[%row, %col] valid(%rows, %cols)
+      : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<128x64xbf16>
+    %h = kvbuffer.dram_tile %x[%batch, %row, %head, %col] valid(%rows, %cols) {row_dim = 1 : i64}
+      : memref<?x?x16x512xbf16> -> !kvbuffer.tile<128x64xbf16>
     %t = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%n)
       : memref<?x?x16x128xbf16> -> !kvbuffer.tile<128x128xbf16>
     ```
   }];
-  let arguments = (ins AnyMemRef:$tensor, Variadic<Index>:$indices, Index:$valid);
+  let arguments = (ins AnyMemRef:$tensor, Variadic<Index>:$indices, Index:$valid,
+                       Optional<Index>:$valid_cols,
+                       OptionalAttr<I64Attr>:$row_dim);
   let results = (outs KVBuffer_TileType:$tile);
   let assemblyFormat = [{
-    $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
+    $tensor `[` $indices `]` `valid` `(` $valid (`,` $valid_cols^)? `)` attr-dict
     `:` type($tensor) `->` type($tile)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the tile is a window of columns, too.
+    bool isWindow() { return static_cast<bool>(getValidCols()); }
+    /// The dimension that rows run along.
+    int64_t getRowDimension() {
+      int64_t rank = ::llvm::cast<::mlir::MemRefType>(getTensor().getType()).getRank();
+      return getRowDim() ? int64_t(*getRowDim()) : rank - (isWindow() ? 2 : 3);
+    }
+  }];
 }
 
 def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
@@ -228,7 +250,9 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
   let summary = "Allocates a buffer in LDS";
   let description = [{
     Lives as long as the block. Remarks of `kvbuf-report-buffers` print its
-    derived members.
+    derived members. `offset` is its first byte in the block's LDS, a multiple of
+    1024; `kvbuf-allocate-lds` gives one to every buffer that has none. Buffers
+    of which no two are in use at the same time may lie in the same bytes.
 
     Example:
 
@@ -236,8 +260,13 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>>
     ```
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs KVBuffer_BufferType:$buffer);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type), [{
+    build($_builder, $_state, type, ::mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = "attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
 }
 
 def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
@@ -301,23 +330,70 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
     MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
   let summary = "Loads a fragment from a staged slot";
   let description = [{
-    The `rows` x `cols` part at (`row`, `col`) of the slot, as an operand of the
-    matrix unit: Q as `a`; K as `b` (rows are keys); V as `b` (rows are keys,
-    transposed on the way where the matrix unit asks for it).
+    The `rows` x `cols` part at (`row`, `col`) of the slot or view, as an operand
+    of the matrix unit. `contracted` says which dimension products contract: the
+    columns of operand `a`; of operand `b` the columns (`kvbuffer.mma` with
+    `transpose_b`: b's rows are the product's columns) or the rows (without), for
+    which b is transposed on the way where the matrix unit asks for it. Left out,
+    it is the columns of `a`, and what the buffer's operand says of `b`: the
+    columns of K, the rows of V. A neutral buffer says nothing.
 
-    Example:
+    Examples:
 
     ```mlir
     %kf = kvbuffer.fragment_load %ks [0, 16]
       : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, b>
+    %bf = kvbuffer.fragment_load %bs[0, 0] contracted(rows)
+      : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<64x128xbf16, b>
     ```
   }];
-  let arguments = (ins KVBuffer_StagedType:$staged, I64Attr:$row, I64Attr:$col);
+  let arguments = (ins KVBuffer_StagedType:$staged, I64Attr:$row, I64Attr:$col,
+                       OptionalAttr<KVBuffer_DimensionAttr>:$contracted);
   let results = (outs KVBuffer_FragmentType:$fragment);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$staged,
+                                 "int64_t":$row, "int64_t":$col), [{
+    build($_builder, $_state, type, staged, row, col, DimensionAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// Whether products contract the rows: as V's, in `b` of a product without
+    /// `transpose_b`.
+    bool contractsRows();
+    /// The row and column of the slot that the fragment begins at.
+    int64_t getSlotRow() {
+      return int64_t(getRow()) + getStaged().getType().getRow();
+    }
+    int64_t getSlotCol() {
+      return int64_t(getCol()) + getStaged().getType().getCol();
+    }
+  }];
   let assemblyFormat = [{
-    $staged `[` $row `,` $col `]` attr-dict `:` type($staged) `->` type($fragment)
+    $staged `[` $row `,` $col `]` (`contracted` `(` `` $contracted^ `)`)? attr-dict
+    `:` type($staged) `->` type($fragment)
   }];
   let hasVerifier = 1;
+}
+
+def KVBuffer_StagedViewOp : KVBuffer_Op<"staged_view", [KVBuffer_NamedResults, Pure]> {
+  let summary = "A part of a staged slot (seed smem_block_tile)";
+  let description = [{
+    The part of the result's size at (`row`, `col`) of a slot or view. No data
+    moves. What holds of the slot holds of its views: they may be read until
+    another load begins to overwrite it.
+
+    Example:
+
+    ```mlir
+    %v = kvbuffer.staged_view %ks[0, 64]
+      : !kvbuffer.staged<#kbuf> -> !kvbuffer.staged<#kbuf, 64x64 at [0, 64]>
+    ```
+  }];
+  let arguments = (ins KVBuffer_StagedType:$source, I64Attr:$row, I64Attr:$col);
+  let results = (outs KVBuffer_StagedType:$view);
+  let assemblyFormat = [{
+    $source `[` $row `,` $col `]` attr-dict `:` type($source) `->` type($view)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResults,
@@ -345,8 +421,9 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a fragment into a tile in DRAM";
   let description = [{
-    Rows that are not valid, and columns past the tile's, are not written. With
-    `via`, a buffer in LDS, a tile whose rows are all valid may go through it.
+    Rows and columns that are not valid, and columns past the tile's, are not
+    written. With `via`, a buffer in LDS, a tile that is valid as a whole may go
+    through it.
 
     Example:
 

@@ -197,7 +197,8 @@ def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
 def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let summary = "A size of the launch";
   let description = [{
-    One of the sizes that the manifest's expressions are made of: `batch`
+    One of the sizes that the manifest's expressions are made of: any that the
+    shape of an argument names (`kvbuffer.shape`), and of attention `batch`
     sequences, `seq_q` query rows of each of them, or `total_q` of all of a
     ragged batch, `seq_k` keys of a dense cache, `max_seq` keys that a sequence of
     a continuous cache has room for, `pages_per_seq` entries that its row of a
@@ -282,7 +283,8 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NeedsBlock, KVBuffe
     slot) read from LDS by the matrix unit itself. Without `acc` the product
     starts from zero. One group of products: `kvbuffer.mma_wait` counts groups.
     Slots that a group reads must not be released before its wait. The operands'
-    shapes are those of the slots, `BN` rows and `smem_cols` columns.
+    shapes are those of the slots, `BN` rows and `smem_cols` columns, or of views
+    of them (`kvbuffer.staged_view`).
 
     Example:
 

@@ -145,16 +145,31 @@ def KVBuffer_TokenType : KVBuffer_Type<"Token", "token"> {
 def KVBuffer_StagedType : KVBuffer_Type<"Staged", "staged"> {
   let summary = "A buffer's slot whose data every thread may read";
   let description = [{
-    Valid until another load begins to overwrite the slot.
+    Valid until another load begins to overwrite the slot. A *view* is a part of
+    a slot: `rows` x `cols` elements from (`row`, `col`) on (`kvbuffer.staged_view`).
 
-    Example:
+    Examples:
 
     ```mlir
     !kvbuffer.staged<#kbuf>
+    !kvbuffer.staged<#kbuf, 64x64 at [0, 64]>
     ```
   }];
-  let parameters = (ins "KVBufferAttr":$params);
-  let assemblyFormat = "`<` $params `>`";
+  let parameters = (ins "KVBufferAttr":$params, "int64_t":$rows, "int64_t":$cols,
+                        "int64_t":$row, "int64_t":$col);
+  let builders = [TypeBuilderWithInferredContext<(ins "KVBufferAttr":$params), [{
+    return $_get(params.getContext(), params, params.getBN(),
+                 params.getSmemCols(), 0, 0);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether it is all of a slot.
+    bool isWhole() const {
+      return getRows() == getParams().getBN() &&
+             getCols() == getParams().getSmemCols();
+    }
+  }];
 }
 
 def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {

@@ -292,6 +292,23 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
+def AllocateLds : Pass<"kvbuf-allocate-lds", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Give every buffer its place in LDS";
+  let description = [{
+    Sets `offset` of each `kvbuffer.alloc` that has none: the lowest place that
+    is free, in the order of the program. A buffer is in use from the first op of
+    the kernel's block that touches it, or holds what does, to the last. With
+    `overlay` buffers that are not in use at the same time may share bytes, where
+    all threads meet in between. Offsets that the program gives are kept; those
+    that make buffers share bytes while both are in use are an error. A remark
+    says how many bytes the buffers take, and how many they share.
+  }];
+  let options = [
+    Option<"overlay", "overlay", "bool", /*default=*/"false",
+           "Let buffers share bytes that are not in use at the same time">];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
 def ReportBuffers : Pass<"kvbuf-report-buffers"> {
   let summary = "Report the derived members of each buffer";
   let description = [{
