@@ -15,7 +15,8 @@ import sys
 #: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
 #: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
 #: `*_cache_depth=0`: rows of head_size elements; `index=i64`: the type of
-#: tables, lengths and offsets; `lengths=all`: lengths count the new tokens.
+#: tables, lengths and offsets; `lengths=all`: lengths count the new tokens;
+#: `seq_q=0`: query rows are known at the launch.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
@@ -23,7 +24,7 @@ DEFAULTS = {
     "v_head_dim_offset": 0, "index": "", "lengths": "",
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
-    "schedule": "",
+    "schedule": "", "seq_q": 0,
 }
 
 
@@ -36,7 +37,7 @@ def problem(**options):
     o = DEFAULTS | options
     heads, kv_heads = o["heads"], o["kv_heads"] or o["heads"]
     ragged = o["query"] == "ragged"
-    rows = "?" if ragged else "?x?"
+    rows = "?" if ragged else f"?x{o['seq_q'] or '?'}"
     strides = "?, ?, 1" if ragged else "?, ?, ?, 1"
     page = f", page_size = {o['page_size']}" if o["page_size"] else ""
     query = (f"memref<{rows}x{heads}x{o['head_size']}x{o['dtype']}, "
@@ -58,8 +59,8 @@ def problem(**options):
     if ragged:
         operands["offsets"] = f"memref<?x{o['index'] or 'i32'}>"
     if o["lse"]:
-        operands["lse"] = (f"memref<{heads}x?xf32>" if ragged
-                           else f"memref<?x{heads}x?xf32>")
+        operands["lse"] = (f"memref<{heads}x?xf32>" if ragged else
+                           f"memref<?x{heads}x{o['seq_q'] or '?'}xf32>")
     if o["sink"]:
         operands["sink"] = "memref<?xf32>"
 

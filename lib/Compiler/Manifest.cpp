@@ -171,6 +171,12 @@ static LogicalResult writeKernel(llvm::json::OStream &os,
   return result;
 }
 
+/// Whether the runtime provides a tensor.
+static bool isScratch(Attribute tensor) {
+  auto access = cast<DictionaryAttr>(tensor).getAs<StringAttr>("access");
+  return access && (access == "workspace" || access == "counter");
+}
+
 llvm::FailureOr<std::string>
 kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                      ArrayRef<KernelResources> resources,
@@ -243,11 +249,18 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
       for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
         keep(writeKernel(os, kernel, use));
     });
-    os.attributeArray("tensors", [&] {
-      for (auto [id, tensor] : tensors)
-        keep(writeOrFail(os, kernels.front(), KVBufferDialect::kTensorsAttr,
-                         tensor));
-    });
+    // Tensors that users give, and memory that the runtime does.
+    auto writeTensors = [&](StringRef key, bool ofRuntime) {
+      os.attributeArray(key, [&] {
+        for (auto [id, tensor] : tensors)
+          if (isScratch(tensor) == ofRuntime)
+            keep(writeOrFail(os, kernels.front(), KVBufferDialect::kTensorsAttr,
+                             tensor));
+      });
+    };
+    writeTensors("tensors", false);
+    if (llvm::any_of(llvm::make_second_range(tensors), isScratch))
+      writeTensors("scratch", true);
   });
   if (failed(result))
     return failure();

@@ -194,6 +194,26 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   }
 };
 
+/// `kvbuffer.lane_arrive` to an atomic addition.
+struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneArriveOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value one = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(),
+                                         rewriter.getI32IntegerAttr(1));
+    Value at = getStridedElementPtr(
+        rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
+        adaptor.getCounters(), adaptor.getIndices());
+    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+        op, LLVM::AtomicBinOp::add, at, one, LLVM::AtomicOrdering::acq_rel,
+        "device");
+    return success();
+  }
+};
+
 /// What a loop's annotation says reaches LLVM as an attribute of the branches'
 /// own; upstream's conversions of loops leave a discardable one.
 void keepLoopAnnotations(Operation *module) {
@@ -250,7 +270,8 @@ struct ConvertKVBufferToNVVMPass
     populateMathToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount>(converter);
+    patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
+        converter);
     // Ahead of upstream's patterns for the same ops.
     addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
     patterns.add<LowerAbs>(converter, PatternBenefit(10));

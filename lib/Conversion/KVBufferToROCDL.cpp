@@ -289,6 +289,25 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   }
 };
 
+/// `kvbuffer.lane_arrive` to an atomic addition.
+struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneArriveOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value at = getStridedElementPtr(
+        rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
+        adaptor.getCounters(), adaptor.getIndices());
+    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+        op, LLVM::AtomicBinOp::add, at,
+        constant(rewriter, loc, rewriter.getI32Type(), 1),
+        LLVM::AtomicOrdering::acq_rel, "agent");
+    return success();
+  }
+};
+
 /// Dynamic LDS to the module's global, which `ensureLds` made: its size is then
 /// part of the code object.
 struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
@@ -572,7 +591,8 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
-               LowerWaveBarrier, LowerLaneAny, LowerLaneCount>(converter);
+               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
+      converter);
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));

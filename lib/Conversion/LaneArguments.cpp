@@ -159,10 +159,17 @@ static int64_t loadedRows(Value tensor, int64_t dimension) {
   return rows;
 }
 
-/// Puts numbers for the sizes that types fix into the shapes of all tensors, so
-/// that tensors of another size do not match.
-static void fixShapes(MutableArrayRef<Attribute> tensors,
-                      const llvm::StringMap<int64_t> &fixedSizes) {
+/// Whether tiles of a tensor have rows along its heads, too.
+static bool hasGroups(Value tensor) {
+  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+    auto tile = dyn_cast<DramTileOp>(user);
+    return tile && tile.getGroup() > 1;
+  });
+}
+
+/// Puts numbers for the sizes that types fix into an expression over sizes.
+static Attribute fixSizes(Attribute expression,
+                          const llvm::StringMap<int64_t> &fixedSizes) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](StringAttr name) -> std::optional<Attribute> {
     auto it = fixedSizes.find(name.getValue());
@@ -170,9 +177,16 @@ static void fixShapes(MutableArrayRef<Attribute> tensors,
       return std::nullopt;
     return Builder(name.getContext()).getI64IntegerAttr(it->second);
   });
+  return replacer.replace(expression);
+}
+
+/// The same in the shapes of all tensors, so that tensors of another size do
+/// not match.
+static void fixShapes(MutableArrayRef<Attribute> tensors,
+                      const llvm::StringMap<int64_t> &fixedSizes) {
   for (Attribute &tensor : tensors) {
     NamedAttrList list(cast<DictionaryAttr>(tensor));
-    list.set("shape", replacer.replace(list.get("shape")));
+    list.set("shape", fixSizes(list.get("shape"), fixedSizes));
     tensor = list.getDictionary(tensor.getContext());
   }
 }
@@ -311,8 +325,11 @@ LogicalResult LaneLowering::expandArguments() {
     pointer(i, element, name, [](TensorArg &t, Value v) { t.data = v; });
     // Rows of a cache are the third dimension from the right.
     int64_t rank = dims.size();
+    bool groups = hasGroups(kernel.getArgument(i));
     for (int64_t d = 0; d + 1 < rank; ++d) {
-      int64_t rows = !cache        ? loadedRows(kernel.getArgument(i), d)
+      // With groups of heads the rows of a tile run along these, too.
+      int64_t along = groups && d == rank - 2 ? rank - 3 : d;
+      int64_t rows = !cache        ? loadedRows(kernel.getArgument(i), along)
                      : d == rank - 3 ? schedule.getBN()
                                      : 0;
       stride(
@@ -385,6 +402,12 @@ LogicalResult LaneLowering::expandArguments() {
   names.addWalk([&](StringAttr name) { sizeNames.insert(name.getValue()); });
   for (Attribute one : tensorList)
     names.walk(cast<DictionaryAttr>(one).get("shape"));
+  // And what the caller says of a ragged batch, whose shapes tell no sequence.
+  if (auto problem =
+          kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr))
+    if (auto query = problem.getAs<StringAttr>("query");
+        query && query.getValue() == "ragged")
+      sizeNames.insert("seq_q");
   WalkResult unknown = kernel.walk([&](LaunchSizeOp op) -> WalkResult {
     if (sizeNames.contains(op.getName()) || fixedSizes.contains(op.getName()))
       return WalkResult::advance();
@@ -399,6 +422,10 @@ LogicalResult LaneLowering::expandArguments() {
   bool counts = false;
   SmallVector<StringRef> launchNames;
   kernel.walk([&](Operation *op) {
+    if (auto value = dyn_cast<LaunchValueOp>(op);
+        value && !llvm::is_contained(llvm::make_first_range(launchValues),
+                                     value.getExpression()))
+      launchValues.push_back({value.getExpression(), Value()});
     counts |= isa<NextTileOp>(op);
     findsTiles |= isa<FindTileOp>(op);
     // Sizes that the types fix are no parameters.
@@ -420,6 +447,12 @@ LogicalResult LaneLowering::expandArguments() {
     parameters.push_back(
         dict({{str("kind"), str("size")}, {str("name"), str(name)}}));
   }
+  for (auto &[expression, value] : launchValues) {
+    parameterTypes.push_back(b.getI32Type());
+    parameters.push_back(
+        dict({{str("kind"), str("size")},
+              {str("value"), fixSizes(expression, fixedSizes)}}));
+  }
   if (counts) {
     parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
     parameters.push_back(dict({{str("kind"), str("launch_counter")}}));
@@ -439,6 +472,9 @@ LogicalResult LaneLowering::expandArguments() {
   for (auto [i, name] : llvm::enumerate(launchNames))
     launchSizes[name] =
         toIndex(lowered.getArgument(ordinary + tensorMaps.size() + i));
+  for (auto [i, entry] : llvm::enumerate(launchValues))
+    entry.second = toIndex(lowered.getArgument(ordinary + tensorMaps.size() +
+                                               launchNames.size() + i));
   if (counts)
     counter = lowered.getArguments().back();
   for (auto [slot, value] :

@@ -17,7 +17,7 @@ using namespace kvbuf;
 
 Values TileValues::pack() const {
   Values values{data, base, rowStride, lo, hi};
-  if (table)
+  if (isPaged())
     values.append({table, tableBase, firstKey, pageStride});
   if (cols)
     values.push_back(cols);
@@ -118,7 +118,7 @@ Value LaneLowering::flat(Value data) {
 Value LaneLowering::rowsAligned(const TileValues &tile, int64_t bytes) {
   Type element = cast<MemRefType>(tile.data.getType()).getElementType();
   Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
-  if (tile.table)
+  if (tile.isPaged())
     elements = arith::OrIOp::create(b, elements, tile.pageStride);
   Value inBytes = arith::MulIOp::create(
       b, elements, index(element.getIntOrFloatBitWidth() / 8));
@@ -126,6 +126,20 @@ Value LaneLowering::rowsAligned(const TileValues &tile, int64_t bytes) {
   Value low = arith::AndIOp::create(
       b, arith::OrIOp::create(b, inBytes, address), index(bytes - 1));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low, index(0));
+}
+
+Value LaneLowering::rowLine(TileType type, const TileValues &tile, Value row) {
+  auto times = [&](Value count, Value stride) -> Value {
+    return arith::MulIOp::create(b, toIndex(count), stride);
+  };
+  if (!tile.isPaged())
+    return arith::AddIOp::create(b, tile.base, times(row, tile.rowStride));
+  Value group = i32(type.getPageSize());
+  Value line = arith::AddIOp::create(
+      b, tile.base,
+      times(arith::DivUIOp::create(b, row, group), tile.pageStride));
+  return arith::AddIOp::create(
+      b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
 }
 
 Value LaneLowering::shared(Type element) {
@@ -499,11 +513,12 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
             StagedViewOp, RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
             ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp,
-            LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp, ShelfGetOp>(
-          [&](auto op) {
-            lower(op);
-            return success();
-          })
+            LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp, ShelfGetOp,
+            LaunchValueOp, ArriveLastOp, PartialStoreOp, PartialLoadOp,
+            SoftmaxMergeOp, SoftmaxSinkOp>([&](auto op) {
+        lower(op);
+        return success();
+      })
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
           return op->emitOpError() << "has no per-lane form";

@@ -70,8 +70,12 @@ struct TileValues {
   /// the tile's are.
   mlir::Value cols;
   /// For tiles over small pages: the table, the index of the sequence's first
-  /// entry, the key of row 0 and the stride of pages.
+  /// entry, the key of row 0 and the stride of pages. Without a table, pages
+  /// follow each other from `base` on: groups of rows (`dram_tile`).
   mlir::Value table, tableBase, firstKey, pageStride;
+
+  /// Whether rows are more than one stride apart.
+  bool isPaged() const { return static_cast<bool>(pageStride); }
 
   Values pack() const;
   static TileValues unpack(TileType type, mlir::ValueRange values);
@@ -333,6 +337,8 @@ public:
   mlir::Value rowsAligned(const TileValues &tile, int64_t bytes);
   /// Shared memory as one line of elements of a type.
   mlir::Value shared(mlir::Type element);
+  /// The offset of row `row` (an i32) of a tile of a tensor, in elements.
+  mlir::Value rowLine(TileType type, const TileValues &tile, mlir::Value row);
   /// The tile that a buffer's slot is, in LDS.
   SharedTile sharedTile(KVBufferAttr params) const;
   /// Threads that copy a tile together, in kernels without roles.
@@ -438,6 +444,27 @@ private:
   void lower(RowStoreOp op);
   mlir::LogicalResult lower(mlir::memref::LoadOp op);
   mlir::LogicalResult lower(mlir::memref::DimOp op);
+
+  // Work that blocks share (LaneWork.cpp).
+  void lower(LaunchValueOp op);
+  void lower(ArriveLastOp op);
+  void lower(PartialStoreOp op);
+  void lower(PartialLoadOp op);
+  void lower(SoftmaxMergeOp op);
+  void lower(SoftmaxSinkOp op);
+  /// The lane values of a softmax over some of the keys.
+  struct SoftmaxState {
+    Values acc, max, sum;
+  };
+  /// Joins two of them; `scale` as in `kvbuffer.softmax_merge`.
+  SoftmaxState merge(FragmentType type, const SoftmaxState &x,
+                     const SoftmaxState &y, const llvm::APFloat &scale);
+  /// Element offset of the matrix or element of a tensor at `indices`.
+  mlir::Value offsetOf(mlir::Value tensor, mlir::OperandRange indices);
+  /// Whether this lane is the first of those that share a row.
+  mlir::Value firstOfRow();
+  /// The value of an expression over sizes, by the parameter that has it.
+  llvm::SmallVector<std::pair<mlir::Attribute, mlir::Value>> launchValues;
 
   // Warp roles (LaneRoles.cpp).
   mlir::LogicalResult lower(WarpRolesOp op);

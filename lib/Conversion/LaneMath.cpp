@@ -441,7 +441,12 @@ void LaneLowering::lower(MaskOp op) {
   Value start =
       arith::SubIOp::create(b, arith::AddIOp::create(b, row, shift), key);
   Value origin = toI32(start);
-  Value position = arith::AddIOp::create(b, origin, laneRows);
+  // Rows of one query stand at one position; else a lane's rows are constants
+  // apart.
+  int64_t group = op.getGroup();
+  Value position = group > 1
+                       ? origin
+                       : arith::AddIOp::create(b, origin, laneRows).getResult();
   // The column that lies `reach` from the position of each of this lane's rows.
   auto columnsAt = [&](int64_t reach) {
     Value first = position;
@@ -450,12 +455,18 @@ void LaneLowering::lower(MaskOp op) {
       Value bounded = arith::AddIOp::create(b, start, index(reach));
       bounded = arith::MinSIOp::create(b, bounded, index(kFarReach));
       bounded = arith::MaxSIOp::create(b, bounded, index(-kFarReach));
-      first = arith::AddIOp::create(b, toI32(bounded), laneRows);
+      first = toI32(bounded);
+      if (group == 1)
+        first = arith::AddIOp::create(b, first, laneRows);
     }
     Values columns;
     for (int64_t r = 0; r < rows; ++r) {
-      Value at =
-          arith::AddIOp::create(b, first, i32(rowOffset(r / parts, r % parts)));
+      Value offset = i32(rowOffset(r / parts, r % parts));
+      if (group > 1)
+        offset = arith::DivUIOp::create(
+            b, arith::AddIOp::create(b, laneRows, offset).getResult(),
+            i32(group));
+      Value at = arith::AddIOp::create(b, first, offset);
       columns.push_back(far ? at : arith::AddIOp::create(b, at, i32(reach)));
     }
     return columns;

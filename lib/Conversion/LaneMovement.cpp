@@ -198,6 +198,12 @@ void LaneLowering::lower(DramTileOp op) {
   tile.data = tensor.data;
   int64_t rowDimension = op.getRowDimension();
   tile.rowStride = tensor.strides[rowDimension];
+  if (op.getGroup() > 1) {
+    // Rows of a group lie one head apart.
+    tile.pageStride = tile.rowStride;
+    tile.rowStride = tensor.strides[rowDimension + 1];
+    tile.firstKey = index(0);
+  }
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {
     // Columns lie side by side.
     Value term = single(position);
@@ -281,8 +287,8 @@ void LaneLowering::lower(KeyRangeOp op) {
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
   Value shift = sub(b, keys, queries);
-  Value end =
-      arith::MinSIOp::create(b, add(b, row, index(op.getBM())), queries);
+  Value end = arith::MinSIOp::create(
+      b, add(b, row, index(op.getQueriesOfRows())), queries);
   Value first = add(b, row, shift);
   Value last = add(b, sub(b, end, index(1)), shift);
   if (mask.boundsRight()) {

@@ -230,8 +230,7 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
-        Value line = add(b, tile.base, mul(b, toIndex(r), tile.rowStride));
-        return add(b, line, toIndex(col));
+        return add(b, rowLine(op.getTile().getType(), tile, r), toIndex(col));
       };
       auto store = [&](Value value, Value from, int64_t at) {
         int64_t count = cast<VectorType>(value.getType()).getNumElements();
@@ -301,21 +300,11 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
 
 void LaneLowering::lower(RowStoreOp op) {
   const TensorArg &tensor = tensors[op.getTensor()];
-  Value base;
-  for (auto [i, position] : llvm::enumerate(op.getIndices())) {
-    Value term = single(position);
-    if (i < tensor.strides.size())
-      term = mul(b, term, tensor.strides[i]);
-    base = base ? add(b, base, term) : term;
-  }
+  Value base = offsetOf(op.getTensor(), op.getIndices());
   Value valid = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getFragment().getType().getRows())));
   // The lanes that share a row hold the same value: the first of them stores.
-  int64_t others = 0;
-  for (unsigned bit : layouts.reductionBits())
-    others |= int64_t(1) << bit;
-  Value first = compare(b, arith::CmpIPredicate::eq,
-                        arith::AndIOp::create(b, lane, i32(others)), i32(0));
+  Value first = firstOfRow();
   Value row = laneRow();
   Value out = flat(tensor.data);
   unsigned parts = layouts.rowParts().size();
@@ -327,7 +316,13 @@ void LaneLowering::lower(RowStoreOp op) {
     auto guarded = scf::IfOp::create(b, store, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(guarded.thenBlock());
-    memref::StoreOp::create(b, value, out,
-                            ValueRange{add(b, base, toIndex(r))});
+    Value at = toIndex(r);
+    if (op.getGroup() > 1) {
+      Value group = i32(op.getGroup());
+      at = add(b, toIndex(arith::DivUIOp::create(b, r, group)),
+               mul(b, toIndex(arith::RemUIOp::create(b, r, group)),
+                   tensor.strides.back()));
+    }
+    memref::StoreOp::create(b, value, out, ValueRange{add(b, base, at)});
   }
 }

@@ -344,8 +344,24 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   Value zero = lower.i32(0);
   Value some =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, zero);
-  Value last = arith::MulIOp::create(
-      b, arith::SubIOp::create(b, tile.hi, lower.i32(1)), stride);
+  int64_t group = op.getTile().getType().getPageSize();
+  Value groupStride;
+  // Bytes from row 0 to row `row`.
+  auto lineOf = [&](Value row) -> Value {
+    if (!group)
+      return arith::MulIOp::create(b, row, stride);
+    if (!groupStride)
+      groupStride = arith::MulIOp::create(b, lower.toI32(tile.pageStride),
+                                          lower.i32(bytes));
+    Value of = arith::MulIOp::create(
+        b, arith::DivUIOp::create(b, row, lower.i32(group)).getResult(),
+        groupStride);
+    Value inside = arith::MulIOp::create(
+        b, arith::RemUIOp::create(b, row, lower.i32(group)).getResult(),
+        stride);
+    return arith::AddIOp::create(b, of, inside);
+  };
+  Value last = lineOf(arith::SubIOp::create(b, tile.hi, lower.i32(1)));
   Value length = arith::SelectOp::create(
       b, some, arith::AddIOp::create(b, last, lower.i32(columns * bytes)),
       zero);
@@ -363,9 +379,14 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   Value col = emitLinear(b, lower.lane, colBits);
   int64_t width = atom.registers();
   for (int64_t r = 0; r < lower.layouts.warpRows(); r += atom.rows) {
-    Value line = arith::MulIOp::create(
-        b, arith::AddIOp::create(b, row, lower.i32(r)), stride);
-    line = arith::AddIOp::create(b, line, col);
+    Value at = arith::AddIOp::create(b, row, lower.i32(r));
+    Value line = arith::AddIOp::create(b, lineOf(at), col);
+    // Of two strides the larger may be the inner one: where a row lies does not
+    // say whether it is valid.
+    if (group)
+      line = arith::SelectOp::create(
+          b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, at, tile.hi),
+          line, lower.i32(INT32_MIN));
     for (int64_t c = 0; c < type.getCols(); c += atom.cols) {
       Value at = arith::AddIOp::create(b, line, lower.i32(c * bytes));
       if (c + atom.cols > columns) {

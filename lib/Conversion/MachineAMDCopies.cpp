@@ -90,7 +90,7 @@ public:
   /// Bytes from one row to the next.
   Value stride;
   /// Whether each row has to be looked up in a table of pages.
-  bool paged() const { return static_cast<bool>(tile.table); }
+  bool paged() const { return tile.isPaged(); }
 
   /// The range of the rows [first, first + rows), all of one page if paged;
   /// those that are not valid are outside. `first` is the same in all lanes.

@@ -96,6 +96,9 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
                                   const TileValues &tile, Value row,
                                   Value rowOk) {
   ImplicitLocOpBuilder &b = lower.b;
+  // Groups of rows follow each other.
+  if (!tile.table)
+    return lower.rowLine(type, tile, row);
   if (!rowOk)
     return emitLineInPage(lower, type, tile, row,
                           emitPageLookup(lower, type, tile, row));
@@ -203,7 +206,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   // along the way, which costs no more instructions and saves two registers a
   // step.
   Value walk, stride;
-  if (!tile.table) {
+  if (!tile.isPaged()) {
     Value laneLine =
         arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
     laneLine = arith::AddIOp::create(b, laneLine, laneCols);
@@ -217,8 +220,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   if (checkRows && !matchPattern(tile.lo, m_Zero()))
     rowsToBegin = arith::SubIOp::create(
         b, arith::MaxSIOp::create(b, tile.lo, lower.i32(0)), row);
-  for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
-    Value r = arith::AddIOp::create(b, row, lower.i32(step));
+  auto isRowOk = [&](int64_t step) -> Value {
     Value rowOk;
     if (rowsToEnd)
       rowOk = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rowsToEnd,
@@ -228,14 +230,27 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
           b, rowOk,
           arith::CmpIOp::create(b, arith::CmpIPredicate::sle, rowsToBegin,
                                 lower.i32(step)));
+    return rowOk;
+  };
+  // All look-ups before the first copy: no load of a table passes a copy, and
+  // one after the other they would take as many latencies as there are steps.
+  Values paged;
+  if (tile.isPaged())
+    for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
+      Value r = arith::AddIOp::create(b, row, lower.i32(step));
+      Value line = copy.lineOf
+                       ? copy.lineOf(r, step / rowsPerStep)
+                       : emitPagedRow(lower, tileType, tile, r, isRowOk(step));
+      paged.push_back(arith::AddIOp::create(b, line, laneCols));
+    }
+  for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
+    Value rowOk = isRowOk(step);
     Value line;
-    if (!tile.table) {
+    if (!tile.isPaged()) {
       line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
       walk = line;
     } else {
-      line = copy.lineOf ? copy.lineOf(r, step / rowsPerStep)
-                         : emitPagedRow(lower, tileType, tile, r, rowOk);
-      line = arith::AddIOp::create(b, line, laneCols);
+      line = paged[step / rowsPerStep];
     }
     for (int64_t block = 0; block < layout.repeats; ++block) {
       int64_t start = block * layout.blockCols;
@@ -334,7 +349,7 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
         b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, tile.hi),
         arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
     Value line =
-        tile.table
+        tile.isPaged()
             ? emitPagedRow(lower, copy.type, tile, r, rowOk)
             : Value(arith::AddIOp::create(
                   b, arith::MulIOp::create(b, lower.toIndex(r), tile.rowStride),

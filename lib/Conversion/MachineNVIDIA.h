@@ -34,6 +34,9 @@ public:
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;
+  mlir::LogicalResult emitTileFragment(LaneLowering &lower, TileFragmentOp op,
+                                       const TileValues &tile,
+                                       Values &words) override;
 
 protected:
   /// A tile to copy into LDS at byte `slot`, by `threads` threads of which

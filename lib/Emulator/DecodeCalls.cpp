@@ -94,7 +94,6 @@ static std::string hostName(StringRef name) {
   if (name.consume_front("__nv_")) {
     // The fast ones are as good or better here.
     name.consume_front("fast_");
-    bool isFloat = name.ends_with("f");
     auto known = [](StringRef n) {
       return findLaneFunction(n.data(), n.size()) >= 0;
     };
@@ -106,7 +105,6 @@ static std::string hostName(StringRef name) {
                          .Case("signbitd", "signbit")
                          .Case("rcbrt", "rcbrt")
                          .Default(name);
-    (void)isFloat;
     return known(full) ? full.str() : "";
   }
   if (name.consume_front("__ocml_")) {

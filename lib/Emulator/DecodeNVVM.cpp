@@ -270,6 +270,7 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return failure();
   if (known)
     return success();
+  known = true;
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToBF16x2Op>(op))
     return convert(x, Code::PackF32ToBF16);
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))

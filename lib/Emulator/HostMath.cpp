@@ -178,6 +178,7 @@ double fmaOdd(double x, double y, double z) {
   }
   return sum;
 }
+template <typename T> T fmaNearest(T x, T y, T z) { return std::fma(x, y, z); }
 u32 fmaF16(u32 x, u32 y, u32 z) {
   return f16FromDouble(fmaOdd(extendF16(x), extendF16(y), extendF16(z)));
 }
@@ -295,7 +296,7 @@ void f8FromF32(const uint64_t *in, uint64_t *out, unsigned flags) {
   float x = load<float>(in[0]);
   if ((flags & 8) && x < 0)
     x = 0;
-  out[0] = toFloat8(x, flags & 3, flags & 4);
+  out[0] = kvbuf::emu::toFloat8(x, flags & 3, flags & 4);
 }
 void f32FromF8(const uint64_t *in, uint64_t *out, unsigned flags) {
   out[0] = store(fromFloat8(static_cast<uint8_t>(in[0]), flags & 3));
@@ -382,6 +383,8 @@ static const LaneFunction table[] = {
     {"f16.from.f32", "n=n", Wrap<u32, float>::call<f16From>},
     {"f16.from.f64", "n=w", Wrap<u32, double>::call<f16FromDouble>},
     {"bf16.from.f64", "n=w", Wrap<u32, double>::call<bf16FromDouble>},
+    {"fmaf", "n=nnn", Wrap<float, float, float, float>::call<fmaNearest<float>>},
+    {"fma", "w=www", Wrap<double, double, double, double>::call<fmaNearest<double>>},
     {"fma.f16", "n=nnn", Wrap<u32, u32, u32, u32>::call<fmaF16>},
     {"fma.bf16", "n=nnn", Wrap<u32, u32, u32, u32>::call<fmaBF16>},
     {"sincosf", "nn=n", sinCos32},

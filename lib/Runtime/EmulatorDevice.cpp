@@ -57,8 +57,19 @@ public:
     if (takesMaps)
       add({"zeros", reinterpret_cast<uint64_t>(&zeros), sizeof(zeros), true,
            false, true});
+    // As on a GPU, nothing is known of workspaces.
+    scratch.clear();
+    for (const ScratchUse &use : launch.scratch) {
+      scratch.emplace_back(use.bytes / sizeof(Line) + 1,
+                           use.counter ? Line{} : poison());
+      add({use.name, reinterpret_cast<uint64_t>(scratch.back().data()),
+           use.bytes, true, true, use.counter});
+    }
     for (const KernelLaunch &k : launch.kernels)
       launchKernel(k);
+    for (size_t i = 0; i < launch.scratch.size(); ++i)
+      if (launch.scratch[i].counter)
+        checkCounters(launch.scratch[i], scratch[i]);
   }
 
   std::string report() const override {
@@ -69,10 +80,27 @@ public:
   }
 
 private:
-  /// A counter's word on a line of its own.
+  /// A counter's word on a line of its own, or a line of scratch memory.
   struct alignas(64) Line {
-    uint32_t word = 0;
+    uint32_t words[16] = {};
   };
+
+  /// A launch that leaves a counter other than it was would let the next one
+  /// count from there.
+  void checkCounters(const ScratchUse &use, const std::vector<Line> &lines) {
+    for (size_t i = 0; i < use.bytes / sizeof(uint32_t); ++i)
+      if (uint32_t word = lines[i / 16].words[i % 16])
+        throw KernelFault("the launch leaves element " + std::to_string(i) +
+                          " of the counters '" + use.name + "' at " +
+                          std::to_string(word) +
+                          "; expected 0, as it was when it started");
+  }
+
+  static Line poison() {
+    Line line;
+    std::fill(std::begin(line.words), std::end(line.words), ~0u);
+    return line;
+  }
 
   void add(const BufferUse &use) {
     if (lib.emulatorRegisterBuffer(
@@ -98,9 +126,12 @@ private:
         args.push_back(&maps[arg.word]);
         continue;
       }
-      words.push_back(arg.kind == LaunchArg::Kind::Counter
-                          ? reinterpret_cast<uint64_t>(&counters[arg.word])
-                          : arg.word);
+      uint64_t word = arg.word;
+      if (arg.kind == LaunchArg::Kind::Counter)
+        word = reinterpret_cast<uint64_t>(&counters[arg.word]);
+      else if (arg.kind == LaunchArg::Kind::Scratch)
+        word = reinterpret_cast<uint64_t>(scratch[arg.word].data());
+      words.push_back(word);
       args.push_back(&words.back());
     }
     lastError.clear();
@@ -160,6 +191,7 @@ private:
   DeviceOptions options;
   std::string mlir, name, lastError;
   std::vector<Line> counters;
+  std::vector<std::vector<Line>> scratch;
   /// Stands for a tensor without elements.
   alignas(64) const uint8_t zeros[64] = {};
   kvbufEmulator *emulator = nullptr;

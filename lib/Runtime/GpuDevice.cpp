@@ -8,6 +8,7 @@
 
 #include "GpuDriver.h"
 #include "LaunchCounters.h"
+#include "LaunchScratch.h"
 #include "kvbuffer/Runtime/Error.h"
 
 #include <dlfcn.h>
@@ -185,6 +186,8 @@ public:
       zeros = std::make_unique<Zeros>(gpu, manifest);
       if (manifest.counters > 0)
         counters = std::make_unique<LaunchCounters>(gpu, manifest.counters);
+      if (!manifest.scratch.empty())
+        scratch = std::make_unique<LaunchScratch>(gpu);
     } catch (...) {
       gpu.driver.moduleUnload(module);
       throw;
@@ -193,13 +196,16 @@ public:
   ~GpuModule() override {
     // A graph that launches the kernels may outlive this module, and the driver
     // says that it is gone where nothing can be unloaded: the code stays.
-    if (counters && counters->heldByGraphs()) {
+    if ((counters && counters->heldByGraphs()) ||
+        (scratch && scratch->heldByGraphs())) {
       (void)counters.release();
+      (void)scratch.release();
       (void)zeros.release();
       return;
     }
     Current current(gpu);
     counters.reset();
+    scratch.reset();
     zeros.reset();
     gpu.driver.moduleUnload(module);
   }
@@ -211,6 +217,7 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     // Of this launch, once a kernel asks for one.
     uint64_t counted = 0;
+    std::vector<uint64_t> places = placesOf(launch, stream);
     for (const KernelLaunch &k : launch.kernels) {
       encoded.clear();
       // Arguments point into both.
@@ -237,6 +244,8 @@ public:
           if (!counted)
             counted = counters->next(stream);
           word = counted + arg.word * LaunchCounters::kSpacing;
+        } else if (arg.kind == LaunchArg::Kind::Scratch) {
+          word = places[arg.word];
         }
         words.push_back(word);
         args.push_back(&words.back());
@@ -247,6 +256,28 @@ public:
                     stream, args.data(), nullptr),
                 "launching '" + k.entry + "'");
     }
+  }
+
+  /// Where each part of a launch's scratch memory is.
+  std::vector<uint64_t> placesOf(const BoundLaunch &launch, void *stream) {
+    if (launch.scratch.empty() || launch.kernels.empty())
+      return {};
+    auto rounded = [](uint64_t bytes) {
+      constexpr uint64_t align = LaunchScratch::kAlign;
+      return (bytes + align - 1) / align * align;
+    };
+    uint64_t counterBytes = 0, bytes = 0;
+    for (const ScratchUse &use : launch.scratch)
+      (use.counter ? counterBytes : bytes) += rounded(use.bytes);
+    uint64_t at = scratch->next(stream, counterBytes, bytes);
+    uint64_t counter = at, other = at + counterBytes;
+    std::vector<uint64_t> places;
+    for (const ScratchUse &use : launch.scratch) {
+      uint64_t &next = use.counter ? counter : other;
+      places.push_back(next);
+      next += rounded(use.bytes);
+    }
+    return places;
   }
 
   std::string describe() const override { return description; }
@@ -290,6 +321,7 @@ private:
   EncodedMaps maps;
   std::unique_ptr<Zeros> zeros;
   std::unique_ptr<LaunchCounters> counters;
+  std::unique_ptr<LaunchScratch> scratch;
   GpuDriver::Handle module = nullptr;
   std::map<std::string, GpuDriver::Handle> functions;
   std::string description;

@@ -128,6 +128,8 @@ unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
 /// A tensor with its strides, and which it is of those given.
 struct BoundTensor : TensorArg {
   int number = 0;
+  /// Which of the launch's scratch memory it is instead; -1: none.
+  int scratch = -1;
 };
 using BoundTensors = std::map<std::string, BoundTensor>;
 
@@ -201,7 +203,11 @@ void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
     switch (arg.kind) {
     case KernelArg::Kind::Pointer: {
       const BoundTensor &tensor = tensors.at(arg.tensor);
-      k.args.push_back({Kind::Word, tensor.address, 8, tensor.number});
+      if (tensor.scratch >= 0)
+        k.args.push_back(
+            {Kind::Scratch, static_cast<uint64_t>(tensor.scratch), 8});
+      else
+        k.args.push_back({Kind::Word, tensor.address, 8, tensor.number});
       break;
     }
     case KernelArg::Kind::Stride:
@@ -210,9 +216,11 @@ void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
            static_cast<uint64_t>(tensors.at(arg.tensor).strides[arg.dim]), 8});
       break;
     case KernelArg::Kind::Size: {
-      int64_t value = sizeValue(sizes, arg.name);
-      if (value > std::numeric_limits<int32_t>::max())
-        throw Error("size '" + arg.name + "' is " + std::to_string(value) +
+      int64_t value = arg.value.evaluate(sizes);
+      if (value > std::numeric_limits<int32_t>::max() ||
+          value < std::numeric_limits<int32_t>::min())
+        throw Error("size '" + arg.value.str() + "' is " +
+                    std::to_string(value) +
                     "; the kernel takes at most 2147483647");
       k.args.push_back({Kind::Word, static_cast<uint64_t>(value), 4});
       break;
@@ -344,6 +352,18 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                   "; expected 0 or more");
   if (multiprocessors > 0)
     sizes[kMultiprocessors] = multiprocessors;
+  for (const ScratchSpec &spec : manifest.scratch) {
+    BoundTensor arg;
+    arg.name = spec.name;
+    arg.dtype = spec.dtype;
+    arg.shape = evaluateShape(spec, sizes);
+    arg.strides = contiguousStrides(arg.shape);
+    arg.scratch = static_cast<int>(launch.scratch.size());
+    launch.scratch.push_back({spec.name,
+                              spanBytes(arg.dtype, arg.shape, arg.strides),
+                              spec.counter});
+    bound.emplace(arg.name, arg);
+  }
   for (const KernelSpec &first : manifest.kernels) {
     if (manifest.isAlternative(first))
       continue;

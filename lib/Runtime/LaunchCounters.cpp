@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchCounters.h"
+#include "AllowDuringCapture.h"
+#include "LaunchScratch.h"
 #include "kvbuffer/Runtime/Error.h"
 
 #include <algorithm>
@@ -29,29 +31,8 @@ constexpr size_t kStreams = 1024;
 /// another group.
 constexpr size_t kCaptures = 16;
 
-/// CUstreamCaptureStatus, CUstreamCaptureMode, CUuserObject_flags and
-/// CUuserObjectRetain_flags; HIP's are the same.
-constexpr int kCaptureActive = 1, kCaptureModeRelaxed = 2;
+/// CUuserObject_flags and CUuserObjectRetain_flags; HIP's are the same.
 constexpr unsigned kNoDestructorSync = 1, kMoveReference = 1;
-
-/// Lets this thread allocate while it, or another one, captures a stream. That
-/// is forbidden by default because an allocation may wait for the device, which
-/// one that nobody waits for does no harm with.
-class AllowDuringCapture {
-public:
-  explicit AllowDuringCapture(const GpuDriver &driver) : driver(driver) {
-    exchange();
-  }
-  ~AllowDuringCapture() { exchange(); }
-
-private:
-  void exchange() {
-    if (driver.exchangeCaptureMode)
-      driver.exchangeCaptureMode(&mode);
-  }
-  const GpuDriver &driver;
-  int mode = kCaptureModeRelaxed;
-};
 
 } // namespace
 
@@ -163,29 +144,12 @@ LaunchCounters::Group &LaunchCounters::find(uint64_t stream, uint64_t capture,
 }
 
 uint64_t LaunchCounters::next(void *stream) {
-  int status = 0;
-  unsigned long long capture = 0, number = 0;
-  void *graph = nullptr;
-  gpu.check(gpu.driver.streamGetCaptureInfo(stream, &status, &capture, &graph,
-                                            nullptr, nullptr),
-            "asking whether the stream is captured");
-  if (status == kCaptureActive) {
-    number = reinterpret_cast<uintptr_t>(stream);
-  } else {
-    capture = 0, graph = nullptr;
-    // The driver gives the handle of a destroyed stream to another one, and one
-    // handle stands for each thread's own default stream; numbers are unique.
-    // Asking for one is not allowed in a capture.
-    AllowDuringCapture allow(gpu.driver);
-    if (!gpu.driver.streamGetId || gpu.driver.streamGetId(stream, &number) != 0)
-      number = reinterpret_cast<uintptr_t>(stream);
-  }
-
-  Group &group = find(number, capture, graph);
+  StreamUse use = useOf(gpu, stream);
+  Group &group = find(use.stream, use.capture, use.graph);
   if (group.used == kLaunches) {
-    if (graph) {
+    if (use.graph) {
       group.address = take();
-      giveTo(graph, group.address);
+      giveTo(use.graph, group.address);
     }
     gpu.check(
         gpu.driver.memset32Async(group.address, 0, groupBytes / 4, stream),

@@ -131,8 +131,12 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
       e.kind = SizeExpr::Kind::Sum;
     else if (op == "ceildiv" && v.begin()->size() == 2)
       e.kind = SizeExpr::Kind::CeilDiv;
+    else if (op == "floordiv" && v.begin()->size() == 2)
+      e.kind = SizeExpr::Kind::FloorDiv;
     else if (op == "min" && !v.begin()->empty())
       e.kind = SizeExpr::Kind::Min;
+    else if (op == "max" && !v.begin()->empty())
+      e.kind = SizeExpr::Kind::Max;
     if (e.kind != SizeExpr::Kind::Constant) {
       for (const json &operand : *v.begin())
         e.operands.push_back(parseExpr(operand, path));
@@ -141,7 +145,7 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
   }
   throw Error("manifest: " + path + " holds " + v.dump() +
               "; expected an integer, a size name, or one of product, sum, "
-              "ceildiv, min with operands");
+              "ceildiv, floordiv, min, max with operands");
 }
 
 Layout parseLayout(const Reader &r, const char *key, bool cache) {
@@ -359,7 +363,13 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
   std::string kind = r.string("kind");
   if (kind == "size") {
     arg.kind = KernelArg::Kind::Size;
+    if (r.has("value")) {
+      arg.value = parseExpr(r.get("value"), r.at("value"));
+      return arg;
+    }
     arg.name = r.string("name");
+    arg.value.kind = SizeExpr::Kind::Name;
+    arg.value.name = arg.name;
     return arg;
   }
   // A "counter" was set back by the kernel itself; it is none the worse for
@@ -375,6 +385,8 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
                 "launch_counter (the artifact may come from a newer compiler)");
   arg.tensor = r.string("tensor");
   const TensorSpec *tensor = m.findTensor(arg.tensor);
+  if (!tensor && kind != "tensor_map")
+    tensor = m.findScratch(arg.tensor);
   if (!tensor)
     throw Error("manifest: " + r.path + " names tensor '" + arg.tensor +
                 "', which \"tensors\" lacks");
@@ -464,8 +476,8 @@ void checkAlternatives(const Manifest &m) {
   }
 }
 
-TensorSpec parseTensor(const Reader &r) {
-  TensorSpec t;
+/// What tensors of users and scratch memory have alike.
+void parseShape(const Reader &r, TensorSpec &t) {
   t.name = r.string("name");
   t.dtype = parseDType(r.string("dtype"));
   for (const json &dim : r.array("shape"))
@@ -477,6 +489,26 @@ TensorSpec parseTensor(const Reader &r) {
                 std::to_string(t.shape.size()) +
                 " dimensions; expected at most " +
                 std::to_string(kMostDimensions));
+}
+
+ScratchSpec parseScratch(const Reader &r) {
+  ScratchSpec t;
+  parseShape(r, t);
+  std::string access = r.string("access");
+  if (access != "workspace" && access != "counter")
+    throw Error("manifest: " + r.at("access") + " is '" + access +
+                "'; expected workspace or counter");
+  t.input = t.output = true;
+  t.counter = access == "counter";
+  if (t.counter && t.dtype != DType::I32)
+    throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(t.dtype) +
+                "'; counters are i32");
+  return t;
+}
+
+TensorSpec parseTensor(const Reader &r) {
+  TensorSpec t;
+  parseShape(r, t);
   std::set<std::string> names;
   for (const SizeExpr &e : t.shape)
     e.collectNames(names);
@@ -619,6 +651,13 @@ const TensorSpec *Manifest::findTensor(const std::string &name) const {
   return nullptr;
 }
 
+const ScratchSpec *Manifest::findScratch(const std::string &name) const {
+  for (const ScratchSpec &t : scratch)
+    if (t.name == name)
+      return &t;
+  return nullptr;
+}
+
 bool KernelSpec::takesTensorMaps() const {
   return std::any_of(args.begin(), args.end(), [](const KernelArg &arg) {
     return arg.kind == KernelArg::Kind::TensorMap;
@@ -643,6 +682,9 @@ std::set<std::string> Manifest::sizeNames() const {
   for (const TensorSpec &t : tensors)
     for (const SizeExpr &e : t.shape)
       e.collectNames(names);
+  for (const ScratchSpec &t : scratch)
+    for (const SizeExpr &e : t.shape)
+      e.collectNames(names);
   for (const KernelSpec &k : kernels) {
     for (const SizeExpr &e : k.grid)
       e.collectNames(names);
@@ -650,7 +692,7 @@ std::set<std::string> Manifest::sizeNames() const {
       k.launchIf->collectNames(names);
     for (const KernelArg &arg : k.args)
       if (arg.kind == KernelArg::Kind::Size)
-        names.insert(arg.name);
+        arg.value.collectNames(names);
   }
   names.erase(kMultiprocessors);
   return names;
@@ -683,7 +725,15 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   for (const json &t : r.array("tensors"))
     m.tensors.push_back(
         parseTensor(Reader(t, "tensors[" + std::to_string(i++) + "]")));
+  i = 0;
+  if (r.has("scratch"))
+    for (const json &t : r.array("scratch"))
+      m.scratch.push_back(
+          parseScratch(Reader(t, "scratch[" + std::to_string(i++) + "]")));
   std::set<std::string> names;
+  for (const ScratchSpec &t : m.scratch)
+    if (!names.insert(t.name).second)
+      throw Error("manifest: \"scratch\" has two of the name '" + t.name + "'");
   for (const TensorSpec &t : m.tensors)
     if (!names.insert(t.name).second)
       throw Error("manifest: \"tensors\" has two of the name '" + t.name + "'");

@@ -54,17 +54,22 @@ int64_t SizeExpr::evaluate(const Sizes &sizes) const {
         throw overflow();
     return value;
   }
-  case Kind::CeilDiv: {
+  case Kind::CeilDiv:
+  case Kind::FloorDiv: {
     int64_t a = operands[0].evaluate(sizes), b = operands[1].evaluate(sizes);
     if (b <= 0 || a < 0)
       throw Error("size expression " + str() + " divides " + std::to_string(a) +
                   " by " + std::to_string(b));
-    return a / b + (a % b != 0);
+    return a / b + (kind == Kind::CeilDiv && a % b != 0);
   }
-  case Kind::Min: {
+  case Kind::Min:
+  case Kind::Max: {
     int64_t value = operands[0].evaluate(sizes);
-    for (const SizeExpr &e : operands)
-      value = std::min(value, e.evaluate(sizes));
+    for (const SizeExpr &e : operands) {
+      int64_t other = e.evaluate(sizes);
+      value =
+          kind == Kind::Min ? std::min(value, other) : std::max(value, other);
+    }
     return value;
   }
   }
@@ -89,8 +94,12 @@ std::string SizeExpr::str() const {
     return list("+");
   case Kind::CeilDiv:
     return "ceildiv(" + list(", ") + ")";
+  case Kind::FloorDiv:
+    return "floordiv(" + list(", ") + ")";
   case Kind::Min:
     return "min(" + list(", ") + ")";
+  case Kind::Max:
+    return "max(" + list(", ") + ")";
   }
   return "";
 }

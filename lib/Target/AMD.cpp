@@ -120,6 +120,17 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
+  if (request.splitKeys) {
+    const MatrixInstruction &small = target.matrixInstructions[1];
+    choice.mma = {small.m, small.n, small.k};
+    choice.splitKeys = true;
+    choice.BM = request.foldedRows > 16 ? 32 : 16;
+    choice.BN = 32;
+    choice.warps = 1;
+    if (!target.readsTransposed)
+      choice.vPath = Path::Registers;
+    return choice;
+  }
   // A tile's fragments are in registers as a whole while waves take turns.
   choice.BN = depth > 192 ? 32 : 64;
   auto lds = [&] { return 2 * 2 * choice.stages * choice.BN * depth; };

@@ -44,6 +44,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.banks = 32;
   target.ldsBytes = lds;
   target.multiprocessors = multiprocessors(chip);
+  // With 16 KiB on their way for each, the 64 KiB that an H200's
+  // multiprocessor needs; more make all wait for each other.
+  target.splitsPerMultiprocessor = 4;
   // The same table as for shared memory.
   if (chip == "sm_86" || chip == "sm_87" || chip == "sm_89")
     target.residentThreads = 1536;
@@ -83,6 +86,19 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
 /// 128 threads, and 1 KiB that the driver reserves.
 static constexpr int64_t kSharedPerBlock = 3 * 1024;
 
+/// One warp a block, which needs no barrier but its own; 16 KiB of K and V on
+/// their way while as much is read, so that a few blocks fill a
+/// multiprocessor's share of the memory's speed.
+static void splitKeysNVIDIA(const ScheduleRequest &request,
+                            ScheduleChoice &choice) {
+  choice.splitKeys = true;
+  choice.BM = request.foldedRows > 16 ? 32 : 16;
+  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  choice.BN = depth <= 64 ? 32 : 16;
+  choice.stages = depth > 128 ? 2 : 3;
+  choice.warps = 1;
+}
+
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
 /// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
 /// powers of two; two slots need one wait and one barrier an iteration.
@@ -94,6 +110,10 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   choice.BK = request.headSize % 64 == 0   ? 64
               : request.headSize % 32 == 0 ? 32
                                            : 16;
+  if (request.splitKeys) {
+    splitKeysNVIDIA(request, choice);
+    return choice;
+  }
   if (request.roles && chooseRoles(target, request, choice))
     return choice;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);

@@ -132,11 +132,14 @@ class Artifact:
             self._names["out"] = "o"
         self._outputs = [n for n, t in self._specs.items()
                          if t["access"] == "write"]
-        self._sizes = {arg["name"] for kernel in self.manifest["kernels"]
-                       for arg in kernel["args"] if arg["kind"] == "size"}
+        self._sizes = set().union(
+            *(_names_in(arg.get("name", arg.get("value")))
+              for kernel in self.manifest["kernels"]
+              for arg in kernel["args"] if arg["kind"] == "size"))
         for kernel in self.manifest["kernels"]:
             self._sizes |= _names_in(kernel["grid"])
-        for tensor in self._specs.values():
+        for tensor in [*self._specs.values(),
+                       *self.manifest.get("scratch", [])]:
             self._sizes |= _names_in(tensor["shape"])
         self._sizes.discard("sms")  # the device's to tell
         self._outputs_type = collections.namedtuple(

@@ -148,6 +148,8 @@ def _evaluate(expression, known):
         for value in values:
             product = product * value
         return product
-    if kind == "min":
-        return min(values)
+    if kind in ("min", "max"):
+        return {"min": min, "max": max}[kind](values)
+    if kind == "floordiv":
+        return values[0] // values[1]
     return -(-values[0] // values[1])  # ceildiv

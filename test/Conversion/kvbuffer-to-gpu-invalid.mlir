@@ -90,7 +90,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op attribute 'kvbuffer.access' of argument 0 must be "read", "write" or "read_write", got "append"}}
+    // expected-error @below {{'gpu.func' op attribute 'kvbuffer.access' of argument 0 must be "read", "write", "read_write", "workspace" or "counter", got "append"}}
     gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.access = "append"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }

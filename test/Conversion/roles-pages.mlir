@@ -116,9 +116,9 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
         // CHECK:        nvvm.mbarrier.try_wait.parity
         // CHECK:        gpu.shuffle idx %[[LOW]]
         // CHECK:        gpu.shuffle idx %[[HIGH]]
-        // CHECK:        nvgpu.device_async_copy
         // CHECK:        gpu.shuffle idx %[[LOW]]
         // CHECK:        gpu.shuffle idx %[[HIGH]]
+        // CHECK:        nvgpu.device_async_copy
         // CHECK:        nvgpu.device_async_copy
         // CHECK-NOT:    nvvm.cp.async.wait.group
         // CHECK:        nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}

@@ -32,7 +32,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
         kvbuffer.ring_load %t into %ring[%c0] : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#buf>
       } consumers(4, 0) {
         %as = kvbuffer.ring_wait %aring[%c0] : !kvbuffer.ring<#abuf>
-        // VIEW: %[[S:.*]] = kvbuffer.ring_wait %ring
+        // VIEW: %[[S:.*]] = kvbuffer.ring_wait %ring_{{[0-9]+}}[
         %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#buf>
         %af = kvbuffer.fragment_load %as[0, 0] : !kvbuffer.staged<#abuf> -> !a
         %zero = kvbuffer.fragment_fill 0.0 : !acc
@@ -48,14 +48,13 @@ module attributes {kvbuffer.target = "sm_90a"} {
         // VIEW: %[[W:.*]] = kvbuffer.staged_view %[[S]][16, 64] : <#{{.*}}> -> <#{{.*}}, 32x64 at [16, 64]>
         // VIEW: %[[A:.*]] = kvbuffer.staged_view %{{.*}}[0, 0] : <#{{.*}}> -> <#{{.*}}, 64x32 at [0, 0]>
         // VIEW: kvbuffer.mma_start %[[A]], %[[W]], %{{.*}}
-        // CHECK: kvbuffer.wgmma
+        // CHECK: kvbuffer.wgmma c(
         // CHECK-SAME: a_steps = array<i64: 0, 2>, b_steps = array<i64: 640, 768>
         // CHECK-SAME: transpose_b
         %ah = kvbuffer.fragment_load %as[0, 0] : !kvbuffer.staged<#abuf> -> !kvbuffer.fragment<64x32xbf16, a>
         %wf = kvbuffer.fragment_load %s[16, 64] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<32x64xbf16, b>
         %q = kvbuffer.mma %ah, %wf, %p : !kvbuffer.fragment<64x32xbf16, a>, !kvbuffer.fragment<32x64xbf16, b>, !acc
         // Slots go back after the wait for what reads their views.
-        // VIEW:      kvbuffer.mma_wait
         // VIEW:      kvbuffer.mma_wait
         // VIEW:      kvbuffer.ring_release %ring
         kvbuffer.ring_release %aring[%c0] : !kvbuffer.ring<#abuf>

@@ -411,12 +411,8 @@ func.func @main() {
     %r1 = memref.atomic_rmw maxs %v, %i[%k1] : (i32, memref<5xi32>) -> i32
     %r2 = memref.atomic_rmw mins %neg, %i[%k2] : (i32, memref<5xi32>) -> i32
     %r3 = memref.atomic_rmw ori %v, %i[%k3] : (i32, memref<5xi32>) -> i32
-    %r4 = memref.generic_atomic_rmw %i[%k4] : memref<5xi32> {
-    ^bb(%old: i32):
-      %one = arith.constant 1 : i32
-      %more = arith.addi %old, %one : i32
-      memref.atomic_yield %more : i32
-    }
+    %one = arith.constant 1 : i32
+    %r4 = memref.atomic_rmw addi %one, %i[%k4] : (i32, memref<5xi32>) -> i32
     %f0 = memref.atomic_rmw addf %x, %f[%k0] : (f32, memref<3xf32>) -> f32
     %f1 = memref.atomic_rmw maximumf %x, %f[%k1] : (f32, memref<3xf32>) -> f32
     %f2 = memref.atomic_rmw addf %xone, %f[%k2] : (f32, memref<3xf32>) -> f32

@@ -123,7 +123,7 @@ class Alternatives(unittest.TestCase):
                     lambda kernels: kernels[1].update(launch_if="seq_q"))
         self.expect("manifest: kernels[0].launch_if holds {\"most\":[\"seq_q\"]}; "
                     "expected an integer, a size name, or one of product, sum, "
-                    "ceildiv, min with operands",
+                    "ceildiv, floordiv, min, max with operands",
                     lambda kernels: kernels[0].update(
                         launch_if={"most": ["seq_q"]}))
 
@@ -152,7 +152,24 @@ class Sizes(unittest.TestCase):
         content["kernels"][0]["grid"][0] = {"min": []}
         self.assertEqual(refusal(content), "manifest: kernels[0].grid holds "
                          "{\"min\":[]}; expected an integer, a size name, or one"
-                         " of product, sum, ceildiv, min with operands")
+                         " of product, sum, ceildiv, floordiv, min, max with "
+                         "operands")
+
+    def test_scratch(self):
+        content = manifest()
+        counter = {"name": "arrived", "dtype": "i32", "access": "counter",
+                   "shape": [{"max": [1, {"floordiv": ["batch", 2]}]}]}
+        content["scratch"] = [counter]
+        self.assertEqual(refusal(content), "accepted")
+        content["scratch"] = [counter, counter]
+        self.assertEqual(refusal(content), "manifest: \"scratch\" has two of "
+                         "the name 'arrived'")
+        content["scratch"] = [counter | {"access": "read"}]
+        self.assertEqual(refusal(content), "manifest: scratch[0].access is "
+                         "'read'; expected workspace or counter")
+        content["scratch"] = [counter | {"dtype": "f32"}]
+        self.assertEqual(refusal(content), "manifest: scratch[0].dtype is "
+                         "'f32'; counters are i32")
 
     def test_multiprocessors_in_a_shape(self):
         content = manifest()
@@ -192,8 +209,8 @@ class Numbers(unittest.TestCase):
         self.expect(f"kernels[0].block holds {most}; expected integers from 1 "
                     "to 1024", ["kernels", 0, "block", 1], most)
         self.expect(f"tensors[0].shape holds {most}; expected an integer, a "
-                    "size name, or one of product, sum, ceildiv, min with "
-                    "operands", ["tensors", 0, "shape", 0], most)
+                    "size name, or one of product, sum, ceildiv, floordiv, "
+                    "min, max with operands", ["tensors", 0, "shape", 0], most)
 
     def test_problem(self):
         for name in "heads", "kv_heads", "head_size":

@@ -53,7 +53,14 @@ struct TileReport {
 };
 
 /// How a kernel may access a bound tensor.
-enum class TileAccess { Read, Write };
+enum class TileAccess {
+  Read,
+  Write,
+  /// Memory of the launch's own: read where it has been written.
+  Workspace,
+  /// Words of the launch's own that begin and end as 0.
+  Counter
+};
 
 /// Executes one kernel. Create it, bind each argument, run.
 class TileInterpreter {
@@ -75,12 +82,20 @@ public:
                            llvm::ArrayRef<int64_t> shape,
                            llvm::ArrayRef<int64_t> strides, TileAccess access);
 
-  /// Binds a size that `kvbuffer.launch_size` asks for.
+  /// Binds a size that `kvbuffer.launch_size`, or an expression over sizes,
+  /// asks for. Those that the shapes of bound tensors tell need not be bound.
   void bindSize(llvm::StringRef name, int64_t value);
 
-  /// Runs `grid` blocks, x fastest. Stops at the first broken promise, with a
-  /// diagnostic at the op and a note at the other op that takes part.
-  mlir::FailureOr<TileReport> run(std::array<int64_t, 3> grid);
+  /// The grid that the kernel's `kvbuffer.grid` says for the sizes that are
+  /// bound. Fails with a diagnostic if it says none, or asks for others.
+  mlir::FailureOr<std::array<int64_t, 3>> grid();
+
+  /// Runs `grid` blocks, one after the other: x fastest, or, with an `order`
+  /// other than 0, in one of many orders. Tensors with `kvbuffer.access` =
+  /// "workspace" or "counter" are made here. Stops at the first broken promise,
+  /// with a diagnostic at the op and a note at the other op that takes part.
+  mlir::FailureOr<TileReport> run(std::array<int64_t, 3> grid,
+                                  uint64_t order = 0);
 
 private:
   struct Impl;

@@ -66,7 +66,8 @@ struct LaunchArg {
   enum class Kind {
     Word,      ///< the first `bytes` bytes of `word` (little endian)
     TensorMap, ///< number `word` of the launch's `tensorMaps`, 128 bytes
-    Counter    ///< the address of the artifact's counter number `word`
+    Counter,   ///< the address of the artifact's counter number `word`
+    Scratch    ///< the address of the launch's scratch memory number `word`
   };
   Kind kind = Kind::Word;
   uint64_t word = 0;
@@ -84,11 +85,19 @@ struct KernelLaunch {
   std::vector<BoundTensorMap> tensorMaps;
 };
 
+/// Memory that the device provides for a launch, see ScratchSpec.
+struct ScratchUse {
+  std::string name;
+  uint64_t bytes = 0;
+  bool counter = false;
+};
+
 /// All launches of one run of an artifact, in order. A kernel whose grid is
 /// empty is left out.
 struct BoundLaunch {
   std::vector<KernelLaunch> kernels;
   std::vector<BufferUse> buffers;
+  std::vector<ScratchUse> scratch;
   /// Why a kernel's alternative runs in its place, one line each.
   std::vector<std::string> remarks;
 };

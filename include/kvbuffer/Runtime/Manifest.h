@@ -28,7 +28,8 @@
 //                                                 are multiples of
 //   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
 //                                                 the largest that it takes
-//   {kind = "size", name = "seq_q"}               32 bits
+//   {kind = "size", name = "seq_q"}               32 bits; in place of "name",
+//                                                 "value": an expression
 //   {kind = "launch_counter"}                     address of 32 bits that are 0
 //                                                 when the launch starts and
 //                                                 its own; 64 bits
@@ -67,10 +68,10 @@ using Sizes = std::map<std::string, int64_t>;
 inline constexpr const char *kMultiprocessors = "sms";
 
 /// An expression over size names: an integer, a name, a product, a sum, a
-/// quotient rounded up, or the least of several.
+/// quotient rounded up or down, or the least or the largest of several.
 class SizeExpr {
 public:
-  enum class Kind { Constant, Name, Product, Sum, CeilDiv, Min };
+  enum class Kind { Constant, Name, Product, Sum, CeilDiv, FloorDiv, Min, Max };
 
   Kind kind = Kind::Constant;
   int64_t constant = 0;
@@ -132,6 +133,8 @@ struct KernelArg {
   /// Bytes that a pointer's address and its tensor's strides are multiples of,
   /// beyond what the kernel asks of all; 1: no more.
   unsigned alignment = 1;
+  /// The size that is passed, and its name, if it has one.
+  SizeExpr value;
   std::string name;
   TensorMapRecipe map;
   /// Number of the counter within the artifact.
@@ -168,6 +171,13 @@ struct TensorSpec {
   std::vector<SizeExpr> shape;
   /// Written by the kernels; read by them.
   bool output = false, input = true;
+};
+
+/// Memory that the runtime provides for a launch: a tensor of this shape,
+/// contiguous. Of a workspace nothing is known when the launch starts; counters
+/// are zero, and the launch leaves them so.
+struct ScratchSpec : TensorSpec {
+  bool counter = false;
 };
 
 /// Where queries or keys live.
@@ -246,11 +256,16 @@ struct Manifest {
   std::optional<GemmSpec> gemm;
   std::vector<KernelSpec> kernels;
   std::vector<TensorSpec> tensors;
+  /// What the kernels use besides; in the manifest "scratch", with the access
+  /// "workspace" or "counter".
+  std::vector<ScratchSpec> scratch;
   /// Counters that the kernels take in all.
   unsigned counters = 0;
 
   /// The tensor of this name, or null.
   const TensorSpec *findTensor(const std::string &name) const;
+  /// The scratch memory of this name, or null.
+  const ScratchSpec *findScratch(const std::string &name) const;
   /// The kernel of this name, or null.
   const KernelSpec *findKernel(const std::string &entry) const;
   /// Is the kernel launched in another's place alone?

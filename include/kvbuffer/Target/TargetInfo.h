@@ -63,6 +63,10 @@ struct ScheduleRequest {
   bool otherByLaunch = false;
   /// Whether warps may have roles (`producers`).
   bool roles = true;
+  /// Whether keys are split over blocks (`split_keys`), and the rows of a tile
+  /// then: query rows times the heads that share a head of the cache.
+  bool splitKeys = false;
+  int64_t foldedRows = 0;
 };
 
 /// What a chip proposes for a problem.
@@ -136,6 +140,9 @@ struct TargetInfo {
   bool roundsToBf16 = true;
   /// Whether kernels can read the size of the grid from a register.
   bool readsGridSize = true;
+  /// Blocks of split keys that a multiprocessor is given at a time: as many as
+  /// have enough bytes in flight for the memory's speed.
+  int64_t splitsPerMultiprocessor = 8;
   /// Matrix instructions for 16-bit operands, bf16 or f16.
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
   /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;

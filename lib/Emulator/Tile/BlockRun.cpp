@@ -230,7 +230,9 @@ LogicalResult BlockRun::runOp(Operation *op) {
             RingLoadOp, RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp,
             MailboxTakeOp, NextTileOp, LaunchSizeOp, FindTileOp, MmaStartOp,
             MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp, QueuePutOp,
-            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(
+            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp, LaunchValueOp,
+            ArriveLastOp, PartialStoreOp, PartialLoadOp, SoftmaxMergeOp,
+            SoftmaxSinkOp>(
           [&](auto op) { return runOp(op); })
       .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
             FragmentScaleOp, MaskOp, RescaleOp>(
@@ -335,11 +337,16 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
     index.push_back(0);
   }
   int64_t &row = index[op.getRowDimension()];
-  int64_t first = row;
+  int64_t group = op.getGroup();
+  int64_t &head = index[index.size() - 2];
+  int64_t first = row, firstHead = head;
   for (int64_t i = 0,
                e = std::min(tile->type.getRows(), integer(op.getValid()));
        i < e; ++i) {
-    row = first + i;
+    row = first + i / group;
+    // A window's rows may run along the heads.
+    if (group > 1)
+      head = firstHead + i % group;
     FailureOr<int64_t> offset =
         tile->tensor->offset(index, [&] { return error(op); });
     if (failed(offset))
@@ -351,8 +358,9 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
 }
 
 LogicalResult BlockRun::runOp(KeyRangeOp op) {
-  KeyRange range = keyRange(integer(op.getRow()), integer(op.getQueries()),
-                            integer(op.getKeys()), op.getBM(), op.getMask());
+  KeyRange range =
+      keyRange(integer(op.getRow()), integer(op.getQueries()),
+               integer(op.getKeys()), op.getQueriesOfRows(), op.getMask());
   set(op.getLo(), range.lo);
   set(op.getHi(), range.hi);
   set(op.getFullLo(), range.fullLo);
@@ -388,15 +396,19 @@ LogicalResult BlockRun::runOp(RowStoreOp op) {
   const Matrix &m = matrix(op.getFragment());
   if (failed(tensor->checkWritable(fail)))
     return failure();
-  SmallVector<int64_t> index = integers(op.getIndices());
+  SmallVector<int64_t> first = integers(op.getIndices());
   for (int64_t r = 0, e = std::min(m.rows, integer(op.getValid())); r < e;
        ++r) {
+    SmallVector<int64_t> index(first);
+    int64_t group = op.getGroup();
+    index.back() += r / group;
+    if (group > 1)
+      index.end()[-2] += r % group;
     FailureOr<int64_t> offset = tensor->offset(index, fail);
     if (failed(offset) ||
         failed(tensor->storeFloat(*offset, m.at(r, 0), op, fail)))
       return failure();
     ++report.stored;
-    ++index.back();
   }
   return success();
 }
@@ -654,7 +666,7 @@ LogicalResult BlockRun::runFragmentOp(Operation *op) {
           .Case([&](MaskOp op) {
             return hide(matrix(op.getScores()), integer(op.getRow()),
                         integer(op.getQueries()), integer(op.getKey()),
-                        integer(op.getKeys()), op.getMask());
+                        integer(op.getKeys()), op.getMask(), op.getGroup());
           })
           .Case([&](RescaleOp op) {
             Matrix scaled = matrix(op.getAcc());

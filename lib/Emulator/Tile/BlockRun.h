@@ -92,6 +92,13 @@ private:
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
   // Arithmetic by regions (Map.cpp).
   mlir::LogicalResult runOp(MapOp op);
+  // Work that blocks share (Work.cpp).
+  mlir::LogicalResult runOp(LaunchValueOp op);
+  mlir::LogicalResult runOp(ArriveLastOp op);
+  mlir::LogicalResult runOp(PartialStoreOp op);
+  mlir::LogicalResult runOp(PartialLoadOp op);
+  mlir::LogicalResult runOp(SoftmaxMergeOp op);
+  mlir::LogicalResult runOp(SoftmaxSinkOp op);
   // Roles (Roles.cpp).
   mlir::LogicalResult runOp(WarpRolesOp op);
   mlir::LogicalResult runOp(RingOp op);

@@ -81,10 +81,10 @@ KeyRange tile::keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
 }
 
 Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries,
-                  int64_t key, int64_t keys, MaskAttr mask) {
+                  int64_t key, int64_t keys, MaskAttr mask, int64_t group) {
   Matrix result = scores;
   for (int64_t r = 0; r < scores.rows; ++r) {
-    auto [first, last] = visible(row + r + keys - queries, keys, mask);
+    auto [first, last] = visible(row + r / group + keys - queries, keys, mask);
     for (int64_t c = 0; c < scores.cols; ++c)
       if (key + c < first || key + c >= last)
         result.at(r, c) = -kInfinity;
@@ -191,4 +191,23 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
     result.lse.at(r, 0) = l == 0 ? -kInfinity : origin + std::log(l);
   }
   return result;
+}
+
+SoftmaxPart tile::mergeSoftmax(const SoftmaxPart &x, const SoftmaxPart &y,
+                               float scale) {
+  SoftmaxPart part = x;
+  float base2 = scale * std::numbers::log2e_v<float>;
+  for (int64_t r = 0; r < x.acc.rows; ++r) {
+    float max = std::max(x.max.at(r, 0), y.max.at(r, 0));
+    // Two rows without a key: any finite number keeps both factors at 0.
+    float origin = max == -kInfinity ? 0 : max * base2;
+    float fromX = std::exp2(x.max.at(r, 0) * base2 - origin);
+    float fromY = std::exp2(y.max.at(r, 0) * base2 - origin);
+    part.max.at(r, 0) = max;
+    part.sum.at(r, 0) = std::fma(y.sum.at(r, 0), fromY, x.sum.at(r, 0) * fromX);
+    for (int64_t c = 0; c < x.acc.cols; ++c)
+      part.acc.at(r, c) =
+          std::fma(y.acc.at(r, c), fromY, x.acc.at(r, c) * fromX);
+  }
+  return part;
 }

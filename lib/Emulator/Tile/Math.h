@@ -36,7 +36,7 @@ KeyRange keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
 
 /// Scores with hidden ones at -inf: `kvbuffer.mask`.
 Matrix hide(const Matrix &scores, int64_t row, int64_t queries, int64_t key,
-            int64_t keys, MaskAttr mask);
+            int64_t keys, MaskAttr mask, int64_t group);
 
 /// The results of `kvbuffer.online_softmax`; `p` is not yet rounded.
 struct SoftmaxStep {
@@ -71,6 +71,14 @@ struct SoftmaxResult {
 SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
                             const Matrix &sum, const Matrix *excess,
                             mlir::Type weights, float scale, const float *sink);
+
+/// A softmax over some of the keys: `kvbuffer.partial_store`.
+struct SoftmaxPart {
+  Matrix acc, max, sum;
+};
+/// `kvbuffer.softmax_merge`.
+SoftmaxPart mergeSoftmax(const SoftmaxPart &x, const SoftmaxPart &y,
+                         float scale);
 
 } // namespace kvbuf::emu::tile
 

@@ -70,23 +70,34 @@ FailureOr<int64_t> Tensor::offset(ArrayRef<int64_t> index,
 }
 
 LogicalResult Tensor::checkReadable(ErrorFn error) const {
-  if (access == TileAccess::Read)
+  if (access != TileAccess::Write)
     return success();
   return error() << "reads the output " << name
                  << ", which nothing has written";
 }
 
 LogicalResult Tensor::checkWritable(ErrorFn error) const {
-  if (access == TileAccess::Write)
+  if (access == TileAccess::Write || access == TileAccess::Workspace)
     return success();
-  return error() << "writes the input " << name;
+  return error() << (access == TileAccess::Counter ? "writes the counter "
+                                                   : "writes the input ")
+                 << name;
+}
+
+LogicalResult Tensor::checkWritten(int64_t offset, ErrorFn error) const {
+  if (access != TileAccess::Workspace ||
+      (size_t(offset) < writers.size() && writers[offset]))
+    return success();
+  return error() << "reads an element of the workspace " << name
+                 << " that nothing has written";
 }
 
 LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
                                  ErrorFn error) {
   if (writers.size() <= size_t(offset))
     writers.resize(offset + 1);
-  if (Operation *other = writers[offset]) {
+  if (Operation *other = writers[offset];
+      other && access != TileAccess::Workspace) {
     InFlightDiagnostic diag = error()
                               << "writes an element of " << name
                               << " that another block or store has written";
@@ -102,6 +113,45 @@ LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
   else
     static_cast<float *>(data)[offset] = value;
   return success();
+}
+
+FailureOr<int64_t> tile::evaluateSize(Attribute expression,
+                                      const llvm::StringMap<int64_t> &sizes,
+                                      ErrorFn error) {
+  if (auto number = dyn_cast<IntegerAttr>(expression))
+    return number.getInt();
+  if (auto name = dyn_cast<StringAttr>(expression)) {
+    auto it = sizes.find(name.getValue());
+    if (it != sizes.end())
+      return it->second;
+    error() << "asks for the size " << name << ", which is not bound";
+    return failure();
+  }
+  NamedAttribute entry = *cast<DictionaryAttr>(expression).begin();
+  StringRef name = entry.getName();
+  SmallVector<int64_t> operands;
+  for (Attribute operand : cast<ArrayAttr>(entry.getValue())) {
+    FailureOr<int64_t> value = evaluateSize(operand, sizes, error);
+    if (failed(value))
+      return failure();
+    operands.push_back(*value);
+  }
+  bool divides = name == "ceildiv" || name == "floordiv";
+  if (operands.empty() || (divides && (operands.size() != 2 ||
+                                       operands[0] < 0 || operands[1] <= 0))) {
+    error() << "cannot compute " << expression;
+    return failure();
+  }
+  if (divides)
+    return name == "ceildiv" ? llvm::divideCeil(operands[0], operands[1])
+                             : operands[0] / operands[1];
+  int64_t value = operands[0];
+  for (int64_t operand : ArrayRef(operands).drop_front())
+    value = name == "product" ? value * operand
+            : name == "sum"   ? value + operand
+            : name == "max"   ? std::max(value, operand)
+                              : std::min(value, operand);
+  return value;
 }
 
 //===----------------------------------------------------------------------===//

@@ -13,6 +13,7 @@
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,6 +71,8 @@ struct Tensor {
                                  mlir::Operation *op, ErrorFn error);
   /// Fails with an error if the kernel may not read (write) it.
   mlir::LogicalResult checkReadable(ErrorFn error) const;
+  /// Fails with an error if nothing has written an element of a workspace.
+  mlir::LogicalResult checkWritten(int64_t offset, ErrorFn error) const;
   mlir::LogicalResult checkWritable(ErrorFn error) const;
 };
 
@@ -100,6 +103,11 @@ struct Tile {
   const Cache *cache = nullptr;
   int64_t batch = 0, head = 0, start = 0, from = 0, upto = 0;
 };
+
+/// The value of an expression over sizes (`kvbuffer.launch_value`).
+mlir::FailureOr<int64_t> evaluateSize(mlir::Attribute expression,
+                                      const llvm::StringMap<int64_t> &sizes,
+                                      ErrorFn error);
 
 /// Keys of a sequence: `kvbuffer.cache.num_keys`.
 mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,

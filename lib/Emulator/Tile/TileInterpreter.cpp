@@ -10,6 +10,9 @@
 #include "BlockRun.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "llvm/ADT/StringMap.h"
+#include <algorithm>
+#include <numeric>
+#include <random>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -23,6 +26,11 @@ struct Parameter {
   /// Sizes and strides; kDynamic where any will do.
   SmallVector<int64_t> shape, strides;
   bool bound = false;
+  /// What is made for each run: "workspace", "counter" or nothing, its shape as
+  /// expressions over sizes, and its memory.
+  StringRef made;
+  SmallVector<Attribute> sizes;
+  std::vector<uint32_t> words;
 };
 } // namespace
 
@@ -49,7 +57,69 @@ struct TileInterpreter::Impl {
   }
   const Cache *addCache(StringRef name, CacheType type, Type word);
   LogicalResult addArgument(BlockArgument argument);
+  /// The sizes, and those that the shapes of bound tensors tell.
+  llvm::StringMap<int64_t> allSizes() const;
+  /// Makes the memory of workspaces and counters.
+  LogicalResult makeScratch(const llvm::StringMap<int64_t> &sizes);
+  /// Whether the kernel has left all counters at 0.
+  LogicalResult checkCounters();
 };
+
+llvm::StringMap<int64_t> TileInterpreter::Impl::allSizes() const {
+  llvm::StringMap<int64_t> all = sizes;
+  for (const auto &entry : parameters)
+    if (entry.second->bound)
+      for (auto [size, extent] :
+           llvm::zip(entry.second->sizes, entry.second->tensor.shape))
+        if (auto name = dyn_cast<StringAttr>(size))
+          all.try_emplace(name.getValue(), extent);
+  // As the emulator says.
+  all.try_emplace("sms", 4);
+  return all;
+}
+
+LogicalResult
+TileInterpreter::Impl::makeScratch(const llvm::StringMap<int64_t> &sizes) {
+  for (auto &entry : parameters) {
+    Parameter &parameter = *entry.second;
+    if (parameter.made.empty())
+      continue;
+    Tensor &tensor = parameter.tensor;
+    tensor.shape.clear();
+    for (Attribute size : parameter.sizes) {
+      FailureOr<int64_t> extent = evaluateSize(size, sizes, [&] {
+        return kernel.emitOpError() << "tensor '" << tensor.name << "' ";
+      });
+      if (failed(extent))
+        return failure();
+      tensor.shape.push_back(*extent);
+    }
+    int64_t count = 1;
+    tensor.strides.assign(tensor.shape.size(), 1);
+    for (size_t d = tensor.shape.size(); d-- > 0;) {
+      tensor.strides[d] = count;
+      count *= tensor.shape[d];
+    }
+    bool counter = parameter.made == "counter";
+    parameter.words.assign(count, counter ? 0 : 0x7fc00000);
+    tensor.data = parameter.words.data();
+    tensor.access = counter ? TileAccess::Counter : TileAccess::Workspace;
+    parameter.bound = true;
+  }
+  return success();
+}
+
+LogicalResult TileInterpreter::Impl::checkCounters() {
+  for (auto &entry : parameters)
+    if (entry.second->made == "counter")
+      for (auto [i, word] : llvm::enumerate(entry.second->words))
+        if (word)
+          return kernel.emitOpError()
+                 << "leaves element " << i << " of the counters '"
+                 << entry.getKey() << "' at " << word
+                 << "; expected that as many blocks arrive as are expected";
+  return success();
+}
 
 const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type,
                                              Type word) {
@@ -116,6 +186,24 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
            << " must have elements bf16, f16, f32, i32 or i64";
   arguments.push_back(
       add(name.getValue(), element, memref.getShape(), strides));
+  Parameter &parameter = *parameters[name.getValue()];
+  if (auto shape = kernel.getArgAttrOfType<ArrayAttr>(
+          argument.getArgNumber(), KVBufferDialect::kShapeAttr))
+    parameter.sizes.assign(shape.begin(), shape.end());
+  auto access = kernel.getArgAttrOfType<StringAttr>(
+      argument.getArgNumber(), KVBufferDialect::kAccessAttr);
+  if (!access || (access != "workspace" && access != "counter"))
+    return success();
+  parameter.made = access.getValue();
+  if (parameter.sizes.empty())
+    for (int64_t size : memref.getShape())
+      parameter.sizes.push_back(
+          IntegerAttr::get(IndexType::get(kernel.getContext()), size));
+  if (int64_t(parameter.sizes.size()) != memref.getRank() ||
+      element.getIntOrFloatBitWidth() != 32)
+    return kernel.emitOpError()
+           << "argument " << name << " must have elements of 32 bits and a "
+           << "size for each dimension";
   return success();
 }
 
@@ -145,7 +233,7 @@ LogicalResult TileInterpreter::bind(StringRef name, void *data,
                                     ArrayRef<int64_t> strides,
                                     TileAccess access) {
   auto it = impl->parameters.find(name);
-  if (it == impl->parameters.end())
+  if (it == impl->parameters.end() || !it->second->made.empty())
     return success();
   Parameter &parameter = *it->second;
   auto fits = [](ArrayRef<int64_t> expected, ArrayRef<int64_t> got) {
@@ -195,7 +283,33 @@ void TileInterpreter::bindSize(StringRef name, int64_t value) {
   impl->sizes[name] = value;
 }
 
-FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid) {
+FailureOr<std::array<int64_t, 3>> TileInterpreter::grid() {
+  auto list =
+      impl->kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kGridAttr);
+  if (!list || list.size() != 3) {
+    impl->kernel.emitOpError()
+        << "has no '" << KVBufferDialect::kGridAttr << "' of three sizes";
+    return failure();
+  }
+  llvm::StringMap<int64_t> sizes = impl->allSizes();
+  std::array<int64_t, 3> grid;
+  for (auto [extent, size] : llvm::zip_equal(grid, list)) {
+    FailureOr<int64_t> value = evaluateSize(size, sizes, [&] {
+      return impl->kernel.emitOpError()
+             << "'" << KVBufferDialect::kGridAttr << "' ";
+    });
+    if (failed(value))
+      return failure();
+    extent = *value;
+  }
+  return grid;
+}
+
+FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid,
+                                           uint64_t order) {
+  llvm::StringMap<int64_t> sizes = impl->allSizes();
+  if (failed(impl->makeScratch(sizes)))
+    return failure();
   for (auto &entry : impl->parameters) {
     if (!entry.second->bound) {
       impl->kernel.emitOpError()
@@ -205,14 +319,20 @@ FailureOr<TileReport> TileInterpreter::run(std::array<int64_t, 3> grid) {
     entry.second->tensor.writers.clear();
   }
   TileReport report;
-  for (int64_t z = 0; z < grid[2]; ++z)
-    for (int64_t y = 0; y < grid[1]; ++y)
-      for (int64_t x = 0; x < grid[0]; ++x) {
-        if (failed(BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid,
-                            impl->sizes, report)
-                       .run()))
-          return failure();
-        ++report.blocks;
-      }
+  std::vector<int64_t> numbers(grid[0] * grid[1] * grid[2]);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  if (order)
+    std::shuffle(numbers.begin(), numbers.end(), std::mt19937_64(order));
+  for (int64_t number : numbers) {
+    int64_t x = number % grid[0], y = number / grid[0] % grid[1],
+            z = number / grid[0] / grid[1];
+    if (failed(BlockRun(impl->kernel, impl->arguments, {x, y, z}, grid, sizes,
+                        report)
+                   .run()))
+      return failure();
+    ++report.blocks;
+  }
+  if (failed(impl->checkCounters()))
+    return failure();
   return report;
 }

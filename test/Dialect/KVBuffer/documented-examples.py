@@ -46,6 +46,10 @@ def own_types(op):
     scores, acc = fragment("128x64xf32", "acc"), fragment("128x128xf32", "acc")
     rows = fragment("128x1xf32", "row")
     vector = "vector<2xbf16>"
+    few, few_rows = fragment("16x128xf32", "acc"), fragment("16x1xf32", "row")
+    state = {f"{name}{i}": type_ for i in ("", "0", "1")
+             for name, type_ in (("a", few), ("m", few_rows), ("l", few_rows))}
+    parts = {"parts": "memref<?x16x132xf32>", "split": "index", "acc": few}
     return {
         "dram_range": {"k": "memref<bf16>", "base": "index", "n": "i32"},
         "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
@@ -89,6 +93,12 @@ def own_types(op):
                        "table": "memref<?x?xi32>", "lengths": "memref<?xi32>"},
         "cache.store": {"x": "vector<8xbf16>"},
         "cache.store_scale": {"s": "vector<1xf32>"},
+        "arrive_last": {"counters": "memref<?x8xi32>"},
+        "partial_store": state | parts,
+        "partial_load": parts,
+        "softmax_merge": state,
+        "softmax_sink": state | {"sink": "memref<32xf32>"},
+        "lane_arrive": {"counters": "memref<?xi32>", "i": "index"},
         "lane_any": {"mine": "i1"},
         "lane_count": {"mine": "i1"},
         "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},

@@ -36,7 +36,7 @@ func.func @property(%q: !qo, %k: !kv) {
 
 // A name that is required: the wrong one is reported, not the missing one.
 func.func @required(%row: index) {
-  // expected-error @below {{'kvbuffer.key_range' op has an unknown attribute 'masks'; did you mean 'mask'? (expected BM or mask)}}
+  // expected-error @below {{'kvbuffer.key_range' op has an unknown attribute 'masks'; did you mean 'mask'? (expected BM, group or mask)}}
   %r:4 = kvbuffer.key_range %row of %row keys %row {BM = 64, masks = #kvbuffer.mask<>}
   return
 }
@@ -114,7 +114,7 @@ func.func private @f() attributes {kvbuffer.kernel = {block = "32"}}
 
 // -----
 
-// expected-error @below {{key 'grid' of attribute 'kvbuffer.kernel' must be an array of integers, sizes and {product, sum, ceildiv or min = [...]}, got [{quotient = ["seq_q", 64]}, 1, 1]}}
+// expected-error @below {{key 'grid' of attribute 'kvbuffer.kernel' must be an array of integers, sizes and {product, sum, ceildiv, floordiv, min or max = [...]}, got [{quotient = ["seq_q", 64]}, 1, 1]}}
 func.func private @f() attributes {kvbuffer.kernel = {grid = [{quotient = ["seq_q", 64]}, 1, 1]}}
 
 // -----

@@ -341,6 +341,33 @@ MOCK_EXPORT int kvbufEmulatorRegisterBuffer(kvbufEmulator *e, const char *name,
   return 0;
 }
 
+MOCK_EXPORT int kvbufEmulatorRegisterTracked(kvbufEmulator *e,
+                                             const char *name, void *data,
+                                             size_t bytes, int, int,
+                                             uint8_t *written) {
+  e->buffers[name] = {static_cast<char *>(data), bytes};
+  if (written)
+    std::memset(written, 1, bytes);
+  return 0;
+}
+
+MOCK_EXPORT void kvbufEmulatorClearBuffers(kvbufEmulator *e) {
+  e->buffers.clear();
+}
+
+// The runtime of artifacts asks for neither.
+MOCK_EXPORT int kvbufEmulatorParameters(kvbufEmulator *, const char *,
+                                        const uint32_t **, unsigned *) {
+  return 2;
+}
+MOCK_EXPORT int kvbufEmulatorLaunchCluster(kvbufEmulator *, const char *,
+                                           const unsigned *, const unsigned *,
+                                           const unsigned *, unsigned,
+                                           const void *const *, const size_t *,
+                                           unsigned, ProgressCallback, void *) {
+  return 2;
+}
+
 MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
                                     const unsigned *grid, const unsigned *,
                                     unsigned, const void *const *args,

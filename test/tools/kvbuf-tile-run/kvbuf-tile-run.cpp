@@ -64,6 +64,10 @@ static cl::opt<bool> wildLengths(
 static cl::opt<int64_t>
     blocks("blocks", cl::init(3),
            cl::desc("blocks of a kernel that loops over tiles of queries"));
+static cl::opt<uint64_t>
+    order("order", cl::init(0),
+          cl::desc("run blocks in the order of this number; 0: as they are "
+                   "numbered"));
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
                       cl::desc("compare diagnostics with expected-* comments"));
@@ -335,7 +339,9 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   // Heads are the fastest dimension where they are dealt to dies.
   if (schedule.getXcds() > 1)
     std::swap(grid[0], grid[1]);
-  if (kernel->hasAttr(KVBufferDialect::kGridAttr))
+  bool persistent = false;
+  kernel.walk([&](NextTileOp) { persistent = true; });
+  if (persistent)
     grid = {std::min<int64_t>(blocks, tiles * problem.heads * workload.batch()),
             1, 1};
   // Whole clusters.
@@ -344,7 +350,13 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   for (const auto &[size, value] : workload.sizes())
     (*interpreter)->bindSize(size, value);
   (*interpreter)->bindSize("batch", workload.batch());
-  FailureOr<emu::TileReport> report = (*interpreter)->run(grid);
+  if (!persistent && kernel->hasAttr(KVBufferDialect::kGridAttr)) {
+    FailureOr<std::array<int64_t, 3>> own = (*interpreter)->grid();
+    if (failed(own))
+      throw Reported();
+    grid = *own;
+  }
+  FailureOr<emu::TileReport> report = (*interpreter)->run(grid, order);
   if (failed(report))
     return false;
   for (auto &[name, values] : sane)

@@ -245,6 +245,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << schedule.qStages;
   if (schedule.xcds < 1)
     return emitError() << "xcds must be at least 1, got " << schedule.xcds;
+  if (schedule.splitSize < 0 || schedule.splitSize % schedule.BN)
+    return emitError() << "split_size must be a multiple of BN = "
+                       << schedule.BN << " keys, got " << schedule.splitSize;
+  if (schedule.splitSize && !schedule.splitKeys)
+    return emitError() << "split_size needs split_keys = true, got "
+                       << schedule.splitSize;
   if (schedule.cluster < 1)
     return emitError() << "cluster must be at least 1, got "
                        << schedule.cluster;

@@ -49,7 +49,7 @@ void KVBufferDialect::initialize() {
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
              DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
-             LaneCountOp, LaneTransposeOp>(op) ||
+             LaneCountOp, LaneTransposeOp, LaneArriveOp>(op) ||
          op->hasTrait<LaneLevel>();
 }
 

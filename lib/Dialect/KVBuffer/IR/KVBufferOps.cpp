@@ -277,6 +277,14 @@ LogicalResult CacheTileOp::verify() {
   return success();
 }
 
+/// Whether rows can come in groups of so many.
+static LogicalResult verifyGroup(Operation *op, int64_t group) {
+  if (group >= 1 && group <= kMostElements)
+    return success();
+  return op->emitOpError() << "expected a group of 1 to " << kMostElements
+                           << " rows, got " << group;
+}
+
 LogicalResult DramTileOp::verify() {
   auto tensor = cast<MemRefType>(getTensor().getType());
   int64_t rank = tensor.getRank(), count = getIndices().size();
@@ -306,8 +314,17 @@ LogicalResult DramTileOp::verify() {
   TileType tile = getTile().getType();
   if (tile.getElementType() != tensor.getElementType())
     return emitOpError() << "expected a tile of " << tensor.getElementType();
-  if (tile.getPageSize())
+  if (failed(verifyGroup(*this, getGroup())))
+    return failure();
+  int64_t group = getGroup();
+  if (group > 1 && isWindow())
+    return emitOpError() << "expected no group with valid(rows, columns)";
+  if (group == 1 && tile.getPageSize())
     return emitOpError() << "only paged caches have tiles with page_size";
+  if (group > 1 && tile.getPageSize() != group)
+    return emitOpError() << "has a group of " << group
+                         << " rows: expected page_size = " << group
+                         << " on the tile";
   int64_t cols = tensor.getShape().back();
   if (!isWindow() && !ShapedType::isDynamic(cols) && tile.getCols() > cols)
     return emitOpError() << "expected a tile of at most " << cols
@@ -318,7 +335,7 @@ LogicalResult DramTileOp::verify() {
 LogicalResult KeyRangeOp::verify() {
   if (int64_t(getBM()) <= 0)
     return emitOpError() << "expected a positive BM, got " << int64_t(getBM());
-  return success();
+  return verifyGroup(*this, getGroup());
 }
 
 //===----------------------------------------------------------------------===//
@@ -497,7 +514,11 @@ LogicalResult RowStoreOp::verify() {
   if (getFragment().getType().getElementType() != tensor.getElementType())
     return emitOpError() << "expected a fragment of "
                          << tensor.getElementType();
-  return success();
+  if (getGroup() > 1 && tensor.getRank() < 2)
+    return emitOpError() << "stores groups of rows along two dimensions; "
+                            "expected a tensor of rank 2 or more, got "
+                         << tensor;
+  return verifyGroup(*this, getGroup());
 }
 
 //===----------------------------------------------------------------------===//
@@ -617,6 +638,8 @@ LogicalResult FragmentScaleOp::verify() {
 }
 
 LogicalResult MaskOp::verify() {
+  if (failed(verifyGroup(*this, getGroup())))
+    return failure();
   return verifyScores(*this, getScores().getType());
 }
 

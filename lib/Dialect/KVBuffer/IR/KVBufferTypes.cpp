@@ -61,7 +61,7 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!elementType.isIntOrFloat())
     return emitError() << "a tile's elements must be numbers, got "
                        << elementType;
-  if (pageSize < 0 || (pageSize && pageSize % rows == 0))
+  if (pageSize < 0 || (pageSize && pageSize != rows && pageSize % rows == 0))
     return emitError() << "a tile's page_size must be positive and no multiple "
                           "of its "
                        << rows << " rows, got " << pageSize

@@ -122,8 +122,8 @@ static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},
                                       {"kind", Kind::String},
                                       {"limit", Kind::Integer},
                                       {"tensor", Kind::String}};
-static constexpr Key kSizeKeys[] = {{"kind", Kind::String},
-                                    {"name", Kind::String}};
+static constexpr Key kSizeKeys[] = {
+    {"kind", Kind::String}, {"name", Kind::String}, {"value", Kind::Sizes}};
 static constexpr Key kCounterKeys[] = {{"kind", Kind::String}};
 static constexpr Key kTensorMapKeys[] = {
     {"box", Kind::Integers},    {"columns", Kind::Integers},
@@ -178,6 +178,10 @@ static bool isInteger(Attribute value) {
 
 /// An integer, the name of a size, or {operator = [operands]}.
 static bool isSize(Attribute value) {
+  return kvbuf::detail::isSizeExpression(value);
+}
+
+bool kvbuf::detail::isSizeExpression(Attribute value) {
   if (isInteger(value) || isa<StringAttr>(value))
     return true;
   auto dictionary = dyn_cast<DictionaryAttr>(value);
@@ -186,8 +190,9 @@ static bool isSize(Attribute value) {
   NamedAttribute entry = *dictionary.begin();
   auto operands = dyn_cast<ArrayAttr>(entry.getValue());
   return operands &&
-         llvm::is_contained({"product", "sum", "ceildiv", "min"},
-                            entry.getName().getValue()) &&
+         llvm::is_contained(
+             {"product", "sum", "ceildiv", "floordiv", "min", "max"},
+             entry.getName().getValue()) &&
          llvm::all_of(operands, isSize);
 }
 
@@ -229,8 +234,8 @@ static StringRef nameOf(Kind kind) {
   case Kind::Integers:
     return "an array of integers";
   case Kind::Sizes:
-    return "an array of integers, sizes and {product, sum, ceildiv or min = "
-           "[...]}";
+    return "an array of integers, sizes and {product, sum, ceildiv, floordiv, "
+           "min or max = [...]}";
   case Kind::Dictionaries:
     return "an array of dictionaries";
   }
@@ -445,10 +450,12 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                : bad("a string, the tensor's name");
   if (name == KVBufferDialect::kAccessAttr) {
     auto access = dyn_cast<StringAttr>(attr.getValue());
-    return access && llvm::is_contained({"read", "write", "read_write"},
+    return access && llvm::is_contained({"read", "write", "read_write",
+                                         "workspace", "counter"},
                                         access.getValue())
                ? success()
-               : bad("\"read\", \"write\" or \"read_write\"");
+               : bad("\"read\", \"write\", \"read_write\", \"workspace\" or "
+                     "\"counter\"");
   }
   if (name == KVBufferDialect::kShapeAttr)
     return isKind(attr.getValue(), Kind::Sizes) ? success()

@@ -25,6 +25,12 @@ mlir::LogicalResult verifyArgumentAttribute(mlir::Operation *op,
                                             unsigned argument,
                                             mlir::NamedAttribute attr);
 
+namespace detail {
+/// Whether an attribute is an expression over sizes of a launch: an integer,
+/// the name of a size, or {operator = [operands]}.
+bool isSizeExpression(mlir::Attribute value);
+} // namespace detail
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_IR_KNOWNATTRIBUTES_H

@@ -237,6 +237,36 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
   return diag << "; no BN would fit";
 }
 
+/// Checks that a problem's query rows are one tile where keys are split.
+static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
+  if (!s.getSplitKeys())
+    return success();
+  auto q = cast<MemRefType>(op.getQ().getType());
+  StringRef only = "split_keys = true is for a number of query rows that the "
+                   "type of q says";
+  if (op.isRagged())
+    return op.emitOpError() << only << ", but queries are ragged; expected "
+                            << "split_keys = false";
+  if (q.isDynamicDim(1))
+    return op.emitOpError() << only << ", got " << q
+                            << "; expected split_keys = false, or a number";
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (int64_t rows = q.getDimSize(1) * group; rows > s.getBM())
+    return op.emitOpError()
+           << "split_keys = true needs the " << q.getDimSize(1)
+           << " query rows of the " << group
+           << " heads that share a head of the cache in one tile; BM = "
+           << s.getBM() << " has no room for " << rows;
+  if (s.getWarps() > 1 || s.getOverlap() || s.getOverlapProducts() ||
+      s.getLazyRescale() || s.getSumsInLds() || s.getXcds() > 1 ||
+      !s.getFullKV() || s.getRegChunkDepth())
+    return op.emitOpError()
+           << "split_keys = true is for blocks of one warp, and goes with none "
+              "of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, "
+              "reg_chunk_depth and full_kv = false";
+  return success();
+}
+
 /// Whether K's fragments are in registers by parts.
 static bool isChunked(AttentionOp op, ScheduleAttr schedule) {
   int64_t chunk = schedule.getRegChunkDepth();
@@ -279,6 +309,8 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
       return op.emitOpError()
              << name << " = registers does not fit " << target.chip
              << ", which has copies into LDS for every tile; expected direct";
+  if (failed(checkSplitKeys(op, schedule)))
+    return failure();
   if (schedule.getProducers())
     return checkRoles(op, schedule, target);
   // Where each wave counts its own copies, halves of a block can take turns
@@ -421,6 +453,9 @@ struct ChooseSchedulePass
         if (failed(applyOverrides(schedule, asked, op.getLoc(), &named)))
           return WalkResult::interrupt();
         request.roles = !named.contains("producers") || asked.producers > 0;
+        request.splitKeys = asked.splitKeys;
+        request.foldedRows =
+            request.queries * (op.getHeads() / op.getKVHeads());
         ScheduleChoice choice = target->chooseSchedule(request);
         // Beside V on its way through registers turns leave none for what a
         // log-sum-exp carries and a soft cap besides.

@@ -440,7 +440,7 @@ static bool takesBarePointers(gpu::GPUFuncOp func) {
       return false;
     }
   }
-  return !func->hasAttr(KVBufferDialect::kGridAttr);
+  return func.getNumArguments() && !func->hasAttr(KVBufferDialect::kGridAttr);
 }
 
 namespace {

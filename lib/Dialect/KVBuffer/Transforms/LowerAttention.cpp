@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerDecode.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -21,6 +22,58 @@ namespace kvbuf {
 
 using namespace mlir;
 using namespace kvbuf;
+
+int64_t kvbuf::smallPageOf(AttentionOp op) {
+  int64_t page = op.getK().getType().getPageSize();
+  return page % op.getSchedule()->getBN() ? page : 0;
+}
+
+TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
+                                           AttentionOp op,
+                                           const TargetInfo &target,
+                                           Operand which, int64_t rows,
+                                           int64_t stages) {
+  ScheduleAttr schedule = *op.getSchedule();
+  Type element = op.getElementType();
+  int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
+  int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  Swizzle swizzle =
+      target.swizzle(mma, rowBytes, /*transposed=*/which != Operand::V);
+  Path path = which == Operand::K   ? schedule.getKPath()
+              : which == Operand::V ? schedule.getVPath()
+                                    : Path::Direct;
+  int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op);
+  bool direct =
+      path == Path::Direct && target.canCopyDirectly(rows, rowBytes, smallPage);
+  SmallVector<int64_t> swizzleParams;
+  if (swizzle.bits)
+    swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
+  int64_t headSize = op.getHeadSize();
+  bool rowsOfWarps = which == Operand::Q || which == Operand::O;
+  int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
+  // Rows of a cache may hold more than the operand.
+  int64_t rowDepth = headSize, offset = 0, chunk = headSize;
+  if (!rowsOfWarps) {
+    CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
+    rowDepth = cache.getCacheDepth();
+    offset = cache.getHeadDimOffset();
+  }
+  if (which == Operand::K && schedule.getRegChunkDepth())
+    chunk = std::min(headSize, schedule.getRegChunkDepth());
+  auto params = KVBufferAttr::get(
+      b.getContext(), which, element,
+      direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
+      schedule.getMmaShape(), swizzleParams, rows,
+      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
+      schedule.getWarps() * target.waveSize, headSize, heads,
+      /*full_kv=*/rowsOfWarps || schedule.getFullKV(),
+      /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
+      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
+      Dimension::Rows);
+  return AllocOp::create(b, BufferType::get(b.getContext(), params))
+      .getBuffer();
+}
 
 namespace {
 
@@ -64,11 +117,8 @@ private:
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
   }
   /// The buffer of an operand with `rows` rows a slot.
-  TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages);
-  /// The page size if pages do not hold whole tiles, else 0.
-  int64_t getSmallPage() {
-    int64_t page = op.getK().getType().getPageSize();
-    return page % schedule.getBN() ? page : 0;
+  TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages) {
+    return allocOperand(b, op, target, operand, rows, stages);
   }
   /// The tile of a cache at key `start`.
   Value cacheTile(Value cache, Value start);
@@ -95,47 +145,6 @@ private:
   // Values of the kernel.
   Value batch, head, kvHead, row, queries, firstRow, keys, keyLo;
 };
-
-TypedValue<BufferType> TileProgram::alloc(Operand which, int64_t rows,
-                                          int64_t stages) {
-  int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
-  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
-  Swizzle swizzle =
-      target.swizzle(mma, rowBytes, /*transposed=*/which != Operand::V);
-  Path path = which == Operand::K   ? schedule.getKPath()
-              : which == Operand::V ? schedule.getVPath()
-                                    : Path::Direct;
-  int64_t smallPage = which == Operand::Q ? 0 : getSmallPage();
-  bool direct =
-      path == Path::Direct && target.canCopyDirectly(rows, rowBytes, smallPage);
-  SmallVector<int64_t> swizzleParams;
-  if (swizzle.bits)
-    swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
-  int64_t headSize = op.getHeadSize();
-  bool rowsOfWarps = which == Operand::Q || which == Operand::O;
-  int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
-  // Rows of a cache may hold more than the operand.
-  int64_t rowDepth = headSize, offset = 0, chunk = headSize;
-  if (!rowsOfWarps) {
-    CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
-    rowDepth = cache.getCacheDepth();
-    offset = cache.getHeadDimOffset();
-  }
-  if (which == Operand::K && schedule.getRegChunkDepth())
-    chunk = std::min(headSize, schedule.getRegChunkDepth());
-  auto params = KVBufferAttr::get(
-      b.getContext(), which, element,
-      direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
-      schedule.getMmaShape(), swizzleParams, rows,
-      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
-      schedule.getWarps() * target.waveSize, headSize, heads,
-      /*full_kv=*/rowsOfWarps || schedule.getFullKV(),
-      /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
-      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
-      Dimension::Rows);
-  return AllocOp::create(b, BufferType::get(b.getContext(), params))
-      .getBuffer();
-}
 
 Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
                                 Value cache, TypedValue<BufferType> buffer,
@@ -173,7 +182,7 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
 Value TileProgram::cacheTile(Value cache, Value start) {
   auto type = cast<CacheType>(cache.getType());
   auto tile = TileType::get(b.getContext(), schedule.getBN(),
-                            type.getCacheDepth(), element, getSmallPage());
+                            type.getCacheDepth(), element, smallPageOf(op));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }
@@ -552,7 +561,10 @@ struct LowerAttentionPass
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());
-    TileProgram(b, op, target, args).build();
+    if (schedule.getSplitKeys())
+      buildDecode(b, op, target, args, kernel);
+    else
+      TileProgram(b, op, target, args).build();
     b.setInsertionPointToEnd(&kernel.getBody().front());
     gpu::ReturnOp::create(b);
     kernel->setAttr(KVBufferDialect::kPhaseAttr,

@@ -168,7 +168,11 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     time (0: as many as the head has); without `full_kv` a slot holds one block
     of BN x BK, and K and V come through LDS block by block; `xcds`
     deals heads to so many dies of a chip, so that blocks of one head share a
-    cache; `cluster` blocks work on neighbouring tiles of queries at the same
+    cache; `split_keys`: for few query rows, the keys of a sequence are split over
+    blocks, and tiles have the query rows of all heads that share a head of the
+    cache (at most BM in all), `split_size` is the keys of a split, 0 for a share
+    that the launch chooses by the batch and the room of the cache; `cluster`
+    blocks work on neighbouring tiles of queries at the same
     time and load each tile of K and V once, a part each, for all of them.
 
     Example:

@@ -87,7 +87,10 @@ def KVBuffer_Dialect : Dialect {
     /// manifest and for callers; a string.
     static constexpr ::llvm::StringLiteral kNameAttr = "kvbuffer.name";
     /// On such an argument: what the kernel does with it, "read", "write" or
-    /// "read_write"; a string. Without it, what the program's ops do.
+    /// "read_write"; or "workspace" or "counter", which the runtime
+    /// provides: memory for one launch, and words that are 0 when it starts
+    /// and that it has to leave so. A string. Without it, what the program's
+    /// ops do.
     static constexpr ::llvm::StringLiteral kAccessAttr = "kvbuffer.access";
     /// On an argument that is a memref: each dimension's size, as the manifest
     /// states it; an array of names (strings), numbers, and expressions

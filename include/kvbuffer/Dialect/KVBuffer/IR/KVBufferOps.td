@@ -188,6 +188,12 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
     With one index less, rows `indices[rank - 3]` and on of a [.., rows, heads,
     head_size] tensor, at one head, with all the tile's columns.
 
+
+    With `group` the rows of the tile are rows times heads of the tensor: row r
+    is the tensor's row r / `group`, counted from the first, at head r % `group`,
+    counted from the one that `indices` names. The tile's type says so too, by
+    `page_size` = `group`: so many of its rows are one stride apart.
+
     Examples:
 
     ```mlir
@@ -201,7 +207,8 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
   }];
   let arguments = (ins AnyMemRef:$tensor, Variadic<Index>:$indices, Index:$valid,
                        Optional<Index>:$valid_cols,
-                       OptionalAttr<I64Attr>:$row_dim);
+                       OptionalAttr<I64Attr>:$row_dim,
+                       DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs KVBuffer_TileType:$tile);
   let assemblyFormat = [{
     $tensor `[` $indices `]` `valid` `(` $valid (`,` $valid_cols^)? `)` attr-dict
@@ -225,7 +232,8 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
     For query rows [`row`, min(`row` + BM, `queries`)) and a mask: the keys
     [`lo`, `hi`) outside of which no row sees any; `hi <= lo` if there is none.
     Tiles wholly inside [`fullLo`, `fullHi`) need no masking: every row sees
-    every key of it.
+    every key of it. With `group`, every `group` rows of the BM are one query (see
+    `kvbuffer.dram_tile`); `row` and `queries` count queries.
 
     Example:
 
@@ -235,8 +243,15 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
     ```
   }];
   let arguments = (ins Index:$row, Index:$queries, Index:$keys,
-                       I64Attr:$BM, KVBuffer_MaskAttr:$mask);
+                       I64Attr:$BM, KVBuffer_MaskAttr:$mask,
+                       DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs Index:$lo, Index:$hi, Index:$fullLo, Index:$fullHi);
+  let extraClassDeclaration = [{
+    /// The queries that the rows are of.
+    int64_t getQueriesOfRows() {
+      return (int64_t(getBM()) - 1) / int64_t(getGroup()) + 1;
+    }
+  }];
   let assemblyFormat = "$row `of` $queries `keys` $keys attr-dict";
   let hasVerifier = 1;
 }
@@ -446,7 +461,8 @@ def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
   let summary = "Stores one value a row";
   let description = [{
     Row i of the fragment goes to `indices` with its last index plus i, for i <
-    `valid`.
+    `valid`. With `group`, to its last index plus i / `group` and the one before
+    plus i % `group` (see `kvbuffer.dram_tile`).
 
     Example:
 
@@ -456,7 +472,8 @@ def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$fragment, AnyMemRef:$tensor,
-                       Variadic<Index>:$indices, Index:$valid);
+                       Variadic<Index>:$indices, Index:$valid,
+                       DefaultValuedAttr<I64Attr, "1">:$group);
   let assemblyFormat = [{
     $fragment `,` $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
     `:` type($fragment) `,` type($tensor)
@@ -596,6 +613,7 @@ def KVBuffer_MaskOp : KVBuffer_Op<"mask", [KVBuffer_NamedResults,
   let description = [{
     The scores of query rows `row` and on (of `queries`) with keys `key` and on
     (of `keys`). Hidden are the keys past `keys` and those that `mask` hides.
+    With `group`, every `group` rows are one query (see `kvbuffer.dram_tile`).
 
     Example:
 
@@ -605,7 +623,8 @@ def KVBuffer_MaskOp : KVBuffer_Op<"mask", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins KVBuffer_FragmentType:$scores, Index:$row, Index:$queries,
-                       Index:$key, Index:$keys, KVBuffer_MaskAttr:$mask);
+                       Index:$key, Index:$keys, KVBuffer_MaskAttr:$mask,
+                       DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs KVBuffer_FragmentType:$result);
   let assemblyFormat = [{
     $scores `rows` `(` $row `,` $queries `)` `keys` `(` $key `,` $keys `)`
@@ -738,5 +757,6 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamOps.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferWorkOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

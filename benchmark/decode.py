@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention of few query rows: GB/s of K and V, beside what the memory gives.
+
+    benchmark/decode.py --build DIR --target=sm_90a    # needs kvbuf-compile
+    benchmark/decode.py DIR                            # needs a GPU and PyTorch
+
+One process; contestants take turns, and every other round the order is
+reversed. Before each launch the L2 is flushed by reading (a flush by zeroing
+leaves dirty lines, whose writing back is charged to the kernel). The ceiling is
+a kernel that copies the same bytes to shared memory and computes nothing
+(read_kv.cu). "graph" replays 24 launches over copies that do not
+fit the L2. Each result is checked against PyTorch in float32.
+"""
+
+import argparse
+import ctypes
+import dataclasses
+import math
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import problem  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    heads: int
+    kv_heads: int
+    size: int
+    context: int
+    batch: int
+    page: int = 0
+    queries: int = 1
+
+    @property
+    def problem(self):
+        """The name of the kernel."""
+        cache = f"p{self.page}" if self.page else "dense"
+        rows = f"-q{self.queries}" if self.queries > 1 else ""
+        return f"h{self.heads}_{self.kv_heads}-d{self.size}-{cache}{rows}"
+
+    @property
+    def name(self):
+        return f"{self.problem}-{self.context}x{self.batch}"
+
+    @property
+    def bytes(self):
+        return 4 * self.batch * self.context * self.kv_heads * self.size
+
+    def options(self):
+        return {"heads": self.heads, "kv_heads": self.kv_heads,
+                "head_size": self.size, "seq_q": self.queries,
+                "causal": self.queries > 1, "page_size": self.page,
+                "cache": "paged" if self.page else "dense",
+                "lengths": "all" if self.page else ""}
+
+
+CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
+         + [Case(64, 8, 128, 4096, 128, page) for page in (0, 16)]
+         + [Case(32, 8, 64, 8192, 128), Case(32, 8, 256, 8192, 32)]
+         + [Case(32, 8, 128, 131072, 1, page) for page in (0, 16)]
+         + [Case(32, 8, 128, 8192, 1), Case(32, 8, 128, 1024, 1)]
+         + [Case(32, 8, 128, 8192, 64, 0, 4)])
+
+#: Schedules to measure besides the default one, by label.
+VARIANTS = {"": ""}
+
+
+class Ceiling:
+    """A kernel that copies K and V to shared memory and computes nothing: 64 KB
+    are on their way to each multiprocessor, as in the kernels measured. Compiled
+    by nvcc, unless the folder has it."""
+
+    def __init__(self, folder):
+        library = folder / "libread_kv.so"
+        if not library.exists():
+            source = pathlib.Path(__file__).resolve().parent / "read_kv.cu"
+            subprocess.run(["nvcc", "-arch=native", "-O3", "-shared", "-Xcompiler",
+                            "-fPIC", "-o", str(library), str(source)],
+                           check=True)
+        self.read = ctypes.CDLL(str(library)).readBytes
+        self.read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long,
+                              ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+
+    def runner(self, torch, k, v):
+        blocks = min(
+            4 * torch.cuda.get_device_properties(0).multi_processor_count,
+            k.numel() * 2 // 4096)
+        # Whole steps of 4 KB for each block: a little less than all.
+        each = k.numel() * 2 // (4096 * blocks) * 4096 * blocks
+        out = torch.empty(1, device="cuda")
+
+        def run():
+            status = self.read(k.data_ptr(), v.data_ptr(), each, blocks,
+                               out.data_ptr(),
+                               torch.cuda.current_stream().cuda_stream)
+            assert status == 0, status
+        run.share = each / (k.numel() * 2)
+        return run
+
+
+def build(folder, cases, target, compiler):
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in {case.problem: case for case in cases}.values():
+        for label, schedule in VARIANTS.items():
+            schedule = ",".join(filter(None, ["split_keys=true", schedule]))
+            command = [compiler, "-", f"--target={target}",
+                       f"--schedule={schedule}"]
+            text = problem.problem(**case.options())
+            name = case.problem + (f"@{label}" if label else "")
+            path = folder / f"{name}.kvbuf"
+            done = subprocess.run([*command, "-o", str(path)], input=text,
+                                  text=True, capture_output=True)
+            print(f"{path.name}: "
+                  + (done.stderr if done.returncode else "done"), flush=True)
+
+
+class Tensors:
+    """One copy of a case's tensors."""
+
+    def __init__(self, torch, case):
+        def normal(*shape):
+            return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+        c = case
+        self.q = normal(c.batch, c.queries, c.heads, c.size)
+        self.out = torch.empty_like(self.q)
+        self.given = {"q": self.q, "out": self.out}
+        if not c.page:
+            self.k, self.v = (normal(c.batch, c.context, c.kv_heads, c.size)
+                              for _ in "kv")
+            self.given |= {"k": self.k, "v": self.v}
+            return
+        per = math.ceil(c.context / c.page)
+        self.k, self.v = (normal(c.batch * per, c.page, c.kv_heads, c.size)
+                          for _ in "kv")
+        self.table = torch.randperm(c.batch * per, device="cuda").to(
+            torch.int32).view(c.batch, per)
+        lengths = torch.full((c.batch,), c.context, device="cuda",
+                             dtype=torch.int32)
+        self.given |= {"k": self.k, "v": self.v}
+        for name in "kv":
+            self.given[f"{name}_table"] = self.table
+            self.given[f"{name}_lengths"] = lengths
+
+    def sequence(self, which, b, case):
+        x = self.k if which == "k" else self.v
+        if not case.page:
+            return x[b]
+        return x[self.table[b].long()].flatten(0, 1)[:case.context]
+
+
+def reference(torch, case, tensors, b):
+    """[queries, heads, size] of a sequence, float32."""
+    q = tensors.q[b].float()
+    k, v = (tensors.sequence(w, b, case).float().repeat_interleave(
+        case.heads // case.kv_heads, 1) for w in "kv")
+    s = torch.einsum("ihd,jhd->hij", q, k) / math.sqrt(case.size)
+    i = torch.arange(case.queries, device="cuda")[:, None]
+    j = torch.arange(case.context, device="cuda")[None]
+    s.masked_fill_(j > i + case.context - case.queries, -math.inf)
+    return torch.einsum("hij,jhd->ihd", s.softmax(-1), v)
+
+
+def measure(torch, case, artifacts, ceiling, rounds, launches):
+    """{contestant: microseconds}, medians; checks the results first."""
+    tensors = Tensors(torch, case)
+    runs = {}
+    for label, artifact in artifacts.items():
+        runs[label] = lambda artifact=artifact: artifact(**tensors.given)
+        tensors.out.fill_(math.nan)
+        runs[label]()
+        for b in {0, case.batch - 1}:
+            want = reference(torch, case, tensors, b)
+            error = (tensors.out[b].float() - want).abs().max().item()
+            if not error < 2e-2:
+                print(f"{case.name} {label}: WRONG, error {error}", flush=True)
+    if not case.page and case.queries == 1:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        group = case.heads // case.kv_heads
+        # The heads of a group as query rows, as cuDNN likes it best.
+        q = tensors.q.view(case.batch, case.kv_heads, group, case.size)
+        k, v = (x.transpose(1, 2) for x in (tensors.k, tensors.v))
+
+        def cudnn():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        try:
+            cudnn()
+            runs["cudnn"] = cudnn
+        except RuntimeError as error:
+            print(f"{case.name}: no cuDNN: {str(error).splitlines()[0]}")
+    if ceiling:
+        runs["ceiling"] = ceiling.runner(torch, tensors.k, tensors.v)
+    flush = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
+    times = {label: [] for label in runs}
+    for n in range(rounds):
+        for label in (list(runs), list(runs)[::-1])[n % 2]:
+            pairs = []
+            for _ in range(launches):
+                flush.max()
+                start, end = (torch.cuda.Event(enable_timing=True)
+                              for _ in range(2))
+                start.record()
+                runs[label]()
+                end.record()
+                pairs.append((start, end))
+            torch.cuda.synchronize()
+            times[label].append(statistics.median(
+                1e3 * s.elapsed_time(e) for s, e in pairs))
+    return {label: statistics.median(t) / getattr(runs[label], "share", 1)
+            for label, t in times.items()}
+
+
+def replay(torch, case, artifact):
+    """Microseconds a launch in a graph of 24, over copies beyond the L2."""
+    copies = [Tensors(torch, case)
+              for _ in range(max(1, min(6, (256 << 20) // case.bytes + 1)))]
+    stream = torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        for c in copies:
+            artifact(**c.given)
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream):
+            for n in range(24):
+                artifact(**copies[n % len(copies)].given)
+    samples = []
+    for _ in range(7):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        samples.append(1e3 * start.elapsed_time(end) / 24)
+    for c in copies:
+        if c.out.isnan().any():
+            print(f"{case.name}: WRONG in a graph")
+    return statistics.median(samples)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", type=pathlib.Path)
+    parser.add_argument("--build", action="store_true",
+                        help="compile the kernels into DIR")
+    parser.add_argument("--target", default="sm_90a", help="chip [sm_90a]")
+    parser.add_argument("--kvbuf-compile", default="kvbuf-compile")
+    parser.add_argument("--cases", default="", metavar="REGEX",
+                        help="names that match [all]")
+    parser.add_argument("--variant", action="append", default=[],
+                        metavar="LABEL=SCHEDULE",
+                        help="one more schedule; may be repeated")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--launches", type=int, default=10)
+    options = parser.parse_args(arguments)
+    for text in options.variant:
+        label, _, schedule = text.partition("=")
+        VARIANTS[label] = schedule
+    cases = [c for c in CASES if re.search(options.cases, c.name)]
+    if options.build:
+        return build(options.folder, cases, options.target,
+                     options.kvbuf_compile)
+    import torch
+    import kvbuf
+    print(torch.cuda.get_device_name(), flush=True)
+    try:
+        ceiling = Ceiling(options.folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"no ceiling: {error}")
+        ceiling = None
+    for case in cases:
+        artifacts = {}
+        for path in sorted(options.folder.glob(f"{case.problem}*.kvbuf")):
+            label = path.stem[len(case.problem):].lstrip("@-") or "kvbuf"
+            if path.stem[len(case.problem):][:1] in ("", "@", "-") and not (
+                    path.stem[len(case.problem):].startswith("-q")):
+                artifacts[label] = kvbuf.load(str(path))
+        if not artifacts:
+            continue
+        times = measure(torch, case, artifacts, ceiling, options.rounds,
+                        options.launches)
+        top = times.get("ceiling")
+        for label, us in sorted(times.items(), key=lambda x: x[1]):
+            line = (f"{case.name:30} {label:14} {us:8.1f} us "
+                    f"{case.bytes / us / 1e3:6.0f} GB/s")
+            if top:
+                line += f"  {top / us:6.1%} of the ceiling"
+            if case.batch == 1 and label in artifacts:
+                us = replay(torch, case, artifacts[label])
+                line += (f"  graph {us:6.1f} us "
+                         f"{case.bytes / us / 1e3:6.0f} GB/s")
+            print(line, flush=True)
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Work that several blocks share: numbers that the launch decides, partial
+// results in a workspace, the block that arrives last. Included by
+// KVBufferOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
+
+def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
+  let summary = "A number that the launch computes from its sizes";
+  let description = [{
+    The value of an expression over the launch's sizes, as grids are made of
+    (`kvbuffer.grid`): an integer, the name of a size, or {`product`, `sum`,
+    `ceildiv`, `floordiv`, `min` or `max` = [operands]}. `sms` is the device's
+    number of multiprocessors. The host computes it once a launch, so that a
+    kernel and its grid agree on how work is split, without a division in the
+    kernel. It must fit 31 bits.
+
+    Example:
+
+    ```mlir
+    %splits = kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]} ]}
+    ```
+  }];
+  let arguments = (ins Arg<AnyAttr, "the expression">:$expression);
+  let results = (outs Index:$value);
+  let assemblyFormat = "$expression attr-dict";
+  let hasVerifier = 1;
+}
+
+def KVBuffer_ArriveLastOp : KVBuffer_Op<"arrive_last", [KVBuffer_NamedResults,
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Counts a block in; true in the block that is last";
+  let description = [{
+    `count` blocks arrive at the counter, each once. The op is true in exactly
+    one of them, the last, and the same for all of a block's threads. What each
+    block has written to global memory before it arrives is visible to the last
+    one after the op: an arrival releases the block's writes, and the last one
+    acquires all. The last block sets the counter back to 0, for the next launch.
+
+    The counter is an element of a tensor of i32 with `kvbuffer.access` =
+    "counter": zero before the first launch. All threads of a block have to reach
+    the op.
+
+    Example:
+
+    ```mlir
+    %last = kvbuffer.arrive_last %counters[%batch, %head] of %n : memref<?x8xi32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefOf<[I32]>, "the counters">:$counters,
+    Arg<Variadic<Index>, "which of them">:$indices,
+    Arg<Index, "the blocks that arrive there, 1 or more">:$count);
+  let results = (outs I1:$last);
+  let assemblyFormat = [{
+    $counters `[` $indices `]` `of` $count attr-dict `:` type($counters)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
+    MemoryEffects<[MemWrite]>, AllTypesMatch<["max", "sum"]>]> {
+  let summary = "Stores what a softmax over some of the keys has come to";
+  let description = [{
+    Accumulator, maximum and sum of rows [0, `valid`) go to the matrix at
+    `indices` of a tensor [.., rows, width] of f32: row r of it holds row r of
+    the accumulator, from column `cols` on its maximum and its sum. `width` is at
+    least `cols` + 2; a multiple of 4 keeps rows aligned. See
+    `kvbuffer.partial_load`.
+
+    Example:
+
+    ```mlir
+    kvbuffer.partial_store %acc, %m, %l into %parts[%split] valid(%n)
+      : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<?x16x132xf32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+    Arg<KVBuffer_FragmentType, "each row's maximum, as the softmax carries it">:$max,
+    Arg<KVBuffer_FragmentType, "each row's sum of weights">:$sum,
+    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+    Arg<Variadic<Index>, "which of them">:$indices,
+    Arg<Index, "rows that exist">:$valid);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum `into` $parts `[` $indices `]` `valid` `(` $valid `)`
+    attr-dict `:` type($acc) `,` type($max) `,` type($parts)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
+  let summary = "Loads what `kvbuffer.partial_store` has stored";
+  let description = [{
+    Rows from `valid` on are those of an empty partial result: accumulator 0,
+    maximum -inf, sum 0.
+
+    Example:
+
+    ```mlir
+    %acc, %m, %l = kvbuffer.partial_load %parts[%split] valid(%n)
+      : memref<?x16x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+    Arg<Variadic<Index>, "which of them">:$indices,
+    Arg<Index, "rows that exist">:$valid);
+  let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
+                      KVBuffer_FragmentType:$sum);
+  let assemblyFormat = [{
+    $parts `[` $indices `]` `valid` `(` $valid `)` attr-dict
+    `:` type($parts) `->` type($acc) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
+    AllTypesMatch<["acc", "otherAcc", "newAcc"]>,
+    AllTypesMatch<["max", "sum", "otherMax", "otherSum", "newMax", "newSum"]>]> {
+  let summary = "Joins the softmaxes over two sets of keys";
+  let description = [{
+    m' = max(m, n); acc' = acc * exp(scale * (m - m')) + other * exp(scale * (n -
+    m')), and the sums alike. What a partial result without a key contributes
+    (maximum -inf, sum 0) is exactly nothing. The order of two partial results
+    does not matter, that of three does, by rounding.
+
+    Example:
+
+    ```mlir
+    %a, %m, %l = kvbuffer.softmax_merge %a0, %m0, %l0 with %a1, %m1, %l1 {scale = 0.125 : f32}
+      : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+    ```
+  }];
+  let arguments = (ins
+    KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
+    KVBuffer_FragmentType:$sum, KVBuffer_FragmentType:$otherAcc,
+    KVBuffer_FragmentType:$otherMax, KVBuffer_FragmentType:$otherSum,
+    F32Attr:$scale);
+  let results = (outs KVBuffer_FragmentType:$newAcc,
+                      KVBuffer_FragmentType:$newMax,
+                      KVBuffer_FragmentType:$newSum);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum `with` $otherAcc `,` $otherMax `,` $otherSum attr-dict
+    `:` type($acc) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "newAcc"]>,
+    AllTypesMatch<["max", "sum", "newMax", "newSum"]>]> {
+  let summary = "Joins a key whose score each row reads and whose value is 0";
+  let description = [{
+    The score of row r, scaled already, is the element of `sinks` at `indices`
+    with r % `group` added to the last of them; so it adds exp(score) to the
+    row's sum. -inf adds nothing.
+
+    Example:
+
+    ```mlir
+    %a, %m, %l = kvbuffer.softmax_sink %a0, %m0, %l0 scores(%sink[%head]) {scale = 0.125 : f32, group = 4 : i64}
+      : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<32xf32>
+    ```
+  }];
+  let arguments = (ins
+    KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
+    KVBuffer_FragmentType:$sum,
+    Arg<MemRefOf<[F32]>, "scores, scaled">:$sinks,
+    Arg<Variadic<Index>, "that of row 0">:$indices,
+    F32Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$group);
+  let results = (outs KVBuffer_FragmentType:$newAcc,
+                      KVBuffer_FragmentType:$newMax,
+                      KVBuffer_FragmentType:$newSum);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum `scores` `(` $sinks `[` $indices `]` `)` attr-dict
+    `:` type($acc) `,` type($max) `,` type($sinks)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Adds 1 to a counter that all blocks see";
+  let description = [{
+    Atomically; the result is the number before. At the scope of the device it
+    releases what the thread knows to be written, and acquires what earlier
+    arrivals have released. The vendor-neutral form of the thread stage:
+    `memref.atomic_rmw` cannot name a scope.
+
+    Example:
+
+    ```mlir
+    %before = kvbuffer.lane_arrive %counters[%i] : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefOf<[I32]>, "the counters">:$counters,
+                       Arg<Variadic<Index>, "which of them">:$indices);
+  let results = (outs I32:$before);
+  let assemblyFormat = "$counters `[` $indices `]` attr-dict `:` type($counters)";
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD

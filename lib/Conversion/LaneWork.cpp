@@ -1,0 +1,343 @@
+//===- LaneWork.cpp - Work that blocks share --------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A running sum of weights is the sum of what the lanes of a row hold. A stored
+// partial result has it as one number, and a loaded one gives it to the first
+// of these lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include <numbers>
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::AddIOp::create(b, x, y);
+}
+static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MulIOp::create(b, x, y);
+}
+
+Value LaneLowering::offsetOf(Value tensor, OperandRange indices) {
+  const TensorArg &argument = tensors[tensor];
+  Value offset;
+  for (auto [i, position] : llvm::enumerate(indices)) {
+    Value term = single(position);
+    if (i < argument.strides.size())
+      term = mul(b, term, argument.strides[i]);
+    offset = offset ? add(b, offset, term) : term;
+  }
+  return offset ? offset : index(0);
+}
+
+Value LaneLowering::firstOfRow() {
+  int64_t others = 0;
+  for (unsigned bit : layouts.reductionBits())
+    others |= int64_t(1) << bit;
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                               arith::AndIOp::create(b, lane, i32(others)),
+                               i32(0));
+}
+
+void LaneLowering::lower(LaunchValueOp op) {
+  for (auto [expression, value] : launchValues)
+    if (expression == op.getExpression())
+      set(op.getValue(), {value});
+}
+
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+void LaneLowering::lower(ArriveLastOp op) {
+  Value counters = flat(tensors[op.getCounters()].data);
+  Value at = offsetOf(op.getCounters(), op.getIndices());
+  Value others = arith::SubIOp::create(b, toI32(single(op.getCount())), i32(1));
+  // One thread arrives for the block, once all have stored, and what it has
+  // acquired is the others' after the next barrier.
+  gpu::BarrierOp::create(b);
+  Value isOne =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
+  auto arrive = scf::IfOp::create(b, TypeRange{b.getI1Type()}, isOne,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(arrive.thenBlock());
+    Value before = LaneArriveOp::create(b, b.getI32Type(), counters, at);
+    Value isLast =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, before, others);
+    auto reset = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+    scf::YieldOp::create(b, isLast);
+    b.setInsertionPointToStart(reset.thenBlock());
+    memref::StoreOp::create(b, i32(0), counters, at);
+    b.setInsertionPointToStart(arrive.elseBlock());
+    scf::YieldOp::create(
+        b, arith::ConstantOp::create(b, b.getBoolAttr(false)).getResult());
+  }
+  Value last = arrive.getResult(0);
+  if (blockThreads() == target.waveSize) {
+    gpu::BarrierOp::create(b);
+    set(op.getLast(), {LaneAnyOp::create(b, last)});
+    return;
+  }
+  // Other warps are told through LDS.
+  Value word = index(ldsBytes / 4), words = shared(b.getI32Type());
+  ldsBytes += kBufferAlignment;
+  auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(tell.thenBlock());
+    memref::StoreOp::create(b, arith::ExtUIOp::create(b, b.getI32Type(), last),
+                            words, word);
+  }
+  gpu::BarrierOp::create(b);
+  Value told = memref::LoadOp::create(b, words, word);
+  told = machine.uniform(*this, told);
+  set(op.getLast(),
+      {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, told, i32(0))});
+}
+
+//===----------------------------------------------------------------------===//
+// Partial results
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Neighbouring columns of a lane's accumulators: from register `reg` of vector
+/// `vector` on, at column `at` less what depends on the lane.
+struct Run {
+  int64_t vector, reg, at;
+};
+} // namespace
+
+/// The runs of row part `part` of a row of `cols` atoms, the first of which is
+/// vector `first`.
+static SmallVector<Run> runsOf(const FragmentLayouts &layouts, int64_t first,
+                               int64_t cols, unsigned part) {
+  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
+  SmallVector<Run> runs;
+  for (int64_t j = 0; j < cols; ++j)
+    for (int64_t reg = 0; reg < atom.registers(); reg += layouts.columnRun())
+      if (layouts.rowPart(reg) == part)
+        runs.push_back(
+            {first + j, reg,
+             j * atom.cols + atom.layout.apply({{"register", reg}}, "col")});
+  return runs;
+}
+
+/// Whether a row part that begins at row `offset` has no valid row in any lane,
+/// where the program says how many there are.
+static bool isPast(Value valid, int64_t offset) {
+  IntegerAttr rows;
+  return matchPattern(valid, m_Constant(&rows)) && offset >= rows.getInt();
+}
+
+/// What runs of columns are aligned to in a tensor of rows of `width`.
+static llvm::Align alignOf(int64_t run, int64_t width) {
+  return llvm::Align(4 * std::gcd(std::gcd(run, width), int64_t(4)));
+}
+
+void LaneLowering::lower(PartialStoreOp op) {
+  FragmentType type = op.getAcc().getType();
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols, run = layouts.columnRun();
+  const Values acc = get(op.getAcc()), max = get(op.getMax());
+  Values sum;
+  for (Value part : rowValues(op.getSum()))
+    sum.push_back(reduceLanes(part, /*isMax=*/false));
+
+  Value out = flat(tensors[op.getParts()].data);
+  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value rows =
+      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
+  Value row = laneRow(), col = toIndex(laneCol()), isFirst = firstOfRow();
+  unsigned rowParts = layouts.rowParts().size();
+  bool oneWarp = schedule.getWarps() == 1;
+  for (auto [i, top] : llvm::enumerate(max)) {
+    if (oneWarp && isPast(op.getValid(), rowOffset(i / rowParts, i % rowParts)))
+      continue;
+    Value r = add(b, row, i32(rowOffset(i / rowParts, i % rowParts)));
+    auto valid = scf::IfOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows),
+        /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(valid.thenBlock());
+    Value line = add(b, base, mul(b, toIndex(r), index(width)));
+    Value from = add(b, line, col);
+    for (const Run &piece :
+         runsOf(layouts, i / rowParts * cols, cols, i % rowParts)) {
+      Value whole = acc[piece.vector];
+      Value value = vector::ShuffleOp::create(
+          b, whole, whole,
+          llvm::to_vector(llvm::seq(piece.reg, piece.reg + run)));
+      vector::StoreOp::create(b, value, out,
+                              ValueRange{add(b, from, index(piece.at))},
+                              /*nontemporal=*/false, alignOf(run, width));
+    }
+    auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(first.thenBlock());
+    auto pair = VectorType::get({2}, b.getF32Type());
+    vector::StoreOp::create(
+        b, vector::FromElementsOp::create(b, pair, ValueRange{top, sum[i]}),
+        out, ValueRange{add(b, line, index(type.getCols()))},
+        /*nontemporal=*/false, alignOf(2, width));
+  }
+}
+
+void LaneLowering::lower(PartialLoadOp op) {
+  FragmentType type = op.getAcc().getType();
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols, run = layouts.columnRun();
+  Value in = flat(tensors[op.getParts()].data);
+  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value rows =
+      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
+  // Rows that do not exist read those of the last one that does: no branch
+  // keeps loads from being in flight together.
+  Value lastRow = arith::MaxSIOp::create(
+      b, arith::SubIOp::create(b, rows, i32(1)).getResult(), i32(0));
+  Value row = laneRow(), col = toIndex(laneCol()), isFirst = firstOfRow();
+  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  unsigned rowParts = layouts.rowParts().size();
+  SmallVector<Type> types;
+  laneTypes(op.getMax().getType(), types);
+  Values max, sum;
+  int64_t vectors = types.size() / rowParts * cols;
+  SmallVector<Values> elements(vectors, Values(atom.registers()));
+  bool oneWarp = schedule.getWarps() == 1;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    if (oneWarp &&
+        isPast(op.getValid(), rowOffset(i / rowParts, i % rowParts))) {
+      for (const Run &piece :
+           runsOf(layouts, i / rowParts * cols, cols, i % rowParts))
+        for (int64_t n = 0; n < run; ++n)
+          elements[piece.vector][piece.reg + n] = zero;
+      max.push_back(lowest);
+      sum.push_back(zero);
+      continue;
+    }
+    Value r = add(b, row, i32(rowOffset(i / rowParts, i % rowParts)));
+    Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
+    Value line = add(
+        b, base,
+        mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width)));
+    Value from = add(b, line, col);
+    for (const Run &piece :
+         runsOf(layouts, i / rowParts * cols, cols, i % rowParts)) {
+      Value loaded =
+          vector::LoadOp::create(b, VectorType::get({run}, b.getF32Type()), in,
+                                 ValueRange{add(b, from, index(piece.at))},
+                                 /*nontemporal=*/false, alignOf(run, width));
+      for (int64_t n = 0; n < run; ++n)
+        elements[piece.vector][piece.reg + n] =
+            vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{n});
+    }
+    Value pair =
+        vector::LoadOp::create(b, VectorType::get({2}, b.getF32Type()), in,
+                               ValueRange{add(b, line, index(type.getCols()))},
+                               /*nontemporal=*/false, alignOf(2, width));
+    max.push_back(arith::SelectOp::create(
+        b, exists, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{0}),
+        lowest));
+    Value isOwn = arith::AndIOp::create(b, exists, isFirst);
+    sum.push_back(arith::SelectOp::create(
+        b, isOwn, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{1}),
+        zero));
+  }
+  Values acc;
+  auto vector = VectorType::get({atom.registers()}, b.getF32Type());
+  for (Values &values : elements)
+    acc.push_back(vector::FromElementsOp::create(b, vector, values));
+  set(op.getAcc(), acc);
+  set(op.getMax(), max);
+  set(op.getSum(), sum);
+}
+
+LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
+                                               const SoftmaxState &x,
+                                               const SoftmaxState &y,
+                                               const APFloat &scale) {
+  Value negScale = f32(-scale.convertToFloat() * std::numbers::log2e);
+  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  Values fromX, fromY;
+  SoftmaxState joined;
+  for (auto [r, pair] : llvm::enumerate(llvm::zip_equal(x.max, y.max))) {
+    auto [own, other] = pair;
+    Value max = arith::MaxNumFOp::create(b, own, other);
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
+    Value offset = arith::MulFOp::create(b, max, negScale);
+    // Two rows without a key: -inf - -inf would be NaN.
+    offset = arith::SelectOp::create(b, none, zero, offset);
+    auto factor = [&](Value part) -> Value {
+      Value before = arith::MulFOp::create(b, part, negScale);
+      return exp2(arith::SubFOp::create(b, offset, before));
+    };
+    fromX.push_back(factor(own));
+    fromY.push_back(factor(other));
+    joined.max.push_back(max);
+    Value sum = arith::MulFOp::create(b, x.sum[r], fromX[r]);
+    joined.sum.push_back(math::FmaOp::create(b, y.sum[r], fromY[r], sum));
+  }
+  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
+  int64_t cols = type.getCols() / atom.cols;
+  unsigned parts = layouts.rowParts().size();
+  joined.acc = mapElements(
+      x.acc, [&](Value value, unsigned index, int64_t reg) -> Value {
+        int64_t r = index / cols * parts + layouts.rowPart(reg);
+        Value scaled = arith::MulFOp::create(b, value, fromX[r]);
+        if (y.acc.empty())
+          return scaled;
+        return math::FmaOp::create(b, element(y.acc[index], reg), fromY[r],
+                                   scaled);
+      });
+  return joined;
+}
+
+void LaneLowering::lower(SoftmaxMergeOp op) {
+  SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
+  SoftmaxState other{get(op.getOtherAcc()), get(op.getOtherMax()),
+                     rowValues(op.getOtherSum())};
+  SoftmaxState joined = merge(op.getAcc().getType(), own, other, op.getScale());
+  set(op.getNewAcc(), joined.acc);
+  set(op.getNewMax(), joined.max);
+  set(op.getNewSum(), joined.sum);
+}
+
+void LaneLowering::lower(SoftmaxSinkOp op) {
+  SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
+  Value scores = flat(tensors[op.getSinks()].data);
+  Value base = offsetOf(op.getSinks(), op.getIndices());
+  Value row = laneRow(), isFirst = firstOfRow(), zero = f32(0);
+  // Maxima are of scores before they are scaled.
+  Value unscaled = f32(1 / op.getScale().convertToFloat());
+  unsigned parts = layouts.rowParts().size();
+  SoftmaxState sink;
+  for (unsigned r = 0; r < own.max.size(); ++r) {
+    Value at = add(b, row, i32(rowOffset(r / parts, r % parts)));
+    at = arith::RemUIOp::create(b, at, i32(op.getGroup()));
+    Value score = memref::LoadOp::create(b, scores,
+                                         ValueRange{add(b, base, toIndex(at))});
+    sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
+    sink.sum.push_back(arith::SelectOp::create(b, isFirst, f32(1), zero));
+  }
+  SoftmaxState joined = merge(op.getAcc().getType(), own, sink, op.getScale());
+  set(op.getNewAcc(), joined.acc);
+  set(op.getNewMax(), joined.max);
+  set(op.getNewSum(), joined.sum);
+}

@@ -1,0 +1,104 @@
+//===- KVBufferWorkOps.cpp - Verifiers of work that blocks share -*- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KnownAttributes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+void ArriveLastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getLast(), "last");
+}
+
+LogicalResult LaunchValueOp::verify() {
+  if (kvbuf::detail::isSizeExpression(getExpression()))
+    return success();
+  return emitOpError() << "expected an integer, the name of a size or "
+                          "{product, sum, ceildiv, floordiv, min or max = "
+                          "[...]}, got "
+                       << getExpression();
+}
+
+LogicalResult ArriveLastOp::verify() {
+  auto type = cast<MemRefType>(getCounters().getType());
+  if (int64_t(getIndices().size()) != type.getRank())
+    return emitOpError() << "expected " << type.getRank() << " indices, got "
+                         << getIndices().size();
+  return success();
+}
+
+/// Whether rows of f32 have an accumulator, a maximum and a sum.
+static LogicalResult verifyPartial(Operation *op, FragmentType acc,
+                                   FragmentType row) {
+  if (acc.getRole() != Role::Acc || row.getRole() != Role::Row ||
+      acc.getRows() != row.getRows() || !acc.getElementType().isF32() ||
+      !row.getElementType().isF32())
+    return op->emitOpError()
+           << "expected an accumulator of f32 and a row value "
+              "for each of its rows, got "
+           << acc << " and " << row;
+  return success();
+}
+
+/// Whether a tensor has room for a partial result at `indices`.
+static LogicalResult verifyRoom(Operation *op, MemRefType type, size_t indices,
+                                FragmentType acc) {
+  if (type.getRank() < 2 || type.isDynamicDim(type.getRank() - 1) ||
+      type.isDynamicDim(type.getRank() - 2) ||
+      type.getShape().back() < acc.getCols() + 2 ||
+      type.getShape().back() % 2 || type.getShape().end()[-2] > acc.getRows())
+    return op->emitOpError()
+           << "expected a tensor [.., rows, width] with at most "
+           << acc.getRows() << " rows and an even width of at least "
+           << acc.getCols() + 2 << ", got " << type;
+  if (int64_t(indices) != type.getRank() - 2)
+    return op->emitOpError()
+           << "expected " << type.getRank() - 2 << " indices, got " << indices;
+  return success();
+}
+
+LogicalResult PartialStoreOp::verify() {
+  if (failed(verifyPartial(*this, getAcc().getType(), getMax().getType())))
+    return failure();
+  return verifyRoom(*this, cast<MemRefType>(getParts().getType()),
+                    getIndices().size(), getAcc().getType());
+}
+
+LogicalResult PartialLoadOp::verify() {
+  if (failed(verifyPartial(*this, getAcc().getType(), getMax().getType())))
+    return failure();
+  return verifyRoom(*this, cast<MemRefType>(getParts().getType()),
+                    getIndices().size(), getAcc().getType());
+}
+
+static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
+  if (scale.isFinite() && !scale.isNegative() && !scale.isZero())
+    return success();
+  return op->emitOpError() << "expected a finite scale above 0";
+}
+
+LogicalResult SoftmaxMergeOp::verify() {
+  if (failed(verifyScale(*this, getScale())))
+    return failure();
+  return verifyPartial(*this, getAcc().getType(), getMax().getType());
+}
+
+LogicalResult SoftmaxSinkOp::verify() {
+  if (failed(verifyScale(*this, getScale())))
+    return failure();
+  auto type = cast<MemRefType>(getSinks().getType());
+  if (type.getRank() == 0 || int64_t(getIndices().size()) != type.getRank())
+    return emitOpError() << "expected " << std::max<int64_t>(type.getRank(), 1)
+                         << " indices, got " << getIndices().size();
+  if (int64_t(getGroup()) < 1)
+    return emitOpError() << "expected a group of 1 row or more, got "
+                         << int64_t(getGroup());
+  return verifyPartial(*this, getAcc().getType(), getMax().getType());
+}

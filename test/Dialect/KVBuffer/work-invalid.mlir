@@ -1,0 +1,71 @@
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
+
+func.func @expression() {
+  // expected-error @below {{'kvbuffer.launch_value' op expected an integer, the name of a size or {product, sum, ceildiv, floordiv, min or max = [...]}, got {power = [2, "batch"]}}}
+  %n = kvbuffer.launch_value {power = [2, "batch"]}
+  return
+}
+
+// -----
+
+func.func @indices(%arrived: memref<?x2xi32>, %n: index) {
+  // expected-error @below {{'kvbuffer.arrive_last' op expected 2 indices, got 1}}
+  %last = kvbuffer.arrive_last %arrived[%n] of %n : memref<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @room(%parts: memref<?x4x128xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_load' op expected a tensor [.., rows, width] with at most 16 rows and an even width of at least 130, got 'memref<?x4x128xf32>'}}
+  %a, %m, %l = kvbuffer.partial_load %parts[%i] valid(%i) : memref<?x4x128xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @roles(%parts: memref<?x4x132xf32>, %i: index, %a: !kvbuffer.fragment<16x128xf32, acc>) {
+  // expected-error @below {{'kvbuffer.partial_store' op expected an accumulator of f32 and a row value for each of its rows, got '!kvbuffer.fragment<16x128xf32, acc>' and '!kvbuffer.fragment<16x128xf32, acc>'}}
+  kvbuffer.partial_store %a, %a, %a into %parts[%i] valid(%i) : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x128xf32, acc>, memref<?x4x132xf32>
+  return
+}
+
+// -----
+
+func.func @scale(%a: !kvbuffer.fragment<16x128xf32, acc>, %m: !kvbuffer.fragment<16x1xf32, row>) {
+  // expected-error @below {{'kvbuffer.softmax_merge' op expected a finite scale above 0}}
+  %b, %n, %l = kvbuffer.softmax_merge %a, %m, %m with %a, %m, %m {scale = 0.0 : f32} : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @no_rows(%sink: memref<8xf32>, %i: index, %a: !kvbuffer.fragment<16x128xf32, acc>, %m: !kvbuffer.fragment<16x1xf32, row>) {
+  // expected-error @below {{'kvbuffer.softmax_sink' op expected a group of 1 row or more, got 0}}
+  %b, %n, %l = kvbuffer.softmax_sink %a, %m, %m scores(%sink[%i]) {scale = 1.0 : f32, group = 0 : i64} : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @group_without_pages(%q: memref<?x?x8x128xbf16>, %b: index) {
+  // expected-error @below {{'kvbuffer.dram_tile' op has a group of 4 rows: expected page_size = 4 on the tile}}
+  %t = kvbuffer.dram_tile %q[%b, %b, %b] valid(%b) {group = 4 : i64} : memref<?x?x8x128xbf16> -> !kvbuffer.tile<16x128xbf16>
+  return
+}
+
+// -----
+
+func.func @negative_group(%b: index) {
+  // expected-error @below {{'kvbuffer.key_range' op expected a group of 1 to 65536 rows, got -1}}
+  %lo, %hi, %flo, %fhi = kvbuffer.key_range %b of %b keys %b {BM = 16 : i64, group = -1 : i64, mask = #kvbuffer.mask<causal = true>}
+  return
+}
+
+// -----
+
+func.func @rank(%m: !kvbuffer.fragment<16x1xf32, row>, %lse: memref<?xf32>, %b: index) {
+  // expected-error @below {{'kvbuffer.row_store' op stores groups of rows along two dimensions; expected a tensor of rank 2 or more, got 'memref<?xf32>'}}
+  kvbuffer.row_store %m, %lse[%b] valid(%b) {group = 4 : i64} : !kvbuffer.fragment<16x1xf32, row>, memref<?xf32>
+  return
+}

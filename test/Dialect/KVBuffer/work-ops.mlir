@@ -1,0 +1,40 @@
+// Ops of work that blocks share print as they are read.
+// RUN: kvbuf-opt %s | kvbuf-opt | FileCheck %s
+
+!acc = !kvbuffer.fragment<16x128xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+
+// CHECK-LABEL: func @work
+func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: memref<8xf32>,
+                %i: index, %n: index, %acc: !acc, %m: !row, %l: !row) {
+  // CHECK: kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]}]}
+  %runs = kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]}]}
+  // CHECK: kvbuffer.partial_store %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}[%{{.*}}] valid(%{{.*}}) : <16x128xf32, acc>, <16x1xf32, row>, memref<?x4x132xf32>
+  kvbuffer.partial_store %acc, %m, %l into %parts[%i] valid(%n) : !acc, !row, memref<?x4x132xf32>
+  // CHECK: %last = kvbuffer.arrive_last %{{.*}}[%{{.*}}, %{{.*}}] of %{{.*}} : memref<?x2xi32>
+  %last = kvbuffer.arrive_last %arrived[%i, %i] of %runs : memref<?x2xi32>
+  // CHECK: kvbuffer.partial_load %{{.*}}[%{{.*}}] valid(%{{.*}}) : memref<?x4x132xf32> -> <16x128xf32, acc>, <16x1xf32, row>
+  %a1, %m1, %l1 = kvbuffer.partial_load %parts[%i] valid(%n) : memref<?x4x132xf32> -> !acc, !row
+  // CHECK: kvbuffer.softmax_merge %{{.*}}, %{{.*}}, %{{.*}} with %{{.*}}, %{{.*}}, %{{.*}} {scale = 5.000000e-01 : f32}
+  %a2, %m2, %l2 = kvbuffer.softmax_merge %acc, %m, %l with %a1, %m1, %l1 {scale = 0.5 : f32} : !acc, !row
+  // CHECK: kvbuffer.softmax_sink %{{.*}}, %{{.*}}, %{{.*}} scores(%{{.*}}[%{{.*}}]) {group = 4 : i64, scale = 5.000000e-01 : f32}
+  %a3, %m3, %l3 = kvbuffer.softmax_sink %a2, %m2, %l2 scores(%sinks[%i]) {scale = 0.5 : f32, group = 4 : i64}
+    : !acc, !row, memref<8xf32>
+  return
+}
+
+// CHECK-LABEL: func @groups
+func.func @groups(%q: memref<?x?x8x128xbf16>, %lse: memref<?x8x?xf32>, %b: index, %s: !kvbuffer.fragment<16x32xf32, acc>, %m: !row) {
+  // CHECK: kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x?x8x128xbf16> -> <16x128xbf16, page_size = 4>
+  %t = kvbuffer.dram_tile %q[%b, %b, %b] valid(%b) {group = 4 : i64} : memref<?x?x8x128xbf16> -> !kvbuffer.tile<16x128xbf16, page_size = 4>
+  // A group may be a whole tile.
+  // CHECK: page_size = 16>
+  %u = kvbuffer.dram_tile %q[%b, %b, %b] valid(%b) {group = 16 : i64} : memref<?x?x8x128xbf16> -> !kvbuffer.tile<16x128xbf16, page_size = 16>
+  // CHECK: kvbuffer.key_range {{.*}} {BM = 16 : i64, group = 4 : i64, mask = #kvbuffer.mask<causal = true>}
+  %lo, %hi, %flo, %fhi = kvbuffer.key_range %b of %b keys %b {BM = 16 : i64, group = 4 : i64, mask = #kvbuffer.mask<causal = true>}
+  // CHECK: kvbuffer.mask {{.*}} {group = 4 : i64, mask = #kvbuffer.mask<causal = true>}
+  %h = kvbuffer.mask %s rows(%b, %b) keys(%b, %b) {group = 4 : i64, mask = #kvbuffer.mask<causal = true>} : !kvbuffer.fragment<16x32xf32, acc>
+  // CHECK: kvbuffer.row_store {{.*}} {group = 4 : i64}
+  kvbuffer.row_store %m, %lse[%b, %b, %b] valid(%b) {group = 4 : i64} : !row, memref<?x8x?xf32>
+  return
+}
