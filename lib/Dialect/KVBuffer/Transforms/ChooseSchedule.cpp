@@ -445,8 +445,7 @@ struct ChooseSchedulePass
         auto q = cast<MemRefType>(op.getQ().getType());
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
-        // Clusters add rows' sums in another order.
-        request.otherByLaunch = otherByLaunch && !op.getBatchInvariant();
+        request.otherByLaunch = otherByLaunch;
         // Who asks for no producers means the schedule that has none.
         ScheduleParameters asked;
         llvm::StringSet<> named;
@@ -498,6 +497,10 @@ struct ChooseSchedulePass
         // otherwise does not want them.
         if ((named.contains("tiles") && asked.tiles == TileOrder::Grid) ||
             (named.contains("join_tiles") && asked.joinTiles))
+          choice.cluster = 1;
+        // Whether there are clusters depends on how many rows there are, and
+        // that they keep a row's bits is not shown.
+        if (op.getBatchInvariant())
           choice.cluster = 1;
         if (!choice.note.empty())
           remark::missed(op.getLoc(),
