@@ -5,6 +5,7 @@
 
     x = kvbuf.distributed.shard(x, dim=1)            # this process's tokens
     o = kvbuf.distributed.ring_attention(q, k, v, causal=True)
+    o = kvbuf.distributed.ring_attention_varlen(q, k, v, cu_seqlens, longest)
     o = kvbuf.distributed.sharded_decode(q, k_cache, v_cache, cache_seqlens=mine)
 
 Every function takes ``group``: a process group, a one-dimensional device mesh, or
@@ -15,7 +16,8 @@ caller's, and NCCL's or gloo's to carry out.
 **Order of tokens.** Prefill functions divide a sequence into 2 n parts for n
 processes. In the order "zigzag", the default, process r holds the parts r and
 2 n - 1 - r, so that a causal mask leaves every process the same work; in
-"contiguous" it holds the parts 2 r and 2 r + 1.
+"contiguous" it holds the parts 2 r and 2 r + 1. A ragged batch is divided sequence
+by sequence, in zigzag order.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from . import torch as _functions
 
-__all__ = ["allgather_attention", "merge", "ring_attention", "shard",
-           "sharded_decode", "unshard"]
+__all__ = ["allgather_attention", "merge", "ring_attention",
+           "ring_attention_varlen", "shard", "shard_varlen", "sharded_decode",
+           "unshard", "unshard_varlen"]
 
 Group = Union[dist.ProcessGroup, DeviceMesh, None]
 
@@ -79,30 +82,27 @@ def merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Sum:
-    """As `merge`, part after part."""
+    """As `merge`, part after part, in float32."""
 
     def __init__(self):
         self.out = self.lse = None
 
-    def add(self, out, lse, rows=None):
-        """A part's result; `rows` are those of the whole that it is about."""
-        out, lse = out.float(), lse.float()
+    def add(self, out, lse, rows=slice(None)):
+        """A part's result; `rows` are those of the whole that it is about: a
+        slice or a tensor of indices. The first part is about all."""
         if self.out is None:
-            self.out, self.lse = out, lse
+            self.out, self.lse = out.float(), lse.float()
             return
-        mine = self.out if rows is None else self.out[rows]
-        at = (..., rows[-1]) if rows is not None else (...,)
-        before = self.lse[at]
+        before = self.lse[..., rows]
         both = torch.logaddexp(before, lse)
         base = both.masked_fill(torch.isneginf(both), 0)
         a, b = (torch.exp(x - base).transpose(-1, -2)[..., None]
                 for x in (before, lse))
-        mixed = mine * a + out * b
-        if rows is None:
-            self.out, self.lse = mixed, both
-        else:
-            self.out[rows] = mixed
-            self.lse[at] = both
+        # Of a slice this is the whole's own memory, of indices a copy.
+        mine = self.out[..., rows, :, :].mul_(a).addcmul_(out, b)
+        if not isinstance(rows, slice):
+            self.out[..., rows, :, :] = mine
+        self.lse[..., rows] = both
 
 
 def shard(
@@ -140,6 +140,57 @@ def _in_order(pieces, dim, order):
                            piece.chunk(2, dim)):
             parts[i] = part
     return torch.cat(parts, dim)
+
+
+def _check_offsets(cu_seqlens):
+    if cu_seqlens.dim() != 1 or cu_seqlens.shape[0] < 1 or \
+            cu_seqlens.dtype not in (torch.int32, torch.int64):
+        raise ValueError(
+            f"cu_seqlens is {tuple(cu_seqlens.shape)} of {cu_seqlens.dtype}; "
+            "expected (sequences + 1) of int32 or int64")
+
+
+def _shares(cu_seqlens, size):
+    """Tokens of a whole ragged batch that each of `size` processes holds, in its
+    order (processes, tokens of one). Reads the offsets."""
+    _check_offsets(cu_seqlens)
+    ends = cu_seqlens.tolist()
+    shares = [[] for _ in range(size)]
+    for b, (first, last) in enumerate(zip(ends, ends[1:])):
+        if (last - first) % (2 * size):
+            raise ValueError(f"sequence {b} has {last - first} tokens; expected a "
+                             f"multiple of {2 * size}, twice the processes")
+        parts = torch.arange(first, last).chunk(2 * size) if last > first else \
+            [torch.arange(0)] * (2 * size)
+        for rank, share in enumerate(shares):
+            share += [parts[i] for i in _parts(rank, size, "zigzag")]
+    return torch.stack([torch.cat(x) if x else torch.arange(0) for x in shares])
+
+
+def shard_varlen(
+        x: Tensor, cu_seqlens: Tensor, group: Group | None = None
+        ) -> tuple[Tensor, Tensor]:
+    """This process's tokens of a ragged batch (all tokens, ...), each sequence
+    divided in zigzag order, and their offsets: those of any process. A sequence's
+    tokens are a multiple of 2 n. Reads cu_seqlens on the host."""
+    pg = _group(group)
+    share = _shares(cu_seqlens, pg.size())[pg.rank()]
+    return x[share.to(x.device)], cu_seqlens // pg.size()
+
+
+def unshard_varlen(
+        x: Tensor, cu_seqlens: Tensor, group: Group | None = None) -> Tensor:
+    """The whole ragged batch, of every process's tokens; on all processes.
+    ``cu_seqlens`` are the whole's offsets. Reads them on the host."""
+    pg = _group(group)
+    shares = _shares(cu_seqlens, pg.size()).to(x.device)
+    pieces = [torch.empty_like(x, memory_format=torch.contiguous_format)
+              for _ in range(pg.size())]
+    dist.all_gather(pieces, x.contiguous(), group=pg)
+    whole = x.new_empty((shares.numel(), *x.shape[1:]))
+    for share, piece in zip(shares, pieces):
+        whole[share] = piece
+    return whole
 
 
 def _attend(q, k, v, causal, scale, softcap, window=(-1, -1)):
@@ -198,17 +249,10 @@ def _resolve(name):
     return dist.distributed_c10d._resolve_process_group(name)
 
 
-@torch.library.custom_op(
-    "kvbuf::ring_attention", mutates_args=(),
-    schema="(Tensor q, Tensor k, Tensor v, bool causal, float? scale, float "
-           "softcap, str group) -> (Tensor, Tensor)")
-def _ring(q, k, v, causal, scale, softcap, group):
-    pg = _resolve(group)
+def _round(held, pg):
+    """Each process's `held`, this one's first: (its number less ours, what it
+    holds). While one is in use the next one is on its way."""
     size, rank = pg.size(), pg.rank()
-    half = q.shape[1] // 2
-    lo, hi = slice(None, half), slice(half, None)
-    held = torch.stack([k, v])
-    sums = _Sum()
     for step in range(size):
         work, coming = [], None
         if step + 1 < size:
@@ -218,28 +262,111 @@ def _ring(q, k, v, causal, scale, softcap, group):
                            group_peer=(rank + 1) % size),
                 dist.P2POp(dist.irecv, coming, group=pg,
                            group_peer=(rank - 1) % size)])
-        source = (rank - step) % size
-        keys, values = held
-        if not causal or source == rank:
+        yield (rank - step) % size - rank, held
+        for w in work:
+            w.wait()
+        held = coming
+
+
+@torch.library.custom_op(
+    "kvbuf::ring_attention", mutates_args=(),
+    schema="(Tensor q, Tensor k, Tensor v, bool causal, float? scale, float "
+           "softcap, str group) -> (Tensor, Tensor)")
+def _ring(q, k, v, causal, scale, softcap, group):
+    half = q.shape[1] // 2
+    lo, hi = slice(None, half), slice(half, None)
+    sums = _Sum()
+    for order, (keys, values) in _round(torch.stack([k, v]), _resolve(group)):
+        if not causal or order == 0:
             sums.add(*_attend(q, keys, values, causal, scale, softcap))
-        elif source < rank:
+        elif order < 0:
             # Its first part is before all of ours, its second after all.
             sums.add(*_attend(q, keys[:, lo], values[:, lo], False, scale,
                               softcap))
         else:
             # All of it lies between our two parts.
             sums.add(*_attend(q[:, hi], keys, values, False, scale, softcap),
-                     rows=(slice(None), hi))
-        for w in work:
-            w.wait()
-        held = coming
-    return sums.out.to(q.dtype), sums.lse.clone()
+                     rows=hi)
+    return sums.out.to(q.dtype), sums.lse
 
 
 @_ring.register_fake
 def _(q, k, v, causal, scale, softcap, group):
     return torch.empty_like(q), q.new_empty(
         (q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32)
+
+
+def ring_attention_varlen(
+        q: Tensor, k: Tensor, v: Tensor, cu_seqlens: Tensor, max_seqlen: int, *,
+        causal: bool = False, softmax_scale: float | None = None,
+        softcap: float = 0.0, group: Group | None = None,
+        return_lse: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    """`ring_attention` of a ragged batch, sequence by sequence.
+
+    q, k, v (tokens of this process, heads, head size) as `shard_varlen` divides
+    them; ``cu_seqlens`` (sequences + 1) are the offsets of this process's tokens,
+    the same on every process, each sequence an even number; they stay on the
+    device. ``max_seqlen`` bounds the longest of them. The result is out, like q,
+    and with ``return_lse`` (out, lse (heads, tokens of this process))."""
+    for name, x in ("q", q), ("k", k), ("v", v):
+        if x.dim() != 3:
+            raise ValueError(f"{name} has {x.dim()} dimensions; expected (tokens "
+                             "of this process, heads, head size)")
+        if x.shape[0] != q.shape[0] or x.shape[0] % 2:
+            raise ValueError(f"{name} has {x.shape[0]} tokens on this process; "
+                             "expected an even number, and as many as q")
+    _check_offsets(cu_seqlens)
+    pg = _group(group)
+    out, lse = torch.ops.kvbuf.ring_attention_varlen(
+        q, k, v, cu_seqlens, int(max_seqlen), bool(causal), softmax_scale,
+        float(softcap), pg.group_name)
+    return (out, lse) if return_lse else out
+
+
+def _halves(cu_seqlens, tokens):
+    """Offsets of sequences of half the length, and where the first and the second
+    halves' tokens lie; nothing is read on the host."""
+    half = cu_seqlens // 2
+    at = torch.arange(tokens // 2, device=cu_seqlens.device,
+                      dtype=cu_seqlens.dtype)
+    sequence = torch.searchsorted(half[1:].contiguous(), at, right=True)
+    first = cu_seqlens[sequence] + at - half[sequence]
+    return half, first, first + half[sequence + 1] - half[sequence]
+
+
+@torch.library.custom_op(
+    "kvbuf::ring_attention_varlen", mutates_args=(),
+    schema="(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens, SymInt max_seqlen, "
+           "bool causal, float? scale, float softcap, str group) -> "
+           "(Tensor, Tensor)")
+def _ring_varlen(q, k, v, cu_seqlens, max_seqlen, causal, scale, softcap, group):
+    longest, half = max_seqlen, (max_seqlen + 1) // 2
+    if causal:
+        half_cu, lo, hi = _halves(cu_seqlens, q.shape[0])
+
+    def attend(q, k, v, cu_q, cu_k, max_q, max_k, causal=False):
+        return _functions.flash_attn_varlen_func(
+            q, k, v, cu_q, cu_k, max_q, max_k, softmax_scale=scale,
+            causal=causal, softcap=softcap, return_lse=True)
+
+    sums = _Sum()
+    for order, (keys, values) in _round(torch.stack([k, v]), _resolve(group)):
+        if not causal or order == 0:
+            sums.add(*attend(q, keys, values, cu_seqlens, cu_seqlens, longest,
+                             longest, causal))
+        elif order < 0:
+            sums.add(*attend(q, keys[lo], values[lo], cu_seqlens, half_cu,
+                             longest, half))
+        else:
+            sums.add(*attend(q[hi], keys, values, half_cu, cu_seqlens, half,
+                             longest), rows=hi)
+    return sums.out.to(q.dtype), sums.lse
+
+
+@_ring_varlen.register_fake
+def _(q, k, v, cu_seqlens, max_seqlen, causal, scale, softcap, group):
+    return torch.empty_like(q), q.new_empty(
+        (q.shape[1], q.shape[0]), dtype=torch.float32)
 
 
 def allgather_attention(

@@ -57,6 +57,31 @@ def prefill(kd, rank, size, tokens):
             close(kd.unshard(o, order=order)[0], e)
 
 
+def ragged(kd, rank, size):
+    """Sequences of several lengths, one of none."""
+    torch.manual_seed(3)
+    lengths = [2 * size * n for n in (5, 0, 1, 4)]
+    cu = torch.tensor([0, *lengths]).cumsum(0).int()
+    q, k, v = (torch.randn(sum(lengths), h, D).bfloat16() for h in (H, G, G))
+    (mq, mcu), (mk, _), (mv, _) = (kd.shard_varlen(x, cu) for x in (q, k, v))
+    assert torch.equal(kd.unshard_varlen(mq, cu), q)
+    assert mcu.tolist() == [n // size for n in cu.tolist()]
+    for causal in True, False:
+        for offsets in mcu, mcu.long():
+            o, lse = kd.ring_attention_varlen(
+                mq, mk, mv, offsets, 10, causal=causal, return_lse=True)
+            again = kd.ring_attention_varlen(mq, mk, mv, mcu, 10, causal=causal)
+            assert torch.equal(o, again)
+        whole = kd.unshard_varlen(o, cu)
+        lses = kd.unshard_varlen(lse.T.contiguous(), cu).T
+        for first, last in zip(cu.tolist(), cu.tolist()[1:]):
+            if first == last:
+                continue
+            e, el = expected(*(x[first:last] for x in (q, k, v)), causal=causal)
+            close(whole[first:last], e)
+            close(lses[:, first:last], el, 1e-3)
+
+
 def decode(kd, rank, size):
     """Pages, and slots; a sequence of which some processes have no token."""
     torch.manual_seed(2)
@@ -117,7 +142,16 @@ def errors(kd, size):
             (ValueError, f"dimension 1 has 6 tokens; expected a multiple of "
              f"{2 * size}", lambda: kd.shard(q)),
             (ValueError, "q has 5 tokens on this process",
-             lambda: kd.ring_attention(q[:, 1:], q, q))):
+             lambda: kd.ring_attention(q[:, 1:], q, q)),
+            (ValueError, f"sequence 1 has 5 tokens; expected a multiple of "
+             f"{2 * size}", lambda: kd.shard_varlen(
+                 q[0], torch.tensor([0, 0, 5]))),
+            (ValueError, "k has 5 tokens on this process; expected an even "
+             "number, and as many as q", lambda: kd.ring_attention_varlen(
+                 q[0], q[0, 1:], q[0], torch.tensor([0, 6]), 6)),
+            (ValueError, "cu_seqlens is (1, 2) of torch.float32; expected",
+             lambda: kd.ring_attention_varlen(
+                 q[0], q[0], q[0], torch.zeros(1, 2), 6))):
         try:
             call()
         except kind as e:
@@ -132,6 +166,7 @@ def process(rank, size, port):
     dist.init_process_group("gloo", rank=rank, world_size=size)
     import kvbuf.distributed as kd
     prefill(kd, rank, size, 32 if size == 2 else 48)
+    ragged(kd, rank, size)
     decode(kd, rank, size)
     if size == 2:
         empty(kd)
