@@ -39,11 +39,12 @@ static bool hasShape(MemRefType type, ArrayRef<int64_t> shape) {
          });
 }
 
-static bool hasContiguousRows(MemRefType type) {
+static bool hasContiguousRows(ShapedType type) {
+  auto memref = dyn_cast<MemRefType>(type);
   SmallVector<int64_t> strides;
   int64_t offset;
-  return succeeded(type.getStridesAndOffset(strides, offset)) &&
-         (strides.empty() || strides.back() == 1);
+  return !memref || (succeeded(memref.getStridesAndOffset(strides, offset)) &&
+                     (strides.empty() || strides.back() == 1));
 }
 
 static SmallVector<int64_t> sizesOf(ArrayRef<CacheDim> dims) {
@@ -275,8 +276,14 @@ LogicalResult ScalesRawPtrOp::verify() {
 /// New tokens and the cache they go to.
 static LogicalResult verifyAppend(CacheAppendOp op, StringRef name,
                                   Value tokens, Value cache) {
-  auto type = cast<MemRefType>(tokens.getType());
-  auto layout = cast<CacheLayout>(cache.getType());
+  auto type = cast<ShapedType>(tokens.getType());
+  CacheLayout layout = cacheLayoutOf(cache.getType());
+  if (!layout)
+    return op.emitOpError()
+           << "expected the cache of " << name
+           << " to be a cache, or a tensor [batch, rows, heads, head_size] of "
+              "floats with static heads and head_size, got "
+           << cache.getType();
   int64_t rank = op.getOffsets() ? 3 : 4;
   if (type.getRank() != rank)
     return op.emitOpError()
@@ -305,14 +312,25 @@ static LogicalResult verifyAppend(CacheAppendOp op, StringRef name,
 }
 
 LogicalResult CacheAppendOp::verify() {
+  for (Value operand : getOperands())
+    if (Type type = operand.getType();
+        isa<ShapedType>(type) && isa<TensorType>(type) != isOnTensors())
+      return emitOpError() << "expected all operands but caches to be "
+                           << (isOnTensors() ? "tensors" : "memrefs")
+                           << ", as k is, got " << type;
+  if (getVCache() && isa<TensorType>(getVCache().getType()) != isIntoTensors())
+    return emitOpError() << "expected caches of keys and values to be both "
+                            "tensors or both caches, got "
+                         << getKCache().getType() << " and "
+                         << getVCache().getType();
   if (failed(verifyAppend(*this, "k", getK(), getKCache())))
     return failure();
   if (getV() && failed(verifyAppend(*this, "v", getV(), getVCache())))
     return failure();
-  if (getV() && cast<MemRefType>(getV().getType()).getRank() !=
-                    cast<MemRefType>(getK().getType()).getRank())
+  if (getV() && cast<ShapedType>(getV().getType()).getRank() !=
+                    cast<ShapedType>(getK().getType()).getRank())
     return emitOpError("expected k and v of one rank");
-  auto layout = cast<CacheLayout>(getKCache().getType());
+  CacheLayout layout = getKLayout();
   bool hasLengths =
       llvm::any_of(layout.getIndexTensors(), [](const CacheTensor &tensor) {
         return tensor.name == "lengths";
@@ -325,8 +343,8 @@ LogicalResult CacheAppendOp::verify() {
       return emitOpError("is interleaved, which belongs to rope(cos, sin)");
     return success();
   }
-  auto cos = cast<MemRefType>(getCos().getType()),
-       sin = cast<MemRefType>(getSin().getType());
+  auto cos = cast<ShapedType>(getCos().getType()),
+       sin = cast<ShapedType>(getSin().getType());
   int64_t pairs = cos.getDimSize(1);
   if (cos.getElementType() != sin.getElementType() ||
       sin.getDimSize(1) != pairs || ShapedType::isDynamic(pairs) ||

@@ -46,6 +46,23 @@ static void printOptionalTypes(OpAsmPrinter &printer, Operation *,
     printer << ", sink " << sinkType;
 }
 
+/// Parses the type of a cache, with or without the dialect's prefix, or of a
+/// tensor.
+static ParseResult parseCacheOrTensor(OpAsmParser &parser, Type &type) {
+  OptionalParseResult tensor = parser.parseOptionalType(type);
+  if (tensor.has_value())
+    return *tensor;
+  type = CacheType::parse(parser);
+  return success(static_cast<bool>(type));
+}
+
+static void printCacheOrTensor(OpAsmPrinter &printer, Operation *, Type type) {
+  if (auto cache = dyn_cast<CacheType>(type))
+    printer.printStrippedAttrOrType(cache);
+  else
+    printer << type;
+}
+
 /// Parses `(%copy) { ... }` or `{ ... }`.
 static ParseResult parseTeamBody(OpAsmParser &parser, Region &body) {
   SmallVector<OpAsmParser::Argument, 1> arguments;
@@ -124,13 +141,38 @@ double AttentionOp::getSoftcapValue() {
   return 0.0;
 }
 
+CacheType kvbuf::denseCacheOf(Type type) {
+  if (auto cache = dyn_cast<CacheType>(type))
+    return cache;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() != 4 || tensor.isDynamicDim(2) ||
+      tensor.isDynamicDim(3) || !isa<FloatType>(tensor.getElementType()) ||
+      tensor.getDimSize(2) < 1 || tensor.getDimSize(3) < 1)
+    return nullptr;
+  int64_t headSize = tensor.getDimSize(3);
+  return CacheType::get(type.getContext(), CacheKind::Dense,
+                        tensor.getElementType(), tensor.getDimSize(2), headSize,
+                        /*pageSize=*/0, /*cacheDepth=*/headSize,
+                        /*headDimOffset=*/0, /*scaleType=*/Type(),
+                        /*granularity=*/0);
+}
+
+CacheLayout kvbuf::cacheLayoutOf(Type type) {
+  if (auto layout = dyn_cast<CacheLayout>(type))
+    return layout;
+  CacheType dense = denseCacheOf(type);
+  return dense ? cast<CacheLayout>(dense) : CacheLayout();
+}
+
 /// Whether the innermost dimension is static and contiguous.
-static bool hasContiguousRows(MemRefType type) {
+static bool hasContiguousRows(ShapedType type) {
+  if (type.isDynamicDim(type.getRank() - 1))
+    return false;
+  auto memref = dyn_cast<MemRefType>(type);
   SmallVector<int64_t> strides;
   int64_t offset;
-  return succeeded(type.getStridesAndOffset(strides, offset)) &&
-         !strides.empty() && strides.back() == 1 &&
-         !type.isDynamicDim(type.getRank() - 1);
+  return !memref || (succeeded(memref.getStridesAndOffset(strides, offset)) &&
+                     strides.back() == 1);
 }
 
 /// Memory that all blocks see: of no space, which the host's tensors have, or
@@ -142,10 +184,39 @@ static bool isGlobalMemory(MemRefType type) {
   return !space || type.getMemorySpaceAsInt() == 1;
 }
 
+/// (C6) The operands that are no caches are all tensors, or all memrefs in
+/// global memory; tensors are no caches of an op on memrefs.
+static LogicalResult verifyOperandForms(Operation *op, StringRef constraint,
+                                        bool onTensors) {
+  for (Value operand : op->getOperands()) {
+    Type type = operand.getType();
+    if (auto memref = dyn_cast<MemRefType>(type);
+        memref && !isGlobalMemory(memref))
+      return op->emitOpError()
+             << "expected tensors in global memory, got " << memref;
+    if (isa<ShapedType>(type) && isa<TensorType>(type) != onTensors)
+      return op->emitOpError()
+             << constraint << "expected all operands but caches to be "
+             << (onTensors ? "tensors" : "memrefs") << ", as the first is, got "
+             << type;
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  auto q = cast<MemRefType>(getQ().getType());
-  auto out = cast<MemRefType>(getOut().getType());
-  CacheType k = getK().getType(), v = getV().getType();
+  auto q = cast<ShapedType>(getQ().getType());
+  auto out = cast<ShapedType>(getOut().getType());
+  if (failed(verifyOperandForms(*this, "(C6) ", isOnTensors())))
+    return failure();
+  CacheType k = getKCacheType(), v = getVCacheType();
+  for (auto [name, cache, value] :
+       {std::tuple("k", k, getKeys()), std::tuple("v", v, getValues())})
+    if (!cache)
+      return emitOpError() << "expected " << name
+                           << " to be a cache, or a tensor [batch, keys, "
+                              "kv_heads, head_size] with static kv_heads and "
+                              "head_size, got "
+                           << value.getType();
   Type element = k.getElementType();
   // Which 8-bit floats there are, and kernels for, depends on the chip.
   bool isFloat8 =
@@ -177,11 +248,6 @@ LogicalResult AttentionOp::verify() {
       }))
     return emitOpError() << "(C4) expected out to have q's shape, got " << out
                          << " for " << q;
-  for (Value operand : getOperands())
-    if (auto memref = dyn_cast<MemRefType>(operand.getType());
-        memref && !isGlobalMemory(memref))
-      return emitOpError() << "expected tensors in global memory, got "
-                           << memref;
   if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
       !hasContiguousRows(out))
     return emitOpError()
@@ -214,26 +280,26 @@ LogicalResult AttentionOp::verify() {
              << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
              << " of " << name;
   if (getLse()) {
-    auto lse = cast<MemRefType>(getLse().getType());
+    auto lse = cast<ShapedType>(getLse().getType());
     if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
       return emitOpError() << "expected lse of f32 and rank " << rank - 1
                            << (getOffsets() ? " ([heads, rows])"
                                             : " ([batch, heads, rows])")
-                           << ", got " << lse;
+                           << ", got " << Type(lse);
     if (!isExtentOfQ(lse.getShape().back(), rank - 3) ||
         (rank == 4 && !isExtentOfQ(lse.getDimSize(0), 0)))
-      return emitOpError() << "expected lse to have the rows of q, got " << lse
-                           << " for " << q;
+      return emitOpError() << "expected lse to have the rows of q, got "
+                           << Type(lse) << " for " << Type(q);
   }
   auto hasOtherHeads = [&](int64_t dim) {
     return !ShapedType::isDynamic(dim) && dim != getHeads();
   };
   if (getLse() &&
-      hasOtherHeads(cast<MemRefType>(getLse().getType()).getShape()[rank - 3]))
+      hasOtherHeads(cast<ShapedType>(getLse().getType()).getShape()[rank - 3]))
     return emitOpError() << "expected lse of q's " << getHeads()
                          << " heads, got " << getLse().getType();
   if (getSink() &&
-      hasOtherHeads(cast<MemRefType>(getSink().getType()).getShape()[0]))
+      hasOtherHeads(cast<ShapedType>(getSink().getType()).getShape()[0]))
     return emitOpError() << "expected a sink for each of q's " << getHeads()
                          << " heads, got " << getSink().getType();
   if (std::optional<APFloat> cap = getSoftcap())
@@ -242,6 +308,105 @@ LogicalResult AttentionOp::verify() {
   if (std::optional<APFloat> scale = getScale())
     if (!scale->isFinite())
       return emitOpError() << "expected a finite scale";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Problems: effects, shapes, simpler forms
+//===----------------------------------------------------------------------===//
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// Effects of a problem: it reads and writes the memory that its operands are.
+static void problemEffects(DestinationStyleOpInterface op, Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (isa<TensorType>(operand.get().getType()))
+      continue;
+    // Where a cache lies, its value does not say.
+    if (!isa<MemRefType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get());
+    else if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+    else
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  }
+}
+
+/// A result has the shape of its destination.
+static LogicalResult reifyAsInits(OpBuilder &b, DestinationStyleOpInterface op,
+                                  ReifiedRankedShapedTypeDims &shapes) {
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (isa<TensorType>(init.get().getType()))
+      shapes.push_back(tensor::getMixedSizes(b, op.getLoc(), init.get()));
+  return success();
+}
+
+void AttentionOp::getEffects(Effects &effects) {
+  problemEffects(*this, effects);
+}
+
+LogicalResult
+AttentionOp::reifyResultShapes(OpBuilder &b,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAsInits(b, *this, shapes);
+}
+
+void CacheAppendOp::getEffects(Effects &effects) {
+  problemEffects(*this, effects);
+  // Into caches goes what is no result.
+  if (!isIntoTensors())
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
+LogicalResult
+CacheAppendOp::reifyResultShapes(OpBuilder &b,
+                                 ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAsInits(b, *this, shapes);
+}
+
+/// The mask without limits that hide nothing; null if none is left.
+static MaskAttr simplifyMask(MaskAttr mask) {
+  if (!mask)
+    return mask;
+  // Causality hides what a limit on the right would, and more.
+  int64_t right = mask.getCausal() ? -1 : mask.getRight();
+  if (!mask.getCausal() && mask.getLeft() < 0 && right < 0)
+    return nullptr;
+  return MaskAttr::get(mask.getContext(), mask.getCausal(),
+                       std::max<int64_t>(mask.getLeft(), -1),
+                       std::max<int64_t>(right, -1));
+}
+
+LogicalResult AttentionOp::canonicalize(AttentionOp op,
+                                        PatternRewriter &rewriter) {
+  // Nobody asks for the log-sum-exp.
+  if (op.getLse() && op.getNumResults() == 2 && op.getResult(1).use_empty()) {
+    auto simpler = AttentionOp::create(
+        rewriter, op.getLoc(), TypeRange{op.getResult(0).getType()}, op.getQ(),
+        op.getKeys(), op.getValues(), op.getOffsets(), op.getSink(),
+        op.getOut(), /*lse=*/Value(), op.getMaskAttr(), op.getScaleAttr(),
+        op.getSoftcapAttr(), op.getBatchInvariantAttr(), op.getScheduleAttr());
+    simpler->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    rewriter.replaceAllUsesWith(op.getResult(0), simpler.getResult(0));
+    rewriter.eraseOp(op);
+    return success();
+  }
+  MaskAttr mask = simplifyMask(op.getMaskAttr());
+  bool plainScale =
+      op.getScale() &&
+      op.getScale()->convertToFloat() ==
+          static_cast<float>(1.0 / std::sqrt(double(op.getHeadSize())));
+  bool noCap = op.getSoftcap() && op.getSoftcap()->isZero();
+  if (mask == op.getMaskAttr() && !noCap && !plainScale)
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setMaskAttr(mask);
+    if (noCap)
+      op.removeSoftcapAttr();
+    if (plainScale)
+      op.removeScaleAttr();
+  });
   return success();
 }
 

@@ -429,9 +429,9 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     auto text = dyn_cast<StringAttr>(value);
     if (!text || (text.getValue() != "cached" && text.getValue() != "all"))
       return expect(false, "\"cached\" or \"all\"");
-    CacheType cache = cast<AttentionOp>(op).getK().getType();
-    return expect(cache.hasTable(), "with a cache that has lengths, a "
-                                    "continuous or paged one");
+    CacheType cache = cast<AttentionOp>(op).getKCacheType();
+    return expect(cache && cache.hasTable(), "with a cache that has lengths, a "
+                                             "continuous or paged one");
   }
   return expect(isa<UnitAttr>(value), "a unit attribute");
 }

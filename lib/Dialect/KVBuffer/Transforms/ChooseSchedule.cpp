@@ -431,6 +431,8 @@ struct ChooseSchedulePass
       return signalPassFailure();
     MLIRContext *context = &getContext();
     WalkResult result = getOperation().walk([&](AttentionOp op) {
+      if (failed(verifyOnMemrefs(op)))
+        return WalkResult::interrupt();
       ScheduleAttr attr = op.getScheduleAttr();
       bool isDefault = !attr && schedule.empty();
       if (!attr) {

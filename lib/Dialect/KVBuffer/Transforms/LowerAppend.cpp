@@ -16,6 +16,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -562,6 +563,8 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
 
   LogicalResult lower(func::FuncOp func, const TargetInfo &target) {
     auto op = *func.getOps<CacheAppendOp>().begin();
+    if (failed(verifyOnMemrefs(op)))
+      return failure();
     for (Operation &other : func.getBody().front())
       if (&other != op && !isa<func::ReturnOp>(other))
         return other.emitOpError()

@@ -616,7 +616,8 @@ struct LowerAttentionPass
     // A schedule that the op brings has not passed kvbuf-choose-schedule.
     for (func::FuncOp func : funcs)
       for (auto op : func.getOps<AttentionOp>())
-        if (failed(verifyElements(op, op.getElementType(), *target)))
+        if (failed(verifyOnMemrefs(op)) ||
+            failed(verifyElements(op, op.getElementType(), *target)))
           return signalPassFailure();
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                     UnitAttr::get(&getContext()));

@@ -25,10 +25,12 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -50,6 +52,14 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 
 #define GET_TYPEDEF_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.h.inc"
+
+namespace kvbuf {
+/// A cache's type is its own; that of a tensor [batch, rows, heads, head_size]
+/// with static heads is the dense cache of its elements. Null for others.
+CacheType denseCacheOf(mlir::Type type);
+/// The same for every type that is a cache.
+CacheLayout cacheLayoutOf(mlir::Type type);
+} // namespace kvbuf
 
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.h.inc"

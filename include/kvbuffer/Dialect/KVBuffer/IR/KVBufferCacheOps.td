@@ -405,8 +405,7 @@ def KVBuffer_ScalesRawPtrOp : KVBuffer_Op<"cache.scales_raw_ptr", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
-    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
   let summary = "Stores the keys and values of new tokens into caches";
   let description = [{
     A problem, as `kvbuffer.attention` is: what to store, and nothing about how.
@@ -427,7 +426,11 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
     those of groups are made, the largest magnitude of a group over the largest
     finite element (1 where all are zero), and stored.
 
-    Example:
+    On tensors the caches may be tensors [batch, rows, heads, head_size], which
+    are dense caches and destinations: there is a result for each, which differs
+    from it in the rows that are stored. Caches are memory and have no result.
+
+    Examples:
 
     ```mlir
     func.func @append(%k: memref<?x8x128xbf16>, %v: memref<?x8x128xbf16>,
@@ -440,25 +443,56 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [
         offsets(%offsets : memref<?xi32>) rope(%cos, %sin : memref<?x64xf32>, memref<?x64xf32>)
       return
     }
+    func.func @on_tensors(%k: tensor<2x1x8x128xbf16>, %kc: tensor<2x?x8x128xbf16>,
+                          %at: tensor<2xi32>) -> tensor<2x?x8x128xbf16> {
+      %new = kvbuffer.cache_append k(%k : tensor<2x1x8x128xbf16>) to(%kc : tensor<2x?x8x128xbf16>)
+        at(%at : tensor<2xi32>) -> tensor<2x?x8x128xbf16>
+      return %new : tensor<2x?x8x128xbf16>
+    }
     ```
   }];
-  let arguments = (ins
-    Arg<AnyMemRef, "new keys">:$k,
-    Arg<KVBuffer_AnyCache, "where they go">:$k_cache,
-    Arg<Optional<AnyMemRef>, "new values">:$v,
-    Arg<Optional<KVBuffer_AnyCache>, "where they go">:$v_cache,
-    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "prefix sums">:$offsets,
-    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "positions of first tokens">:$at,
-    Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
-    Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
-    UnitAttr:$interleaved);
+  let arguments = (ins Arg<KVBuffer_Shaped, "new keys">:$k,
+      Arg<Optional<KVBuffer_Shaped>, "new values">:$v,
+      Arg<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>,
+          "where keys go">:$k_cache,
+      Arg<Optional<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>>,
+          "where values go">:$v_cache,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>, "prefix sums">:$offsets,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>,
+          "positions of first tokens">:$at,
+      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "cosines">:$cos,
+      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "sines">:$sin,
+      UnitAttr:$interleaved);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
     (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
     (`offsets` `(` $offsets^ `:` type($offsets) `)`)? (`at` `(` $at^ `:` type($at) `)`)?
     (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
+    (`->` type($results)^)?
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the caches are tensors, which are results, too.
+    bool isIntoTensors() {
+      return ::llvm::isa<::mlir::TensorType>(getKCache().getType());
+    }
+    /// New keys are tensors, and so are the other operands but caches.
+    bool isOnTensors() {
+      return ::llvm::isa<::mlir::TensorType>(getK().getType());
+    }
+    /// The layouts of the caches, tensors or not; null for tensors that are none.
+    CacheLayout getKLayout() { return cacheLayoutOf(getKCache().getType()); }
+    CacheLayout getVLayout() {
+      return getVCache() ? cacheLayoutOf(getVCache().getType()) : CacheLayout();
+    }
+    /// The caches that are tensors.
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      auto [index, count] = getODSOperandIndexAndLength(2);
+      return {getOperation(), index,
+              isIntoTensors() ? count + (getVCache() ? 1 : 0) : 0};
+    }
+  }];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD

@@ -10,6 +10,7 @@
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
@@ -42,9 +43,19 @@ def KVBuffer_Async : Resource<"::kvbuf::AsyncResource">;
 // Problem
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
-    AttrSizedOperandSegments,
-    MemoryEffects<[MemRead, MemWrite]>]> {
+/// A tensor, or the memory of one.
+def KVBuffer_Shaped : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
+class KVBuffer_ShapedOf<list<Type> types, int rank>
+    : AnyTypeOf<[MemRefRankOf<types, [rank]>, TensorRankOf<types, [rank]>]>;
+
+/// Problems write what they are given: results are of tensors only.
+def KVBuffer_Problem
+    : TraitList<[AttrSizedOperandSegments, DestinationStyleOpInterface,
+                 DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+                 DeclareOpInterfaceMethods<
+                     ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]>;
+
+def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
   let summary = "Attention of queries over key and value caches";
   let description = [{
     For every sequence, query head and query row: O = softmax(scale * Q K^T) V
@@ -65,13 +76,20 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
     other rows hold, and how many sequences there are, changes none. Schedules
     that decide for rows together (`lazy_rescale`) are refused.
 
+    On tensors `out` and `lse` are destinations: their contents do not matter
+    (with `offsets`, rows of no sequence keep them), and there is a result for
+    each. `k` and `v` may be tensors [batch, keys, kv_heads, head_size] then,
+    which are dense caches, or caches. Bufferization makes the form on memrefs
+    and `kvbuffer.make_cache` of it; kernels are made of that form alone.
+
     Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
     8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
     their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
     with `offsets` and 4 without, and O's type is Q's; (C5) head_size,
-    cache_depth and head_dim_offset are multiples of 8, head_size at most 65536.
+    cache_depth and head_dim_offset are multiples of 8, head_size at most 65536;
+    (C6) Q, O, offsets, sink and LSE are all tensors or all memrefs.
 
-    Example:
+    Examples:
 
     ```mlir
     func.func @prefill(%q: memref<?x?x16x128xbf16>,
@@ -83,33 +101,64 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [
           !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>, memref<?x?x16x128xbf16>
       return
     }
+    func.func @on_tensors(%q: tensor<2x?x16x128xbf16>, %k: tensor<2x?x4x128xbf16>,
+                          %v: tensor<2x?x4x128xbf16>, %init: tensor<2x?x16x128xbf16>)
+        -> tensor<2x?x16x128xbf16> {
+      %o = kvbuffer.attention q(%q) k(%k) v(%v) out(%init)
+        : tensor<2x?x16x128xbf16>, tensor<2x?x4x128xbf16>, tensor<2x?x4x128xbf16>,
+          tensor<2x?x16x128xbf16> -> tensor<2x?x16x128xbf16>
+      return %o : tensor<2x?x16x128xbf16>
+    }
     ```
   }];
-  let arguments = (ins
-    AnyMemRef:$q, KVBuffer_CacheType:$k, KVBuffer_CacheType:$v, AnyMemRef:$out,
-    Optional<MemRefRankOf<[I32, I64], [1]>>:$offsets,
-    Optional<AnyMemRef>:$lse,
-    Optional<MemRefRankOf<[F32], [1]>>:$sink,
-    OptionalAttr<KVBuffer_MaskAttr>:$mask,
-    OptionalAttr<F32Attr>:$scale,
-    OptionalAttr<F32Attr>:$softcap,
-    UnitAttr:$batch_invariant,
-    OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
+  let arguments = (ins KVBuffer_Shaped:$q,
+      AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$keys,
+      AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$values,
+      Optional<KVBuffer_ShapedOf<[I32, I64], 1>>:$offsets,
+      Optional<KVBuffer_ShapedOf<[F32], 1>>:$sink, KVBuffer_Shaped:$out,
+      Optional<KVBuffer_Shaped>:$lse, OptionalAttr<KVBuffer_MaskAttr>:$mask,
+      OptionalAttr<F32Attr>:$scale, OptionalAttr<F32Attr>:$softcap,
+      UnitAttr:$batch_invariant, OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    `q` `(` $q `)` `k` `(` $k `)` `v` `(` $v `)` `out` `(` $out `)`
+    `q` `(` $q `)` `k` `(` $keys `)` `v` `(` $values `)` `out` `(` $out `)`
     (`offsets` `(` $offsets^ `)`)? (`lse` `(` $lse^ `)`)? (`sink` `(` $sink^ `)`)?
-    attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
+    attr-dict `:` type($q) `,` custom<CacheOrTensor>(type($keys)) `,`
+    custom<CacheOrTensor>(type($values)) `,` type($out)
     `` custom<OptionalTypes>(ref($offsets), type($offsets), ref($lse), type($lse),
                           ref($sink), type($sink))
+    (`->` type($results)^)?
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
-    int64_t getHeads() {
-      return ::llvm::cast<::mlir::MemRefType>(getQ().getType()).getShape().end()[-2];
+    /// The caches of an op that takes no tensors of keys and values, as none does
+    /// after bufferization.
+    ::mlir::TypedValue<CacheType> getK() {
+      return ::llvm::cast<::mlir::TypedValue<CacheType>>(getKeys());
     }
-    int64_t getHeadSize() { return getK().getType().getHeadSize(); }
-    int64_t getKVHeads() { return getK().getType().getHeads(); }
-    ::mlir::Type getElementType() { return getK().getType().getElementType(); }
+    ::mlir::TypedValue<CacheType> getV() {
+      return ::llvm::cast<::mlir::TypedValue<CacheType>>(getValues());
+    }
+    /// The types of the caches that keys and values are, tensors or not; null for
+    /// tensors that are none.
+    CacheType getKCacheType() { return denseCacheOf(getKeys().getType()); }
+    CacheType getVCacheType() { return denseCacheOf(getValues().getType()); }
+    int64_t getHeads() {
+      return ::llvm::cast<::mlir::ShapedType>(getQ().getType()).getShape().end()[-2];
+    }
+    int64_t getHeadSize() { return getKCacheType().getHeadSize(); }
+    int64_t getKVHeads() { return getKCacheType().getHeads(); }
+    ::mlir::Type getElementType() { return getKCacheType().getElementType(); }
+    /// Q and O are tensors, and so are the other operands but caches.
+    bool isOnTensors() {
+      return ::llvm::isa<::mlir::TensorType>(getQ().getType());
+    }
+    /// O and, if it is there, LSE.
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      auto [index, count] = getODSOperandIndexAndLength(5);
+      return {getOperation(), index, count + (getLse() ? 1 : 0)};
+    }
     bool isRagged() { return static_cast<bool>(getOffsets()); }
     /// The mask; one that hides nothing if absent.
     MaskAttr getMaskValue() {

@@ -32,6 +32,14 @@ inline llvm::LogicalResult verifyElements(mlir::Operation *op, mlir::Type type,
   return llvm::success();
 }
 
+/// Says at a problem on tensors that kernels are made of problems on memrefs.
+template <typename Problem> llvm::LogicalResult verifyOnMemrefs(Problem op) {
+  if (op.isOnTensors())
+    return op.emitOpError(
+        "is on tensors; expected memrefs: run one-shot-bufferize first");
+  return llvm::success();
+}
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_VERIFYELEMENTS_H

@@ -1,0 +1,129 @@
+//===- BufferizableOpInterfaceImpl.cpp - Bufferization of problems --------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Problems on tensors become problems on memrefs: destinations are written in
+/// place where nobody needs their old contents, and a tensor of keys or values
+/// is a dense cache of its buffer.
+///
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/BufferizableOpInterfaceImpl.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+using namespace kvbuf;
+
+/// Whether an operand's kernel needs the elements of a head side by side, which
+/// a layout of unknown strides does not promise.
+static bool hasUnknownRows(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return failed(type.getStridesAndOffset(strides, offset)) ||
+         (!strides.empty() && strides.back() != 1);
+}
+
+/// Makes the same op on buffers and puts it in the place of `op`. An operand
+/// that `takesCache` is a tensor, too, becomes a dense cache of its buffer.
+template <typename Op>
+static LogicalResult
+bufferizeProblem(Op op, RewriterBase &rewriter,
+                 const BufferizationOptions &options,
+                 const BufferizationState &state,
+                 function_ref<bool(OpOperand &)> takesCache) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  SmallVector<Value> operands, results;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    if (!isa<TensorType>(value.getType())) {
+      operands.push_back(value);
+      continue;
+    }
+    FailureOr<Value> buffer = getBuffer(rewriter, value, options, state);
+    if (failed(buffer))
+      return failure();
+    auto type = dyn_cast<MemRefType>(buffer->getType());
+    if (!type || hasUnknownRows(type))
+      return op.emitOpError()
+             << "cannot use the buffer of operand "
+             << operand.getOperandNumber() << ", of type " << buffer->getType()
+             << ": expected elements of the last dimension side by side, a "
+                "stride of 1; function-boundary-type-conversion="
+                "identity-layout-map makes arguments so";
+    if (cast<DestinationStyleOpInterface>(op.getOperation())
+            .isDpsInit(&operand))
+      results.push_back(*buffer);
+    if (takesCache(operand))
+      buffer = MakeCacheOp::create(
+                   rewriter, op.getLoc(), denseCacheOf(value.getType()),
+                   *buffer, /*indices=*/ValueRange(), /*scales=*/Value(),
+                   /*max_prompt=*/Value(), /*max_context=*/Value())
+                   .getCache();
+    operands.push_back(*buffer);
+  }
+  clone(rewriter, op, /*newResultTypes=*/TypeRange(), operands);
+  replaceOpWithBufferizedValues(rewriter, op, results);
+  return success();
+}
+
+namespace {
+
+struct AttentionModel
+    : DstBufferizableOpInterfaceExternalModel<AttentionModel, AttentionOp> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const AnalysisState &) const {
+    // Rows that no sequence has keep what they hold.
+    return cast<AttentionOp>(op).isRagged() ||
+           !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
+  }
+
+  bool bufferizesToElementwiseAccess(Operation *, const AnalysisState &,
+                                     ArrayRef<OpOperand *>) const {
+    return false;
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto attention = cast<AttentionOp>(op);
+    return bufferizeProblem(attention, rewriter, options, state,
+                            [&](OpOperand &operand) {
+                              return &operand == &attention.getKeysMutable() ||
+                                     &operand == &attention.getValuesMutable();
+                            });
+  }
+};
+
+struct CacheAppendModel
+    : DstBufferizableOpInterfaceExternalModel<CacheAppendModel, CacheAppendOp> {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    return bufferizeProblem(
+        cast<CacheAppendOp>(op), rewriter, options, state,
+        [&](OpOperand &operand) {
+          return cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
+        });
+  }
+};
+
+} // namespace
+
+void kvbuf::registerBufferizableOpInterfaceExternalModels(
+    DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
+    AttentionOp::attachInterface<AttentionModel>(*context);
+    CacheAppendOp::attachInterface<CacheAppendModel>(*context);
+    context->loadDialect<BufferizationDialect>();
+  });
+}
