@@ -18,6 +18,9 @@
 |*                             global memory that kernels write               *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
+|*   "strict_mbarrier_init": true  an mbarrier initialised twice the same way *|
+|*                             before its use, or not fenced for the copy     *|
+|*                             engine, is an error; false: a warning          *|
 |*   "max_errors": 20          different errors that stop a launch            *|
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
 |*   "window": 0               blocks that run interleaved; 0: some, and more *|
@@ -109,6 +112,23 @@ KVBUF_C_API int kvbufEmulatorLaunchCluster(
     unsigned dynamic_shared_bytes, const void *const *args,
     const size_t *arg_bytes, unsigned arg_count, kvbufProgressCallback progress,
     void *user);
+
+/** A launch among others; as the arguments of kvbufEmulatorLaunchCluster. */
+typedef struct kvbufEmulatorRequest {
+  const char *entry;
+  unsigned grid[3], block[3], cluster[3];
+  unsigned dynamic_shared_bytes;
+  const void *const *args;
+  const size_t *arg_bytes;
+  unsigned arg_count;
+} kvbufEmulatorRequest;
+
+/** Executes several launches at once, as those of different streams are: their
+    blocks run interleaved, and what one writes and another one accesses is a
+    race unless they order it themselves. The result is as that of one. */
+KVBUF_C_API int kvbufEmulatorLaunchTogether(
+    kvbufEmulator *emulator, const kvbufEmulatorRequest *requests,
+    unsigned count, kvbufProgressCallback progress, void *user);
 
 /** A launch ends with 3 soon after `*stop` is no longer 0. Another thread, or a
     signal's handler, may write it; it has to live as long as launches do.

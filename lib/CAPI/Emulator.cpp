@@ -230,21 +230,41 @@ int kvbufEmulatorLaunchCluster(kvbufEmulator *emulator, const char *entry,
                                const void *const *args, const size_t *arg_bytes,
                                unsigned arg_count,
                                kvbufProgressCallback progress, void *user) {
-  llvm::SmallVector<Argument> values;
-  for (unsigned i = 0; i < arg_count; ++i)
-    values.push_back({args[i], arg_bytes[i]});
+  kvbufEmulatorRequest request = {entry,
+                                  {grid[0], grid[1], grid[2]},
+                                  {block[0], block[1], block[2]},
+                                  {cluster[0], cluster[1], cluster[2]},
+                                  dynamic_shared_bytes,
+                                  args,
+                                  arg_bytes,
+                                  arg_count};
+  return kvbufEmulatorLaunchTogether(emulator, &request, 1, progress, user);
+}
+
+int kvbufEmulatorLaunchTogether(kvbufEmulator *emulator,
+                                const kvbufEmulatorRequest *requests,
+                                unsigned count, kvbufProgressCallback progress,
+                                void *user) {
+  llvm::ArrayRef<kvbufEmulatorRequest> all(requests, count);
+  std::vector<std::vector<Argument>> values;
+  std::vector<LaunchRequest> launches;
+  for (const kvbufEmulatorRequest &r : all) {
+    std::vector<Argument> &args = values.emplace_back();
+    for (unsigned i = 0; i < r.arg_count; ++i)
+      args.push_back({r.args[i], r.arg_bytes[i]});
+  }
+  auto three = [](const unsigned *n) {
+    return std::array<unsigned, 3>{n[0], n[1], n[2]};
+  };
+  for (auto [r, args] : llvm::zip_equal(all, values))
+    launches.push_back({r.entry, three(r.grid), three(r.block),
+                        r.dynamic_shared_bytes, args, three(r.cluster)});
   ProgressFn report;
   if (progress)
     report = [=](uint64_t done, uint64_t total) {
       progress(done, total, user);
     };
-  LaunchRequest request = {entry,
-                           {grid[0], grid[1], grid[2]},
-                           {block[0], block[1], block[2]},
-                           dynamic_shared_bytes,
-                           values,
-                           {cluster[0], cluster[1], cluster[2]}};
-  return static_cast<int>(emulator->impl->launchTogether(request, report));
+  return static_cast<int>(emulator->impl->launchTogether(launches, report));
 }
 
 void kvbufEmulatorWatch(kvbufEmulator *emulator, const int *stop) {

@@ -90,6 +90,8 @@ struct OwedArrival {
 struct MBarrier {
   uint32_t address;
   uint32_t initInst, initWarp, initClock;
+  /// Warps that have initialised it after that, the same way, and when.
+  std::vector<std::pair<uint32_t, uint32_t>> alsoInit;
   bool fenced = false; // visible to the copy engine
   uint32_t expected, pending;
   uint64_t phase = 0; // completed phases
@@ -105,6 +107,12 @@ struct MBarrier {
   /// The phase whose completion each warp saw last.
   std::array<int64_t, maxWarps> lastSeen;
   uint32_t lastArrival = 0; // instruction
+
+  /// Whether nothing has happened to it since its initialisation.
+  bool untouched() const {
+    return phase == 0 && pending == expected && bytes == 0 && inFlight == 0 &&
+           owedCount == 0;
+  }
 };
 
 /// A job with its storage.

@@ -244,11 +244,16 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
                          copy, count))
     return;
   if (!b->fenced) {
-    fault(FaultKind::Proxy, w, inst, lane,
-          "the copy engine may not see the mbarrier at " +
-              sharedPlace(b->address) +
-              ": no 'nvvm.fence.mbarrier.init' after its initialisation",
-          "the initialisation", &program.insts[b->initInst]);
+    std::string text =
+        "the copy engine may not see the mbarrier at " +
+        sharedPlace(b->address) +
+        ": no 'nvvm.fence.mbarrier.init' after its initialisation";
+    const Inst &init = program.insts[b->initInst];
+    if (options.strictMBarrierInit)
+      fault(FaultKind::Proxy, w, inst, lane, text, "the initialisation", &init);
+    else
+      warning(FaultKind::Proxy, w, inst, lane, text, "the initialisation",
+              init);
     b->fenced = true;
   }
   async->send(*this, w, inst, *b, copy);

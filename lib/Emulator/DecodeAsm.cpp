@@ -13,6 +13,7 @@
 
 #include "Decoder.h"
 
+#include <algorithm>
 #include <optional>
 
 using namespace mlir;
@@ -23,8 +24,13 @@ LogicalResult Decoder::decodeAsm(LLVM::InlineAsmOp op) {
   if (op.getNumResults() == 0 && decodeFenceText(text))
     return success();
   if (!text.empty() && (text.contains('\n') ||
-                        !(text.starts_with(";") || text.starts_with("//"))))
-    return unsupported(op, "only templates without an instruction");
+                        !(text.starts_with(";") || text.starts_with("//")))) {
+    std::string shown = text.take_front(80).str();
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return c < ' '; }, ' ');
+    return unsupported(op, "the template '" + shown +
+                               (text.size() > 80 ? "...'" : "'"));
+  }
   SmallVector<StringRef> constraints;
   op.getConstraints().split(constraints, ',', -1, /*KeepEmpty=*/false);
   size_t outputs = 0, inputs = 0;

@@ -24,6 +24,8 @@
 #include "Machine.h"
 #include "Print.h"
 
+#include <set>
+
 namespace kvbuf::emu {
 
 /// The size of a launch.
@@ -84,6 +86,8 @@ public:
   // Bookkeeping that blocks share.
   std::vector<uint32_t> rangeOf;
   std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;
+  /// Kinds and operations that have been warned of.
+  std::set<std::pair<FaultKind, uint32_t>> warned;
   /// LDS operations that some wave had on their way at a barrier.
   std::set<uint32_t> carriedOver;
 };

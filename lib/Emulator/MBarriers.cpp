@@ -47,13 +47,18 @@ MBarrier *AsyncState::find(Run &run, Warp &w, const Inst &inst, unsigned lane,
     return nullptr;
   }
   MBarrier &b = it->second;
-  if (run.options.races && run.unordered(w, b.initClock, b.initWarp))
-    run.fault(FaultKind::Race, w, inst, lane,
-              std::string(verb) + " the mbarrier at " +
-                  run.sharedPlace(address) +
-                  " with no barrier after its initialisation by warp " +
-                  number(b.initWarp),
-              "the initialisation", &run.program.insts[b.initInst]);
+  auto check = [&](uint32_t warp, uint32_t clock) {
+    if (run.options.races && run.unordered(w, clock, warp))
+      run.fault(FaultKind::Race, w, inst, lane,
+                std::string(verb) + " the mbarrier at " +
+                    run.sharedPlace(address) +
+                    " with no barrier after its initialisation by warp " +
+                    number(warp),
+                "the initialisation", &run.program.insts[b.initInst]);
+  };
+  check(b.initWarp, b.initClock);
+  for (auto [warp, clock] : b.alsoInit)
+    check(warp, clock);
   return &b;
 }
 
@@ -65,6 +70,19 @@ void Run::mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
     if (!checkShared(w, inst, address, 8, 1ull << l, true))
       continue;
     auto old = async->mbarriers.find(at);
+    if (old != async->mbarriers.end() && !options.strictMBarrierInit &&
+        old->second.untouched() && old->second.expected == count[l]) {
+      MBarrier &b = old->second;
+      warning(FaultKind::MBarrier, w, inst, l,
+              "initialises the mbarrier at " + sharedPlace(at) +
+                  " again, for as many arrivals; PTX leaves that undefined",
+              "its initialisation", program.insts[b.initInst]);
+      if (b.initWarp != w.id &&
+          std::none_of(b.alsoInit.begin(), b.alsoInit.end(),
+                       [&](auto &i) { return i.first == w.id; }))
+        b.alsoInit.push_back({w.id, w.clock});
+      continue;
+    }
     if (old != async->mbarriers.end()) {
       fault(FaultKind::MBarrier, w, inst, l,
             "initialises the mbarrier at " + sharedPlace(at) +

@@ -400,6 +400,12 @@ public:
              const std::string &text, const std::string &note = "",
              const Inst *other = nullptr, const Program *of = nullptr);
 
+  /// The same for what GPUs forgive: once for each kind and operation, and the
+  /// launch is none the worse for it.
+  void warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+               const std::string &text, const std::string &note,
+               const Inst &other);
+
   /// "block 0,1,0", of the launch.
   std::string blockName(uint32_t rank) const;
 

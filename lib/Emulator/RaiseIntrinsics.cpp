@@ -120,6 +120,25 @@ bool Raiser::raiseWarp(StringRef name) {
            replace("nvvm.vote.sync", args,
                    attr("kind", NVVM::VoteSyncKindAttr::get(context, *kind)));
   }
+  if (name == "elect.sync" && args.size() == 1) {
+    // The operation tells whether this lane is the leader, the intrinsic also
+    // who is: the first of the lanes that the mask names.
+    Location loc = call.getLoc();
+    OperationState state(loc, "nvvm.elect.sync");
+    state.addOperands(args);
+    state.addTypes(builder.getI1Type());
+    Value leads = builder.create(state)->getResult(0);
+    Value first = LLVM::CountTrailingZerosOp::create(
+        builder, loc, args[0].getType(), args[0], /*is_zero_poison=*/true);
+    Value both =
+        LLVM::PoisonOp::create(builder, loc, call->getResult(0).getType());
+    both = LLVM::InsertValueOp::create(builder, loc, both, first,
+                                       ArrayRef<int64_t>{0});
+    both = LLVM::InsertValueOp::create(builder, loc, both, leads,
+                                       ArrayRef<int64_t>{1});
+    call->getResult(0).replaceAllUsesWith(both);
+    return true;
+  }
   if (name == "bar.warp.sync")
     return args.size() == 1 && replace("nvvm.bar.warp.sync", args);
   return false;

@@ -529,6 +529,18 @@ Operation *Raiser::run() {
     return raiseMBarrier(last);
   if (last.opcode.starts_with("cp.async.bulk.tensor."))
     return raiseTensor(last);
+  if (last.opcode == "prefetch.tensormap" && last.operands.size() == 1)
+    if (Value map = memory(last.operands[0])) {
+      SmallVector<Value> operands = {map};
+      Operand p;
+      p.kind = Operand::Number;
+      p.number = last.predicate.value_or(0);
+      if (last.predicate)
+        operands.push_back(value(p));
+      return operands.back() ? make("nvvm.prefetch", operands,
+                                    attr("tensormap", builder.getUnitAttr()))
+                             : nullptr;
+    }
   if (last.opcode == "cp.async.ca.shared.global" ||
       last.opcode == "cp.async.cg.shared.global")
     return raiseCopy(last);

@@ -143,6 +143,18 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   }
 }
 
+void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
+                  const std::string &text, const std::string &note,
+                  const Inst &other) {
+  if (!launch.warned.insert({kind, inst.origin}).second)
+    return;
+  const Origin &origin = program.origins[inst.origin];
+  message(Severity::Warning, origin.location,
+          "'" + origin.name + "' by " + who(w, lane) + ": " + text);
+  const Origin &o = program.origins[other.origin];
+  message(Severity::Note, o.location, "'" + o.name + "': " + note);
+}
+
 //===----------------------------------------------------------------------===//
 // Addresses, lane by lane
 //===----------------------------------------------------------------------===//

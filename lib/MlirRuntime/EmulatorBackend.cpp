@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Device memory is host memory of which this file knows what has been written.
-// What goes to a stream is done at once: the order in which the host asks for
-// it is one that streams and events allow.
+// Launches wait until the host asks for anything else, and run at the same time
+// if they are on different streams: they may wait for each other. Everything
+// else that goes to a stream is done at once: the order in which the host asks
+// for it is one that streams and events allow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +40,8 @@ namespace {
 
 /// What KVBUF_EMULATOR_OPTIONS says; the rest of it is the emulator's.
 struct Settings {
-  std::string emulator = "{}";
+  /// Programs of nvgpu initialise mbarriers with no fence.
+  std::string emulator = R"({"strict_mbarrier_init": false})";
   /// Where the report goes: a file, "-" (stderr) or nowhere.
   std::string report;
   bool goOn = false;
@@ -54,6 +57,15 @@ struct Module {
 struct Function {
   Module *module;
   std::string name;
+};
+
+/// A launch that the host has asked for.
+struct Pending {
+  Function *function;
+  Handle stream;
+  Dimensions size;
+  /// Their values are the caller's no longer than the call.
+  std::vector<std::vector<uint8_t>> args;
 };
 
 /// Memory that kernels may access.
@@ -82,19 +94,19 @@ public:
   void launch(Handle function, const Dimensions &size, Handle stream,
               void **params, void **extra, size_t count) override;
 
-  // Whatever a stream has been asked for is done.
   Handle createStream() override { return new char; }
   void destroyStream(Handle stream) override {
+    flush();
     delete static_cast<char *>(stream);
   }
-  void synchronize(Handle) override {}
-  void waitEvent(Handle, Handle) override {}
+  void synchronize(Handle) override { flush(); }
+  void waitEvent(Handle, Handle) override { flush(); }
   Handle createEvent() override { return new char; }
   void destroyEvent(Handle event) override {
     delete static_cast<char *>(event);
   }
-  void synchronizeEvent(Handle) override {}
-  void recordEvent(Handle, Handle) override {}
+  void synchronizeEvent(Handle) override { flush(); }
+  void recordEvent(Handle, Handle) override { flush(); }
 
   void *allocate(uint64_t bytes, Handle stream, bool hostShared) override;
   void free(void *address, Handle stream) override;
@@ -107,6 +119,8 @@ public:
   void enablePeerAccess(int, int) override {}
   void encodeTensorMap(const TensorMapRequest &request, void *map) override;
 
+  /// Executes the launches that the host has asked for.
+  void flush();
   void writeReport();
 
 private:
@@ -123,6 +137,8 @@ private:
   const rt::CompilerLibrary *lib = nullptr;
   Settings settings;
   std::map<uint64_t, Memory> memory; // by address
+  /// Of one module, each on a stream of its own.
+  std::vector<Pending> pending;
   std::vector<std::unique_ptr<Module>> modules;
   unsigned allocations = 0, registrations = 0;
   json reports = json::array();
@@ -155,10 +171,15 @@ EmulatorBackend::EmulatorBackend() : lib(&rt::compilerLibrary()) {
       settings.goOn = *it == "continue";
       options.erase("on_fault");
     }
+    if (!options.contains("strict_mbarrier_init"))
+      options["strict_mbarrier_init"] = false;
     settings.emulator = options.dump();
   }
   reporting = this;
-  std::atexit([] { reporting->writeReport(); });
+  std::atexit([] {
+    reporting->flush();
+    reporting->writeReport();
+  });
 }
 
 void EmulatorBackend::receive(int severity, const char *text, void *user) {
@@ -216,6 +237,7 @@ Handle EmulatorBackend::loadModule(const void *data, size_t bytes, int) {
 }
 
 void EmulatorBackend::unloadModule(Handle handle) {
+  flush();
   for (const auto &module : modules)
     if (module.get() == handle && module->emulator) {
       if (!settings.report.empty()) {
@@ -250,10 +272,9 @@ Handle EmulatorBackend::getFunction(Handle handle, const char *name) {
   throw Error("not a loaded module");
 }
 
-void EmulatorBackend::launch(Handle handle, const Dimensions &size, Handle,
-                             void **params, void **extra, size_t count) {
-  if (isLost("a launch"))
-    return;
+void EmulatorBackend::launch(Handle handle, const Dimensions &size,
+                             Handle stream, void **params, void **extra,
+                             size_t count) {
   if (!handle)
     throw Error("no function");
   if (extra && *extra)
@@ -268,30 +289,78 @@ void EmulatorBackend::launch(Handle handle, const Dimensions &size, Handle,
   if (count && count != takes)
     throw Error("kernel '" + f.name + "' takes " + std::to_string(takes) +
                 " arguments, not " + std::to_string(count));
-  lib->emulatorClearBuffers(f.module->emulator);
-  for (auto &[address, m] : memory)
-    lib->emulatorRegisterTracked(f.module->emulator, m.name.c_str(),
-                                 reinterpret_cast<void *>(address), m.bytes, 1,
-                                 1, m.isHost ? nullptr : m.written.data());
-  unsigned grid[3], block[3], cluster[3];
-  for (unsigned d = 0; d < 3; ++d) {
+  for (unsigned d = 0; d < 3; ++d)
     if (size.grid[d] > UINT32_MAX || size.block[d] > UINT32_MAX ||
         size.cluster[d] > UINT32_MAX)
       throw Error("kernel '" + f.name + "': a size of more than 2^32");
-    grid[d] = static_cast<unsigned>(size.grid[d]);
-    block[d] = static_cast<unsigned>(size.block[d]);
-    cluster[d] = static_cast<unsigned>(size.cluster[d]);
+  // Launches of one stream follow each other, and those of the default stream
+  // follow all others.
+  bool after =
+      !stream ||
+      std::any_of(pending.begin(), pending.end(), [&](const Pending &p) {
+        return !p.stream || p.stream == stream ||
+               p.function->module != f.module;
+      });
+  if (after)
+    flush();
+  if (isLost("a launch"))
+    return;
+  Pending launch = {&f, stream, size, {}};
+  for (unsigned i = 0; i < takes; ++i) {
+    const uint8_t *value = static_cast<const uint8_t *>(params[i]);
+    launch.args.emplace_back(value, value + bytes[i]);
   }
-  std::vector<size_t> sizes(bytes, bytes + takes);
+  pending.push_back(std::move(launch));
+}
+
+void EmulatorBackend::flush() {
+  if (pending.empty())
+    return;
+  std::vector<Pending> launches = std::move(pending);
+  pending.clear();
+  kvbufEmulator *emulator = launches.front().function->module->emulator;
+  lib->emulatorClearBuffers(emulator);
+  for (auto &[address, m] : memory)
+    lib->emulatorRegisterTracked(emulator, m.name.c_str(),
+                                 reinterpret_cast<void *>(address), m.bytes, 1,
+                                 1, m.isHost ? nullptr : m.written.data());
+  std::vector<std::vector<const void *>> values;
+  std::vector<std::vector<size_t>> sizes;
+  for (const Pending &p : launches) {
+    auto &value = values.emplace_back();
+    auto &size = sizes.emplace_back();
+    for (const std::vector<uint8_t> &arg : p.args) {
+      value.push_back(arg.data());
+      size.push_back(arg.size());
+    }
+  }
+  std::vector<kvbufEmulatorRequest> requests;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const Pending &p = launches[i];
+    kvbufEmulatorRequest &r = requests.emplace_back();
+    r.entry = p.function->name.c_str();
+    for (unsigned d = 0; d < 3; ++d) {
+      r.grid[d] = static_cast<unsigned>(p.size.grid[d]);
+      r.block[d] = static_cast<unsigned>(p.size.block[d]);
+      r.cluster[d] = static_cast<unsigned>(p.size.cluster[d]);
+    }
+    r.dynamic_shared_bytes = p.size.dynamicShared;
+    r.args = values[i].data();
+    r.arg_bytes = sizes[i].data();
+    r.arg_count = static_cast<unsigned>(values[i].size());
+  }
   // The host's own output comes first.
   std::cout.flush();
   std::fflush(stdout);
-  int result = lib->emulatorLaunchCluster(
-      f.module->emulator, f.name.c_str(), grid, block, cluster,
-      size.dynamicShared, params, sizes.data(), takes, nullptr, nullptr);
+  int result = lib->emulatorLaunchTogether(
+      emulator, requests.data(), static_cast<unsigned>(requests.size()),
+      nullptr, nullptr);
   if (result == 4) {
     lost = true;
-    warn("error: kernel '" + f.name + "' ended by a failed assertion");
+    std::string names;
+    for (const Pending &p : launches)
+      names += (names.empty() ? "kernel '" : "' or '") + p.function->name;
+    warn("error: " + names + "' ended by a failed assertion");
     return;
   }
   if (result && !settings.goOn)
@@ -329,6 +398,7 @@ void *EmulatorBackend::allocate(uint64_t bytes, Handle, bool hostShared) {
 }
 
 void EmulatorBackend::free(void *address, Handle) {
+  flush();
   if (!address)
     return;
   auto it = memory.find(reinterpret_cast<uint64_t>(address));
@@ -356,6 +426,7 @@ Memory *EmulatorBackend::find(const void *address, uint64_t bytes,
 }
 
 void EmulatorBackend::copy(void *to, const void *from, size_t bytes, Handle) {
+  flush();
   if (isLost("a copy") || !bytes)
     return;
   uint64_t begin, source;
@@ -376,6 +447,7 @@ void EmulatorBackend::copy(void *to, const void *from, size_t bytes, Handle) {
 
 void EmulatorBackend::fill(void *to, uint32_t value, unsigned width,
                            size_t count, Handle) {
+  flush();
   if (isLost("a fill") || !count)
     return;
   uint64_t begin;
@@ -391,6 +463,7 @@ void EmulatorBackend::fill(void *to, uint32_t value, unsigned width,
 }
 
 void EmulatorBackend::registerHost(void *address, uint64_t bytes) {
+  flush();
   uint64_t begin = reinterpret_cast<uint64_t>(address), end = begin + bytes;
   if (!bytes)
     return;
@@ -416,6 +489,7 @@ void EmulatorBackend::registerHost(void *address, uint64_t bytes) {
 }
 
 void EmulatorBackend::unregisterHost(void *address) {
+  flush();
   auto it = memory.find(reinterpret_cast<uint64_t>(address));
   if (it == memory.end() || it->second.base)
     throw Error("no registered memory begins at this address");

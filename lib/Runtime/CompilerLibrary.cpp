@@ -98,7 +98,7 @@ CompilerLibrary openLibrary() {
   get(lib.emulatorRegisterTracked, "kvbufEmulatorRegisterTracked");
   get(lib.emulatorClearBuffers, "kvbufEmulatorClearBuffers");
   get(lib.emulatorParameters, "kvbufEmulatorParameters");
-  get(lib.emulatorLaunchCluster, "kvbufEmulatorLaunchCluster");
+  get(lib.emulatorLaunchTogether, "kvbufEmulatorLaunchTogether");
   get(lib.emulatorWatch, "kvbufEmulatorWatch");
   get(lib.emulatorReport, "kvbufEmulatorReport");
   get(lib.emulatorDestroy, "kvbufEmulatorDestroy");

@@ -48,6 +48,11 @@ struct Options {
   bool uninitialized = true;
   /// Report reads of bytes that an unfinished asynchronous copy will write.
   bool landingChecks = true;
+  /// PTX leaves undefined what GPUs forgive: an mbarrier that is initialised
+  /// again the same way before its first use, and one that the copy engine uses
+  /// with no fence after its initialisation (MLIR's nvgpu.mbarrier.init makes
+  /// none). False: warnings, not errors.
+  bool strictMBarrierInit = true;
   /// Stop a launch after so many different messages.
   unsigned maxErrors = 20;
   /// Execute only the first so many blocks of a grid; 0 executes all.

@@ -38,7 +38,7 @@ struct CompilerLibrary {
   decltype(&kvbufEmulatorRegisterTracked) emulatorRegisterTracked;
   decltype(&kvbufEmulatorClearBuffers) emulatorClearBuffers;
   decltype(&kvbufEmulatorParameters) emulatorParameters;
-  decltype(&kvbufEmulatorLaunchCluster) emulatorLaunchCluster;
+  decltype(&kvbufEmulatorLaunchTogether) emulatorLaunchTogether;
   decltype(&kvbufEmulatorWatch) emulatorWatch;
   decltype(&kvbufEmulatorReport) emulatorReport;
   decltype(&kvbufEmulatorDestroy) emulatorDestroy;
