@@ -18,9 +18,10 @@
 |*                             global memory that kernels write               *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
-|*   "strict_mbarrier_init": true  an mbarrier initialised twice the same way *|
-|*                             before its use, or not fenced for the copy     *|
-|*                             engine, is an error; false: a warning          *|
+|*   "strict": true           false: what PTX leaves undefined and GPUs are    *|
+|*                             known to forgive is a warning (mbarriers whose *|
+|*                             initialisation no barrier or fence follows,    *|
+|*                             member masks of shuffles)                      *|
 |*   "max_errors": 20          different errors that stop a launch            *|
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
 |*   "window": 0               blocks that run interleaved; 0: some, and more *|

@@ -27,6 +27,7 @@
 
 #include "kvbuffer/Runtime/TensorMap.h"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -108,10 +109,23 @@ struct MBarrier {
   std::array<int64_t, maxWarps> lastSeen;
   uint32_t lastArrival = 0; // instruction
 
-  /// Whether nothing has happened to it since its initialisation.
-  bool untouched() const {
-    return phase == 0 && pending == expected && bytes == 0 && inFlight == 0 &&
-           owedCount == 0;
+  /// Whether a warp has initialised it.
+  bool isInitBy(uint32_t warp) const {
+    return initWarp == warp ||
+           std::any_of(alsoInit.begin(), alsoInit.end(),
+                       [&](const auto &i) { return i.first == warp; });
+  }
+  /// Whether one more initialisation by a warp, at this time of its own,
+  /// changes nothing, or would not if it had come before the first use.
+  bool mayInitAgain(uint32_t warp, uint32_t clock, uint32_t count) const {
+    bool untouched = phase == 0 && pending == expected && bytes == 0 &&
+                     inFlight == 0 && owedCount == 0;
+    // Its lanes do it one after the other, at one time.
+    bool isFirst =
+        !isInitBy(warp) ||
+        (initWarp == warp ? initClock == clock
+                          : alsoInit.back() == std::pair(warp, clock));
+    return count == expected && (untouched || isFirst);
   }
 };
 

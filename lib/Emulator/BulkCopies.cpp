@@ -249,7 +249,7 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
         sharedPlace(b->address) +
         ": no 'nvvm.fence.mbarrier.init' after its initialisation";
     const Inst &init = program.insts[b->initInst];
-    if (options.strictMBarrierInit)
+    if (options.strict)
       fault(FaultKind::Proxy, w, inst, lane, text, "the initialisation", &init);
     else
       warning(FaultKind::Proxy, w, inst, lane, text, "the initialisation",

@@ -53,12 +53,12 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
         return bad("'landing' is late, random or eager");
       continue;
     }
-    bool *flag = name == "races"                  ? &o.races
-                 : name == "uninitialized"        ? &o.uninitialized
-                 : name == "landing_checks"       ? &o.landingChecks
-                 : name == "portable"             ? &o.portable
-                 : name == "strict_mbarrier_init" ? &o.strictMBarrierInit
-                                                  : nullptr;
+    bool *flag = name == "races"            ? &o.races
+                 : name == "uninitialized"  ? &o.uninitialized
+                 : name == "landing_checks" ? &o.landingChecks
+                 : name == "portable"       ? &o.portable
+                 : name == "strict"         ? &o.strict
+                                            : nullptr;
     if (flag) {
       if (auto b = value.getAsBoolean())
         *flag = *b;

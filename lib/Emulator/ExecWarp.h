@@ -28,7 +28,11 @@ uint32_t firstActive(uint32_t slot) {
 
 void shuffle(const Inst &i) {
   const uint32_t *slots = h.lists + i.list;
-  members(i, firstActive(slots[0]));
+  uint64_t named = firstActive(slots[0]);
+  if (w.mask & ~named)
+    r.leavesOut(w, i);
+  else
+    members(i, named);
   const uint32_t *a = reg<uint32_t>(i.a), *b = reg<uint32_t>(i.b),
                  *c = reg<uint32_t>(i.c);
   uint32_t value[W], valid[W];

@@ -48,13 +48,18 @@ MBarrier *AsyncState::find(Run &run, Warp &w, const Inst &inst, unsigned lane,
   }
   MBarrier &b = it->second;
   auto check = [&](uint32_t warp, uint32_t clock) {
-    if (run.options.races && run.unordered(w, clock, warp))
-      run.fault(FaultKind::Race, w, inst, lane,
-                std::string(verb) + " the mbarrier at " +
-                    run.sharedPlace(address) +
-                    " with no barrier after its initialisation by warp " +
-                    number(warp),
-                "the initialisation", &run.program.insts[b.initInst]);
+    if (!run.options.races || !run.unordered(w, clock, warp))
+      return;
+    std::string text =
+        std::string(verb) + " the mbarrier at " + run.sharedPlace(address) +
+        " with no barrier after its initialisation by warp " + number(warp);
+    const Inst &init = run.program.insts[b.initInst];
+    if (run.options.strict)
+      run.fault(FaultKind::Race, w, inst, lane, text, "the initialisation",
+                &init);
+    else
+      run.warning(FaultKind::Race, w, inst, lane, text, "the initialisation",
+                  init);
   };
   check(b.initWarp, b.initClock);
   for (auto [warp, clock] : b.alsoInit)
@@ -70,16 +75,14 @@ void Run::mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
     if (!checkShared(w, inst, address, 8, 1ull << l, true))
       continue;
     auto old = async->mbarriers.find(at);
-    if (old != async->mbarriers.end() && !options.strictMBarrierInit &&
-        old->second.untouched() && old->second.expected == count[l]) {
+    if (old != async->mbarriers.end() && !options.strict &&
+        old->second.mayInitAgain(w.id, w.clock, count[l])) {
       MBarrier &b = old->second;
       warning(FaultKind::MBarrier, w, inst, l,
               "initialises the mbarrier at " + sharedPlace(at) +
                   " again, for as many arrivals; PTX leaves that undefined",
               "its initialisation", program.insts[b.initInst]);
-      if (b.initWarp != w.id &&
-          std::none_of(b.alsoInit.begin(), b.alsoInit.end(),
-                       [&](auto &i) { return i.first == w.id; }))
+      if (!b.isInitBy(w.id))
         b.alsoInit.push_back({w.id, w.clock});
       continue;
     }
@@ -324,6 +327,9 @@ uint64_t Run::mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
       continue;
     }
     before = l;
+    // Another warp may be about to initialise it.
+    if (!options.strict && !async->mbarriers.count(address[l]))
+      continue;
     MBarrier *b = async->find(*this, w, inst, l, address[l], "waits for");
     if (!b) {
       // Nothing could ever end this wait.

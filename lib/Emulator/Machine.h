@@ -405,6 +405,8 @@ public:
   void warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                const std::string &text, const std::string &note,
                const Inst &other);
+  /// Reports a member mask that leaves out lanes that execute the operation.
+  void leavesOut(const Warp &w, const Inst &inst);
 
   /// "block 0,1,0", of the launch.
   std::string blockName(uint32_t rank) const;

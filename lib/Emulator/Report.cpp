@@ -143,6 +143,16 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   }
 }
 
+void Run::leavesOut(const Warp &w, const Inst &inst) {
+  const char *text = "the member mask leaves out lanes that execute it";
+  if (options.strict)
+    fault(FaultKind::Divergence, w, inst, -1, text);
+  else if (launch.warned.insert({FaultKind::Divergence, inst.origin}).second)
+    message(Severity::Warning, program.origins[inst.origin].location,
+            "'" + program.origins[inst.origin].name + "' by " + who(w, -1) +
+                ": " + text);
+}
+
 void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                   const std::string &text, const std::string &note,
                   const Inst &other) {

@@ -41,7 +41,7 @@ namespace {
 /// What KVBUF_EMULATOR_OPTIONS says; the rest of it is the emulator's.
 struct Settings {
   /// Programs of nvgpu initialise mbarriers with no fence.
-  std::string emulator = R"({"strict_mbarrier_init": false})";
+  std::string emulator = R"({"strict": false})";
   /// Where the report goes: a file, "-" (stderr) or nowhere.
   std::string report;
   bool goOn = false;
@@ -171,8 +171,8 @@ EmulatorBackend::EmulatorBackend() : lib(&rt::compilerLibrary()) {
       settings.goOn = *it == "continue";
       options.erase("on_fault");
     }
-    if (!options.contains("strict_mbarrier_init"))
-      options["strict_mbarrier_init"] = false;
+    if (!options.contains("strict"))
+      options["strict"] = false;
     settings.emulator = options.dump();
   }
   reporting = this;

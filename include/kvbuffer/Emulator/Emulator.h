@@ -48,11 +48,12 @@ struct Options {
   bool uninitialized = true;
   /// Report reads of bytes that an unfinished asynchronous copy will write.
   bool landingChecks = true;
-  /// PTX leaves undefined what GPUs forgive: an mbarrier that is initialised
-  /// again the same way before its first use, and one that the copy engine uses
-  /// with no fence after its initialisation (MLIR's nvgpu.mbarrier.init makes
-  /// none). False: warnings, not errors.
-  bool strictMBarrierInit = true;
+  /// What PTX leaves undefined is an error. False: what GPUs are known to forgive
+  /// is a warning: an mbarrier that every warp initialises, the same way, with
+  /// no barrier before the others use it, or with no fence for the copy engine;
+  /// a shuffle whose member mask leaves out lanes that execute it. They happen
+  /// in the order that makes the program right.
+  bool strict = true;
   /// Stop a launch after so many different messages.
   unsigned maxErrors = 20;
   /// Execute only the first so many blocks of a grid; 0 executes all.
