@@ -111,13 +111,18 @@ static void markKernel(LLVM::LLVMFuncOp function, bool isAMD) {
   }
 }
 
-/// Kernels that name no chip, but use what only waves of 32 lanes have.
+/// Kernels that name no chip, but use what only waves of 32 lanes have: WMMA,
+/// ballots of 32 bits, a lane's number counted in the lower half alone.
 static void nameWave(ModuleOp module) {
-  bool narrow = false;
+  bool narrow = false, low = false, high = false;
   module.walk([&](LLVM::CallIntrinsicOp call) {
-    narrow |= call.getIntrin().starts_with("llvm.amdgcn.wmma.");
+    StringRef name = call.getIntrin();
+    narrow |= name.starts_with("llvm.amdgcn.wmma.") ||
+              name == "llvm.amdgcn.ballot.i32";
+    low |= name == "llvm.amdgcn.mbcnt.lo";
+    high |= name == "llvm.amdgcn.mbcnt.hi";
   });
-  if (narrow && !module->hasAttr("kvbuffer.target"))
+  if ((narrow || (low && !high)) && !module->hasAttr("kvbuffer.target"))
     module->setAttr("emulator.wave32", UnitAttr::get(module.getContext()));
 }
 
