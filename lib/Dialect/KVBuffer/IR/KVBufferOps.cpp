@@ -122,6 +122,25 @@ static void printQueueTypes(OpAsmPrinter &printer, Operation *, TypeRange,
   printer.printStrippedAttrOrType(cast<QueueType>(queue));
 }
 
+/// A dimension in parentheses. (The attribute's own format begins with a space.)
+static ParseResult parseDimension(OpAsmParser &parser,
+                                  DimensionAttr &dimension) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Dimension> value = symbolizeDimension(keyword);
+  if (!value)
+    return parser.emitError(loc) << "expected rows or cols, got " << keyword;
+  dimension = DimensionAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printDimension(OpAsmPrinter &printer, Operation *,
+                           DimensionAttr dimension) {
+  printer << stringifyDimension(dimension.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.cpp.inc"
 

@@ -80,10 +80,7 @@ def KVBuffer_Role : I32Enum<"Role", "What a fragment is to the matrix unit", [
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
-                                      "dimension"> {
-  // The default format prints a space first, which parentheses do not want.
-  let assemblyFormat = "`` $value";
-}
+                                      "dimension">;
 
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
   let summary = "The phase contract of a kernel";

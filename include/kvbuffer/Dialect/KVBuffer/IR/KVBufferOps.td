@@ -431,7 +431,8 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
     }
   }];
   let assemblyFormat = [{
-    $staged `[` $row `,` $col `]` (`contracted` `(` `` $contracted^ `)`)? attr-dict
+    $staged `[` $row `,` $col `]` (`contracted` `(` custom<Dimension>($contracted)^ `)`)?
+    attr-dict
     `:` type($staged) `->` type($fragment)
   }];
   let hasVerifier = 1;
