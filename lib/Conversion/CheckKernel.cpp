@@ -8,10 +8,10 @@
 
 #include "CheckKernel.h"
 #include "LaneLayouts.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -48,8 +48,9 @@ LogicalResult kvbuf::checkLdsCopy(Operation *op, std::optional<int64_t> bytes,
 //===----------------------------------------------------------------------===//
 
 /// What the schedule asks for by itself.
-static LogicalResult checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
-                                   const TargetInfo &target) {
+static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
+                                    ScheduleAttr schedule,
+                                    const TargetInfo &target) {
   const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
   if (!mma)
     return kernel.emitOpError()
@@ -136,17 +137,12 @@ static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
   return success();
 }
 
-/// A fragment whose rows the warps share, as the schedule says.
+/// An operand of elements that the chip multiplies.
 static LogicalResult checkFragment(Operation *op, FragmentType fragment,
-                                   ScheduleAttr schedule,
                                    const TargetInfo &target) {
   bool operand = fragment.getRole() == Role::A || fragment.getRole() == Role::B;
   if (operand && failed(verifyElements(op, fragment.getElementType(), target)))
     return failure();
-  if (fragment.getRole() != Role::B && fragment.getRows() != schedule.getBM())
-    return op->emitOpError()
-           << "has a fragment of " << fragment.getRows() << " rows in "
-           << placeOf(op) << " BM = " << schedule.getBM();
   return success();
 }
 
@@ -217,97 +213,80 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   return checkBlock();
 }
 
-/// The extents of a fragment that are whole atoms, rows and columns: lanes hold
-/// nothing else. Rows of what the warps share are the schedule's; 1 there.
-static std::pair<int64_t, int64_t> atomUnits(Value fragment,
-                                             const FragmentLayouts &layouts) {
-  Role role = cast<FragmentType>(fragment.getType()).getRole();
-  if (role == Role::Row)
-    return {1, 1};
-  const FragmentLayouts::Atom &atom = layouts.atom(role);
-  if (role != Role::B)
-    return {1, atom.cols};
-  return isTurned(fragment) ? std::pair(atom.cols, atom.rows)
-                            : std::pair(atom.rows, atom.cols);
+/// The instruction that a fragment is made of, for messages.
+static std::string instructionOf(FragmentType type) {
+  FragmentLayoutInterface layout = type.getLayout();
+  if (auto slice = dyn_cast<SliceLayoutAttr>(layout))
+    layout = slice.getParent();
+  auto mma = dyn_cast<MmaLayoutAttr>(layout);
+  return mma ? shapeOf(mma.getShape()) : "such";
 }
 
 /// Whether a fragment, and the part of another that it may be, is of whole
-/// atoms.
-static LogicalResult checkAtoms(Operation *op, Value fragment,
-                                const FragmentLayouts &layouts,
-                                ScheduleAttr schedule) {
-  auto type = cast<FragmentType>(fragment.getType());
-  auto [rows, cols] = atomUnits(fragment, layouts);
+/// atoms in each warp: lanes hold nothing else.
+static LogicalResult checkAtoms(Operation *op, FragmentType type,
+                                FragmentLayouts &layouts, ScheduleAttr schedule,
+                                const TargetInfo &target) {
+  // Blocks are counted by the schedule's rows where the kernel says nothing of
+  // its grid.
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  if (type.getRole() != Role::B && type.getRows() != schedule.getBM() &&
+      !kernel->hasAttr(KVBufferDialect::kGridAttr))
+    return op->emitOpError()
+           << "has a fragment of " << type.getRows() << " rows in "
+           << placeOf(op) << " BM = " << schedule.getBM()
+           << "; expected those rows, or '" << KVBufferDialect::kGridAttr
+           << "' on the kernel";
+  const FragmentLayout &atom = layouts.of(type);
+  bool isRow = type.getRole() == Role::Row;
+  int64_t rows = atom.fragmentRows() * atom.rowWarps,
+          cols = isRow ? 1 : atom.fragmentCols() * atom.colWarps;
+  if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
+      mma && mma.getWarpCols() != 1)
+    return op->emitOpError()
+           << "has a fragment whose columns " << mma.getWarpCols()
+           << " warps share, for which there is no code yet; expected warps = ["
+           << mma.getWarpRows() * mma.getWarpCols() << ", 1]";
+  if (atom.layout.inLog2("lane") != llvm::Log2_64(target.waveSize))
+    return op->emitOpError()
+           << "has a fragment in the layout " << type.getLayout()
+           << ", which is for other waves than those of " << target.waveSize
+           << " lanes of " << target.chip;
   if (type.getRows() % rows || type.getCols() % cols)
     return op->emitOpError()
            << "has a fragment of " << type.getRows() << "x" << type.getCols()
-           << ", which is not made of whole " << shapeOf(schedule.getMmaShape())
+           << ", which is not made of whole " << instructionOf(type)
            << " instructions; expected rows in multiples of " << rows
            << " and columns in multiples of " << cols;
   int64_t row = 0, col = 0;
   if (auto slice = dyn_cast<FragmentSliceOp>(op)) {
     row = slice.getRow();
     col = slice.getCol();
+    // Each warp has a part of all rows, which a part of them is not.
+    if (atom.rowWarps > 1 &&
+        type.getRows() != slice.getSource().getType().getRows())
+      return op->emitOpError()
+             << "takes some of the rows, which " << atom.rowWarps
+             << " warps share; expected all "
+             << slice.getSource().getType().getRows() << " rows";
   } else if (auto load = dyn_cast<FragmentLoadOp>(op)) {
     row = load.getSlotRow();
     col = load.getSlotCol();
+    // Where a warp's rows begin is read off the bits of its number.
+    if (atom.rowWarps > 1 && !llvm::isPowerOf2_64(atom.warpRows(type)))
+      return op->emitOpError()
+             << "has " << atom.warpRows(type) << " rows for each of "
+             << atom.rowWarps << " warps; expected a power of two";
   } else if (auto mma = dyn_cast<MmaOp>(op)) {
     col = mma.getColumn();
   }
   if (row % rows == 0 && col % cols == 0)
     return success();
   return op->emitOpError() << "begins at row " << row << " and column " << col
-                           << ", between two "
-                           << shapeOf(schedule.getMmaShape())
+                           << ", between two " << instructionOf(type)
                            << " instructions; expected a row and a column that "
                               "are multiples of "
                            << rows << " and " << cols;
-}
-
-/// A product contracts the elements of its operands in the order in which lanes
-/// hold them. What comes from memory has the natural order; weights, which come
-/// from accumulators, have those accumulators' order, and so has V. On chips
-/// where the two differ, only operands of one order can be multiplied.
-static LogicalResult checkOrders(MmaOp mma, const FragmentLayouts &layouts,
-                                 const TargetInfo &target) {
-  if (layouts.contracted(Role::A).layout == layouts.atom(Role::A).layout &&
-      layouts.contracted(Role::B).layout == layouts.atom(Role::B).layout)
-    return success();
-  OperandOrigin origin = originOf(mma.getA());
-  bool neutral = false, likeAccumulators = !mma.getTransposeB();
-  for (Value source : fragmentSources(mma.getB()))
-    if (auto load = source.getDefiningOp<FragmentLoadOp>();
-        load && load.getStaged().getType().getParams().isNeutral()) {
-      neutral = true;
-      likeAccumulators = contractsLikeAccumulators(load);
-    }
-  Operation *wrong = likeAccumulators ? origin.memory : origin.accumulators;
-  if (!wrong)
-    return success();
-  InFlightDiagnostic diag = mma.emitOpError();
-  if (neutral)
-    diag << "multiplies what comes from "
-         << (likeAccumulators ? "memory" : "accumulators")
-         << " by a fragment whose contracted elements lie in another order on "
-         << target.chip << "; expected "
-         << (likeAccumulators
-                 ? "a fragment of its own for each, as another product "
-                   "multiplies it by what comes from accumulators"
-                 : "a fragment loaded contracted(rows)");
-  else if (mma.getTransposeB())
-    diag << "multiplies what comes from accumulators by a fragment of a k "
-            "buffer, whose contracted elements lie in another order on "
-         << target.chip
-         << "; expected a of a kvbuffer.fragment_load or "
-            "kvbuffer.tile_fragment";
-  else
-    diag << "multiplies what comes from memory by a fragment of a v buffer, "
-            "whose contracted elements lie in another order on "
-         << target.chip
-         << "; expected a of a kvbuffer.online_softmax, kvbuffer.softmax_tail "
-            "or kvbuffer.fragment_convert";
-  diag.attachNote(wrong->getLoc()) << "a comes from here";
-  return diag;
 }
 
 /// The policies that a chip's copies implement. Where copies go straight into
@@ -335,11 +314,23 @@ static LogicalResult checkPolicy(AllocOp op, const TargetInfo &target) {
   return diag;
 }
 
+LogicalResult kvbuf::checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
+                                   const TargetInfo &target) {
+  if (failed(checkScheduled(kernel, schedule, target)))
+    return failure();
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes())
+      if (auto fragment = dyn_cast<FragmentType>(type))
+        if (failed(checkFragment(op, fragment, target)))
+          return failure();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
                                 ScheduleAttr kernelSchedule,
                                 const TargetInfo &target) {
-  if (failed(checkSchedule(kernel, kernelSchedule, target)))
-    return failure();
   int64_t warps = blockWarpsOf(kernel, kernelSchedule);
   WalkResult teams = kernel.walk([&](TeamsOp op) -> WalkResult {
     if (op.getWarps() == warps)
@@ -353,9 +344,7 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
   if (teams.wasInterrupted())
     return failure();
   int64_t bytes = 0;
-  // Which rows a warp holds does not matter here, what an instruction takes
-  // does: all teams have the same.
-  FragmentLayouts layouts(kernelSchedule, target);
+  FragmentLayouts layouts;
   WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
     if (warps != kernelSchedule.getWarps() && !op->getParentOfType<TeamOp>() &&
         needsWarps(op))
@@ -364,19 +353,13 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
              << " warps; expected it in a team, or a schedule with so many "
                 "warps";
     ScheduleAttr schedule = scheduleOf(op, kernelSchedule);
-    if (auto mma = dyn_cast<MmaOp>(op);
-        mma && failed(checkOrders(mma, layouts, target)))
-      return failure();
-    for (Value result : op->getResults())
-      if (isa<FragmentType>(result.getType()) &&
-          failed(checkAtoms(op, result, layouts, schedule)))
-        return failure();
+    for (Type type : op->getResultTypes())
+      if (auto fragment = dyn_cast<FragmentType>(type))
+        if (failed(checkAtoms(op, fragment, layouts, schedule, target)))
+          return failure();
     for (Type type : op->getResultTypes()) {
       LogicalResult good =
           llvm::TypeSwitch<Type, LogicalResult>(type)
-              .Case([&](FragmentType fragment) {
-                return checkFragment(op, fragment, schedule, target);
-              })
               .Case<BufferType, RingType>([&](auto buffer) {
                 return checkBuffer(op, buffer.getParams(), schedule, target);
               })

@@ -23,8 +23,14 @@
 namespace kvbuf {
 
 /// A kernel of the tile or the scheduled stage: its schedule's matrix
-/// instruction, operands and threads, and that its fragments, its buffers and
-/// their elements are those that the schedule and the chip have room for.
+/// instruction, operands and threads, and its fragments' elements.
+mlir::LogicalResult checkSchedule(mlir::gpu::GPUFuncOp kernel,
+                                  ScheduleAttr schedule,
+                                  const TargetInfo &target);
+
+/// That kernel, once its fragments have layouts: that these are code for the
+/// chip and divide the fragments, and that its buffers and their elements are
+/// those that the schedule and the chip have room for.
 mlir::LogicalResult checkTiles(mlir::gpu::GPUFuncOp kernel,
                                ScheduleAttr schedule, const TargetInfo &target);
 

@@ -9,6 +9,7 @@
 #include "CheckKernel.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -54,7 +55,9 @@ struct ConvertKVBufferToGPUPass
             << KVBufferDialect::kTargetAttr << "' on the module";
         return signalPassFailure();
       }
-      if (failed(checkTiles(kernel, schedule, *target)))
+      if (failed(checkSchedule(kernel, schedule, *target)) ||
+          failed(distributeFragments(kernel, schedule, *target)) ||
+          failed(checkTiles(kernel, schedule, *target)))
         return signalPassFailure();
       bool roles =
           kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })

@@ -15,55 +15,62 @@
 using namespace mlir;
 using namespace kvbuf;
 
-FragmentLayouts::FragmentLayouts(ScheduleAttr schedule,
-                                 const TargetInfo &target)
-    : schedule(schedule) {
-  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
-  MmaLayouts layouts = target.layouts(mma);
-  groupSize = mma.group;
-  words = mma.wordElements * groupSize;
-  if (schedule.getSwapAB()) {
-    a = {transposed(layouts.b), layouts.n, layouts.k};
-    b = {transposed(layouts.a), layouts.k, layouts.m};
-    acc = {transposed(layouts.c), layouts.n, layouts.m};
+FragmentLayout::FragmentLayout(FragmentLayoutInterface attribute)
+    : rowWarps(attribute.getRowWarps()), colWarps(attribute.getColWarps()),
+      words(attribute.getWordElements()) {
+  if (auto mma = dyn_cast<MmaLayoutAttr>(attribute)) {
+    turned = mma.getTransposeB();
+    layout = mma.getProductAtom();
   } else {
-    a = {layouts.a, layouts.m, layouts.k};
-    b = {layouts.b, layouts.k, layouts.n};
-    acc = {layouts.c, layouts.m, layouts.n};
+    layout = attribute.getAtom();
   }
-  contractedA = a;
-  contractedB = b;
-  if (auto order = contractionOrder(a.layout, acc.layout)) {
-    contractedA.layout = reordered(a.layout, "col", *order);
-    contractedB.layout = reordered(b.layout, "row", *order);
-  }
-  for (int64_t reg = 0; reg < acc.registers(); ++reg) {
-    int64_t row = acc.layout.apply({{"register", reg}}, "row");
+  rows = int64_t(1) << layout.outLog2("row");
+  cols = int64_t(1) << layout.outLog2("col");
+  for (int64_t reg = 0; reg < registers(); ++reg) {
+    int64_t row = layout.apply({{"register", reg}}, "row");
     if (!llvm::is_contained(rowOffsets, row))
       rowOffsets.push_back(row);
   }
   llvm::sort(rowOffsets);
-  for (unsigned bit = 0; bit < acc.layout.inLog2("lane"); ++bit)
-    if (acc.layout.basis("lane", bit, "row") == 0)
+  for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
+    if (layout.basis("lane", bit, "row") == 0)
       reduceBits.push_back(bit);
 }
 
-unsigned FragmentLayouts::rowPart(int64_t reg) const {
-  int64_t row = acc.layout.apply({{"register", reg}}, "row");
+int64_t FragmentLayout::atoms(FragmentType type) const {
+  return llvm::divideCeil(warpRows(type) * warpCols(type), rows * cols);
+}
+
+int64_t FragmentLayout::atomCols(FragmentType type) const {
+  return turned ? warpRows(type) / cols : warpCols(type) / cols;
+}
+
+unsigned FragmentLayout::rowPart(int64_t reg) const {
+  int64_t row = layout.apply({{"register", reg}}, "row");
   return llvm::find(rowOffsets, row) - rowOffsets.begin();
 }
 
-int64_t FragmentLayouts::columnRun() const {
+const FragmentLayout &FragmentLayouts::of(FragmentType type) {
+  FragmentLayoutInterface attribute = type.getLayout();
+  if (auto slice = dyn_cast<SliceLayoutAttr>(attribute))
+    attribute = slice.getParent();
+  std::unique_ptr<FragmentLayout> &layout = known[attribute];
+  if (!layout)
+    layout = std::make_unique<FragmentLayout>(attribute);
+  return *layout;
+}
+
+int64_t FragmentLayout::columnRun() const {
   unsigned bit = 0;
-  while (bit < acc.layout.inLog2("register") &&
-         acc.layout.basis("register", bit, "col") == int64_t(1) << bit &&
-         acc.layout.basis("register", bit, "row") == 0)
+  while (bit < layout.inLog2("register") &&
+         layout.basis("register", bit, "col") == int64_t(1) << bit &&
+         layout.basis("register", bit, "row") == 0)
     ++bit;
   return int64_t(1) << bit;
 }
 
-SmallVector<unsigned> FragmentLayouts::vectorLanes(int64_t bits,
-                                                   int64_t width) const {
+SmallVector<unsigned> FragmentLayout::vectorLanes(int64_t bits,
+                                                  int64_t width) const {
   constexpr int64_t kWordBits = 32;
   int64_t run = columnRun();
   if (run * bits != kWordBits)
@@ -71,7 +78,7 @@ SmallVector<unsigned> FragmentLayouts::vectorLanes(int64_t bits,
   SmallVector<unsigned> lanes;
   for (int64_t col = run; col < width; col *= 2) {
     auto bit = llvm::find_if(reduceBits, [&](unsigned bit) {
-      return acc.layout.basis("lane", bit, "col") == col;
+      return layout.basis("lane", bit, "col") == col;
     });
     if (bit == reduceBits.end())
       return {};
@@ -79,15 +86,15 @@ SmallVector<unsigned> FragmentLayouts::vectorLanes(int64_t bits,
   }
   // The other lane bits choose rows only, the other registers rows or whole
   // vectors.
-  for (unsigned bit = 0; bit < acc.layout.inLog2("lane"); ++bit)
+  for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
     if (!llvm::is_contained(lanes, bit) &&
-        acc.layout.basis("lane", bit, "col") != 0)
+        layout.basis("lane", bit, "col") != 0)
       return {};
-  for (unsigned bit = llvm::Log2_64(run); bit < acc.layout.inLog2("register");
+  for (unsigned bit = llvm::Log2_64(run); bit < layout.inLog2("register");
        ++bit) {
-    int64_t col = acc.layout.basis("register", bit, "col");
+    int64_t col = layout.basis("register", bit, "col");
     if (col % width != 0 ||
-        (col != 0 && acc.layout.basis("register", bit, "row") != 0))
+        (col != 0 && layout.basis("register", bit, "row") != 0))
       return {};
   }
   return lanes;

@@ -16,75 +16,95 @@
 #define KVBUFFER_LIB_CONVERSION_LANELAYOUTS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/DenseMap.h"
+#include <memory>
 
 namespace kvbuf {
 
-/// The fragments of one schedule on one target.
+/// What the lane level asks of one layout (`FragmentLayoutInterface`).
 ///
-/// A warp holds `WM` rows of every fragment but `b`, which every warp holds
-/// whole. A fragment is a grid of *atoms*, the operands of one matrix
-/// instruction, listed row by row; an atom's elements in a lane are its
-/// registers, and the atom's layout maps ("register", "lane") to ("row", "col")
-/// inside of the atom. With `swap_a_b` an accumulator atom is the transposed
-/// result of the instruction, and a and b change places.
-class FragmentLayouts {
+/// A warp's part of a fragment is a grid of *atoms*, listed row by row in the
+/// product's coordinates ([m][k], [k][n], [m][n]); an atom's elements in a lane
+/// are its registers.
+class FragmentLayout {
 public:
-  FragmentLayouts(ScheduleAttr schedule, const TargetInfo &target);
+  explicit FragmentLayout(FragmentLayoutInterface attribute);
 
-  /// One role's atom.
-  struct Atom {
-    /// ("register", "lane") -> ("row", "col"), in coordinates of the fragment:
-    /// A is [rows of S][K], B is [K][columns], Acc is [rows][columns].
-    LinearLayout layout;
-    int64_t rows, cols;
-    int64_t registers() const {
-      return int64_t(1) << layout.inLog2("register");
-    }
-  };
-  const Atom &atom(Role role) const {
-    return role == Role::A ? a : role == Role::B ? b : acc;
-  }
-
-  /// The operands of the second product, P (`a`) and V (`b`), contracted in the
-  /// order in which the accumulators of the first hold their columns; the
-  /// natural order where no other spares P an exchange between lanes.
-  const Atom &contracted(Role role) const {
-    return role == Role::A ? contractedA : contractedB;
-  }
+  /// One atom: ("register", "lane") -> ("row", "col"), in coordinates of the
+  /// product: a is [rows of S][K], b is [K][columns], accumulators and what has
+  /// their layout [rows][columns].
+  LinearLayout layout;
+  /// The atom's extents in those coordinates.
+  int64_t rows, cols;
+  /// Whether the fragment's rows are the atom's columns (`transpose_b`).
+  bool turned = false;
+  /// Parts that the warps cut the fragment's rows and columns into.
+  int64_t rowWarps, colWarps;
   /// Elements in one word of an operand: the unit in which a lane's values of
   /// roles a and b are kept; the words of a group of instructions are one.
-  int64_t wordElements() const { return words; }
-  /// Instructions that one atom's words feed, along the contraction.
-  unsigned group() const { return groupSize; }
-  /// Rows that one warp holds of a fragment with rows over the warps.
-  int64_t warpRows() const { return schedule.getWM(); }
+  int64_t words;
 
-  /// Accumulator registers of one atom, grouped by row: the row inside of the
-  /// atom that the registers with equal row part have at lane 0, ascending.
+  int64_t registers() const { return int64_t(1) << layout.inLog2("register"); }
+  /// The atom's extents as the fragment lies.
+  int64_t fragmentRows() const { return turned ? cols : rows; }
+  int64_t fragmentCols() const { return turned ? rows : cols; }
+  /// Rows and columns that one warp holds of a fragment.
+  int64_t warpRows(FragmentType type) const {
+    return type.getRows() / rowWarps;
+  }
+  int64_t warpCols(FragmentType type) const {
+    return type.getCols() / colWarps;
+  }
+  /// The atoms of a fragment that a warp holds, and those in a row of its grid
+  /// in the product's coordinates.
+  int64_t atoms(FragmentType type) const;
+  int64_t atomCols(FragmentType type) const;
+
+  /// Registers of one atom, grouped by row: the row inside of the atom that the
+  /// registers with equal row part have at lane 0, ascending.
   llvm::ArrayRef<int64_t> rowParts() const { return rowOffsets; }
-  /// The index into `rowParts` of an accumulator register.
+  /// The index into `rowParts` of a register.
   unsigned rowPart(int64_t reg) const;
-  /// Lane bits that lanes with the same accumulator row differ in.
+  /// The row in a warp's part of row part `part` of atom row `atomRow`, less
+  /// what depends on the lane.
+  int64_t rowOffset(int64_t atomRow, unsigned part) const {
+    return atomRow * rows + rowOffsets[part];
+  }
+  /// The column of a register in the atom, less what depends on the lane.
+  int64_t colOffset(int64_t reg) const {
+    return layout.apply({{"register", reg}}, "col");
+  }
+  /// Values that a lane holds of a fragment with one value for each row.
+  int64_t rowValues(FragmentType type) const {
+    return warpRows(type) / rows * rowOffsets.size();
+  }
+  /// Lane bits that lanes with the same row differ in.
   llvm::ArrayRef<unsigned> reductionBits() const { return reduceBits; }
-  /// The accumulator's elements, a power of two, that a lane holds in a row of
-  /// registers and of columns.
+  /// The elements, a power of two, that a lane holds in a row of registers and
+  /// of columns.
   int64_t columnRun() const;
   /// The lane bits, ascending by column, whose 2^s lanes share every `width`
-  /// columns of an accumulator row, one 32-bit word of `bits`-bit elements each
-  /// and nothing else: after a transposition of words among them, a lane holds
-  /// all of a vector. Empty where the layout is another: a run that is no word,
-  /// lanes that hold more or fewer of the columns.
+  /// columns of a row, one 32-bit word of `bits`-bit elements each and nothing
+  /// else: after a transposition of words among them, a lane holds all of a
+  /// vector. Empty where the layout is another: a run that is no word, lanes
+  /// that hold more or fewer of the columns.
   llvm::SmallVector<unsigned> vectorLanes(int64_t bits, int64_t width) const;
 
 private:
-  ScheduleAttr schedule;
-  Atom a, b, acc, contractedA, contractedB;
-  int64_t words;
-  unsigned groupSize;
   llvm::SmallVector<int64_t> rowOffsets;
   llvm::SmallVector<unsigned> reduceBits;
+};
+
+/// The layouts that a kernel's types name, each worked out once.
+class FragmentLayouts {
+public:
+  /// The layout of a fragment. Row values have that of the fragment whose rows
+  /// they are.
+  const FragmentLayout &of(FragmentType type);
+
+private:
+  llvm::DenseMap<mlir::Attribute, std::unique_ptr<FragmentLayout>> known;
 };
 
 /// Emits `x`'s image under a linear map given by the images of its bits: the

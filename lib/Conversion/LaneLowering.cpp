@@ -76,9 +76,8 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            ScheduleAttr schedule, Machine &machine,
                            int64_t alignment)
     : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
-      alignment(alignment), layouts(schedule, target), kernel(kernel),
-      blockSchedule(schedule), blockWarps(blockWarpsOf(kernel, schedule)),
-      machine(machine) {
+      alignment(alignment), kernel(kernel), blockSchedule(schedule),
+      blockWarps(blockWarpsOf(kernel, schedule)), machine(machine) {
   if (auto size = this->kernel.getKnownClusterSize())
     clusterSize = size->front();
 }
@@ -172,35 +171,21 @@ int64_t LaneLowering::slotAlignment(KVBufferAttr params) const {
              : std::gcd(kBufferAlignment, params.getStageBytes());
 }
 
-int64_t LaneLowering::atoms(FragmentType type) const {
-  const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
-  int64_t rows = type.getRole() == Role::B
-                     ? type.getRows()
-                     : type.getRows() / schedule.getWarps();
-  return llvm::divideCeil(rows * type.getCols(), atom.rows * atom.cols);
-}
-
 void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
   llvm::TypeSwitch<Type>(type)
       .Case([&](FragmentType fragment) {
+        const FragmentLayout &layout = layouts.of(fragment);
         if (fragment.getRole() == Role::Row) {
-          int64_t rows = schedule.getWM() / layouts.atom(Role::Acc).rows *
-                         layouts.rowParts().size();
-          types.append(rows, fragment.getElementType());
+          types.append(layout.rowValues(fragment), fragment.getElementType());
           return;
         }
-        const FragmentLayouts::Atom &atom = layouts.atom(fragment.getRole());
         bool acc = fragment.getRole() == Role::Acc;
-        int64_t width = acc ? atom.registers() : layouts.wordElements();
-        types.append(atoms(fragment) * atom.registers() / width,
+        int64_t width = acc ? layout.registers() : layout.words;
+        types.append(layout.atoms(fragment) * layout.registers() / width,
                      VectorType::get({width}, fragment.getElementType()));
       })
-      .Case([&](PendingType pending) {
-        laneTypes(FragmentType::get(b.getContext(), pending.getRows(),
-                                    pending.getCols(), pending.getElementType(),
-                                    Role::Acc),
-                  types);
-      })
+      .Case(
+          [&](PendingType pending) { laneTypes(pending.getFragment(), types); })
       .Case([&](TokenType token) {
         types.push_back(b.getI32Type());
         machine.tokenTypes(*this, token.getParams(), types);
@@ -484,10 +469,10 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
       .Case([&](scf::ForOp op) { return lowerFor(op); })
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(op); })
-      .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, FragmentStoreOp,
-            MapOp, OnlineSoftmaxOp, SoftmaxTailOp, memref::LoadOp,
-            memref::DimOp, FindTileOp, TeamsOp, QueueOp, ShelfOp>(
-          [&](auto op) { return lower(op); })
+      .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, ExchangeOp,
+            FragmentStoreOp, MapOp, OnlineSoftmaxOp, SoftmaxTailOp,
+            memref::LoadOp, memref::DimOp, FindTileOp, TeamsOp, QueueOp,
+            ShelfOp>([&](auto op) { return lower(op); })
       .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
             MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
             MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
@@ -510,12 +495,12 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
-            StagedViewOp, RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp, SoftcapOp,
-            FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp, RaiseMaxOp,
-            ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp, StaggerOp,
-            LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp, ShelfGetOp,
-            LaunchValueOp, ArriveLastOp, PartialStoreOp, PartialLoadOp,
-            SoftmaxMergeOp, SoftmaxSinkOp>([&](auto op) {
+            StagedViewOp, RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp,
+            SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp,
+            RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp,
+            StaggerOp, LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp,
+            ShelfGetOp, LaunchValueOp, ArriveLastOp, PartialStoreOp,
+            PartialLoadOp, SoftmaxMergeOp, SoftmaxSinkOp>([&](auto op) {
         lower(op);
         return success();
       })
@@ -571,7 +556,8 @@ LogicalResult LaneLowering::run() {
     if (op.getOffset())
       ldsBytes = std::max(ldsBytes, int64_t(*op.getOffset()) + copies * bytes);
   });
-  machine.prepare(*this, kernel);
+  if (failed(machine.prepare(*this, kernel)))
+    return failure();
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();
   b.setLoc(kernel.getLoc());

@@ -142,7 +142,10 @@ class Machine {
 public:
   virtual ~Machine() = default;
   /// Looks at the whole kernel before its first op is lowered.
-  virtual void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) {}
+  virtual mlir::LogicalResult prepare(LaneLowering &lower,
+                                      mlir::gpu::GPUFuncOp kernel) {
+    return mlir::success();
+  }
   /// The memory space of tensors in DRAM; null for the default one.
   virtual mlir::Attribute dramSpace(mlir::MLIRContext *context) { return {}; }
   /// The largest stride, in elements, of a tile of `rows` rows; 0 for any.
@@ -345,8 +348,6 @@ public:
   int64_t copyThreads() const { return schedule.getWarps() * target.waveSize; }
   /// What every slot's byte offset is a multiple of.
   int64_t slotAlignment(KVBufferAttr params) const;
-  /// A lane's element count of a fragment type.
-  int64_t atoms(FragmentType type) const;
   /// The shared memory block as an address, i32; for machines with roles.
   mlir::Value ldsAddress;
   /// Warps that multiply together, and their groups among the consumers.
@@ -462,7 +463,7 @@ private:
   /// Element offset of the matrix or element of a tensor at `indices`.
   mlir::Value offsetOf(mlir::Value tensor, mlir::OperandRange indices);
   /// Whether this lane is the first of those that share a row.
-  mlir::Value firstOfRow();
+  mlir::Value firstOfRow(const FragmentLayout &layout);
   /// The value of an expression over sizes, by the parameter that has it.
   llvm::SmallVector<std::pair<mlir::Attribute, mlir::Value>> launchValues;
 
@@ -573,6 +574,7 @@ private:
   void lower(FragmentSliceOp op);
   void lower(MmaOp op);
   mlir::LogicalResult lower(FragmentConvertOp op);
+  mlir::LogicalResult lower(ExchangeOp op);
   mlir::LogicalResult lower(MapOp op);
   void lower(SoftcapOp op);
   void lower(FragmentScaleOp op);
@@ -599,9 +601,10 @@ private:
       llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
           fn);
   mlir::Value element(mlir::Value vector, int64_t i);
-  mlir::Value reduceLanes(mlir::Value value, bool isMax);
+  mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
+                          bool isMax);
   /// Chains in which a row's elements are added up or compared.
-  unsigned foldChains(FragmentType scores) const;
+  unsigned foldChains(FragmentType scores);
   mlir::Value exp2(mlir::Value value);
   /// What rounding to an operand's element type adds to a weight, an f32.
   mlir::Value roundingOf(mlir::Value weight, mlir::Type operand);
@@ -612,14 +615,13 @@ private:
                             mlir::Type operand);
   /// Accumulator elements as words of operand a; errors if lanes would have to
   /// exchange data.
-  mlir::LogicalResult toOperand(mlir::Operation *op, FragmentType type,
+  mlir::LogicalResult toOperand(mlir::Operation *op, FragmentType from,
+                                FragmentType type,
                                 llvm::ArrayRef<mlir::Value> acc, Values &words);
-  /// The row in the block of row part `part` of atom row `atomRow`, less what
-  /// depends on the lane.
-  int64_t rowOffset(int64_t atomRow, unsigned part) const;
-  /// The lane's own row and column of an accumulator; i32.
-  mlir::Value laneRow();
-  mlir::Value laneCol();
+  /// The lane's own row and column of a fragment; i32. Its registers' follow
+  /// from the layout (`rowOffset`, `colOffset`).
+  mlir::Value laneRow(FragmentType type);
+  mlir::Value laneCol(FragmentType type);
 
   const Values &get(mlir::Value value) { return map[value]; }
 

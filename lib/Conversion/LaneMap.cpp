@@ -15,9 +15,9 @@ using namespace kvbuf;
 /// The region's body, once for each element that the lane holds.
 LogicalResult LaneLowering::lower(MapOp op) {
   FragmentType type = op.getResult().getType();
-  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   SmallVector<Values> inputs;
   for (Value input : op.getInputs())
     inputs.push_back(get(input));
@@ -31,8 +31,8 @@ LogicalResult LaneLowering::lower(MapOp op) {
     return arith::AddIOp::create(b, toI32(single(first)), inLane);
   };
   bool needsRow = !rowArgument.use_empty(), needsCol = !colArgument.use_empty();
-  Value firstRow = needsRow ? base(laneRow(), op.getRow()) : Value(),
-        firstCol = needsCol ? base(laneCol(), op.getCol()) : Value();
+  Value firstRow = needsRow ? base(laneRow(type), op.getRow()) : Value(),
+        firstCol = needsCol ? base(laneCol(type), op.getCol()) : Value();
   // One value for each row and each column of registers.
   llvm::DenseMap<int64_t, Value> rows, columns;
   auto coordinate = [&](llvm::DenseMap<int64_t, Value> &known, Value first,
@@ -45,13 +45,11 @@ LogicalResult LaneLowering::lower(MapOp op) {
   if (needsRow)
     for (int64_t i = 0, e = inputs[0].size() / cols; i < e; ++i)
       for (unsigned part = 0; part < parts; ++part)
-        coordinate(rows, firstRow, rowOffset(i, part));
+        coordinate(rows, firstRow, atom.rowOffset(i, part));
   if (needsCol)
     for (int64_t j = 0; j < cols; ++j)
       for (int64_t reg = 0; reg < atom.registers(); ++reg)
-        coordinate(columns, firstCol,
-                   j * atom.cols +
-                       atom.layout.apply({{"register", reg}}, "col"));
+        coordinate(columns, firstCol, j * atom.cols + atom.colOffset(reg));
 
   Values results;
   for (auto [index, vector] : llvm::enumerate(inputs[0])) {
@@ -60,11 +58,11 @@ LogicalResult LaneLowering::lower(MapOp op) {
       for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
         set(argument, {element(input[index], reg)});
       if (needsRow)
-        set(rowArgument, {rows[rowOffset(index / cols, layouts.rowPart(reg))]});
+        set(rowArgument,
+            {rows[atom.rowOffset(index / cols, atom.rowPart(reg))]});
       if (needsCol)
         set(colArgument,
-            {columns[index % cols * atom.cols +
-                     atom.layout.apply({{"register", reg}}, "col")]});
+            {columns[index % cols * atom.cols + atom.colOffset(reg)]});
       if (failed(lowerBlock(body)))
         return failure();
       elements.push_back(

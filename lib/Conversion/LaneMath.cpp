@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,8 +56,9 @@ LaneLowering::mapElements(ArrayRef<Value> vectors,
 }
 
 /// Combines a value over the lanes that hold other columns of the same row.
-Value LaneLowering::reduceLanes(Value value, bool isMax) {
-  for (unsigned bit : layouts.reductionBits()) {
+Value LaneLowering::reduceLanes(const FragmentLayout &layout, Value value,
+                                bool isMax) {
+  for (unsigned bit : layout.reductionBits()) {
     auto shuffle =
         gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
                                i32(target.waveSize), gpu::ShuffleMode::XOR);
@@ -81,14 +81,15 @@ fold(ImplicitLocOpBuilder &b, unsigned count, ArrayRef<Value> values,
   return chains[1] ? fn(b, chains[0], chains[1]) : chains[0];
 }
 
-unsigned LaneLowering::foldChains(FragmentType scores) const {
+unsigned LaneLowering::foldChains(FragmentType scores) {
   if (!machine.hasRoles() || !schedule.getConsumerRegisters())
     return 2;
   // A lane's O, scores and P are what no compiler can save. Measured on an
   // H200, head size 128: with 80 registers besides (BN = 128) two chains took
   // 1 % fewer cycles a tile of keys than one, with 44 (BN = 176) 3 % more.
-  int64_t lanes = schedule.getWarps() * target.waveSize;
-  int64_t elements = schedule.getBM() * (accumulatorCols + scores.getCols()) +
+  const FragmentLayout &layout = layouts.of(scores);
+  int64_t lanes = layout.rowWarps * layout.colWarps * target.waveSize;
+  int64_t elements = scores.getRows() * (accumulatorCols + scores.getCols()) +
                      scores.getRows() * scores.getCols() / 2;
   return schedule.getConsumerRegisters() - elements / lanes < 48 ? 1 : 2;
 }
@@ -114,23 +115,14 @@ void LaneLowering::lower(FragmentFillOp op) {
 
 void LaneLowering::lower(FragmentSliceOp op) {
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayouts::Atom &atom = layouts.atom(from.getRole());
-  int64_t perAtom = from.getRole() == Role::Acc
-                        ? 1
-                        : atom.registers() / layouts.wordElements();
+  const FragmentLayout &atom = layouts.of(from);
+  int64_t perAtom =
+      from.getRole() == Role::Acc ? 1 : atom.registers() / atom.words;
   // Atoms are listed row by row of [m][k], [k][n] or [m][n]; K's rows are n.
-  bool turned = isTurned(op.getSource());
-  auto inner = [&](int64_t rows, int64_t cols) {
-    return (turned ? rows : cols) / atom.cols;
-  };
-  auto outer = [&](int64_t rows, int64_t cols) {
-    return (turned ? cols : rows) / atom.rows;
-  };
-  int64_t fromInner = inner(from.getRows(), from.getCols()),
-          toInner = inner(to.getRows(), to.getCols());
-  int64_t toOuter = atoms(to) / toInner;
-  int64_t row = outer(op.getRow(), op.getCol()),
-          col = inner(op.getRow(), op.getCol());
+  int64_t fromInner = atom.atomCols(from), toInner = atom.atomCols(to);
+  int64_t toOuter = atom.atoms(to) / toInner;
+  int64_t row = (atom.turned ? op.getCol() : op.getRow()) / atom.rows,
+          col = (atom.turned ? op.getRow() : op.getCol()) / atom.cols;
   Values values;
   for (int64_t i = 0; i < toOuter; ++i)
     for (int64_t j = 0; j < toInner; ++j)
@@ -143,27 +135,26 @@ void LaneLowering::lower(FragmentSliceOp op) {
 void LaneLowering::lower(MmaOp op) {
   // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies
   // in LDS (see Machine::emitFragmentLoad).
-  FragmentType aType = op.getA().getType(), accType = op.getAcc().getType();
-  const auto &aAtom = layouts.atom(Role::A), &bAtom = layouts.atom(Role::B),
-             &accAtom = layouts.atom(Role::Acc);
-  int64_t aWords = aAtom.registers() / layouts.wordElements();
-  int64_t bWords = bAtom.registers() / layouts.wordElements();
-  int64_t ks = aType.getCols() / aAtom.cols;
+  FragmentType aType = op.getA().getType(), bType = op.getB().getType(),
+               accType = op.getAcc().getType();
+  const FragmentLayout &aAtom = layouts.of(aType), &bAtom = layouts.of(bType),
+                       &accAtom = layouts.of(accType);
+  auto product = cast<MmaLayoutAttr>(accType.getLayout());
+  int64_t group = product.getGroup();
+  int64_t aWords = aAtom.registers() / aAtom.words;
+  int64_t bWords = bAtom.registers() / bAtom.words;
+  int64_t ks = aAtom.atomCols(aType);
   // The product may be a part of the accumulator's columns.
-  int64_t accNs = accType.getCols() / accAtom.cols;
+  int64_t accNs = accAtom.atomCols(accType);
   int64_t first = op.getColumn() / accAtom.cols;
-  int64_t ns = (op.getTransposeB() ? op.getB().getType().getRows()
-                                   : op.getB().getType().getCols()) /
-               accAtom.cols;
-  int64_t ms = atoms(accType) / accNs;
+  int64_t ns = bAtom.atomCols(bType);
+  int64_t ms = accAtom.atoms(accType) / accNs;
   Values acc = get(op.getAcc());
   ArrayRef<Value> a = get(op.getA()), bs = get(op.getB());
-  ArrayRef<int64_t> shape = schedule.getMmaShape();
   // The part of an atom's words that feeds instruction `g` of its group.
-  auto part = [&](ArrayRef<Value> words, unsigned g) {
-    if (layouts.group() == 1)
+  auto part = [&](ArrayRef<Value> words, int64_t width, int64_t g) {
+    if (group == 1)
       return Values(words.begin(), words.end());
-    int64_t width = layouts.wordElements() / layouts.group();
     auto elements = llvm::to_vector(llvm::seq(g * width, (g + 1) * width));
     return Values(llvm::map_range(words, [&](Value word) -> Value {
       return vector::ShuffleOp::create(b, word, word, elements);
@@ -174,87 +165,29 @@ void LaneLowering::lower(MmaOp op) {
       for (int64_t m = 0; m < ms; ++m) {
         ArrayRef<Value> left = a.slice((m * ks + k) * aWords, aWords);
         ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
-        if (schedule.getSwapAB())
+        int64_t leftWidth = aAtom.words / group,
+                rightWidth = bAtom.words / group;
+        if (product.getSwapped()) {
           std::swap(left, right);
+          std::swap(leftWidth, rightWidth);
+        }
         Value &c = acc[m * accNs + first + n];
-        for (unsigned g = 0; g < layouts.group(); ++g)
-          c = LaneMmaOp::create(b, c.getType(), c, part(left, g),
-                                part(right, g), shape);
+        for (int64_t g = 0; g < group; ++g)
+          c = LaneMmaOp::create(b, c.getType(), c, part(left, leftWidth, g),
+                                part(right, rightWidth, g), product.getShape());
       }
   set(op.getResult(), acc);
 }
 
-/// Accumulator elements as words of operand a, where a lane's words are those
-/// of accumulators whose words were transposed among the lanes.
-static bool toTransposedOperand(LaneLowering &lower, Machine &machine,
-                                FragmentType type, ArrayRef<Value> acc,
-                                bool isProbability, Values &words) {
-  const auto &a = lower.layouts.contracted(Role::A),
-             &c = lower.layouts.atom(Role::Acc);
-  std::optional<LinearLayout> turned = transposedAmongLanes(c.layout);
-  constexpr int64_t width = 2;
-  if (!lower.target.transposesAmongLanes || !turned ||
-      lower.layouts.wordElements() != width ||
-      a.layout.inLog2("lane") != turned->inLog2("lane"))
-    return false;
-  for (unsigned bit = 0; bit < a.layout.inLog2("lane"); ++bit)
-    if (a.layout.basis("lane", bit) != turned->basis("lane", bit))
-      return false;
-  // The accumulators' registers by their place in an atom.
-  SmallVector<int64_t> registers(c.rows * c.cols, -1);
-  for (int64_t reg = 0; reg < c.registers(); ++reg) {
-    auto at = turned->apply({{"register", reg}});
-    registers[at[0] * c.cols + at[1]] = reg;
-  }
-  ImplicitLocOpBuilder &b = lower.b;
-  auto narrow = VectorType::get({width}, type.getElementType());
-  auto wordType = VectorType::get({1}, b.getI32Type());
-  auto wordOf = [&](Value atom, int64_t reg) -> Value {
-    Value pair = machine.roundOperand(
-        lower,
-        vector::ShuffleOp::create(b, atom, atom,
-                                  ArrayRef<int64_t>{reg, reg + 1}),
-        narrow, isProbability);
-    Value word = vector::ExtractOp::create(
-        b, vector::BitCastOp::create(b, wordType, pair), ArrayRef<int64_t>{0});
-    Value moved = LaneTransposeOp::create(b, word);
-    return vector::BitCastOp::create(
-        b, narrow,
-        vector::FromElementsOp::create(b, wordType, ValueRange{moved}));
-  };
-  int64_t accCols = type.getCols() / c.cols;
-  int64_t rows = acc.size() / accCols * c.rows;
-  for (int64_t i = 0; i < rows; i += a.rows)
-    for (int64_t j = 0; j < type.getCols(); j += a.cols)
-      for (int64_t reg = 0; reg < a.registers(); reg += width) {
-        SmallVector<std::pair<int64_t, int64_t>> sources;
-        for (int64_t part : {reg, reg + 1}) {
-          auto at = a.layout.apply({{"register", part}});
-          int64_t row = i + at[0], col = j + at[1];
-          sources.push_back(
-              {row / c.rows * accCols + col / c.cols,
-               registers[(row % c.rows) * c.cols + col % c.cols]});
-        }
-        auto [atom, from] = sources[0];
-        if (from < 0 || from % width || sources[1] != std::pair(atom, from + 1))
-          return false;
-        words.push_back(wordOf(acc[atom], from));
-      }
-  return true;
-}
-
-LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
-                                      ArrayRef<Value> acc, Values &words) {
-  if (toTransposedOperand(*this, machine, type, acc,
-                          isa<OnlineSoftmaxOp, SoftmaxTailOp>(op), words))
-    return success();
-  words.clear();
-  const auto &a = layouts.contracted(Role::A), &c = layouts.atom(Role::Acc);
+LogicalResult LaneLowering::toOperand(Operation *op, FragmentType from,
+                                      FragmentType type, ArrayRef<Value> acc,
+                                      Values &words) {
+  const FragmentLayout &a = layouts.of(type), &c = layouts.of(from);
   // Each register of the operand must be a register of the same lane.
   bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");
   for (unsigned bit = 0; sameLanes && bit < a.layout.inLog2("lane"); ++bit)
     sameLanes = a.layout.basis("lane", bit) == c.layout.basis("lane", bit);
-  int64_t accCols = type.getCols() / c.cols, opCols = type.getCols() / a.cols;
+  int64_t accCols = c.atomCols(from), opCols = a.atomCols(type);
   int64_t rows = acc.size() / accCols * c.rows;
   SmallVector<int64_t> registers(c.rows * c.cols, -1);
   for (int64_t reg = 0; reg < c.registers(); ++reg) {
@@ -267,24 +200,23 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType type,
       for (int64_t reg = 0; reg < a.registers(); ++reg) {
         auto at = a.layout.apply({{"register", reg}});
         int64_t row = i * a.rows + at[0], col = j * a.cols + at[1];
-        int64_t from = registers[(row % c.rows) * c.cols + col % c.cols];
-        if (from < 0) {
+        int64_t held = registers[(row % c.rows) * c.cols + col % c.cols];
+        if (held < 0) {
           sameLanes = false;
           break;
         }
         elements.push_back(
-            element(acc[row / c.rows * accCols + col / c.cols], from));
+            element(acc[row / c.rows * accCols + col / c.cols], held));
       }
       if (!sameLanes)
         break;
-      int64_t width = layouts.wordElements();
-      auto wide = VectorType::get({width}, b.getF32Type());
-      auto narrow = VectorType::get({width}, type.getElementType());
-      for (int64_t w = 0; w < a.registers(); w += width)
+      auto wide = VectorType::get({a.words}, b.getF32Type());
+      auto narrow = VectorType::get({a.words}, type.getElementType());
+      for (int64_t w = 0; w < a.registers(); w += a.words)
         words.push_back(machine.roundOperand(
             *this,
             vector::FromElementsOp::create(
-                b, wide, ArrayRef<Value>(elements).slice(w, width)),
+                b, wide, ArrayRef<Value>(elements).slice(w, a.words)),
             narrow, /*isProbability=*/isa<OnlineSoftmaxOp, SoftmaxTailOp>(op)));
     }
   if (!sameLanes)
@@ -298,7 +230,7 @@ LogicalResult LaneLowering::lower(FragmentConvertOp op) {
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
   if (to.getRole() == Role::A && from.getRole() == Role::Acc) {
     Values words;
-    if (failed(toOperand(op, to, get(op.getSource()), words)))
+    if (failed(toOperand(op, from, to, get(op.getSource()), words)))
       return failure();
     set(op.getFragment(), words);
     return success();
@@ -424,9 +356,9 @@ static constexpr int64_t kFarReach = int64_t(1) << 29;
 
 void LaneLowering::lower(MaskOp op) {
   FragmentType type = op.getScores().getType();
-  const auto &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   int64_t rows = get(op.getScores()).size() / cols * parts;
   MaskAttr mask = op.getMask();
   Value row = single(op.getRow()), key = single(op.getKey()),
@@ -435,7 +367,7 @@ void LaneLowering::lower(MaskOp op) {
   // Per row, the columns of the tile that this lane keeps: those whose constant
   // part is in [low, high). One comparison of a register with a constant a
   // score.
-  Value col = laneCol(), laneRows = laneRow();
+  Value col = laneCol(type), laneRows = laneRow(type);
   Value edge = toI32(arith::SubIOp::create(b, keys, key));
   // The position of row 0 as a column of this tile.
   Value start =
@@ -461,7 +393,7 @@ void LaneLowering::lower(MaskOp op) {
     }
     Values columns;
     for (int64_t r = 0; r < rows; ++r) {
-      Value offset = i32(rowOffset(r / parts, r % parts));
+      Value offset = i32(atom.rowOffset(r / parts, r % parts));
       if (group > 1)
         offset = arith::DivUIOp::create(
             b, arith::AddIOp::create(b, laneRows, offset).getResult(),
@@ -489,9 +421,8 @@ void LaneLowering::lower(MaskOp op) {
   set(op.getResult(),
       mapElements(
           get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
-            int64_t r = index / cols * parts + layouts.rowPart(reg);
-            int64_t at = index % cols * atom.cols +
-                         atom.layout.apply({{"register", reg}}, "col");
+            int64_t r = index / cols * parts + atom.rowPart(reg);
+            int64_t at = index % cols * atom.cols + atom.colOffset(reg);
             Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                                                high[r], i32(at));
             if (low[r])
@@ -509,9 +440,9 @@ void LaneLowering::lower(MaskOp op) {
 
 LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   FragmentType type = op.getScores().getType();
-  const auto &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   const Values &scores = get(op.getScores());
   const Values &max = get(op.getMax());
   int64_t rows = max.size();
@@ -525,14 +456,15 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   SmallVector<Values> byRow(rows);
   for (auto [index, vector] : llvm::enumerate(scores))
     for (int64_t reg = 0; reg < atom.registers(); ++reg)
-      byRow[index / cols * parts + layouts.rowPart(reg)].push_back(
+      byRow[index / cols * parts + atom.rowPart(reg)].push_back(
           element(vector, reg));
 
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   for (int64_t r = 0; r < rows; ++r) {
     Values candidates{max[r]};
     llvm::append_range(candidates, byRow[r]);
-    newMax[r] = reduceLanes(fold(b, chains, candidates, maxf), /*isMax=*/true);
+    newMax[r] = reduceLanes(atom, fold(b, chains, candidates, maxf),
+                            /*isMax=*/true);
   }
   for (int64_t r = 0; r < rows; ++r) {
     offset[r] = mulf(b, newMax[r], negScale);
@@ -550,7 +482,7 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   }
   SmallVector<Values> probabilities(rows);
   Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
-    int64_t r = index / cols * parts + layouts.rowPart(reg);
+    int64_t r = index / cols * parts + atom.rowPart(reg);
     Value value = exp2(fma(b, s, scale, offset[r]));
     probabilities[r].push_back(value);
     return value;
@@ -565,7 +497,7 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
     storeRows(newSum, it->second);
 
   Values words;
-  if (failed(toOperand(op, op.getP().getType(), p, words)))
+  if (failed(toOperand(op, type, op.getP().getType(), p, words)))
     return failure();
   set(op.getP(), words);
   set(op.getNewMax(), newMax);
@@ -575,13 +507,14 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
 }
 
 void LaneLowering::lower(RescaleOp op) {
-  const auto &atom = layouts.atom(Role::Acc);
-  int64_t cols = op.getAcc().getType().getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  FragmentType type = op.getAcc().getType();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   const Values &factor = get(op.getFactor());
   set(op.getResult(),
       mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
-        return mulf(b, x, factor[index / cols * parts + layouts.rowPart(reg)]);
+        return mulf(b, x, factor[index / cols * parts + atom.rowPart(reg)]);
       }));
 }
 
@@ -608,9 +541,10 @@ Value LaneLowering::largestExcess(Value max, Value scale, Type operand) {
 }
 
 void LaneLowering::lower(SoftmaxFinishOp op) {
-  const auto &atom = layouts.atom(Role::Acc);
-  int64_t cols = op.getAcc().getType().getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  FragmentType type = op.getAcc().getType();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
   Value ln2 = f32(std::numbers::ln2), zero = f32(0), one = f32(1);
   Value lowest = f32(-std::numeric_limits<double>::infinity());
@@ -623,7 +557,7 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
   Type weights = findWeightType(op.getMax());
   for (auto [row, m, l] :
        llvm::enumerate(get(op.getMax()), rowValues(op.getSum()))) {
-    Value sum = reduceLanes(l, /*isMax=*/false);
+    Value sum = reduceLanes(atom, l, /*isMax=*/false);
     // Base-2 logarithm of the largest term; -inf for a row without a key.
     Value top = mulf(b, m, scale);
     Value factor = one;
@@ -641,7 +575,8 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     // O is of weights as they were rounded, the LSE of the weights.
     Value divisor = sum;
     if (!excess.empty())
-      divisor = fma(b, reduceLanes(excess[row], /*isMax=*/false), factor, sum);
+      divisor =
+          fma(b, reduceLanes(atom, excess[row], /*isMax=*/false), factor, sum);
     else if (weights)
       divisor = fma(b, largestExcess(m, scale, weights), factor, sum);
     Value ratio = machine.emitRatio(*this, factor, divisor);
@@ -652,7 +587,7 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
   }
   set(op.getResult(),
       mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
-        return mulf(b, x, inverse[index / cols * parts + layouts.rowPart(reg)]);
+        return mulf(b, x, inverse[index / cols * parts + atom.rowPart(reg)]);
       }));
   set(op.getLse(), lse);
 }

@@ -31,13 +31,13 @@ static Value chain(ArrayRef<Value> values,
 
 SmallVector<Values> LaneLowering::valuesByRow(FragmentType type,
                                               ArrayRef<Value> vectors) {
-  const auto &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   SmallVector<Values> rows(vectors.size() / cols * parts);
   for (auto [index, vector] : llvm::enumerate(vectors))
     for (int64_t reg = 0; reg < atom.registers(); ++reg)
-      rows[index / cols * parts + layouts.rowPart(reg)].push_back(
+      rows[index / cols * parts + atom.rowPart(reg)].push_back(
           element(vector, reg));
   return rows;
 }
@@ -73,7 +73,8 @@ void LaneLowering::lower(RaiseMaxOp op) {
     Value lowest = f32(-std::numeric_limits<double>::infinity());
     Values newMax, factors;
     for (auto [row, value] : llvm::enumerate(own)) {
-      Value raised = reduceLanes(larger(max[row], value), /*isMax=*/true);
+      Value raised = reduceLanes(layouts.of(op.getScores().getType()),
+                                 larger(max[row], value), /*isMax=*/true);
       // A row that has seen no key: -inf - -inf would be NaN.
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
@@ -108,12 +109,13 @@ void LaneLowering::lower(ApplyRaiseOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(apply.thenBlock());
-    const auto &atom = layouts.atom(Role::Acc);
-    int64_t cols = op.getAcc().getType().getCols() / atom.cols;
-    unsigned parts = layouts.rowParts().size();
+    FragmentType type = op.getAcc().getType();
+    const FragmentLayout &atom = layouts.of(type);
+    int64_t cols = atom.atomCols(type);
+    unsigned parts = atom.rowParts().size();
     Values results =
         mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
-          Value factor = factors[index / cols * parts + layouts.rowPart(reg)];
+          Value factor = factors[index / cols * parts + atom.rowPart(reg)];
           return arith::MulFOp::create(b, x, factor).getResult();
         });
     for (auto [value, factor] : llvm::zip_equal(sum, factors))
@@ -135,10 +137,10 @@ static bool isHead(int64_t column, int64_t columns) {
 }
 
 void LaneLowering::lower(SoftmaxHeadOp op) {
-  const auto &atom = layouts.atom(Role::Acc);
   FragmentType type = op.getScores().getType();
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   Value lowest = f32(-std::numeric_limits<double>::infinity());
   Values offset;
@@ -165,7 +167,7 @@ void LaneLowering::lower(SoftmaxHeadOp op) {
   set(op.getExponents(),
       mapElements(get(op.getScores()),
                   [&](Value s, unsigned index, int64_t reg) -> Value {
-                    int64_t row = index / cols * parts + layouts.rowPart(reg);
+                    int64_t row = index / cols * parts + atom.rowPart(reg);
                     Value x =
                         math::FmaOp::create(b, s, f32(scale), offset[row]);
                     return isHead(index % cols * atom.cols, type.getCols())
@@ -175,9 +177,9 @@ void LaneLowering::lower(SoftmaxHeadOp op) {
 }
 
 LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
-  const auto &atom = layouts.atom(Role::Acc);
   FragmentType type = op.getExponents().getType();
-  int64_t cols = type.getCols() / atom.cols;
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
   Values p = mapElements(
       get(op.getExponents()), [&](Value x, unsigned index, int64_t) -> Value {
         return isHead(index % cols * atom.cols, type.getCols()) ? x : exp2(x);
@@ -195,7 +197,7 @@ LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
     });
   }
   Values words;
-  if (failed(toOperand(op, op.getP().getType(), p, words)))
+  if (failed(toOperand(op, type, op.getP().getType(), p, words)))
     return failure();
   set(op.getP(), words);
   set(op.getNewSum(), sum);

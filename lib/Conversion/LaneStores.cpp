@@ -35,27 +35,24 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::CmpIOp::create(b, predicate, x, y);
 }
 
-Value LaneLowering::laneRow() {
-  // Warps are stacked along rows; a lane's part is read off the layout.
+Value LaneLowering::laneRow(FragmentType type) {
+  // Parts of the rows are stacked in the order of the warps; a lane's part is
+  // read off the layout.
+  const FragmentLayout &layout = layouts.of(type);
   SmallVector<int64_t> basis;
-  const LinearLayout &layout = layouts.atom(Role::Acc).layout;
-  for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
-    basis.push_back(layout.basis("lane", bit, "row"));
+  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
+    basis.push_back(layout.layout.basis("lane", bit, "row"));
   Value inWarp = emitLinear(b, lane, basis);
   return arith::AddIOp::create(
-      b, inWarp, arith::MulIOp::create(b, warp, i32(schedule.getWM())));
+      b, inWarp, arith::MulIOp::create(b, warp, i32(layout.warpRows(type))));
 }
 
-Value LaneLowering::laneCol() {
+Value LaneLowering::laneCol(FragmentType type) {
+  const FragmentLayout &layout = layouts.of(type);
   SmallVector<int64_t> basis;
-  const LinearLayout &layout = layouts.atom(Role::Acc).layout;
-  for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
-    basis.push_back(layout.basis("lane", bit, "col"));
+  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
+    basis.push_back(layout.layout.basis("lane", bit, "col"));
   return emitLinear(b, lane, basis);
-}
-
-int64_t LaneLowering::rowOffset(int64_t atomRow, unsigned part) const {
-  return atomRow * layouts.atom(Role::Acc).rows + layouts.rowParts()[part];
 }
 
 LogicalResult LaneLowering::lower(FragmentStoreOp op) {
@@ -183,21 +180,21 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
 void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
                              int64_t bytes, bool checkCols) {
   FragmentType type = op.getFragment().getType();
-  const FragmentLayouts::Atom &atom = layouts.atom(type.getRole());
+  const FragmentLayout &atom = layouts.of(type);
   const Values &vectors = get(op.getFragment());
-  int64_t atomCols = type.getCols() / atom.cols;
+  int64_t atomCols = atom.atomCols(type);
   int64_t atomRows = vectors.size() / atomCols;
   int64_t cols = op.getTile().getType().getCols();
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   Value out = flat(tile.data);
-  Value row = laneRow();
+  Value row = laneRow(type);
 
   // Runs of registers with consecutive columns go out in one store, after an
   // exchange where the layout allows one and no vector is cut off.
-  int64_t run = layouts.columnRun(), width = kTensorAlignment * 8 / bits;
+  int64_t run = atom.columnRun(), width = kTensorAlignment * 8 / bits;
   SmallVector<unsigned> lanes;
   if (bytes >= kTensorAlignment && cols % width == 0)
-    lanes = layouts.vectorLanes(bits, width);
+    lanes = atom.vectorLanes(bits, width);
   // The first column of a lane after an exchange among the first bits: each of
   // them chooses between vectors now, no longer between parts of one.
   auto laneColumn = [&](size_t steps) {
@@ -210,13 +207,12 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
   };
 
   for (int64_t i = 0; i < atomRows; ++i)
-    for (auto [part, partRow] : llvm::enumerate(layouts.rowParts())) {
+    for (auto [part, partRow] : llvm::enumerate(atom.rowParts())) {
       SmallVector<Piece> pieces;
       for (int64_t j = 0; j < atomCols; ++j)
         for (int64_t reg = 0; reg < atom.registers(); reg += run) {
-          int64_t at =
-              j * atom.cols + atom.layout.apply({{"register", reg}}, "col");
-          if (layouts.rowPart(reg) != part || at >= cols)
+          int64_t at = j * atom.cols + atom.colOffset(reg);
+          if (atom.rowPart(reg) != part || at >= cols)
             continue;
           Value whole = vectors[i * atomCols + j];
           auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
@@ -226,7 +222,7 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       llvm::sort(pieces,
                  [](const Piece &x, const Piece &y) { return x.at < y.at; });
 
-      Value r = arith::AddIOp::create(b, row, i32(rowOffset(i, part)));
+      Value r = arith::AddIOp::create(b, row, i32(atom.rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
@@ -303,14 +299,16 @@ void LaneLowering::lower(RowStoreOp op) {
   Value base = offsetOf(op.getTensor(), op.getIndices());
   Value valid = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getFragment().getType().getRows())));
+  FragmentType type = op.getFragment().getType();
+  const FragmentLayout &layout = layouts.of(type);
   // The lanes that share a row hold the same value: the first of them stores.
-  Value first = firstOfRow();
-  Value row = laneRow();
+  Value first = firstOfRow(layout);
+  Value row = laneRow(type);
   Value out = flat(tensor.data);
-  unsigned parts = layouts.rowParts().size();
+  unsigned parts = layout.rowParts().size();
   for (auto [i, value] : llvm::enumerate(get(op.getFragment()))) {
-    Value r =
-        arith::AddIOp::create(b, row, i32(rowOffset(i / parts, i % parts)));
+    Value r = arith::AddIOp::create(
+        b, row, i32(layout.rowOffset(i / parts, i % parts)));
     Value store = arith::AndIOp::create(
         b, first, compare(b, arith::CmpIPredicate::slt, r, valid));
     auto guarded = scf::IfOp::create(b, store, /*withElseRegion=*/false);

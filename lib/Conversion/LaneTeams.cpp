@@ -77,31 +77,18 @@ LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
 
   ScheduleAttr outerSchedule = schedule;
   Value outerThread = thread, outerWarp = warp;
-  llvm::DenseMap<Value, Values> outerFills;
   llvm::scope_exit restore([&] {
     schedule = outerSchedule;
-    layouts = FragmentLayouts(schedule, target);
     thread = outerThread;
     warp = outerWarp;
     team = nullptr;
-    for (auto &[value, lanes] : outerFills)
-      set(value, lanes);
   });
   schedule = op.getSchedule(blockSchedule);
-  layouts = FragmentLayouts(schedule, target);
   warp = inTeam;
   if (!isBlock)
     thread = arith::AddIOp::create(
         b, lane, arith::MulIOp::create(b, warp, i32(target.waveSize)));
   team = isBlock ? nullptr : &own;
-  // A fragment of one value that comes from outside is spread anew.
-  op.getBody().walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (auto fill = operand.getDefiningOp<FragmentFillOp>();
-          fill && !op->isProperAncestor(fill) &&
-          outerFills.try_emplace(operand, get(operand)).second)
-        lower(fill);
-  });
   if (BlockArgument index = op.getIndex())
     set(index, {toIndex(own.copy)});
   auto teams = op->getParentOfType<TeamsOp>();

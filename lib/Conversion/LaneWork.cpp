@@ -42,9 +42,9 @@ Value LaneLowering::offsetOf(Value tensor, OperandRange indices) {
   return offset ? offset : index(0);
 }
 
-Value LaneLowering::firstOfRow() {
+Value LaneLowering::firstOfRow(const FragmentLayout &layout) {
   int64_t others = 0;
-  for (unsigned bit : layouts.reductionBits())
+  for (unsigned bit : layout.reductionBits())
     others |= int64_t(1) << bit;
   return arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                arith::AndIOp::create(b, lane, i32(others)),
@@ -123,16 +123,13 @@ struct Run {
 
 /// The runs of row part `part` of a row of `cols` atoms, the first of which is
 /// vector `first`.
-static SmallVector<Run> runsOf(const FragmentLayouts &layouts, int64_t first,
+static SmallVector<Run> runsOf(const FragmentLayout &atom, int64_t first,
                                int64_t cols, unsigned part) {
-  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
   SmallVector<Run> runs;
   for (int64_t j = 0; j < cols; ++j)
-    for (int64_t reg = 0; reg < atom.registers(); reg += layouts.columnRun())
-      if (layouts.rowPart(reg) == part)
-        runs.push_back(
-            {first + j, reg,
-             j * atom.cols + atom.layout.apply({{"register", reg}}, "col")});
+    for (int64_t reg = 0; reg < atom.registers(); reg += atom.columnRun())
+      if (atom.rowPart(reg) == part)
+        runs.push_back({first + j, reg, j * atom.cols + atom.colOffset(reg)});
   return runs;
 }
 
@@ -152,24 +149,26 @@ void LaneLowering::lower(PartialStoreOp op) {
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
-  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols, run = layouts.columnRun();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type), run = atom.columnRun();
   const Values acc = get(op.getAcc()), max = get(op.getMax());
   Values sum;
   for (Value part : rowValues(op.getSum()))
-    sum.push_back(reduceLanes(part, /*isMax=*/false));
+    sum.push_back(reduceLanes(atom, part, /*isMax=*/false));
 
   Value out = flat(tensors[op.getParts()].data);
   Value base = offsetOf(op.getParts(), op.getIndices());
   Value rows =
       toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
-  Value row = laneRow(), col = toIndex(laneCol()), isFirst = firstOfRow();
-  unsigned rowParts = layouts.rowParts().size();
-  bool oneWarp = schedule.getWarps() == 1;
+  Value row = laneRow(type), col = toIndex(laneCol(type)),
+        isFirst = firstOfRow(atom);
+  unsigned rowParts = atom.rowParts().size();
+  bool oneWarp = atom.rowWarps == 1;
   for (auto [i, top] : llvm::enumerate(max)) {
-    if (oneWarp && isPast(op.getValid(), rowOffset(i / rowParts, i % rowParts)))
+    if (oneWarp &&
+        isPast(op.getValid(), atom.rowOffset(i / rowParts, i % rowParts)))
       continue;
-    Value r = add(b, row, i32(rowOffset(i / rowParts, i % rowParts)));
+    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
     auto valid = scf::IfOp::create(
         b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows),
         /*withElseRegion=*/false);
@@ -178,7 +177,7 @@ void LaneLowering::lower(PartialStoreOp op) {
     Value line = add(b, base, mul(b, toIndex(r), index(width)));
     Value from = add(b, line, col);
     for (const Run &piece :
-         runsOf(layouts, i / rowParts * cols, cols, i % rowParts)) {
+         runsOf(atom, i / rowParts * cols, cols, i % rowParts)) {
       Value whole = acc[piece.vector];
       Value value = vector::ShuffleOp::create(
           b, whole, whole,
@@ -201,8 +200,8 @@ void LaneLowering::lower(PartialLoadOp op) {
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
-  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols, run = layouts.columnRun();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type), run = atom.columnRun();
   Value in = flat(tensors[op.getParts()].data);
   Value base = offsetOf(op.getParts(), op.getIndices());
   Value rows =
@@ -211,34 +210,35 @@ void LaneLowering::lower(PartialLoadOp op) {
   // keeps loads from being in flight together.
   Value lastRow = arith::MaxSIOp::create(
       b, arith::SubIOp::create(b, rows, i32(1)).getResult(), i32(0));
-  Value row = laneRow(), col = toIndex(laneCol()), isFirst = firstOfRow();
+  Value row = laneRow(type), col = toIndex(laneCol(type)),
+        isFirst = firstOfRow(atom);
   Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
-  unsigned rowParts = layouts.rowParts().size();
+  unsigned rowParts = atom.rowParts().size();
   SmallVector<Type> types;
   laneTypes(op.getMax().getType(), types);
   Values max, sum;
   int64_t vectors = types.size() / rowParts * cols;
   SmallVector<Values> elements(vectors, Values(atom.registers()));
-  bool oneWarp = schedule.getWarps() == 1;
+  bool oneWarp = atom.rowWarps == 1;
   for (unsigned i = 0; i < types.size(); ++i) {
     if (oneWarp &&
-        isPast(op.getValid(), rowOffset(i / rowParts, i % rowParts))) {
+        isPast(op.getValid(), atom.rowOffset(i / rowParts, i % rowParts))) {
       for (const Run &piece :
-           runsOf(layouts, i / rowParts * cols, cols, i % rowParts))
+           runsOf(atom, i / rowParts * cols, cols, i % rowParts))
         for (int64_t n = 0; n < run; ++n)
           elements[piece.vector][piece.reg + n] = zero;
       max.push_back(lowest);
       sum.push_back(zero);
       continue;
     }
-    Value r = add(b, row, i32(rowOffset(i / rowParts, i % rowParts)));
+    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
     Value line = add(
         b, base,
         mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width)));
     Value from = add(b, line, col);
     for (const Run &piece :
-         runsOf(layouts, i / rowParts * cols, cols, i % rowParts)) {
+         runsOf(atom, i / rowParts * cols, cols, i % rowParts)) {
       Value loaded =
           vector::LoadOp::create(b, VectorType::get({run}, b.getF32Type()), in,
                                  ValueRange{add(b, from, index(piece.at))},
@@ -294,12 +294,12 @@ LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
     Value sum = arith::MulFOp::create(b, x.sum[r], fromX[r]);
     joined.sum.push_back(math::FmaOp::create(b, y.sum[r], fromY[r], sum));
   }
-  const FragmentLayouts::Atom &atom = layouts.atom(Role::Acc);
-  int64_t cols = type.getCols() / atom.cols;
-  unsigned parts = layouts.rowParts().size();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
   joined.acc = mapElements(
       x.acc, [&](Value value, unsigned index, int64_t reg) -> Value {
-        int64_t r = index / cols * parts + layouts.rowPart(reg);
+        int64_t r = index / cols * parts + atom.rowPart(reg);
         Value scaled = arith::MulFOp::create(b, value, fromX[r]);
         if (y.acc.empty())
           return scaled;
@@ -323,13 +323,15 @@ void LaneLowering::lower(SoftmaxSinkOp op) {
   SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
   Value scores = flat(tensors[op.getSinks()].data);
   Value base = offsetOf(op.getSinks(), op.getIndices());
-  Value row = laneRow(), isFirst = firstOfRow(), zero = f32(0);
+  FragmentType type = op.getMax().getType();
+  const FragmentLayout &layout = layouts.of(type);
+  Value row = laneRow(type), isFirst = firstOfRow(layout), zero = f32(0);
   // Maxima are of scores before they are scaled.
   Value unscaled = f32(1 / op.getScale().convertToFloat());
-  unsigned parts = layouts.rowParts().size();
+  unsigned parts = layout.rowParts().size();
   SoftmaxState sink;
   for (unsigned r = 0; r < own.max.size(); ++r) {
-    Value at = add(b, row, i32(rowOffset(r / parts, r % parts)));
+    Value at = add(b, row, i32(layout.rowOffset(r / parts, r % parts)));
     at = arith::RemUIOp::create(b, at, i32(op.getGroup()));
     Value score = memref::LoadOp::create(b, scores,
                                          ValueRange{add(b, base, toIndex(at))});

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,7 +25,22 @@ std::unique_ptr<Machine> kvbuf::createAMDMachine() {
 // Waits
 //===----------------------------------------------------------------------===//
 
-void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
+LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
+  // What goes through registers is stored in the order in which it is read.
+  WalkResult result = kernel.walk([&](FragmentLoadOp op) -> WalkResult {
+    FragmentType type = op.getFragment().getType();
+    auto [known, isNew] =
+        readers.try_emplace(op.getStaged().getType().getParams(), type);
+    if (isNew || !isTurnedInLds(lower.target, known->first) ||
+        lower.layouts.of(known->second).layout == lower.layouts.of(type).layout)
+      return WalkResult::advance();
+    return op.emitOpError()
+           << "reads a slot that is transposed on its way into LDS in another "
+              "order than other reads; expected one layout, got "
+           << type.getLayout() << " beside " << known->second.getLayout();
+  });
+  if (result.wasInterrupted())
+    return failure();
   // Counts of loads become counts of instructions: a younger load is at least
   // the smallest of the kernel's. Loads that not every wave issues count as
   // none, and so do those whose rows each lane looks for.
@@ -46,6 +60,7 @@ void AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
     }
     instructionsPerLoad = std::min(instructionsPerLoad, count);
   });
+  return success();
 }
 
 void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
@@ -143,12 +158,14 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
   tile.keys = params.getBN();
   tile.depth = params.getSmemCols();
   tile.banks = lower.target.banks;
-  // A lane's keys first, then those of the lanes beside it.
-  // V meets weights, which come from accumulators; a neutral buffer what comes
-  // from memory.
-  const LinearLayout &layout = params.isNeutral()
-                                   ? lower.layouts.atom(Role::B).layout
-                                   : lower.layouts.contracted(Role::B).layout;
+  // A lane's keys first, then those of the lanes beside it, as those who read
+  // the tile want them; nobody may.
+  auto reader = readers.find(params);
+  if (reader == readers.end()) {
+    tile.keyBits = {0, 1, 2};
+    return tile;
+  }
+  const LinearLayout &layout = lower.layouts.of(reader->second).layout;
   tile.keyBits.assign(layout.outLog2("row"), 0);
   unsigned next = 0;
   for (StringRef in : {"register", "lane"})
@@ -206,9 +223,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
            << lower.target.chip
            << " cannot read; expected a buffer with policy = register_staged, "
               "order = cols";
-  const FragmentLayouts::Atom &atom = contractsLikeAccumulators(op)
-                                          ? lower.layouts.contracted(Role::B)
-                                          : lower.layouts.atom(type.getRole());
+  const FragmentLayout &atom = lower.layouts.of(type);
 
   // Where an element of the fragment, at (row, col) in its own coordinates,
   // lies in the slot: K's rows are the columns of operand b.
@@ -256,9 +271,17 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   bool fits = isV && !turned ? reads.has_value() : true;
   for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
-  if (!fits || lower.layouts.wordElements() != atom.registers())
-    return op.emitOpError() << "no read of LDS loads this operand's layout on "
-                            << lower.target.chip;
+  if (!fits || atom.words != atom.registers()) {
+    InFlightDiagnostic diag =
+        op.emitOpError() << "no read of LDS loads this operand's layout on "
+                         << lower.target.chip << ", " << type.getLayout();
+    // Words of a row are read whole; only columns can be read in any order.
+    if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
+        mma && !isA && !isV && !mma.getOrder().empty())
+      diag << "; expected contracted(rows), as its product's other operand "
+              "comes from accumulators";
+    return diag;
+  }
 
   LinearAddress address;
   SmallVector<int64_t> lanes;
@@ -269,9 +292,9 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   address.terms.push_back({lower.lane, lanes});
   if (isA) {
     SmallVector<int64_t> warps;
-    unsigned bits = llvm::Log2_64_Ceil(lower.schedule.getWarps());
+    unsigned bits = llvm::Log2_64_Ceil(atom.rowWarps);
     for (unsigned bit = 0; bit < bits; ++bit)
-      warps.push_back(image(lower.layouts.warpRows() << bit, 0));
+      warps.push_back(image(atom.warpRows(type) << bit, 0));
     address.terms.push_back({lower.warp, warps});
   }
 
@@ -289,8 +312,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   int64_t align = lower.slotAlignment(params);
   auto word = VectorType::get({atom.registers()}, element);
   // Words are listed [m][k] for a and [k][n] for b.
-  int64_t rows = isA ? lower.layouts.warpRows() : type.getRows();
-  int64_t cols = type.getCols();
+  int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
   if (!isA && !isV)
     std::swap(rows, cols);
   for (int64_t r = 0; r < rows; r += atom.rows)
@@ -333,7 +355,7 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   Type element = type.getElementType();
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   int64_t columns = op.getTile().getType().getCols();
-  const FragmentLayouts::Atom &atom = lower.layouts.atom(Role::A);
+  const FragmentLayout &atom = lower.layouts.of(type);
   for (unsigned bit = 0; bit < atom.layout.inLog2("register"); ++bit)
     if (atom.layout.basis("register", bit, "col") != 1 << bit)
       return op.emitOpError()
@@ -374,11 +396,10 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   }
   Value row = arith::AddIOp::create(
       b, emitLinear(b, lower.lane, rowBits),
-      arith::MulIOp::create(b, lower.warp,
-                            lower.i32(lower.layouts.warpRows())));
+      arith::MulIOp::create(b, lower.warp, lower.i32(atom.warpRows(type))));
   Value col = emitLinear(b, lower.lane, colBits);
   int64_t width = atom.registers();
-  for (int64_t r = 0; r < lower.layouts.warpRows(); r += atom.rows) {
+  for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {
     Value at = arith::AddIOp::create(b, row, lower.i32(r));
     Value line = arith::AddIOp::create(b, lineOf(at), col);
     // Of two strides the larger may be the inner one: where a row lies does not

@@ -66,7 +66,8 @@ struct StagingPlan {
 
 class AMDMachine : public Machine {
 public:
-  void prepare(LaneLowering &lower, mlir::gpu::GPUFuncOp kernel) override;
+  mlir::LogicalResult prepare(LaneLowering &lower,
+                              mlir::gpu::GPUFuncOp kernel) override;
   mlir::Attribute dramSpace(mlir::MLIRContext *context) override;
   /// Lanes reach a tile's rows by offsets of 31 bits.
   int64_t maxRowStride(int64_t rows, int64_t elementBytes) const override {
@@ -122,6 +123,8 @@ private:
   /// Loads in flight that any younger load of this kernel is at least, in
   /// instructions of a wave.
   int64_t instructionsPerLoad = 0;
+  /// A fragment that is read from buffers of these parameters.
+  llvm::DenseMap<KVBufferAttr, FragmentType> readers;
 };
 
 } // namespace kvbuf

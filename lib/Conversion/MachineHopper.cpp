@@ -85,10 +85,12 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   PendingType result = op.getResult().getType();
   int64_t n = result.getCols();
   int64_t contracted = turned ? bStaged.getRows() : bStaged.getCols();
-  if (lower.schedule.getWM() * lower.target.warpsPerMatrixGroup != kGroupRows)
-    return op.emitOpError() << "has " << lower.schedule.getWM()
-                            << " rows a warp, wgmma multiplies "
-                            << kGroupRows / lower.target.warpsPerMatrixGroup;
+  FragmentType fragment = result.getFragment();
+  int64_t warpRows = lower.layouts.of(fragment).warpRows(fragment);
+  if (warpRows * lower.target.warpsPerMatrixGroup != kGroupRows)
+    return op.emitOpError()
+           << "has " << warpRows << " rows a warp, wgmma multiplies "
+           << kGroupRows / lower.target.warpsPerMatrixGroup;
   if (n > kMaxColumns || n % 8)
     return op.emitOpError() << "has " << n
                             << " columns; one wgmma has a multiple of 8, at "
@@ -240,8 +242,9 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   llvm::append_range(basis, imagesOf(layout, "col", 3, 1));
   address.terms.push_back({lower.lane, basis});
   address.terms.push_back(
-      {lower.warp, imagesOf(layout, "row", llvm::Log2_64(kStep),
-                            llvm::Log2_64_Ceil(lower.schedule.getWarps()))});
+      {lower.warp,
+       imagesOf(layout, "row", llvm::Log2_64(kStep),
+                llvm::Log2_64_Ceil(lower.layouts.of(type).rowWarps))});
   Value origin =
       arith::DivUIOp::create(b, buffer, lower.i32(layout.elementBytes));
   auto word = VectorType::get({1}, b.getI32Type());

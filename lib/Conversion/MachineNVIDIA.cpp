@@ -549,15 +549,13 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   SharedTile layout = lower.sharedTile(params);
-  const FragmentLayouts::Atom &atom = lower.layouts.atom(type.getRole());
-  bool isA = type.getRole() == Role::A;
+  const FragmentLayout &atom = lower.layouts.of(type);
   // Rows of b that are the result's columns, as K's: as operand b,
   // [K][columns], it is transposed in LDS.
-  bool turned = !isA && !op.contractsRows();
-  int64_t atomRows = turned ? atom.cols : atom.rows;
-  int64_t atomCols = turned ? atom.rows : atom.cols;
-  int64_t rows = isA ? lower.layouts.warpRows() : type.getRows();
-  int64_t gridRows = rows / atomRows, gridCols = type.getCols() / atomCols;
+  bool isA = type.getRole() == Role::A, turned = atom.turned;
+  int64_t atomRows = atom.fragmentRows(), atomCols = atom.fragmentCols();
+  int64_t gridRows = atom.warpRows(type) / atomRows,
+          gridCols = atom.warpCols(type) / atomCols;
 
   // How an operand's register and lane bits lie in LDS decides which form of
   // ldmatrix fits: a word holds two neighbours along a row, or along a column.
@@ -652,8 +650,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
     address.terms.push_back({lower.lane, basis});
     if (isA) {
       // Each warp has its own rows.
-      int64_t warpRows = lower.layouts.warpRows();
-      unsigned warpBits = llvm::Log2_64_Ceil(lower.schedule.getWarps());
+      int64_t warpRows = atom.warpRows(type);
+      unsigned warpBits = llvm::Log2_64_Ceil(atom.rowWarps);
       address.terms.push_back(
           {lower.warp,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});

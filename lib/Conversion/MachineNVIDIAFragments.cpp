@@ -31,8 +31,8 @@ LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
   FragmentType type = op.getFragment().getType();
   TileType tileType = op.getTile().getType();
   Type element = type.getElementType();
-  const FragmentLayouts::Atom &atom = lower.layouts.atom(Role::A);
-  int64_t width = lower.layouts.wordElements(), columns = tileType.getCols();
+  const FragmentLayout &atom = lower.layouts.of(type);
+  int64_t width = atom.words, columns = tileType.getCols();
   auto wordType = VectorType::get({width}, element);
   for (int64_t bit = 0; int64_t(1) << bit < width; ++bit)
     if (atom.layout.basis("register", bit, "col") != 1 << bit)
@@ -43,7 +43,7 @@ LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
     rowBits.push_back(atom.layout.basis("lane", bit, "row"));
     colBits.push_back(atom.layout.basis("lane", bit, "col"));
   }
-  int64_t warpRows = lower.layouts.warpRows();
+  int64_t warpRows = atom.warpRows(type);
   Value row = arith::AddIOp::create(
       b, emitLinear(b, lower.lane, rowBits),
       arith::MulIOp::create(b, lower.warp, lower.i32(warpRows)).getResult());
@@ -57,7 +57,7 @@ LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
     size_t word;
     int64_t col;
   };
-  int64_t perRow = type.getCols() / atom.cols;
+  int64_t perRow = atom.atomCols(type);
   size_t wordsOfAtom = atom.registers() / width;
   for (int64_t r = 0; r < warpRows; r += atom.rows) {
     size_t first = words.size();

@@ -31,6 +31,31 @@ LinearLayout quad8x8(llvm::StringRef major, llvm::StringRef minor) {
 }
 } // namespace
 
+llvm::StringRef kvbuf::matrixUnitName(MatrixUnit unit) {
+  return unit == MatrixUnit::MmaSync ? "mma_sync" : "mfma";
+}
+
+std::optional<MatrixUnit> kvbuf::matrixUnit(llvm::StringRef name) {
+  for (MatrixUnit unit : {MatrixUnit::MmaSync, MatrixUnit::Mfma})
+    if (name == matrixUnitName(unit))
+      return unit;
+  return std::nullopt;
+}
+
+std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
+                                               int64_t n, int64_t k) {
+  if (unit == MatrixUnit::Mfma)
+    return mfma16Bit(m, n, k);
+  if (m == 16 && n == 8 && k == 16)
+    return mmaSyncM16N8K16();
+  return std::nullopt;
+}
+
+int64_t kvbuf::wordElements(MatrixUnit unit, int64_t m, int64_t k) {
+  // A's 16 rows are four registers in each of 32 lanes.
+  return unit == MatrixUnit::MmaSync ? k / 8 : m * k / 64;
+}
+
 MmaLayouts kvbuf::mmaSyncM16N8K16() {
   MmaLayouts layouts;
   layouts.m = 16;

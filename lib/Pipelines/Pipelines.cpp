@@ -72,6 +72,7 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
   kernel.addPass(createAllocateLds());
+  kernel.addPass(createDistributeFragments());
 }
 
 void kvbuf::buildThreadPipeline(OpPassManager &pm,

@@ -17,7 +17,12 @@ llvm::StringRef kvbuf::vendorName(Vendor vendor) {
 
 const MatrixInstruction *
 TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape) const {
-  for (const MatrixInstruction &mma : matrixInstructions)
+  return findMatrix(shape, "bf16");
+}
+
+const MatrixInstruction *TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape,
+                                                llvm::StringRef element) const {
+  for (const MatrixInstruction &mma : matrixInstructionsFor(element))
     if (shape == llvm::ArrayRef<int64_t>{mma.m, mma.n, mma.k})
       return &mma;
   return nullptr;
@@ -109,9 +114,7 @@ TargetInfo::whyNoKernel(llvm::StringRef element) const {
 }
 
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
-  if (vendor == Vendor::NVIDIA)
-    return mmaSyncM16N8K16();
-  return *mfma16Bit(mma.m, mma.n, mma.k * mma.group);
+  return *matrixLayouts(matrixUnit(), mma.m, mma.n, mma.k * mma.group);
 }
 
 bool TargetInfo::feedsItself(const MatrixInstruction &mma, bool swapped) const {

@@ -64,17 +64,17 @@ module attributes {kvbuffer.target = "gfx942"} {
 !acc = !kvbuffer.fragment<32x32xf32, acc>
 module attributes {kvbuffer.target = "gfx950"} {
   gpu.module @m {
-    gpu.func @k(%x: !in {kvbuffer.name = "x"}, %acc: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+    gpu.func @k(%x: !in {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
+      %acc = kvbuffer.fragment_fill 0.0 : !acc
       %c32 = arith.constant 32 : index
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
       %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c32, %c32) : !in -> !tile
       %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
       %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
-      // expected-note @below {{a comes from here}}
       %a = kvbuffer.fragment_convert %acc : !acc -> !a
+      // expected-error @below {{'kvbuffer.fragment_load' op no read of LDS loads this operand's layout on gfx950, #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], transpose_b = true, swapped = true, order = [1, 2, 8, 4]>; expected contracted(rows), as its product's other operand comes from accumulators}}
       %b = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
-      // expected-error @below {{'kvbuffer.mma' op multiplies what comes from accumulators by a fragment whose contracted elements lie in another order on gfx950; expected a fragment loaded contracted(rows)}}
       %p = kvbuffer.mma %a, %b, %acc {transpose_b} : !a, !b, !acc
       gpu.return
     }
@@ -101,11 +101,11 @@ module attributes {kvbuffer.target = "gfx950"} {
       %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
       %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
       %weights = kvbuffer.fragment_convert %acc : !acc -> !a
-      // expected-note @below {{a comes from here}}
       %a = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !a
+      // expected-note @below {{the fragment comes from here}}
       %b = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !b
       %p = kvbuffer.mma %weights, %b, %acc : !a, !b, !acc
-      // expected-error @below {{'kvbuffer.mma' op multiplies what comes from memory by a fragment whose contracted elements lie in another order on gfx950; expected a fragment of its own for each, as another product multiplies it by what comes from accumulators}}
+      // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>, which is handed on in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
       %q = kvbuffer.mma %a, %b, %acc : !a, !b, !acc
       gpu.return
     }

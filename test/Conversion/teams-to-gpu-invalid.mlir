@@ -163,7 +163,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 !row = !kvbuffer.fragment<32x1xf32, row>
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    gpu.func @queue_rows(%n: memref<?xi32> {kvbuffer.name = "n"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    gpu.func @queue_rows(%n: memref<?xi32> {kvbuffer.name = "n"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       kvbuffer.teams {
         kvbuffer.team @one warps(1) {

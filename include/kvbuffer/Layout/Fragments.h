@@ -22,6 +22,18 @@
 
 namespace kvbuf {
 
+/// A family of matrix instructions, whose layouts follow one rule.
+enum class MatrixUnit {
+  /// `mma.sync` of NVIDIA; a warpgroup's accumulators lie in its warps alike.
+  MmaSync,
+  /// MFMA of AMD's CDNA.
+  Mfma
+};
+
+/// Its name in the IR: "mma_sync", "mfma"; and back, if it is one.
+llvm::StringRef matrixUnitName(MatrixUnit unit);
+std::optional<MatrixUnit> matrixUnit(llvm::StringRef name);
+
 /// The layouts of one matrix instruction D[m,n] = A[m,k] * B[k,n] + C[m,n].
 struct MmaLayouts {
   int64_t m = 0, n = 0, k = 0;
@@ -37,6 +49,16 @@ MmaLayouts mmaSyncM16N8K16();
 /// same rule are derived from it: an A lane holds k/(64/m) consecutive k.
 /// Returns nothing for another shape.
 std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
+
+/// The layouts of a unit's instruction of shape m x n x k, or of a group of
+/// instructions that is laid out as one of that k; nothing if it has none.
+std::optional<MmaLayouts> matrixLayouts(MatrixUnit unit, int64_t m, int64_t n,
+                                        int64_t k);
+
+/// Elements of an operand that a lane keeps together as one vector, for that
+/// instruction: a register of 32 bits of `mma.sync`, all that a lane holds of
+/// an MFMA's operand.
+int64_t wordElements(MatrixUnit unit, int64_t m, int64_t k);
 
 /// The fragment with rows and columns changed over.
 LinearLayout transposed(const LinearLayout &fragment);

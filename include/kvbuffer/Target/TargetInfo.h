@@ -184,6 +184,14 @@ struct TargetInfo {
   static std::string shapesOf(llvm::ArrayRef<MatrixInstruction> instructions);
   /// The matrix instruction for 16-bit operands of a shape, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
+  /// The matrix instruction of a shape for operands of a type, by its name in
+  /// MLIR, or null.
+  const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape,
+                                      llvm::StringRef element) const;
+  /// The family of the chip's matrix instructions.
+  MatrixUnit matrixUnit() const {
+    return vendor == Vendor::NVIDIA ? MatrixUnit::MmaSync : MatrixUnit::Mfma;
+  }
   /// Why the chip cannot execute an op of its vendor's dialect
   /// ("rocdl.wmma...", "nvvm.wgmma..."), for a message; nothing if it can, or
   /// if it is not known that it cannot.

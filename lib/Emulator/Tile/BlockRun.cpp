@@ -232,10 +232,9 @@ LogicalResult BlockRun::runOp(Operation *op) {
             MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp, QueuePutOp,
             QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp, LaunchValueOp,
             ArriveLastOp, PartialStoreOp, PartialLoadOp, SoftmaxMergeOp,
-            SoftmaxSinkOp>(
-          [&](auto op) { return runOp(op); })
-      .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, SoftcapOp,
-            FragmentScaleOp, MaskOp, RescaleOp>(
+            SoftmaxSinkOp>([&](auto op) { return runOp(op); })
+      .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, ExchangeOp,
+            SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(
           [&](auto op) { return runFragmentOp(op); })
       .Default([&](Operation *op) { return runDefault(op); });
 }
@@ -651,6 +650,7 @@ LogicalResult BlockRun::runFragmentOp(Operation *op) {
             return map(matrix(op.getSource()), element,
                        [](float x) { return x; });
           })
+          .Case([&](ExchangeOp op) { return matrix(op.getSource()); })
           .Case([&](SoftcapOp op) {
             float scale = op.getScale().convertToFloat(),
                   cap = op.getCap().convertToFloat();

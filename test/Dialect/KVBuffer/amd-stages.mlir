@@ -55,7 +55,7 @@
 // SCHED942:      kvbuffer.lds_stage %{{.*}} {younger = 1 : i64}
 // SCHED942-NEXT: kvbuffer.dram_load %{{.*}} into %vbuf[%{{.*}}] if
 // Steps of 16 on both: an instruction, or two of 8 that share a read.
-// SCHED:         kvbuffer.fragment_load %{{.*}} : <#vbuf> -> <16x128xbf16, b>
+// SCHED:         kvbuffer.fragment_load %{{.*}} : <#vbuf> -> <16x128xbf16, b, #mma_b{{[0-9]*}}>
 // SCHED:         scf.yield
 
 // The counts: one K or V tile is 16 KiB, 2 KiB a wave: two copies of 16 bytes a

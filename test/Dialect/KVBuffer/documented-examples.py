@@ -77,6 +77,8 @@ def own_types(op):
         "mma": {"q": fragment("128x16xbf16", "a"),
                 "k": fragment("64x16xbf16", "b"), "zero": scores},
         "fragment_convert": {"o": acc},
+        "exchange": {"p": fragment("8x64xbf16", "a, #kvbuffer.mma<mma_sync, acc, "
+                                   "shape = [16, 8, 16], warps = [1, 1], swapped = true>")},
         "map": {"s": scores},
         "softcap": {"s": scores},
         "fragment_scale": {"s": scores},

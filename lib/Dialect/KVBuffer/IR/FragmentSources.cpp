@@ -98,41 +98,10 @@ SmallVector<Value> kvbuf::fragmentSources(Value fragment) {
   return sources;
 }
 
-OperandOrigin kvbuf::originOf(Value fragment) {
-  OperandOrigin origin;
-  for (Value source : fragmentSources(fragment)) {
-    Operation *op = source.getDefiningOp();
-    if (isa_and_nonnull<FragmentLoadOp, TileFragmentOp>(op))
-      origin.memory = op;
-    else if (isa_and_nonnull<OnlineSoftmaxOp, SoftmaxTailOp, FragmentConvertOp>(
-                 op))
-      origin.accumulators = op;
-  }
-  return origin;
-}
-
 Value kvbuf::slotOfView(Value staged) {
   while (auto view = staged.getDefiningOp<StagedViewOp>())
     staged = view.getSource();
   return staged;
-}
-
-bool kvbuf::contractsLikeAccumulators(FragmentLoadOp load) {
-  if (load.getFragment().getType().getRole() != Role::B ||
-      !load.contractsRows())
-    return false;
-  if (!load.getStaged().getType().getParams().isNeutral())
-    return true;
-  auto kernel = load->getParentOfType<gpu::GPUFuncOp>();
-  return kernel && kernel
-                       ->walk([&](MmaOp mma) {
-                         bool reads = llvm::is_contained(
-                             fragmentSources(mma.getB()), load.getFragment());
-                         return reads && originOf(mma.getA()).accumulators
-                                    ? WalkResult::interrupt()
-                                    : WalkResult::advance();
-                       })
-                       .wasInterrupted();
 }
 
 bool kvbuf::isTurned(Value fragment) {

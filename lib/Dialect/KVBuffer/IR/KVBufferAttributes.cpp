@@ -160,6 +160,61 @@ static void printList(AsmPrinter &printer, StringRef name,
 }
 
 //===----------------------------------------------------------------------===//
+// MmaLayoutAttr
+//===----------------------------------------------------------------------===//
+
+Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
+  StringRef name;
+  Role operand;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return {};
+  std::optional<MatrixUnit> unit = matrixUnit(name);
+  if (!unit) {
+    parser.emitError(loc, "expected a matrix unit: mma_sync or mfma");
+    return {};
+  }
+  if (parser.parseComma() || parseKeyword(parser, operand, "an operand: "))
+    return {};
+  SmallVector<int64_t> shape, warps, order;
+  int64_t group = 1;
+  bool transposeB = false, swapped = false;
+  Parameter parameters[] = {{"shape", shape, /*required=*/true},
+                            {"group", group},
+                            {"warps", warps, /*required=*/true},
+                            {"transpose_b", transposeB},
+                            {"swapped", swapped},
+                            {"order", order}};
+  if (parseParameters(parser, parameters, /*leadingComma=*/true))
+    return {};
+  if (warps.size() != 2) {
+    parser.emitError(loc, "expected warps = [rows, columns]");
+    return {};
+  }
+  return parser.getChecked<MmaLayoutAttr>(parser.getContext(), *unit, operand,
+                                          shape, group, warps[0], warps[1],
+                                          transposeB, swapped, order);
+}
+
+void MmaLayoutAttr::print(AsmPrinter &printer) const {
+  printer << '<' << matrixUnitName(getUnit()) << ", "
+          << stringifyRole(getOperand());
+  printList(printer, "shape", getShape());
+  if (getGroup() != 1)
+    printer << ", group = " << getGroup();
+  printList(printer, "warps", {getWarpRows(), getWarpCols()});
+  if (getTransposeB())
+    printer << ", transpose_b = true";
+  if (getSwapped())
+    printer << ", swapped = true";
+  if (!getOrder().empty())
+    printList(printer, "order", getOrder());
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
 // MaskAttr
 //===----------------------------------------------------------------------===//
 

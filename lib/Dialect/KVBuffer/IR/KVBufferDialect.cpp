@@ -29,6 +29,14 @@ struct KVBufferAliases : OpAsmDialectInterface {
       os << "schedule";
       return AliasResult::FinalAlias;
     }
+    if (auto layout = dyn_cast<MmaLayoutAttr>(attr)) {
+      os << "mma_" << stringifyRole(layout.getOperand());
+      return AliasResult::FinalAlias;
+    }
+    if (isa<SliceLayoutAttr>(attr)) {
+      os << "mma_row";
+      return AliasResult::FinalAlias;
+    }
     return AliasResult::NoAlias;
   }
 };

@@ -636,6 +636,14 @@ LogicalResult FragmentLoadOp::verify() {
   if (role == Role::A && contractsRows())
     return emitOpError() << "expected contracted(cols) of role a, whose rows "
                             "are the product's";
+  if (auto layout = dyn_cast_or_null<MmaLayoutAttr>(fragment.getLayout());
+      layout && role == Role::B && layout.getTransposeB() == contractsRows())
+    return emitOpError() << "loads contracted("
+                         << (contractsRows() ? "rows" : "cols")
+                         << ") into a layout "
+                         << (contractsRows() ? "with" : "without")
+                         << " transpose_b; expected one "
+                         << (contractsRows() ? "without" : "with") << " it";
   return verifyPart(*this, getStaged().getType(), getRow(), getCol(),
                     fragment.getRows(), fragment.getCols());
 }
@@ -714,6 +722,8 @@ LogicalResult FragmentSliceOp::verify() {
   if (source.getRole() != part.getRole() ||
       source.getElementType() != part.getElementType())
     return emitOpError() << "expected the source's role and element type";
+  if (source.getLayout() != part.getLayout())
+    return emitOpError() << "expected the source's layout";
   if (int64_t(getRow()) < 0 || int64_t(getCol()) < 0 ||
       int64_t(getRow()) + part.getRows() > source.getRows() ||
       int64_t(getCol()) + part.getCols() > source.getCols())
@@ -782,7 +792,8 @@ LogicalResult MmaOp::verify() {
     diag.attachNote(load.getLoc()) << "the fragment is loaded here";
     return diag;
   }
-  return success();
+  return verifyProductLayouts(*this, a.getLayout(), b.getLayout(),
+                              acc.getLayout(), getTransposeB());
 }
 
 LogicalResult FragmentConvertOp::verify() {

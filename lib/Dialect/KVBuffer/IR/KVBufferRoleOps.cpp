@@ -121,7 +121,14 @@ LogicalResult MmaStartOp::verify() {
         type.getCols() != result.getCols())
       return emitOpError() << "expected an accumulator of " << result.getRows()
                            << "x" << result.getCols() << ", got " << type;
-  return success();
+  // The matrix unit reads what lies in LDS in its natural order.
+  auto acc = dyn_cast_or_null<MmaLayoutAttr>(result.getLayout());
+  auto fragment = dyn_cast<FragmentType>(getA().getType());
+  if (!acc || !fragment)
+    return success();
+  return verifyProductLayouts(*this, fragment.getLayout(),
+                              acc.forOperand(Role::B, getTransposeB()), acc,
+                              getTransposeB());
 }
 
 LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *context,
@@ -132,9 +139,7 @@ LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *context,
   if (!pending)
     return emitOptionalError(location, "expected a pending product, got ",
                              adaptor.getPending().getType());
-  types.push_back(FragmentType::get(context, pending.getRows(),
-                                    pending.getCols(), pending.getElementType(),
-                                    Role::Acc));
+  types.push_back(pending.getFragment());
   return success();
 }
 

@@ -40,6 +40,23 @@ static ParseResult parseShape(AsmParser &parser, int64_t &rows, int64_t &cols,
   return success();
 }
 
+/// Parses an optional `, layout`.
+static ParseResult parseLayout(AsmParser &parser,
+                               FragmentLayoutInterface &layout) {
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  Attribute attribute;
+  if (parser.parseAttribute(attribute))
+    return failure();
+  layout = dyn_cast<FragmentLayoutInterface>(attribute);
+  if (!layout)
+    return parser.emitError(loc)
+           << "expected the layout of a fragment, as #kvbuffer.mma<...>, got "
+           << attribute;
+  return success();
+}
+
 Type TileType::parse(AsmParser &parser) {
   int64_t rows, cols, pageSize = 0;
   Type elementType;
@@ -91,15 +108,16 @@ Type FragmentType::parse(AsmParser &parser) {
     parser.emitError(loc, "expected a role: a, b, acc or row");
     return {};
   }
-  if (parser.parseGreater())
+  FragmentLayoutInterface layout;
+  if (parseLayout(parser, layout) || parser.parseGreater())
     return {};
   return parser.getChecked<FragmentType>(parser.getContext(), rows, cols,
-                                         elementType, *role);
+                                         elementType, *role, layout);
 }
 
 LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t rows, int64_t cols, Type elementType,
-                                   Role role) {
+                                   Role role, FragmentLayoutInterface layout) {
   // Far more than the registers of any block hold. Lanes have an instruction
   // for each few elements: a fragment of many more takes all memory, or hours.
   constexpr int64_t most = int64_t(1) << 21;
@@ -111,12 +129,31 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << elementType;
   if (role == Role::Row && cols != 1)
     return emitError() << "a fragment of role row has 1 column, got " << cols;
+  if (layout && (role == Role::Row) != isa<SliceLayoutAttr>(layout))
+    return emitError() << "a fragment of role " << stringifyRole(role)
+                       << (role == Role::Row
+                               ? " has the layout of a slice, got "
+                               : " has no layout of a slice, got ")
+                       << layout;
   return success();
+}
+
+FragmentType FragmentType::withLayout(FragmentLayoutInterface layout) const {
+  return get(getContext(), getRows(), getCols(), getElementType(), getRole(),
+             layout);
+}
+
+FragmentType FragmentType::withShape(int64_t rows, int64_t cols) const {
+  return get(getContext(), rows, cols, getElementType(), getRole(),
+             getLayout());
 }
 
 void FragmentType::print(AsmPrinter &printer) const {
   printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType()
-          << ", " << stringifyRole(getRole()) << '>';
+          << ", " << stringifyRole(getRole());
+  if (getLayout())
+    printer << ", " << getLayout();
+  printer << '>';
 }
 
 Type StagedType::parse(AsmParser &parser) {
@@ -172,15 +209,23 @@ void StagedType::print(AsmPrinter &printer) const {
 Type PendingType::parse(AsmParser &parser) {
   int64_t rows, cols;
   Type elementType;
+  FragmentLayoutInterface layout;
   if (parser.parseLess() || parseShape(parser, rows, cols, elementType) ||
-      parser.parseGreater())
+      parseLayout(parser, layout) || parser.parseGreater())
     return {};
-  return PendingType::get(parser.getContext(), rows, cols, elementType);
+  return PendingType::get(parser.getContext(), rows, cols, elementType, layout);
 }
 
 void PendingType::print(AsmPrinter &printer) const {
-  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType()
-          << '>';
+  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType();
+  if (getLayout())
+    printer << ", " << getLayout();
+  printer << '>';
+}
+
+FragmentType PendingType::getFragment() const {
+  return FragmentType::get(getContext(), getRows(), getCols(), getElementType(),
+                           Role::Acc, getLayout());
 }
 
 Type CacheType::parse(AsmParser &parser) {

@@ -24,6 +24,15 @@ inline constexpr int64_t kMostElements = int64_t(1) << 16;
 mlir::LogicalResult verifyTileFits(mlir::Operation *op, TileType tile,
                                    KVBufferAttr params);
 
+/// Whether the layouts of a product's fragments, where any has one, are those
+/// of one matrix instruction's operands, both contracted in one order. An error
+/// at `op` if not.
+mlir::LogicalResult verifyProductLayouts(mlir::Operation *op,
+                                         FragmentLayoutInterface a,
+                                         FragmentLayoutInterface b,
+                                         FragmentLayoutInterface acc,
+                                         bool transposeB);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_IR_VERIFYTILE_H

@@ -27,21 +27,6 @@ bool isTurned(mlir::Value fragment);
 /// The staged slot that a view is a part of; `staged` itself if it is none.
 mlir::Value slotOfView(mlir::Value staged);
 
-class FragmentLoadOp;
-
-/// Whether the rows of a fragment of operand b are contracted in the order in
-/// which accumulators hold their columns: V's are, and those of a neutral
-/// buffer where a product has its operand a from accumulators. (The natural
-/// order is another on chips where lanes hold results otherwise than operands.)
-bool contractsLikeAccumulators(FragmentLoadOp load);
-
-/// Where operand a of a product comes from, of fragments loaded from memory and
-/// of those that come from accumulators one op each, or null.
-struct OperandOrigin {
-  mlir::Operation *memory = nullptr, *accumulators = nullptr;
-};
-OperandOrigin originOf(mlir::Value fragment);
-
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_FRAGMENTSOURCES_H

@@ -20,6 +20,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/OwnAttributes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"
+#include "kvbuffer/Layout/Fragments.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -46,6 +47,8 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 } // namespace kvbuf
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.h.inc"
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.h.inc"

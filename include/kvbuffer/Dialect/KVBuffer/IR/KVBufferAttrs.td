@@ -82,6 +82,8 @@ def KVBuffer_Role : I32Enum<"Role", "What a fragment is to the matrix unit", [
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
                                       "dimension">;
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayouts.td"
+
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
   let summary = "The phase contract of a kernel";
   let description = [{

@@ -184,17 +184,37 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
     | `acc` | an accumulator or what is computed from it, in f32 or rounded |
     | `row` | one value for each row (`cols` is 1), such as the running maximum |
 
-    Example:
+    The layout says which warp, lane and register holds which element. Programs at
+    the tile stage leave it out; `kvbuf-distribute-fragments` fills in those that
+    are missing at the end of the scheduled stage, and the lane level obeys them.
+
+    Examples:
 
     ```mlir
     !kvbuffer.fragment<128x64xf32, acc>
+    !kvbuffer.fragment<128x64xf32, acc, #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1]>>
     ```
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
                         "::mlir::Type":$elementType,
-                        EnumParameter<KVBuffer_Role>:$role);
+                        EnumParameter<KVBuffer_Role>:$role,
+                        DefaultValuedParameter<
+                            "::kvbuf::FragmentLayoutInterface",
+                            "::kvbuf::FragmentLayoutInterface()">:$layout);
+  let builders = [
+    TypeBuilder<(ins "int64_t":$rows, "int64_t":$cols,
+                     "::mlir::Type":$elementType, "::kvbuf::Role":$role), [{
+      return $_get($_ctxt, rows, cols, elementType, role,
+                   FragmentLayoutInterface());
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The same fragment with another layout, or another shape.
+    FragmentType withLayout(::kvbuf::FragmentLayoutInterface layout) const;
+    FragmentType withShape(int64_t rows, int64_t cols) const;
+  }];
 }
 
 def KVBuffer_RangeType : KVBuffer_Type<"Range", "range"> {
@@ -272,7 +292,8 @@ def KVBuffer_ShelfType : KVBuffer_Type<"Shelf", "shelf"> {
 def KVBuffer_PendingType : KVBuffer_Type<"Pending", "pending"> {
   let summary = "An accumulator that the matrix unit is still writing";
   let description = [{
-    What `kvbuffer.mma_start` yields and `kvbuffer.mma_wait` awaits, once.
+    What `kvbuffer.mma_start` yields and `kvbuffer.mma_wait` awaits, once. The
+    layout is that of the accumulators (`!kvbuffer.fragment`).
 
     Example:
 
@@ -281,8 +302,21 @@ def KVBuffer_PendingType : KVBuffer_Type<"Pending", "pending"> {
     ```
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
-                        "::mlir::Type":$elementType);
+                        "::mlir::Type":$elementType,
+                        DefaultValuedParameter<
+                            "::kvbuf::FragmentLayoutInterface",
+                            "::kvbuf::FragmentLayoutInterface()">:$layout);
+  let builders = [
+    TypeBuilder<(ins "int64_t":$rows, "int64_t":$cols,
+                     "::mlir::Type":$elementType), [{
+      return $_get($_ctxt, rows, cols, elementType, FragmentLayoutInterface());
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// The accumulators that a wait yields.
+    FragmentType getFragment() const;
+  }];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTYPES_TD

@@ -385,4 +385,21 @@ def LowerAppend : Pass<"kvbuf-lower-append", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def DistributeFragments
+    : Pass<"kvbuf-distribute-fragments", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Say how each fragment lies over warps and lanes";
+  let description = [{
+    Fragments whose types name no layout get one: accumulators that of the
+    schedule's matrix instruction, operands what their products need, row values
+    the rows of what they belong to. Layouts that types name stay, and what hangs
+    together with them follows.
+
+    A product contracts both of its operands in one order: the natural one for
+    what comes from memory, that of the accumulators for what is made of them.
+    Where accumulators are no operand in any order, a `kvbuffer.exchange` follows
+    the op that makes one of them.
+  }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PASSES_TD

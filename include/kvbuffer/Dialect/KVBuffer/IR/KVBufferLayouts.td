@@ -1,0 +1,85 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How fragments lie over warps, lanes and registers. Included by
+// KVBufferAttrs.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutInterfaces.td"
+
+def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
+    DeclareAttrInterfaceMethods<KVBuffer_FragmentLayoutInterface>]> {
+  let summary = "The layout of a matrix instruction's operand or accumulators";
+  let description = [{
+    A fragment is a grid of atoms, each one operand of one matrix instruction
+    (`unit`, of `shape` M, N, K; `group` of them along K where one read of LDS
+    feeds several). `operand` says which: `a`, `b` or `acc`. With `swapped` the
+    instruction computes the transposed product: a and b change places and the
+    accumulators are the transposed result. With `transpose_b` the rows of the
+    fragment are columns of the product (K of attention).
+
+    `warps` is a grid, rows by columns of the result. Operand a is cut by rows
+    (each column of warps has all of them), b by the result's columns,
+    accumulators by both: warp w of the team has part w mod rows of the rows and
+    part w / rows of the columns.
+
+    `order` lists, for each bit of the position along the contraction, the
+    element that stands there. A product adds up in the order of its operands,
+    which must be one. Without it elements stand in their natural order.
+
+    Examples:
+
+    ```mlir
+    #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1]>
+    #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [8, 1], swapped = true, order = [1, 2, 8, 4]>
+    ```
+  }];
+  let parameters = (ins
+    "::kvbuf::MatrixUnit":$unit,
+    "::kvbuf::Role":$operand,
+    ArrayRefParameter<"int64_t">:$shape,
+    "int64_t":$group,
+    "int64_t":$warpRows,
+    "int64_t":$warpCols,
+    "bool":$transposeB,
+    "bool":$swapped,
+    ArrayRefParameter<"int64_t">:$order);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The layout of another operand of the same products.
+    MmaLayoutAttr forOperand(::kvbuf::Role operand, bool transposeB = false,
+                             ::llvm::ArrayRef<int64_t> order = {}) const;
+    /// The atom in the coordinates of the product: a is [M][K], b is [K][N],
+    /// whichever way the fragment lies.
+    ::kvbuf::LinearLayout getProductAtom() const;
+  }];
+}
+
+def KVBuffer_SliceLayoutAttr : KVBuffer_Attr<"SliceLayout", "slice", [
+    DeclareAttrInterfaceMethods<KVBuffer_FragmentLayoutInterface>]> {
+  let summary = "The layout of values for each row of a fragment";
+  let description = [{
+    Every lane has the value of each row that it holds elements of; lanes that
+    share a row have the same.
+
+    Example:
+
+    ```mlir
+    #kvbuffer.slice<row of #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1]>>
+    ```
+  }];
+  let parameters = (ins "::kvbuf::FragmentLayoutInterface":$parent);
+  let assemblyFormat = "`<` `row` `of` $parent `>`";
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD

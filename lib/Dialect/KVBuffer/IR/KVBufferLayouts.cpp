@@ -1,0 +1,212 @@
+//===- KVBufferLayouts.cpp - Layouts of fragments -------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyTile.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Layout/Fragments.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutInterfaces.cpp.inc"
+
+/// The layouts of a whole group of instructions.
+static std::optional<MmaLayouts>
+instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
+  return matrixLayouts(unit, shape[0], shape[1], shape[2] * group);
+}
+
+//===----------------------------------------------------------------------===//
+// MmaLayoutAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      MatrixUnit unit, Role operand, ArrayRef<int64_t> shape,
+                      int64_t group, int64_t warpRows, int64_t warpCols,
+                      bool transposeB, bool swapped, ArrayRef<int64_t> order) {
+  if (operand == Role::Row)
+    return emitError() << "expected operand a, b or acc; row values have the "
+                          "layout #kvbuffer.slice";
+  // Far more than there is, and few enough that no product overflows.
+  constexpr int64_t kMost = 1 << 16;
+  for (int64_t size : {group, warpRows, warpCols})
+    if (size < 1 || size > kMost)
+      return emitError() << "expected group and warps from 1 to " << kMost
+                         << ", got " << size;
+  if (shape.size() != 3)
+    return emitError() << "expected shape = [M, N, K]";
+  for (int64_t size : shape)
+    if (size < 1 || size > kMost)
+      return emitError() << "expected sizes from 1 to " << kMost
+                         << " in shape, got " << size;
+  std::optional<MmaLayouts> layouts = instruction(unit, shape, group);
+  if (!layouts)
+    return emitError() << matrixUnitName(unit)
+                       << " has no instruction of shape " << shape[0] << "x"
+                       << shape[1] << "x" << shape[2]
+                       << (group > 1 ? " in groups of " + Twine(group)
+                                     : Twine());
+  if (transposeB && operand != Role::B)
+    return emitError() << "transpose_b is of operand b, got operand "
+                       << stringifyRole(operand);
+  if (order.empty())
+    return success();
+  if (operand == Role::Acc)
+    return emitError() << "accumulators are not contracted; expected no order";
+  unsigned bits = llvm::Log2_64(layouts->k);
+  int64_t seen = 0;
+  for (int64_t element : order)
+    if (element > 0 && element < layouts->k && llvm::isPowerOf2_64(element))
+      seen |= element;
+  if (order.size() != bits || seen != layouts->k - 1)
+    return emitError() << "expected order with each of the " << bits
+                       << " powers of two below " << layouts->k << " once";
+  return success();
+}
+
+LinearLayout MmaLayoutAttr::getProductAtom() const {
+  MmaLayouts layouts = *instruction(getUnit(), getShape(), getGroup());
+  bool swapped = getSwapped();
+  if (getOperand() == Role::Acc)
+    return swapped ? transposed(layouts.c) : layouts.c;
+  bool isA = getOperand() == Role::A;
+  LinearLayout atom = swapped ? transposed(isA ? layouts.b : layouts.a)
+                      : isA   ? layouts.a
+                              : layouts.b;
+  if (getOrder().empty())
+    return atom;
+  SmallVector<LinearLayout::Coord> images;
+  for (int64_t element : getOrder())
+    images.push_back({element});
+  unsigned bits = images.size();
+  return reordered(
+      atom, isA ? "col" : "row",
+      LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}}));
+}
+
+LinearLayout MmaLayoutAttr::getAtom() const {
+  return getTransposeB() ? transposed(getProductAtom()) : getProductAtom();
+}
+
+int64_t MmaLayoutAttr::getRowWarps() const {
+  if (getOperand() == Role::B)
+    return getTransposeB() ? getWarpCols() : 1;
+  return getWarpRows();
+}
+
+int64_t MmaLayoutAttr::getColWarps() const {
+  if (getOperand() == Role::A)
+    return 1;
+  return getTransposeB() ? 1 : getWarpCols();
+}
+
+int64_t MmaLayoutAttr::getWordElements() const {
+  int64_t words =
+      wordElements(getUnit(), getShape()[0], getShape()[2] * getGroup());
+  // Accumulators that become an operand's words do so as they lie.
+  int64_t registers = int64_t(1) << getProductAtom().inLog2("register");
+  return std::min(words, registers);
+}
+
+MmaLayoutAttr MmaLayoutAttr::forOperand(Role operand, bool transposeB,
+                                        ArrayRef<int64_t> order) const {
+  return get(getContext(), getUnit(), operand, getShape(), getGroup(),
+             getWarpRows(), getWarpCols(), transposeB, getSwapped(), order);
+}
+
+//===----------------------------------------------------------------------===//
+// Products and exchanges
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvbuf::verifyProductLayouts(Operation *op,
+                                          FragmentLayoutInterface a,
+                                          FragmentLayoutInterface b,
+                                          FragmentLayoutInterface acc,
+                                          bool transposeB) {
+  // What is missing is filled in later.
+  if (!a || !b || !acc)
+    return success();
+  auto mmaA = dyn_cast_or_null<MmaLayoutAttr>(a),
+       mmaB = dyn_cast_or_null<MmaLayoutAttr>(b),
+       mmaAcc = dyn_cast_or_null<MmaLayoutAttr>(acc);
+  if (!mmaA || !mmaB || !mmaAcc || mmaAcc.getOperand() != Role::Acc ||
+      mmaA.forOperand(Role::Acc) != mmaAcc ||
+      mmaB.forOperand(Role::Acc) != mmaAcc || mmaA.getOperand() != Role::A ||
+      mmaB.getOperand() != Role::B)
+    return op->emitOpError()
+           << "expected the layouts of one matrix instruction's operands a, b "
+              "and acc, got "
+           << a << ", " << b << " and " << acc;
+  if (mmaB.getTransposeB() != transposeB)
+    return op->emitOpError()
+           << "multiplies by a fragment whose layout has transpose_b = "
+           << (transposeB ? "false" : "true") << "; expected "
+           << (transposeB ? "true" : "false");
+  if (mmaA.getOrder() == mmaB.getOrder())
+    return success();
+  auto orderOf = [](MmaLayoutAttr layout) -> std::string {
+    if (layout.getOrder().empty())
+      return "the natural order";
+    std::string text = "the order [";
+    llvm::raw_string_ostream os(text);
+    llvm::interleaveComma(layout.getOrder(), os);
+    return text + "]";
+  };
+  return op->emitOpError() << "contracts a in " << orderOf(mmaA) << " and b in "
+                           << orderOf(mmaB) << "; expected one order";
+}
+
+void ExchangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFragment(), "moved");
+}
+
+LogicalResult ExchangeOp::verify() {
+  FragmentType source = getSource().getType(), result = getFragment().getType();
+  if (source.withLayout(result.getLayout()) != result)
+    return emitOpError() << "expected fragments that differ in their layout "
+                            "only, got "
+                         << source << " and " << result;
+  return success();
+}
+
+OpFoldResult ExchangeOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getFragment().getType() &&
+      getSource().getType().getLayout())
+    return getSource();
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// SliceLayoutAttr
+//===----------------------------------------------------------------------===//
+
+LinearLayout SliceLayoutAttr::getAtom() const {
+  // Values of a row have one column.
+  LinearLayout parent = getParent().getAtom();
+  SmallVector<std::string> names;
+  SmallVector<SmallVector<LinearLayout::Coord>> bases;
+  for (const LinearLayout::Dim &in : parent.inDims()) {
+    names.push_back(in.name);
+    SmallVector<LinearLayout::Coord> &images = bases.emplace_back();
+    for (unsigned bit = 0; bit < in.log2Size; ++bit)
+      images.push_back({parent.basis(in.name, bit, "row"), 0});
+  }
+  return LinearLayout(names, bases,
+                      {LinearLayout::Dim{"row", parent.outLog2("row")},
+                       LinearLayout::Dim{"col", 0}});
+}
+
+int64_t SliceLayoutAttr::getRowWarps() const {
+  return getParent().getRowWarps();
+}
+
+int64_t SliceLayoutAttr::getColWarps() const { return 1; }
+
+int64_t SliceLayoutAttr::getWordElements() const { return 1; }

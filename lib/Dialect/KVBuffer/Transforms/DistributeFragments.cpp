@@ -1,0 +1,600 @@
+//===- DistributeFragments.cpp - Layouts of a kernel's fragments ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Values that must have one layout, because an op or a loop hands one on as
+/// the other, are a class. A product's accumulators have the layout that their
+/// types name, else the schedule's instruction; its operands follow. What comes
+/// from memory is contracted in its natural order, what comes from accumulators
+/// in the order in which lanes hold those, and the other operand of the product
+/// likewise. Where no order makes accumulators an operand, they change places
+/// (`kvbuffer.exchange`).
+///
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_DISTRIBUTEFRAGMENTS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+
+/// A product, started or computed at once.
+struct Product {
+  Operation *op;
+  /// Null where the matrix unit reads it from LDS.
+  Value a, b;
+  /// The accumulators that it yields.
+  Value result;
+  bool transposeB;
+  Type element;
+};
+
+class Distribution {
+public:
+  Distribution(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
+               const TargetInfo &target)
+      : kernel(kernel), schedule(schedule), target(target) {}
+
+  LogicalResult run();
+
+private:
+  /// A class of values.
+  struct Class {
+    unsigned parent;
+    Value first;
+    FragmentLayoutInterface layout;
+    /// Values of role a that come from accumulators, and whether others come
+    /// from memory.
+    SmallVector<Value> weights;
+    bool fromMemory = false;
+  };
+
+  static bool isFragment(Value value) {
+    return isa<FragmentType, PendingType>(value.getType());
+  }
+  static Role roleOf(Value value) {
+    auto fragment = dyn_cast<FragmentType>(value.getType());
+    return fragment ? fragment.getRole() : Role::Acc;
+  }
+  unsigned find(Value value);
+  Class &classOf(Value value) { return classes[find(value)]; }
+  void tie(Value x, Value y);
+  void tieBranches(RegionBranchOpInterface branch);
+  void tieOperands(Operation *op);
+  void spreadFills();
+  void tieCarried(Value carrier, ValueRange values);
+  LogicalResult collect();
+  LogicalResult assign(Value value, FragmentLayoutInterface layout,
+                       Operation *at);
+  /// The accumulators' layout by the schedule, for operands of a type.
+  FailureOr<MmaLayoutAttr> defaultLayout(Operation *op, Type element);
+  LogicalResult assignAccumulators(const Product &product);
+  LogicalResult assignOperands(const Product &product);
+  FailureOr<SmallVector<int64_t>> orderOf(const Product &product,
+                                          MmaLayoutAttr acc);
+  void turnStores();
+  LogicalResult assignRest();
+  void setTypes();
+
+  gpu::GPUFuncOp kernel;
+  ScheduleAttr schedule;
+  const TargetInfo &target;
+  llvm::MapVector<Value, unsigned> numbers;
+  SmallVector<Class> classes;
+  SmallVector<Product> products;
+  /// The first values that go through each queue and shelf.
+  llvm::MapVector<Value, SmallVector<Value>> carried;
+  /// A row value and an accumulator whose rows it is of, by op.
+  SmallVector<std::pair<Value, Value>> rows;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+unsigned Distribution::find(Value value) {
+  auto [it, isNew] = numbers.insert({value, classes.size()});
+  if (isNew)
+    classes.push_back(Class{unsigned(classes.size()), value, {}, {}, false});
+  unsigned number = it->second;
+  while (classes[number].parent != number)
+    number = classes[number].parent = classes[classes[number].parent].parent;
+  return number;
+}
+
+void Distribution::tie(Value x, Value y) {
+  if (!isFragment(x) || !isFragment(y))
+    return;
+  unsigned to = find(x), from = find(y);
+  classes[std::max(to, from)].parent = std::min(to, from);
+}
+
+void Distribution::tieBranches(RegionBranchOpInterface branch) {
+  auto tieTo = [&](OperandRange operands, RegionSuccessor &successor) {
+    for (auto [from, to] : llvm::zip(operands, successor.getSuccessorInputs()))
+      tie(from, to);
+  };
+  SmallVector<RegionSuccessor> successors;
+  branch.getSuccessorRegions(RegionBranchPoint::parent(), successors);
+  for (RegionSuccessor &successor : successors)
+    tieTo(branch.getEntrySuccessorOperands(successor), successor);
+  for (Region &region : branch->getRegions())
+    for (Block &block : region) {
+      auto end =
+          block.empty()
+              ? RegionBranchTerminatorOpInterface()
+              : dyn_cast<RegionBranchTerminatorOpInterface>(block.back());
+      if (!end)
+        continue;
+      successors.clear();
+      branch.getSuccessorRegions(region, successors);
+      for (RegionSuccessor &successor : successors)
+        tieTo(end.getSuccessorOperands(successor), successor);
+    }
+}
+
+void Distribution::tieOperands(Operation *op) {
+  // An op's fragments of one role lie alike, but for what an exchange changes.
+  Value firstOf[4];
+  auto tieOne = [&](Value value) {
+    if (!isFragment(value))
+      return;
+    Value &first = firstOf[unsigned(roleOf(value))];
+    if (first)
+      tie(first, value);
+    else
+      first = value;
+    find(value);
+  };
+  for (Value operand : op->getOperands())
+    tieOne(operand);
+  for (Value result : op->getResults())
+    tieOne(result);
+  Value row = firstOf[unsigned(Role::Row)], acc = firstOf[unsigned(Role::Acc)];
+  if (row && acc)
+    rows.push_back({row, acc});
+}
+
+/// A fragment of one value that comes from outside of a team is made anew in
+/// it, where it may lie over other warps.
+void Distribution::spreadFills() {
+  SmallVector<FragmentFillOp> fills;
+  kernel.walk([&](FragmentFillOp op) { fills.push_back(op); });
+  for (FragmentFillOp fill : fills) {
+    llvm::MapVector<Operation *, SmallVector<OpOperand *>> uses;
+    for (OpOperand &use : fill.getFragment().getUses())
+      if (auto team = use.getOwner()->getParentOfType<TeamOp>();
+          team && !team->isProperAncestor(fill))
+        uses[team].push_back(&use);
+    for (auto &[team, operands] : uses) {
+      OpBuilder b(team->getContext());
+      b.setInsertionPointToStart(&team->getRegion(0).front());
+      Operation *copy = b.clone(*fill);
+      for (OpOperand *operand : operands)
+        operand->set(copy->getResult(0));
+    }
+    if (!uses.empty() && fill.use_empty())
+      fill.erase();
+  }
+}
+
+void Distribution::tieCarried(Value carrier, ValueRange values) {
+  SmallVector<Value> &known = carried[carrier];
+  for (auto [i, value] : llvm::enumerate(values)) {
+    find(value);
+    if (i < known.size())
+      tie(known[i], value);
+    else
+      known.push_back(value);
+  }
+}
+
+LogicalResult Distribution::collect() {
+  kernel.walk([&](Operation *op) {
+    if (auto branch = dyn_cast<RegionBranchOpInterface>(op)) {
+      tieBranches(branch);
+      return;
+    }
+    if (isa<ExchangeOp>(op)) {
+      find(op->getOperand(0));
+      find(op->getResult(0));
+      return;
+    }
+    // Fragments go through LDS as they lie.
+    if (auto put = dyn_cast<QueuePutOp>(op))
+      return tieCarried(put.getQueue(), put.getValues());
+    if (auto take = dyn_cast<QueueTakeOp>(op))
+      return tieCarried(take.getQueue(), take.getValues());
+    if (auto put = dyn_cast<ShelfPutOp>(op))
+      return tieCarried(put.getShelf(), put.getValues());
+    if (auto get = dyn_cast<ShelfGetOp>(op))
+      return tieCarried(get.getShelf(), get.getValues());
+    if (!isa_and_nonnull<KVBufferDialect, arith::ArithDialect>(
+            op->getDialect()) ||
+        isa<YieldOp>(op))
+      return;
+    tieOperands(op);
+    if (auto mma = dyn_cast<MmaOp>(op))
+      products.push_back({op, mma.getA(), mma.getB(), mma.getResult(),
+                          mma.getTransposeB(),
+                          mma.getA().getType().getElementType()});
+    else if (auto start = dyn_cast<MmaStartOp>(op))
+      products.push_back({op, isFragment(start.getA()) ? start.getA() : Value(),
+                          Value(), start.getResult(), start.getTransposeB(),
+                          start.getB().getType().getParams().getElementType()});
+  });
+  for (unsigned i = 0; i < numbers.size(); ++i) {
+    Value value = numbers.begin()[i].first;
+    Operation *op = value.getDefiningOp();
+    Class &own = classOf(value);
+    if (op && roleOf(value) == Role::A) {
+      if (isa<FragmentLoadOp, TileFragmentOp>(op))
+        own.fromMemory = true;
+      else if (isa<KVBufferDialect>(op->getDialect()) &&
+               llvm::any_of(op->getOperands(), [](Value operand) {
+                 return isFragment(operand) && roleOf(operand) == Role::Acc;
+               }))
+        own.weights.push_back(value);
+    }
+    FragmentLayoutInterface given;
+    if (auto fragment = dyn_cast<FragmentType>(value.getType()))
+      given = fragment.getLayout();
+    else
+      given = cast<PendingType>(value.getType()).getLayout();
+    if (given && failed(assign(value, given, op ? op : kernel.getOperation())))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Distribution::assign(Value value, FragmentLayoutInterface layout,
+                                   Operation *at) {
+  Class &own = classOf(value);
+  if (!own.layout)
+    own.layout = layout;
+  if (own.layout == layout)
+    return success();
+  InFlightDiagnostic diag =
+      at->emitOpError() << "needs a fragment in the layout " << layout
+                        << ", which is handed on in the layout " << own.layout
+                        << "; expected one layout, a fragment of its own for "
+                           "each use, or a kvbuffer.exchange";
+  if (Operation *first = own.first.getDefiningOp(); first && first != at)
+    diag.attachNote(first->getLoc()) << "the fragment comes from here";
+  return diag;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+FailureOr<MmaLayoutAttr> Distribution::defaultLayout(Operation *op,
+                                                     Type element) {
+  if (failed(verifyElements(op, element, target)))
+    return failure();
+  ScheduleAttr schedule = scheduleOf(op, this->schedule);
+  std::string name = elementName(element);
+  const MatrixInstruction *mma =
+      target.findMatrix(schedule.getMmaShape(), name);
+  if (!mma)
+    return op->emitOpError()
+           << "multiplies elements of " << name
+           << " in a kernel whose schedule has mma_shape = "
+           << schedule.getMmaM() << "x" << schedule.getMmaN() << "x"
+           << schedule.getMmaK() << "; for " << name << " " << target.chip
+           << " has "
+           << TargetInfo::shapesOf(target.matrixInstructionsFor(name));
+  return MmaLayoutAttr::get(kernel.getContext(), target.matrixUnit(), Role::Acc,
+                            {mma->m, mma->n, mma->k}, mma->group,
+                            schedule.getWarps(), /*warpCols=*/1,
+                            /*transposeB=*/false, schedule.getSwapAB(),
+                            /*order=*/{});
+}
+
+LogicalResult Distribution::assignAccumulators(const Product &product) {
+  if (classOf(product.result).layout)
+    return success();
+  // An operand that says how it lies says it of the whole product.
+  for (Value operand : {product.a, product.b})
+    if (operand)
+      if (auto known = dyn_cast_or_null<MmaLayoutAttr>(classOf(operand).layout))
+        return assign(product.result, known.forOperand(Role::Acc), product.op);
+  FailureOr<MmaLayoutAttr> layout = defaultLayout(product.op, product.element);
+  if (failed(layout))
+    return failure();
+  return assign(product.result, *layout, product.op);
+}
+
+/// The columns at the bits of an order, empty for the natural one.
+static SmallVector<int64_t> bitsOf(const LinearLayout &order) {
+  SmallVector<int64_t> bits;
+  bool natural = true;
+  for (unsigned bit = 0; bit < order.inLog2("col"); ++bit) {
+    bits.push_back(order.basis("col", bit, "col"));
+    natural &= bits.back() == int64_t(1) << bit;
+  }
+  return natural ? SmallVector<int64_t>() : bits;
+}
+
+FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
+                                                      MmaLayoutAttr acc) {
+  SmallVector<int64_t> natural;
+  if (!product.a)
+    return natural;
+  Class &a = classOf(product.a);
+  if (auto known = dyn_cast_or_null<MmaLayoutAttr>(a.layout))
+    return SmallVector<int64_t>(known.getOrder());
+  if (a.weights.empty())
+    return natural;
+  LinearLayout operand = acc.forOperand(Role::A).getAtom();
+  std::optional<SmallVector<int64_t>> found;
+  SmallVector<Value> moved;
+  for (Value weight : a.weights) {
+    Operation *op = weight.getDefiningOp();
+    Value scores = *llvm::find_if(op->getOperands(), [](Value operand) {
+      return isFragment(operand) && roleOf(operand) == Role::Acc;
+    });
+    // Scores of no product lie as this one's accumulators would.
+    if (!classOf(scores).layout)
+      classOf(scores).layout = acc;
+    auto layout = dyn_cast<MmaLayoutAttr>(classOf(scores).layout);
+    std::optional<LinearLayout> order;
+    if (layout)
+      order = contractionOrder(operand, layout.getAtom());
+    SmallVector<int64_t> bits;
+    if (order)
+      bits = bitsOf(*order);
+    else
+      moved.push_back(weight);
+    if (found && *found != bits)
+      return product.op->emitOpError()
+             << "multiplies weights of products whose accumulators lie in "
+                "different orders; expected one matrix instruction";
+    found = bits;
+  }
+  if (a.fromMemory && !found->empty()) {
+    InFlightDiagnostic diag = product.op->emitOpError()
+                              << "multiplies what comes from memory or from "
+                                 "accumulators, whose contracted elements lie "
+                                 "in different orders on "
+                              << target.chip << "; expected one of them";
+    diag.attachNote(a.weights.front().getLoc())
+        << "a comes from accumulators here";
+    return diag;
+  }
+  // What no order makes an operand changes places, right where it is made.
+  for (Value weight : moved) {
+    Operation *op = weight.getDefiningOp();
+    Value scores = *llvm::find_if(op->getOperands(), [](Value operand) {
+      return isFragment(operand) && roleOf(operand) == Role::Acc;
+    });
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    auto exchange =
+        ExchangeOp::create(b, op->getLoc(), weight.getType(), weight);
+    weight.replaceAllUsesExcept(exchange.getFragment(), exchange);
+    // The result takes the weight's place in its class.
+    unsigned number = find(weight);
+    numbers.insert({exchange.getFragment(), number});
+    numbers[weight] = classes.size();
+    classes.push_back(Class{
+        unsigned(classes.size()), weight, classOf(scores).layout, {}, false});
+    if (classes[number].first == weight)
+      classes[number].first = exchange.getFragment();
+    for (Product &other : products)
+      if (other.a == weight)
+        other.a = exchange.getFragment();
+  }
+  if (!moved.empty())
+    classOf(product.op->getOperand(0)).weights.clear();
+  return *found;
+}
+
+LogicalResult Distribution::assignOperands(const Product &product) {
+  auto acc = dyn_cast<MmaLayoutAttr>(classOf(product.result).layout);
+  if (!acc || acc.getOperand() != Role::Acc)
+    return product.op->emitOpError()
+           << "yields accumulators in the layout "
+           << classOf(product.result).layout
+           << "; expected #kvbuffer.mma<..., acc, ...>";
+  FailureOr<SmallVector<int64_t>> order = orderOf(product, acc);
+  if (failed(order))
+    return failure();
+  // The product's operands may be values of exchanges now.
+  if (product.a &&
+      failed(assign(product.op->getOperand(0),
+                    acc.forOperand(Role::A, false, *order), product.op)))
+    return failure();
+  return success(
+      !product.b ||
+      succeeded(assign(product.b,
+                       acc.forOperand(Role::B, product.transposeB, *order),
+                       product.op)));
+}
+
+//===----------------------------------------------------------------------===//
+// The rest
+//===----------------------------------------------------------------------===//
+
+/// Whether words of accumulators are words of an operand once they are
+/// transposed among the lanes, and not before.
+static bool liesTransposed(MmaLayoutAttr acc) {
+  LinearLayout operand = acc.forOperand(Role::A).getAtom(),
+               held = acc.getAtom();
+  if (contractionOrder(operand, held))
+    return false;
+  std::optional<LinearLayout> turned = transposedAmongLanes(held);
+  return turned && contractionOrder(operand, *turned);
+}
+
+/// What is stored has several columns of a row in each word, if it can.
+void Distribution::turnStores() {
+  if (!target.transposesAmongLanes)
+    return;
+  SmallVector<FragmentStoreOp> stores;
+  kernel.walk([&](FragmentStoreOp op) { stores.push_back(op); });
+  for (FragmentStoreOp store : stores) {
+    TypedValue<FragmentType> value = store.getFragment();
+    auto acc = dyn_cast_or_null<MmaLayoutAttr>(classOf(value).layout);
+    if (store.getVia() || !acc || acc.getOperand() != Role::Acc ||
+        value.getType().getRole() != Role::Acc ||
+        value.getType().getElementType().getIntOrFloatBitWidth() != 16 ||
+        !liesTransposed(acc))
+      continue;
+    OpBuilder b(store);
+    auto exchange =
+        ExchangeOp::create(b, store.getLoc(), value.getType(), value);
+    classOf(exchange.getFragment()).layout = acc.forOperand(Role::A);
+    store.getFragmentMutable().assign(exchange.getFragment());
+  }
+}
+
+LogicalResult Distribution::assignRest() {
+  // What no product says anything about lies as the schedule's would.
+  FailureOr<MmaLayoutAttr> layout = failure();
+  auto ensure = [&](Operation *op) -> LogicalResult {
+    layout = defaultLayout(op, BFloat16Type::get(kernel.getContext()));
+    return success(succeeded(layout));
+  };
+  auto kernelOr = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    return op ? op : kernel.getOperation();
+  };
+  for (auto &[value, number] : numbers) {
+    Role role = roleOf(value);
+    if (role == Role::Row || classOf(value).layout)
+      continue;
+    if (failed(ensure(kernelOr(value))))
+      return failure();
+    classOf(value).layout =
+        layout->forOperand(role, role == Role::B && isTurned(value));
+  }
+  // Two accumulators may share row values if their rows lie in the same lanes.
+  for (auto [row, acc] : rows) {
+    auto slice = SliceLayoutAttr::get(kernel.getContext(), classOf(acc).layout);
+    FragmentLayoutInterface &known = classOf(row).layout;
+    if (!known)
+      known = slice;
+    auto layoutOf = cast<FragmentLayoutInterface>(Attribute(slice));
+    if (known.getAtom() == layoutOf.getAtom() &&
+        known.getRowWarps() == layoutOf.getRowWarps())
+      continue;
+    Operation *op = kernelOr(row);
+    return op->emitOpError()
+           << "has values for each row of fragments whose rows lie in "
+              "different "
+              "lanes, "
+           << known << " and " << slice << "; expected one layout of rows";
+  }
+  for (auto &[value, number] : numbers) {
+    if (roleOf(value) != Role::Row || classOf(value).layout)
+      continue;
+    if (failed(ensure(kernelOr(value))))
+      return failure();
+    classOf(value).layout = SliceLayoutAttr::get(kernel.getContext(), *layout);
+  }
+  return success();
+}
+
+void Distribution::setTypes() {
+  for (auto &[value, number] : numbers) {
+    FragmentLayoutInterface layout = classOf(value).layout;
+    if (auto fragment = dyn_cast<FragmentType>(value.getType())) {
+      value.setType(fragment.withLayout(layout));
+      continue;
+    }
+    auto pending = cast<PendingType>(value.getType());
+    value.setType(PendingType::get(value.getContext(), pending.getRows(),
+                                   pending.getCols(), pending.getElementType(),
+                                   layout));
+  }
+  for (auto &[carrier, values] : carried) {
+    SmallVector<Type> types(ValueRange(values).getTypes());
+    if (isa<QueueType>(carrier.getType()))
+      carrier.setType(QueueType::get(carrier.getContext(), types));
+    else
+      carrier.setType(ShelfType::get(carrier.getContext(), types));
+  }
+  // A kernel's own arguments are part of its type.
+  kernel.setFunctionType(FunctionType::get(
+      kernel.getContext(), kernel.getBody().front().getArgumentTypes(),
+      kernel.getFunctionType().getResults()));
+}
+
+LogicalResult Distribution::run() {
+  spreadFills();
+  if (failed(collect()))
+    return failure();
+  for (const Product &product : products)
+    if (failed(assignAccumulators(product)))
+      return failure();
+  // Exchanges that are inserted change what later products multiply.
+  for (unsigned i = 0; i < products.size(); ++i)
+    if (failed(assignOperands(products[i])))
+      return failure();
+  turnStores();
+  if (failed(assignRest()))
+    return failure();
+  setTypes();
+  return success();
+}
+
+LogicalResult kvbuf::distributeFragments(gpu::GPUFuncOp kernel,
+                                         ScheduleAttr schedule,
+                                         const TargetInfo &target) {
+  return Distribution(kernel, schedule, target).run();
+}
+
+namespace {
+struct DistributeFragmentsPass
+    : kvbuf::impl::DistributeFragmentsBase<DistributeFragmentsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    gpu::GPUFuncOp kernel = getOperation();
+    // Functions by lanes have no fragments, and need no schedule.
+    auto has = [](Type type) { return isa<FragmentType>(type); };
+    if (!kernel
+             .walk([&](Operation *op) {
+               return llvm::any_of(op->getResultTypes(), has)
+                          ? WalkResult::interrupt()
+                          : WalkResult::advance();
+             })
+             .wasInterrupted())
+      return;
+    auto schedule =
+        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    auto module = kernel->getParentOfType<ModuleOp>();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    std::optional<TargetInfo> target =
+        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    if (!schedule || !target) {
+      kernel.emitOpError() << "needs a '" << KVBufferDialect::kScheduleAttr
+                           << "' and a '" << KVBufferDialect::kTargetAttr
+                           << "' on the module";
+      return signalPassFailure();
+    }
+    if (failed(distributeFragments(kernel, schedule, *target)))
+      signalPassFailure();
+  }
+};
+} // namespace

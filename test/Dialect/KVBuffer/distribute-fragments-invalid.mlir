@@ -1,0 +1,123 @@
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments)))" --split-input-file --verify-diagnostics
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op needs a 'kvbuffer.schedule' and a 'kvbuffer.target' on the module}}
+    gpu.func @bare() kernel {
+      %row = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x1xf32, row>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// One operand of two products that contract it in two orders.
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @shared(%q: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %r0 = kvbuffer.mma %q, %b, %s : !a, !b, !acc
+      %p = kvbuffer.fragment_convert %r0 : !acc -> !a
+      // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>, which is handed on in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
+      %r1 = kvbuffer.mma %p, %b, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Weights or what comes from memory, by a condition.
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @either(%qs: !kvbuffer.staged<#qbuf>, %b: !b, %s: !acc, %c: i1) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %q = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !a
+      // expected-note @below {{a comes from accumulators here}}
+      %p = kvbuffer.fragment_convert %s : !acc -> !a
+      %x = scf.if %c -> (!a) {
+        scf.yield %q : !a
+      } else {
+        scf.yield %p : !a
+      }
+      // expected-error @below {{'kvbuffer.mma' op multiplies what comes from memory or from accumulators, whose contracted elements lie in different orders on gfx950; expected one of them}}
+      %r = kvbuffer.mma %x, %b, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Elements, and a shape, for which there is no instruction.
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xf8E4M3FNUZ, a>
+!b = !kvbuffer.fragment<32x32xf8E4M3FNUZ, b>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @types(%a: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8], swap_a_b = true>} {
+      // expected-error @below {{'kvbuffer.mma' op has elements of f8E4M3FNUZ, which gfx942 has, but there are no kernels for 8-bit floats yet; expected bf16 or f16}}
+      %r = kvbuffer.mma %a, %b, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @shape(%a: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8]>} {
+      // expected-error @below {{'kvbuffer.mma' op multiplies elements of bf16 in a kernel whose schedule has mma_shape = 32x32x8; for bf16 sm_80 has 16x8x16}}
+      %r = kvbuffer.mma %a, %b, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Layouts by hand that do not fit together.
+#one = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [2, 1]>
+#two = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1]>
+!acc = !kvbuffer.fragment<32x32xf32, acc, #one>
+!a = !kvbuffer.fragment<32x32xbf16, a, #two>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @hand(%a: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 1]>, which is handed on in the layout #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1]>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
+      %r = kvbuffer.mma %a, %b, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// One row value for two fragments whose rows lie in different lanes.
+#one = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [2, 1]>
+#two = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1], swapped = true>
+!x = !kvbuffer.fragment<32x32xf32, acc, #one>
+!y = !kvbuffer.fragment<32x32xf32, acc, #two>
+!row = !kvbuffer.fragment<32x1xf32, row>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @rows(%x: !x, %y: !y) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.fragment_fill' op has values for each row of fragments whose rows lie in different lanes, #kvbuffer.slice<}}
+      %f = kvbuffer.fragment_fill 1.0 : !row
+      %x1 = kvbuffer.rescale %x, %f : !x, !row
+      %y1 = kvbuffer.rescale %y, %f : !y, !row
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments)))" --split-input-file | FileCheck %s
+// Layouts that are there stay.
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments,kvbuf-distribute-fragments)))" --split-input-file | FileCheck %s
+
+// Weights are operands as they lie, in the natural order.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [2, 1]>
+// CHECK-DAG: #[[A:.*]] = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 1]>
+// CHECK-DAG: #[[K:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 8, 16], warps = [2, 1], transpose_b = true>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 8, 16], warps = [2, 1]>
+// CHECK-DAG: #[[ROW:.*]] = #kvbuffer.slice<row of #[[ACC]]>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 16, BK = 16, num_threads = 64, depth = 16>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 32, BK = 16, num_threads = 64, depth = 16>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 32, BK = 16, num_threads = 64, depth = 16>
+!s = !kvbuffer.fragment<32x32xf32, acc>
+!p = !kvbuffer.fragment<32x32xbf16, a>
+!row = !kvbuffer.fragment<32x1xf32, row>
+!acc = !kvbuffer.fragment<32x16xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @straight(
+    gpu.func @straight(%qs: !kvbuffer.staged<#qbuf>, %ks: !kvbuffer.staged<#kbuf>, %vs: !kvbuffer.staged<#vbuf>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 16, warps = 2, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      // CHECK: kvbuffer.fragment_load {{.*}} -> <32x16xbf16, a, #[[A]]>
+      %q = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !kvbuffer.fragment<32x16xbf16, a>
+      // CHECK: kvbuffer.fragment_fill 0.000000e+00 : <32x16xf32, acc, #[[ACC]]>
+      %o = kvbuffer.fragment_fill 0.0 : !acc
+      %zero = kvbuffer.fragment_fill 0.0 : !s
+      // CHECK: kvbuffer.fragment_fill 1.000000e+00 : <32x1xf32, row, #[[ROW]]>
+      %m = kvbuffer.fragment_fill 1.0 : !row
+      // CHECK: scf.for {{.*}} -> (!kvbuffer.fragment<32x16xf32, acc, #[[ACC]]>, !kvbuffer.fragment<32x1xf32, row, #[[ROW]]>, !kvbuffer.fragment<32x1xf32, row, #[[ROW]]>)
+      %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %o, %max = %m, %sum = %m) -> (!acc, !row, !row) {
+        // CHECK: kvbuffer.fragment_load {{.*}} -> <32x16xbf16, b, #[[K]]>
+        %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x16xbf16, b>
+        %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !kvbuffer.fragment<32x16xbf16, a>, !kvbuffer.fragment<32x16xbf16, b>, !s
+        // CHECK: kvbuffer.online_softmax {{.*}} -> <32x32xbf16, a, #[[A]]>
+        // CHECK-NOT: kvbuffer.exchange
+        %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {scale = 1.0 : f32} : !s, !row -> !p
+        // CHECK: kvbuffer.fragment_load {{.*}} -> <32x16xbf16, b, #[[V]]>
+        %v = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x16xbf16, b>
+        %acc1 = kvbuffer.mma %p, %v, %acc : !p, !kvbuffer.fragment<32x16xbf16, b>, !acc
+        scf.yield %acc1, %m1, %l1 : !acc, !row, !row
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Transposed products: each word of the weights is transposed among the lanes,
+// right where they are made. What a loop carries is the operand.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[A:.*]] = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1], swapped = true>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 32, BK = 16, num_threads = 32, depth = 16>
+!s = !kvbuffer.fragment<8x32xf32, acc>
+!p = !kvbuffer.fragment<8x32xbf16, a>
+!acc = !kvbuffer.fragment<8x16xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @swapped(
+    // CHECK-SAME:    %{{.*}}: !kvbuffer.fragment<8x32xf32, acc, #[[ACC]]>
+    gpu.func @swapped(%s: !s, %vs: !kvbuffer.staged<#vbuf>, %tile: !kvbuffer.tile<8x16xbf16>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 8, BN = 32, BK = 16, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      // CHECK:      %[[P:.*]] = kvbuffer.fragment_convert {{.*}} -> <8x32xbf16, a, #[[ACC]]>
+      // CHECK-NEXT: %[[MOVED:.*]] = kvbuffer.exchange %[[P]] : <8x32xbf16, a, #[[ACC]]> -> <8x32xbf16, a, #[[A]]>
+      %p0 = kvbuffer.fragment_convert %s : !s -> !p
+      %o = kvbuffer.fragment_fill 0.0 : !acc
+      // CHECK: scf.for {{.*}}iter_args({{.*}}, %{{.*}} = %[[MOVED]])
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %o, %p = %p0) -> (!acc, !p) {
+        // CHECK: %[[NEXT:.*]] = kvbuffer.exchange
+        %p1 = kvbuffer.fragment_convert %s : !s -> !p
+        %v = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x16xbf16, b>
+        // CHECK: kvbuffer.mma {{.*}} : <8x32xbf16, a, #[[A]]>
+        %acc1 = kvbuffer.mma %p, %v, %acc : !p, !kvbuffer.fragment<32x16xbf16, b>, !acc
+        // CHECK: scf.yield %{{.*}}, %[[NEXT]]
+        scf.yield %acc1, %p1 : !acc, !p
+      }
+      // A store wants columns in a lane's words.
+      // CHECK:      %[[O:.*]] = kvbuffer.fragment_convert {{.*}} -> <8x16xbf16, acc, #[[ACC]]>
+      // CHECK-NEXT: %[[O1:.*]] = kvbuffer.exchange %[[O]] : <8x16xbf16, acc, #[[ACC]]> -> <8x16xbf16, acc, #[[A]]>
+      // CHECK-NEXT: kvbuffer.fragment_store %[[O1]]
+      %o16 = kvbuffer.fragment_convert %r#0 : !acc -> !kvbuffer.fragment<8x16xbf16, acc>
+      kvbuffer.fragment_store %o16, %tile : !kvbuffer.fragment<8x16xbf16, acc>, !kvbuffer.tile<8x16xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// MFMA's weights stand in another order than what comes from memory: so does the
+// other operand, for each product its own.
+// CHECK-DAG: #[[P:.*]] = #kvbuffer.mma<mfma, a, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>
+// CHECK-DAG: #[[A:.*]] = #kvbuffer.mma<mfma, a, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[B:.*]] = #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @orders(
+    gpu.func @orders(%qs: !kvbuffer.staged<#qbuf>, %vs: !kvbuffer.staged<#vbuf>, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %q = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !a
+      %v0 = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+      // CHECK: kvbuffer.mma {{.*}} : <32x32xbf16, a, #[[A]]>, <32x32xbf16, b, #[[B]]>
+      %r0 = kvbuffer.mma %q, %v0, %s : !a, !b, !acc
+      // CHECK: kvbuffer.fragment_convert {{.*}} -> <32x32xbf16, a, #[[P]]>
+      %p = kvbuffer.fragment_convert %r0 : !acc -> !a
+      %v1 = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+      // CHECK: kvbuffer.mma {{.*}} : <32x32xbf16, a, #[[P]]>, <32x32xbf16, b, #[[V]]>
+      %r1 = kvbuffer.mma %p, %v1, %s : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// What a type says goes for its product: here another instruction and other warps
+// than the schedule's.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mfma, acc, shape = [16, 16, 32], warps = [2, 1], swapped = true>
+// CHECK-DAG: #[[A:.*]] = #kvbuffer.mma<mfma, a, shape = [16, 16, 32], warps = [2, 1], swapped = true>
+// CHECK-DAG: #[[OTHER:.*]] = #kvbuffer.mma<mfma, acc, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+#own = #kvbuffer.mma<mfma, acc, shape = [16, 16, 32], warps = [2, 1], swapped = true>
+!acc = !kvbuffer.fragment<32x32xf32, acc, #own>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @own(
+    gpu.func @own(%a: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      // CHECK: kvbuffer.mma {{.*}} : <32x32xbf16, a, #[[A]]>, {{.*}}, <32x32xf32, acc, #[[ACC]]>
+      %r = kvbuffer.mma %a, %b, %s : !a, !b, !acc
+      // CHECK: kvbuffer.fragment_fill 0.000000e+00 : <32x32xf32, acc, #[[OTHER]]>
+      %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      gpu.return
+    }
+  }
+}
