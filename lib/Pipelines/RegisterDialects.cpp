@@ -29,6 +29,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -43,14 +44,14 @@
 using namespace mlir;
 
 void kvbuf::registerAllDialects(DialectRegistry &registry) {
-  registry
-      .insert<kvbuf::KVBufferDialect, affine::AffineDialect,
-              amdgpu::AMDGPUDialect, arith::ArithDialect,
-              cf::ControlFlowDialect, DLTIDialect, func::FuncDialect,
-              gpu::GPUDialect, index::IndexDialect, LLVM::LLVMDialect,
-              math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
-              nvgpu::NVGPUDialect, ROCDL::ROCDLDialect, scf::SCFDialect,
-              tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
+  registry.insert<kvbuf::KVBufferDialect, affine::AffineDialect,
+                  amdgpu::AMDGPUDialect, arith::ArithDialect,
+                  cf::ControlFlowDialect, DLTIDialect, func::FuncDialect,
+                  gpu::GPUDialect, index::IndexDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  NVVM::NVVMDialect, nvgpu::NVGPUDialect, ROCDL::ROCDLDialect,
+                  scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
+                  vector::VectorDialect>();
   func::registerInlinerExtension(registry);
   registerBufferizableOpInterfaceExternalModels(registry);
 

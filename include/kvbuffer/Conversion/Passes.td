@@ -151,4 +151,33 @@ def ExpandFloat8 : Pass<"kvbuf-expand-float8"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def RaiseAttention : Pass<"kvbuf-raise-attention"> {
+  let summary = "Find attention in linalg on tensors";
+  let description = [{
+    Products of a softmax's weights with values become `kvbuffer.attention` on
+    tensors. What the graph computes is read element by element, so named ops,
+    generics, transposes, broadcasts and reshapes in any order are one: scales
+    before or after the product, also as constants folded into it; soft caps;
+    masks by comparisons of indices or constant tensors, selected or added, where
+    the keys that they leave visible are a window; a softmax of max, sub, exp, sum
+    and div or `linalg.softmax`, divided before or after the second product; heads
+    that share keys by broadcast. Conversions between floats may stand anywhere.
+    docs/raising.md says what is raised, and what is not.
+
+    Operands are brought to [batch, rows, heads, head_size] by reshapes and
+    `linalg.transpose`. A graph that is not such attention, or of which another op
+    uses an intermediate result, stays; a remark says why.
+
+    With `round`, operands, weights and result are rounded to that type, where
+    they are f32 in the graph. Without, only graphs are raised whose queries, keys,
+    values and result are bf16, or f16.
+  }];
+  let options = [
+    Option<"round", "round", "std::string", /*default=*/"",
+           "Type to round operands and results to: bf16 or f16">];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif // KVBUFFER_CONVERSION_PASSES_TD

@@ -1,0 +1,630 @@
+//===- ElementExpr.cpp - What an element of a tensor is computed by -------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementExpr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf::raise;
+using llvm::ArrayRef;
+
+/// An op's attributes, without what allows it to round otherwise.
+static DictionaryAttr getMeaning(Operation *op) {
+  NamedAttrList attrs(op->getAttrDictionary());
+  attrs.erase("fastmath");
+  attrs.erase("overflowFlags");
+  return attrs.getDictionary(op->getContext());
+}
+
+/// A number at or below every score that is not hidden: -inf, or about the
+/// lowest of its type.
+static bool isLowest(std::optional<double> value, Type type) {
+  return value && *value <= (type.isF16() ? -65504.0 : -1e30);
+}
+
+//===----------------------------------------------------------------------===//
+// Coordinates
+//===----------------------------------------------------------------------===//
+
+Digit ElementGraph::makeDigit(int64_t extent) {
+  digits.push_back({extent, {}});
+  return digits.size() - 1;
+}
+
+int64_t ElementGraph::getExtent(ArrayRef<Digit> coord) const {
+  int64_t extent = 1;
+  for (Digit digit : coord) {
+    if (ShapedType::isDynamic(getExtent(digit)))
+      return ShapedType::kDynamic;
+    extent *= getExtent(digit);
+  }
+  return extent;
+}
+
+Coord ElementGraph::makeCoord(int64_t extent) {
+  return extent == 1 ? Coord{} : Coord{makeDigit(extent)};
+}
+
+Coord ElementGraph::resolve(ArrayRef<Digit> coord) const {
+  Coord result;
+  for (Digit digit : coord)
+    if (digits[digit].parts.empty())
+      result.push_back(digit);
+    else
+      llvm::append_range(result, resolve(digits[digit].parts));
+  return result;
+}
+
+std::optional<SmallVector<Coord>>
+ElementGraph::splitCoord(Coord coord, ArrayRef<int64_t> shape) {
+  coord = resolve(coord);
+  SmallVector<Coord> result(shape.size());
+  // From the right up to a dimension of unknown extent, which takes what the
+  // dimensions to its left, from the left, do not.
+  auto split = [&](Digit digit, int64_t major, int64_t minor) {
+    Digit first = makeDigit(major), second = makeDigit(minor);
+    digits[digit].parts = {first, second};
+    return std::pair(first, second);
+  };
+  size_t dim = shape.size();
+  for (; dim > 0 && !ShapedType::isDynamic(shape[dim - 1]); --dim) {
+    int64_t need = shape[dim - 1];
+    while (need > 1) {
+      if (coord.empty())
+        return std::nullopt;
+      Digit last = coord.pop_back_val();
+      int64_t extent = getExtent(last);
+      if (ShapedType::isDynamic(extent) ||
+          (extent > need && extent % need == 0)) {
+        auto [major, minor] = split(
+            last, ShapedType::isDynamic(extent) ? extent : extent / need, need);
+        coord.push_back(major);
+        last = minor;
+        extent = need;
+      }
+      if (extent == 0 || need % extent != 0)
+        return std::nullopt;
+      result[dim - 1].insert(result[dim - 1].begin(), last);
+      need /= extent;
+    }
+    if (need == 0)
+      return std::nullopt;
+  }
+  if (dim == 0)
+    return coord.empty() ? std::optional(result) : std::nullopt;
+  size_t next = 0;
+  for (size_t left = 0; left + 1 < dim; ++left) {
+    if (ShapedType::isDynamic(shape[left]))
+      return std::nullopt;
+    int64_t need = shape[left];
+    while (need > 1) {
+      if (next == coord.size() ||
+          ShapedType::isDynamic(getExtent(coord[next])) ||
+          getExtent(coord[next]) == 0 || need % getExtent(coord[next]) != 0)
+        return std::nullopt;
+      need /= getExtent(coord[next]);
+      result[left].push_back(coord[next++]);
+    }
+  }
+  result[dim - 1].assign(coord.begin() + next, coord.end());
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Making expressions
+//===----------------------------------------------------------------------===//
+
+Expr *ElementGraph::make(Expr::Kind kind, Type type) {
+  exprs.emplace_back();
+  exprs.back().kind = kind;
+  exprs.back().type = type;
+  return &exprs.back();
+}
+
+Expr *ElementGraph::makeOp(StringRef name, Type type,
+                           ArrayRef<Expr *> operands) {
+  Expr *e = make(Expr::Kind::Op, type);
+  e->name = OperationName(name, context);
+  e->attrs = DictionaryAttr::get(context);
+  e->operands.assign(operands.begin(), operands.end());
+  return e;
+}
+
+Expr *ElementGraph::makeConstant(TypedAttr value) {
+  Expr *e = make(Expr::Kind::Constant, value.getType());
+  e->constant = value;
+  return e;
+}
+
+Expr *ElementGraph::element(Value tensor, ArrayRef<Coord> coords) {
+  Expr *e = make(Expr::Kind::Element, getElementTypeOrSelf(tensor.getType()));
+  e->value = tensor;
+  e->coords.assign(coords.begin(), coords.end());
+  // Another tensor's type may tell what one has left open.
+  if (auto type = dyn_cast<RankedTensorType>(tensor.getType()))
+    for (auto [dim, coord] : llvm::enumerate(e->coords))
+      if (coord = resolve(coord);
+          coord.size() == 1 && ShapedType::isDynamic(getExtent(coord[0])) &&
+          !type.isDynamicDim(dim) && type.getDimSize(dim) > 1)
+        digits[coord[0]].extent = type.getDimSize(dim);
+  return e;
+}
+
+Expr *ElementGraph::scalar(Value value) {
+  Attribute constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    if (auto typed = dyn_cast<TypedAttr>(constant);
+        typed && isa<FloatAttr, IntegerAttr>(typed))
+      return makeConstant(typed);
+  // Scalars are computed by pure ops; the numbers among them count.
+  if (Operation *op = value.getDefiningOp();
+      op && isMemoryEffectFree(op) && !op->getNumRegions() &&
+      op->getNumResults() == 1 && op->getNumOperands() > 0 &&
+      isa<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
+    Expr *e = makeOp(op->getName().getStringRef(), value.getType(), {});
+    e->attrs = getMeaning(op);
+    for (Value operand : op->getOperands())
+      e->operands.push_back(scalar(operand));
+    return e;
+  }
+  Expr *e = make(Expr::Kind::Scalar, value.getType());
+  e->value = value;
+  return e;
+}
+
+//===----------------------------------------------------------------------===//
+// Definitions
+//===----------------------------------------------------------------------===//
+
+Expr *ElementGraph::define(Expr *e) {
+  assert(e->kind == Expr::Kind::Element && "only elements are defined");
+  if (!e->asked) {
+    e->asked = true;
+    e->definition = defineOnce(e);
+    if (e->definition)
+      if (Operation *op = e->value.getDefiningOp())
+        visited.insert(op);
+  }
+  return e->definition;
+}
+
+Expr *ElementGraph::defineOnce(Expr *e) {
+  Operation *op = e->value.getDefiningOp();
+  if (!op)
+    return nullptr;
+  DenseElementsAttr elements;
+  if (matchPattern(e->value, m_Constant(&elements))) {
+    if (elements.isSplat() && isa<FloatType, IntegerType, IndexType>(e->type))
+      return makeConstant(elements.getSplatValue<TypedAttr>());
+    return nullptr;
+  }
+  if (auto cast = dyn_cast<tensor::CastOp>(op)) {
+    // Extents of 1 have no digit: casts that reveal or hide one are left alone.
+    auto from = dyn_cast<RankedTensorType>(cast.getSource().getType());
+    auto to = dyn_cast<RankedTensorType>(cast.getType());
+    if (!from || !to)
+      return nullptr;
+    for (auto [a, b] : llvm::zip_equal(from.getShape(), to.getShape()))
+      if (a != b && (a == 1 || b == 1))
+        return nullptr;
+    return element(cast.getSource(), e->coords);
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    SmallVector<Coord> coords;
+    for (ReassociationIndices group : expand.getReassociationIndices()) {
+      Coord &coord = coords.emplace_back();
+      for (int64_t dim : group)
+        llvm::append_range(coord, e->coords[dim]);
+    }
+    return element(expand.getSrc(), coords);
+  }
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    SmallVector<Coord> coords;
+    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
+    for (auto [coord, group] :
+         llvm::zip_equal(e->coords, collapse.getReassociationIndices())) {
+      auto parts = splitCoord(coord, shape.slice(group.front(), group.size()));
+      if (!parts)
+        return nullptr;
+      llvm::append_range(coords, *parts);
+    }
+    coords.resize(shape.size());
+    return element(collapse.getSrc(), coords);
+  }
+  if (auto splat = dyn_cast<tensor::SplatOp>(op))
+    return scalar(splat.getInput());
+  if (auto from = dyn_cast<tensor::FromElementsOp>(op))
+    return from.getElements().size() == 1 ? scalar(from.getElements().front())
+                                          : nullptr;
+  if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op))
+    return softmax.getNumResults() ? defineSoftmax(e, softmax) : nullptr;
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    return linalgOp.hasPureTensorSemantics()
+               ? defineLinalg(e, linalgOp,
+                              cast<OpResult>(e->value).getResultNumber())
+               : nullptr;
+  if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
+    Expr *result = makeOp(op->getName().getStringRef(), e->type, {});
+    result->attrs = getMeaning(op);
+    for (Value operand : op->getOperands())
+      result->operands.push_back(isa<TensorType>(operand.getType())
+                                     ? element(operand, e->coords)
+                                     : scalar(operand));
+    return result;
+  }
+  return nullptr;
+}
+
+Expr *ElementGraph::operandAt(OpOperand &operand, linalg::LinalgOp op,
+                              ArrayRef<std::optional<Coord>> loops) {
+  auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+  if (!type)
+    return scalar(operand.get());
+  SmallVector<Coord> coords;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+      if (!loops[loop.getPosition()])
+        return makeUnknown(type.getElementType());
+      coords.push_back(*loops[loop.getPosition()]);
+    } else if (auto constant = dyn_cast<AffineConstantExpr>(expr);
+               constant && constant.getValue() == 0 &&
+               type.getDimSize(dim) == 1) {
+      coords.emplace_back();
+    } else {
+      return makeUnknown(type.getElementType());
+    }
+  }
+  return element(operand.get(), coords);
+}
+
+Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
+                             ArrayRef<std::optional<Coord>> loops,
+                             DenseMap<Value, Expr *> &memo) {
+  Block *block = op.getBlock();
+  if (Expr *known = memo.lookup(value))
+    return known;
+  auto compute = [&]() -> Expr * {
+    if (auto arg = dyn_cast<BlockArgument>(value);
+        arg && arg.getOwner() == block)
+      return operandAt(*op.getMatchingOpOperand(arg), op, loops);
+    Operation *def = value.getDefiningOp();
+    if (!def || def->getBlock() != block)
+      return scalar(value);
+    if (Attribute constant; matchPattern(value, m_Constant(&constant)))
+      return scalar(value);
+    if (auto index = dyn_cast<linalg::IndexOp>(def)) {
+      const std::optional<Coord> &coord = loops[index.getDim()];
+      if (!coord)
+        return makeUnknown(value.getType());
+      Expr *e = make(Expr::Kind::Index, value.getType());
+      e->coords.push_back(*coord);
+      return e;
+    }
+    if (auto extract = dyn_cast<tensor::ExtractOp>(def)) {
+      SmallVector<Coord> coords;
+      auto type = extract.getTensor().getType();
+      for (auto [dim, index] : llvm::enumerate(extract.getIndices())) {
+        Expr *at = view(inRegion(index, op, loops, memo));
+        if (at->kind == Expr::Kind::Index && !type.isDynamicDim(dim) &&
+            getExtent(at->coords[0]) == type.getDimSize(dim))
+          coords.push_back(at->coords[0]);
+        else if (type.getDimSize(dim) == 1)
+          coords.emplace_back();
+        else
+          return makeUnknown(value.getType());
+      }
+      return element(extract.getTensor(), coords);
+    }
+    if (def->getNumResults() != 1 || def->getNumRegions() ||
+        !isMemoryEffectFree(def))
+      return makeUnknown(value.getType());
+    Expr *e = makeOp(def->getName().getStringRef(), value.getType(), {});
+    e->attrs = getMeaning(def);
+    for (Value operand : def->getOperands())
+      e->operands.push_back(inRegion(operand, op, loops, memo));
+    return e;
+  };
+  Expr *result = compute();
+  memo[value] = result;
+  return result;
+}
+
+/// The value that a reduction's region combines with what it has so far.
+static std::optional<std::pair<Value, Combiner>>
+matchCombiner(Value yielded, BlockArgument accumulated) {
+  Operation *op = yielded.getDefiningOp();
+  if (!op || op->getBlock() != accumulated.getOwner() ||
+      op->getNumOperands() != 2)
+    return std::nullopt;
+  Combiner combiner;
+  if (isa<arith::AddFOp>(op))
+    combiner = Combiner::Add;
+  else if (isa<arith::MaximumFOp, arith::MaxNumFOp>(op))
+    combiner = Combiner::Max;
+  else if (isa<arith::OrIOp>(op) && yielded.getType().isInteger(1))
+    combiner = Combiner::Or;
+  else if (isa<arith::AndIOp>(op) && yielded.getType().isInteger(1))
+    combiner = Combiner::And;
+  else
+    return std::nullopt;
+  Value other = op->getOperand(0) == accumulated   ? op->getOperand(1)
+                : op->getOperand(1) == accumulated ? op->getOperand(0)
+                                                   : Value();
+  if (!other || other == accumulated)
+    return std::nullopt;
+  return std::pair(other, combiner);
+}
+
+Expr *ElementGraph::defineLinalg(Expr *e, linalg::LinalgOp op,
+                                 unsigned result) {
+  OpOperand *init = op.getDpsInitOperand(result);
+  AffineMap map = op.getMatchingIndexingMap(init);
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<std::optional<Coord>> loops(op.getNumLoops());
+  auto type = cast<RankedTensorType>(e->value.getType());
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+      if (loops[loop.getPosition()])
+        return nullptr;
+      loops[loop.getPosition()] = e->coords[dim];
+    } else if (auto constant = dyn_cast<AffineConstantExpr>(expr);
+               !constant || constant.getValue() != 0 ||
+               type.getDimSize(dim) != 1) {
+      return nullptr;
+    }
+  }
+  SmallVector<unsigned> reduced;
+  bool reduces = false;
+  for (unsigned loop = 0; loop < loops.size(); ++loop) {
+    if (loops[loop])
+      continue;
+    if (op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction)
+      reduces = true;
+    else if (ranges[loop] != 1)
+      return nullptr;
+    if (ranges[loop] == 1)
+      loops[loop] = Coord{};
+    else
+      reduced.push_back(loop);
+  }
+  BlockArgument accumulated = op.getMatchingBlockArgument(init);
+  Value yielded = op.getMatchingYieldValue(init)->get();
+  if (!reduces) {
+    DenseMap<Value, Expr *> memo;
+    return inRegion(yielded, op, loops, memo);
+  }
+  auto combined = matchCombiner(yielded, accumulated);
+  if (!combined)
+    return nullptr;
+  // What it starts from has to leave the result as it is.
+  std::optional<double> start = constantOf(element(init->get(), e->coords));
+  bool neutral =
+      start && (combined->second == Combiner::Max   ? isLowest(start, e->type)
+                : combined->second == Combiner::And ? *start != 0
+                                                    : *start == 0);
+  if (!neutral)
+    return nullptr;
+  Expr *reduction = make(Expr::Kind::Reduction, e->type);
+  reduction->op = op;
+  reduction->result = result;
+  reduction->combiner = combined->second;
+  reduction->reduced.assign(reduced.begin(), reduced.end());
+  for (std::optional<Coord> &loop : loops)
+    reduction->coords.push_back(loop.value_or(Coord{}));
+  return reduction;
+}
+
+Expr *ElementGraph::defineSoftmax(Expr *e, linalg::SoftmaxOp op) {
+  auto reduce = [&](Combiner combiner) {
+    Expr *reduction = make(Expr::Kind::Reduction, e->type);
+    reduction->op = op;
+    reduction->combiner = combiner;
+    reduction->coords = e->coords;
+    if (op.getInputOperandType().getDimSize(op.getDimension()) != 1)
+      reduction->reduced.push_back(op.getDimension());
+    return reduction;
+  };
+  Expr *score = element(op.getInput(), e->coords);
+  Expr *shifted = makeOp("arith.subf", e->type, {score, reduce(Combiner::Max)});
+  Expr *weight = makeOp("math.exp", e->type, {shifted});
+  return makeOp("arith.divf", e->type, {weight, reduce(Combiner::Add)});
+}
+
+Expr *ElementGraph::body(Expr *reduction, ArrayRef<Coord> at) {
+  SmallVector<std::optional<Coord>> loops(reduction->coords.begin(),
+                                          reduction->coords.end());
+  for (auto [loop, coord] : llvm::zip_equal(reduction->reduced, at))
+    loops[loop] = coord;
+  if (auto softmax = dyn_cast<linalg::SoftmaxOp>(reduction->op)) {
+    SmallVector<Coord> coords;
+    for (std::optional<Coord> &loop : loops)
+      coords.push_back(*loop);
+    if (reduction->combiner == Combiner::Max)
+      return element(softmax.getInput(), coords);
+    // The sum's elements are the numerators of the softmax.
+    Expr *at = element(reduction->op->getResult(0), coords);
+    return defineSoftmax(at, softmax)->operands[0];
+  }
+  auto op = cast<linalg::LinalgOp>(reduction->op);
+  OpOperand *init = op.getDpsInitOperand(reduction->result);
+  auto combined = matchCombiner(op.getMatchingYieldValue(init)->get(),
+                                op.getMatchingBlockArgument(init));
+  DenseMap<Value, Expr *> memo;
+  // Nothing that is read may be a partial result.
+  for (OpOperand &other : op.getDpsInitsMutable())
+    memo[op.getMatchingBlockArgument(&other)] =
+        makeUnknown(getElementTypeOrSelf(other.get().getType()));
+  return inRegion(combined->first, op, loops, memo);
+}
+
+SmallVector<int64_t> ElementGraph::getReducedExtents(Expr *reduction) {
+  SmallVector<int64_t> ranges;
+  if (auto softmax = dyn_cast<linalg::SoftmaxOp>(reduction->op))
+    ranges.assign(softmax.getInputOperandType().getShape());
+  else
+    ranges = cast<linalg::LinalgOp>(reduction->op).getStaticLoopRanges();
+  return llvm::map_to_vector(reduction->reduced,
+                             [&](unsigned loop) { return ranges[loop]; });
+}
+
+SmallVector<Coord> ElementGraph::makeReducedCoords(Expr *reduction) {
+  return llvm::map_to_vector(getReducedExtents(reduction),
+                             [&](int64_t extent) { return makeCoord(extent); });
+}
+
+//===----------------------------------------------------------------------===//
+// Reading expressions
+//===----------------------------------------------------------------------===//
+
+Expr *ElementGraph::view(Expr *e) {
+  while (true) {
+    if (e->kind == Expr::Kind::Element) {
+      Expr *definition = define(e);
+      if (!definition)
+        return e;
+      e = definition;
+      continue;
+    }
+    if (e->isOp("arith.extf") || e->isOp("arith.truncf")) {
+      Type type = e->type;
+      if (type.getIntOrFloatBitWidth() < 16)
+        return e;
+      e = e->operands[0];
+      continue;
+    }
+    // A maximum with the lowest number is none.
+    if (e->isOp("arith.maximumf") || e->isOp("arith.maxnumf")) {
+      bool skipped = false;
+      for (unsigned i : {0u, 1u})
+        if (isLowest(constantOf(e->operands[i]), e->type)) {
+          e = e->operands[1 - i];
+          skipped = true;
+          break;
+        }
+      if (skipped)
+        continue;
+    }
+    return e;
+  }
+}
+
+std::optional<double> ElementGraph::constantOf(Expr *e) {
+  e = view(e);
+  if (e->kind == Expr::Kind::Constant) {
+    if (auto number = dyn_cast<FloatAttr>(e->constant))
+      return number.getValueAsDouble();
+    auto number = cast<IntegerAttr>(e->constant);
+    return number.getType().isInteger(1)
+               ? double(number.getValue().getZExtValue())
+               : double(number.getValue().getSExtValue());
+  }
+  if (e->kind != Expr::Kind::Op || e->operands.empty() ||
+      e->operands.size() > 2)
+    return std::nullopt;
+  SmallVector<double, 2> x;
+  for (Expr *operand : e->operands) {
+    std::optional<double> value = constantOf(operand);
+    if (!value)
+      return std::nullopt;
+    x.push_back(*value);
+  }
+  if (x.size() == 1) {
+    if (e->isOp("arith.negf"))
+      return -x[0];
+    if (e->isOp("math.sqrt"))
+      return std::sqrt(x[0]);
+    if (e->isOp("math.rsqrt"))
+      return 1.0 / std::sqrt(x[0]);
+    if (e->isOp("arith.sitofp") || e->isOp("arith.index_cast"))
+      return x[0];
+    return std::nullopt;
+  }
+  if (e->isOp("arith.mulf"))
+    return x[0] * x[1];
+  if (e->isOp("arith.divf"))
+    return x[0] / x[1];
+  if (e->isOp("arith.addf"))
+    return x[0] + x[1];
+  if (e->isOp("arith.subf"))
+    return x[0] - x[1];
+  return std::nullopt;
+}
+
+bool ElementGraph::equal(Expr *a, Expr *b) {
+  auto sameCoords = [&](ArrayRef<Coord> x, ArrayRef<Coord> y) {
+    return llvm::equal(x, y, [&](const Coord &c, const Coord &d) {
+      return resolve(c) == resolve(d);
+    });
+  };
+  if (a == b)
+    return true;
+  if (a->kind == Expr::Kind::Element && b->kind == Expr::Kind::Element &&
+      a->value == b->value && sameCoords(a->coords, b->coords))
+    return true;
+  a = view(a);
+  b = view(b);
+  if (a == b)
+    return true;
+  if (a->kind != b->kind)
+    return false;
+  switch (a->kind) {
+  case Expr::Kind::Element:
+  case Expr::Kind::Index:
+    return a->value == b->value && sameCoords(a->coords, b->coords);
+  case Expr::Kind::Constant:
+    return constantOf(a) == constantOf(b);
+  case Expr::Kind::Scalar:
+    return a->value == b->value;
+  case Expr::Kind::Unknown:
+    return false;
+  case Expr::Kind::Op: {
+    if (*a->name != *b->name || a->attrs != b->attrs ||
+        a->operands.size() != b->operands.size())
+      return false;
+    if (llvm::equal(a->operands, b->operands,
+                    [&](Expr *x, Expr *y) { return equal(x, y); }))
+      return true;
+    return a->operands.size() == 2 &&
+           a->name->hasTrait<OpTrait::IsCommutative>() &&
+           equal(a->operands[0], b->operands[1]) &&
+           equal(a->operands[1], b->operands[0]);
+  }
+  case Expr::Kind::Reduction: {
+    if (a->combiner != b->combiner ||
+        getReducedExtents(a) != getReducedExtents(b))
+      return false;
+    SmallVector<Coord> at = makeReducedCoords(a);
+    return equal(body(a, at), body(b, at));
+  }
+  }
+  llvm_unreachable("all kinds of expressions are compared");
+}
+
+void ElementGraph::collectDigits(Expr *e,
+                                 llvm::SmallSetVector<Digit, 8> &result) {
+  e = view(e);
+  if (e->kind == Expr::Kind::Reduction) {
+    SmallVector<Coord> at = makeReducedCoords(e);
+    collectDigits(body(e, at), result);
+    for (Coord &coord : at)
+      for (Digit digit : resolve(coord))
+        result.remove(digit);
+    return;
+  }
+  for (Coord &coord : e->coords)
+    for (Digit digit : resolve(coord))
+      result.insert(digit);
+  for (Expr *operand : e->operands)
+    collectDigits(operand, result);
+}

@@ -1,0 +1,161 @@
+//===- ElementExpr.h - What an element of a tensor is computed by -*- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Reads graphs of `linalg` on tensors element by element: an element at some
+/// coordinates is an expression of elements of other tensors. Named ops and
+/// generics, transposes, broadcasts and reshapes all become the same
+/// expressions, so that what a graph computes can be compared without looking
+/// at how it is written. Nothing is rewritten.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
+#define KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/SetVector.h"
+#include <deque>
+#include <optional>
+
+namespace kvbuf::raise {
+
+/// A variable that runs from 0 to below an extent.
+using Digit = unsigned;
+
+/// A coordinate in a dimension: a number of mixed radix, the most significant
+/// digit first. The extents of the digits multiply to that of the dimension; no
+/// digit is 0, in a dimension of extent 1.
+using Coord = llvm::SmallVector<Digit, 2>;
+
+/// How a reduction combines elements.
+enum class Combiner { Add, Max, Or, And };
+
+/// A scalar of the graph.
+struct Expr {
+  enum class Kind {
+    /// The element of `value` at `coords`.
+    Element,
+    /// The number `constant`.
+    Constant,
+    /// The number that `coords[0]` is.
+    Index,
+    /// `value`, which no coordinate changes.
+    Scalar,
+    /// The op `name` of `operands`.
+    Op,
+    /// All elements over the reduction loops of `op`, combined.
+    Reduction,
+    /// Something else, equal to nothing but itself.
+    Unknown
+  };
+  Kind kind;
+  mlir::Type type;
+  mlir::Value value;
+  llvm::SmallVector<Coord, 4> coords;
+  mlir::TypedAttr constant;
+  std::optional<mlir::OperationName> name;
+  /// The attributes of an op, without those of fast math.
+  mlir::DictionaryAttr attrs;
+  llvm::SmallVector<Expr *, 3> operands;
+  mlir::Operation *op = nullptr;
+  Combiner combiner = Combiner::Add;
+  /// Reductions: which result of `op`; the loops that are reduced, in a
+  /// dimension of more than one element.
+  unsigned result = 0;
+  llvm::SmallVector<unsigned, 1> reduced;
+  /// What an element is computed by, once asked for.
+  Expr *definition = nullptr;
+  bool asked = false;
+
+  bool isOp(llvm::StringRef opName) const {
+    return kind == Kind::Op && name->getStringRef() == opName;
+  }
+};
+
+/// The expressions of a graph, made as they are asked for.
+class ElementGraph {
+public:
+  explicit ElementGraph(mlir::MLIRContext *context) : context(context) {}
+
+  /// A new variable.
+  Digit makeDigit(int64_t extent);
+  /// The extent of a digit; dynamic if the types do not tell it.
+  int64_t getExtent(Digit digit) const { return digits[digit].extent; }
+  /// The product of the extents.
+  int64_t getExtent(llvm::ArrayRef<Digit> coord) const;
+  /// A coordinate that runs through a dimension.
+  Coord makeCoord(int64_t extent);
+  /// The coordinate in digits that reshapes have not split.
+  Coord resolve(llvm::ArrayRef<Digit> coord) const;
+
+  /// The element of a tensor.
+  Expr *element(mlir::Value tensor, llvm::ArrayRef<Coord> coords);
+  /// What an element is computed by; null where the graph begins for us.
+  Expr *define(Expr *element);
+  /// The expression that `e` is after reshapes, transposes, broadcasts and
+  /// conversions between floats: an op, a reduction, a number, or an element of
+  /// which there is no definition.
+  Expr *view(Expr *e);
+  /// What a reduction combines, at the given coordinates of `reduced`.
+  Expr *body(Expr *reduction, llvm::ArrayRef<Coord> coords);
+  /// New coordinates for the loops of a reduction.
+  llvm::SmallVector<Coord> makeReducedCoords(Expr *reduction);
+  /// The extents of the loops of a reduction.
+  llvm::SmallVector<int64_t> getReducedExtents(Expr *reduction);
+
+  /// Whether two expressions compute the same, but for the rounding of floats.
+  bool equal(Expr *a, Expr *b);
+  /// The number that an expression always is.
+  std::optional<double> constantOf(Expr *e);
+  /// The digits that an expression depends on.
+  void collectDigits(Expr *e, llvm::SmallSetVector<Digit, 8> &result);
+
+  /// Ops that define anything that was asked for.
+  const llvm::SetVector<mlir::Operation *> &getVisited() const {
+    return visited;
+  }
+
+private:
+  struct DigitInfo {
+    int64_t extent;
+    /// Once split: the digits that it is made of.
+    Coord parts;
+  };
+  Expr *make(Expr::Kind kind, mlir::Type type);
+  Expr *makeOp(llvm::StringRef name, mlir::Type type,
+               llvm::ArrayRef<Expr *> operands);
+  Expr *makeUnknown(mlir::Type type) { return make(Expr::Kind::Unknown, type); }
+  Expr *makeConstant(mlir::TypedAttr value);
+  /// A value that is no tensor.
+  Expr *scalar(mlir::Value value);
+  Expr *defineOnce(Expr *element);
+  Expr *defineLinalg(Expr *element, mlir::linalg::LinalgOp op, unsigned result);
+  Expr *defineSoftmax(Expr *element, mlir::linalg::SoftmaxOp op);
+  /// A value of the region of `op` where its loops have these coordinates.
+  Expr *inRegion(mlir::Value value, mlir::linalg::LinalgOp op,
+                 llvm::ArrayRef<std::optional<Coord>> loops,
+                 llvm::DenseMap<mlir::Value, Expr *> &memo);
+  /// The operand of `op` that a block argument stands for.
+  Expr *operandAt(mlir::OpOperand &operand, mlir::linalg::LinalgOp op,
+                  llvm::ArrayRef<std::optional<Coord>> loops);
+  /// Coordinates in a tensor of `shape`, of which `coord` is one in the
+  /// collapsed dimension. Splits digits where it has to.
+  std::optional<llvm::SmallVector<Coord>>
+  splitCoord(Coord coord, llvm::ArrayRef<int64_t> shape);
+
+  mlir::MLIRContext *context;
+  std::deque<Expr> exprs;
+  mutable std::vector<DigitInfo> digits;
+  llvm::SetVector<mlir::Operation *> visited;
+};
+
+} // namespace kvbuf::raise
+
+#endif // KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H

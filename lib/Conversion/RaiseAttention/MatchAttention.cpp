@@ -1,0 +1,605 @@
+//===- MatchAttention.cpp - Attention in a graph of linalg ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchAttention.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf::raise;
+
+/// Divides by or multiplies with a number.
+static std::optional<std::pair<Expr *, double>>
+matchConstantFactor(ElementGraph &graph, Expr *e) {
+  if (e->isOp("arith.negf"))
+    return std::pair(e->operands[0], -1.0);
+  if (e->isOp("arith.mulf"))
+    for (unsigned k : {0u, 1u})
+      if (std::optional<double> factor = graph.constantOf(e->operands[k]))
+        return std::pair(e->operands[1 - k], *factor);
+  if (e->isOp("arith.divf"))
+    if (std::optional<double> divisor = graph.constantOf(e->operands[1]);
+        divisor && *divisor != 0)
+      return std::pair(e->operands[0], 1.0 / *divisor);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax
+//===----------------------------------------------------------------------===//
+
+Expr *AttentionMatcher::matchInverse(Expr *e) {
+  e = graph.view(e);
+  if (e->isOp("arith.divf") && graph.constantOf(e->operands[0]) == 1.0)
+    return e->operands[1];
+  return nullptr;
+}
+
+Expr *AttentionMatcher::peelSum(Expr *&e) {
+  e = graph.view(e);
+  if (e->isOp("arith.divf") && !graph.constantOf(e->operands[1])) {
+    Expr *sum = e->operands[1];
+    e = graph.view(e->operands[0]);
+    return sum;
+  }
+  if (e->isOp("arith.mulf"))
+    for (unsigned k : {0u, 1u})
+      if (Expr *sum = matchInverse(e->operands[k])) {
+        e = graph.view(e->operands[1 - k]);
+        return sum;
+      }
+  return nullptr;
+}
+
+bool AttentionMatcher::matchWeights(Expr *e, Weights &weights) {
+  e = graph.view(e);
+  if (e->isOp("arith.select"))
+    for (bool where : {true, false})
+      if (graph.constantOf(e->operands[where ? 1 : 2]) == 0.0) {
+        weights.noKey = e->operands[0];
+        weights.noKeyWhere = where;
+        e = e->operands[where ? 2 : 1];
+        break;
+      }
+  weights.sum = peelSum(e);
+  if (!e->isOp("math.exp") && !e->isOp("math.exp2"))
+    return false;
+  weights.exp = e;
+  if (e->isOp("math.exp2"))
+    weights.factor = std::log(2.0);
+  e = graph.view(e->operands[0]);
+  while (auto factor = matchConstantFactor(graph, e)) {
+    weights.factor *= factor->second;
+    e = graph.view(factor->first);
+  }
+  if (e->isOp("arith.subf")) {
+    weights.scores = e->operands[0];
+    weights.max = e->operands[1];
+  } else {
+    weights.scores = e;
+  }
+  return true;
+}
+
+bool AttentionMatcher::checkSoftmax(const Weights &weights) {
+  if (!weights.sum) {
+    why = "the weights are not divided by their sum";
+    return false;
+  }
+  auto reducesKeys = [&](Expr *e, Combiner combiner) {
+    return e->kind == Expr::Kind::Reduction && e->combiner == combiner &&
+           e->reduced.size() == 1 &&
+           graph.getReducedExtents(e)[0] == graph.getExtent(keys);
+  };
+  Expr *sum = graph.view(weights.sum);
+  if (!reducesKeys(sum, Combiner::Add) ||
+      !graph.equal(graph.body(sum, {keys}), weights.exp)) {
+    why = "the weights are divided by something else than the sum of "
+          "themselves over the keys";
+    return false;
+  }
+  if (!weights.max) {
+    why = "the exponential is not of a difference from the row's maximum";
+    return false;
+  }
+  Expr *max = graph.view(weights.max);
+  if (!reducesKeys(max, Combiner::Max) ||
+      !graph.equal(graph.body(max, {keys}), weights.scores)) {
+    why = "what is subtracted from the scores is not their maximum over the "
+          "keys";
+    return false;
+  }
+  if (!(weights.factor > 0)) {
+    why = "the exponential falls with the scores";
+    return false;
+  }
+  return true;
+}
+
+bool AttentionMatcher::matchNoKey(const Weights &weights) {
+  // No key: not (some score != -inf), or (all scores == -inf).
+  Expr *e = graph.view(weights.noKey);
+  bool where = weights.noKeyWhere;
+  auto peelNot = [&](Expr *&e) {
+    bool negated = false;
+    while (e->isOp("arith.cmpi") || e->isOp("arith.xori")) {
+      bool isXor = e->isOp("arith.xori");
+      int64_t predicate =
+          isXor ? 0 : cast<IntegerAttr>(e->attrs.get("predicate")).getInt();
+      std::optional<double> value;
+      unsigned k = 0;
+      for (; k < 2 && !value; ++k)
+        value = graph.constantOf(e->operands[k]);
+      if (!value || !e->operands[0]->type.isInteger(1) || predicate > 1)
+        break;
+      // x == false, x != true and x xor true are not x.
+      bool isEq = !isXor && predicate == 0;
+      negated ^= isEq ? *value == 0 : *value != 0;
+      e = graph.view(e->operands[2 - k]);
+    }
+    return negated;
+  };
+  where ^= peelNot(e);
+  if (e->kind != Expr::Kind::Reduction || e->reduced.size() != 1 ||
+      graph.getReducedExtents(e)[0] != graph.getExtent(keys))
+    return false;
+  bool any = e->combiner == Combiner::Or;
+  if (!any && e->combiner != Combiner::And)
+    return false;
+  Expr *hidden = graph.view(graph.body(e, {keys}));
+  bool negated = peelNot(hidden);
+  if (!hidden->isOp("arith.cmpf"))
+    return false;
+  auto predicate = static_cast<arith::CmpFPredicate>(
+      cast<IntegerAttr>(hidden->attrs.get("predicate")).getInt());
+  if (predicate == arith::CmpFPredicate::UNE ||
+      predicate == arith::CmpFPredicate::ONE)
+    negated = !negated;
+  else if (predicate != arith::CmpFPredicate::OEQ)
+    return false;
+  bool isScore = false;
+  for (unsigned k : {0u, 1u})
+    if (std::optional<double> lowest = graph.constantOf(hidden->operands[k]))
+      isScore = *lowest == -std::numeric_limits<double>::infinity() &&
+                graph.equal(hidden->operands[1 - k], weights.scores);
+  // any(visible) false, or all(hidden) true.
+  return isScore && any == negated && where == !any;
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+bool AttentionMatcher::contains(const SourceTensor &operand,
+                                ArrayRef<Digit> coord) {
+  llvm::SmallDenseSet<Digit> digits;
+  for (const Coord &c : operand.coords)
+    for (Digit digit : graph.resolve(c))
+      digits.insert(digit);
+  return llvm::all_of(graph.resolve(coord),
+                      [&](Digit digit) { return digits.contains(digit); });
+}
+
+std::optional<SourceTensor> AttentionMatcher::peelOperand(Expr *e,
+                                                          bool scaled) {
+  std::optional<SourceTensor> best, any;
+  double factor = 1.0;
+  while (true) {
+    if (e->kind == Expr::Kind::Element) {
+      any = SourceTensor{e->value, e->coords, factor};
+      if (e->type.isF16() || e->type.isBF16())
+        best = any;
+      e = graph.define(e);
+      if (!e)
+        break;
+      continue;
+    }
+    if (e->isOp("arith.extf") || e->isOp("arith.truncf")) {
+      if (e->type.getIntOrFloatBitWidth() < 16)
+        break;
+      e = e->operands[0];
+      continue;
+    }
+    auto scale = matchConstantFactor(graph, e);
+    if (!scale || !scaled)
+      break;
+    factor *= scale->second;
+    e = scale->first;
+  }
+  if (best)
+    return best;
+  return roundTo && any && any->tensor.getType() ? any : std::nullopt;
+}
+
+bool AttentionMatcher::matchProduct(Expr *reduction, Score &result) {
+  why = "the scores are no product of queries and keys";
+  if (reduction->combiner != Combiner::Add || reduction->reduced.empty())
+    return false;
+  SmallVector<Coord> at = graph.makeReducedCoords(reduction);
+  Expr *e = graph.view(graph.body(reduction, at));
+  while (auto factor = matchConstantFactor(graph, e)) {
+    result.scale *= factor->second;
+    e = graph.view(factor->first);
+  }
+  if (!e->isOp("arith.mulf"))
+    return false;
+  std::optional<SourceTensor> a = peelOperand(e->operands[0], /*scaled=*/true);
+  std::optional<SourceTensor> b = peelOperand(e->operands[1], /*scaled=*/true);
+  if (!a || !b) {
+    why = "queries or keys are no tensors of bf16 or f16";
+    return false;
+  }
+  if (contains(*a, keys))
+    std::swap(a, b);
+  result.q = *a;
+  result.k = *b;
+  result.scale *= a->factor * b->factor;
+  for (Coord &coord : at)
+    llvm::append_range(result.depth, coord);
+  result.product = reduction->op;
+  return true;
+}
+
+bool AttentionMatcher::matchScore(Expr *e, Score &result) {
+  e = graph.view(e);
+  if (e->kind == Expr::Kind::Reduction)
+    return matchProduct(e, result);
+  auto multiply = [&](double factor) {
+    (result.cap ? result.cap : result.scale) *= factor;
+    if (result.cap)
+      result.scale *= factor;
+    for (Hiding &hiding : result.hidings)
+      hiding.value *= factor;
+  };
+  if (auto factor = matchConstantFactor(graph, e)) {
+    if (!matchScore(factor->first, result))
+      return false;
+    multiply(factor->second);
+    return true;
+  }
+  if (e->isOp("math.tanh")) {
+    if (!matchScore(e->operands[0], result))
+      return false;
+    if (result.cap || !result.hidings.empty()) {
+      why = "the scores are capped after they are masked, or twice";
+      return false;
+    }
+    // tanh(x) = 1 * tanh(x / 1).
+    result.cap = 1.0;
+    return true;
+  }
+  // Masks: the operand with the scores, and what hides them.
+  auto hide = [&](Expr *scores, Hiding hiding) {
+    Score inner;
+    if (!matchScore(scores, inner))
+      return false;
+    inner.hidings.push_back(hiding);
+    result = inner;
+    return true;
+  };
+  if (e->isOp("arith.select"))
+    for (bool where : {true, false})
+      if (std::optional<double> value =
+              graph.constantOf(e->operands[where ? 1 : 2]))
+        return hide(e->operands[where ? 2 : 1],
+                    {where ? Hiding::Form::WhereTrue : Hiding::Form::WhereFalse,
+                     e->operands[0], *value});
+  if (e->isOp("arith.addf"))
+    return hide(e->operands[0], {Hiding::Form::Added, e->operands[1], 1.0}) ||
+           hide(e->operands[1], {Hiding::Form::Added, e->operands[0], 1.0});
+  if (e->isOp("arith.subf"))
+    return hide(e->operands[0], {Hiding::Form::Added, e->operands[1], -1.0});
+  if (e->kind == Expr::Kind::Op)
+    why = ("the scores are computed by '" + e->name->getStringRef() +
+           "' of something that is no constant factor, cap or mask")
+              .str();
+  else
+    why = "the scores are no product of queries and keys";
+  return false;
+}
+
+bool AttentionMatcher::matchMask(const Weights &weights) {
+  Band band;
+  for (Hiding &hiding : score.hidings) {
+    if (hiding.form != Hiding::Form::Added && !(hiding.value <= kHidden)) {
+      why = "masked scores are not at most -10000";
+      return false;
+    }
+    std::optional<Band> one = findBand(graph, hiding, rows, keys, why);
+    if (!one)
+      return false;
+    band.infinite &= one->infinite;
+    if (one->lowest)
+      band.lowest = std::max(*one->lowest, band.lowest.value_or(*one->lowest));
+    if (one->highest)
+      band.highest =
+          std::min(*one->highest, band.highest.value_or(*one->highest));
+  }
+  if (!band.lowest && !band.highest)
+    return true;
+  int64_t queries = graph.getExtent(rows), count = graph.getExtent(keys);
+  if (ShapedType::isDynamic(queries) || ShapedType::isDynamic(count)) {
+    why = "the mask counts from the first query and key, the op's from the "
+          "last, and the numbers of queries and keys are not known here";
+    return false;
+  }
+  // The op's windows are about the key that a query stands at, i + keys -
+  // queries.
+  int64_t shift = count - queries;
+  if (band.highest && *band.highest < count - 1)
+    right = *band.highest - shift;
+  else
+    band.highest.reset();
+  if (band.lowest && *band.lowest > -(queries - 1))
+    left = shift - *band.lowest;
+  else
+    band.lowest.reset();
+  if ((band.highest && right < 0) || (band.lowest && left < 0)) {
+    int64_t edge = band.highest && right < 0 ? *band.highest : *band.lowest;
+    why =
+        llvm::formatv("query i's edge of the mask is key i + {0}, but windows "
+                      "of the op contain key i + {1}, as the last query "
+                      "stands at the last key",
+                      edge, shift);
+    return false;
+  }
+  // Where a row sees no key the op says 0, the graph mostly something else.
+  bool exact = weights.noKey && band.infinite;
+  for (int64_t row = 0; row < queries && !exact; ++row)
+    if (std::max<int64_t>(0, row + band.lowest.value_or(-row)) >
+        std::min(count - 1, row + band.highest.value_or(count))) {
+      why = llvm::formatv("query {0} sees no key, for which the graph gives "
+                          "another result than 0",
+                          row);
+      return false;
+    }
+  if (band.highest && right == 0) {
+    causal = true;
+    right = -1;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Dimensions and users
+//===----------------------------------------------------------------------===//
+
+bool AttentionMatcher::matchDimensions() {
+  using Set = llvm::SmallSetVector<Digit, 8>;
+  auto digitsOf = [&](ArrayRef<Coord> coords, Set &set) {
+    for (const Coord &coord : coords)
+      for (Digit digit : graph.resolve(coord))
+        if (!set.insert(digit)) {
+          why = "an operand is read along a diagonal";
+          return false;
+        }
+    return true;
+  };
+  Set q, k, values, out;
+  if (!digitsOf(score.q.coords, q) || !digitsOf(score.k.coords, k) ||
+      !digitsOf(v.coords, values) || !digitsOf(rootCoords, out))
+    return false;
+  keys = graph.resolve(keys);
+  score.depth = graph.resolve(score.depth);
+  auto has = [](const Set &set, ArrayRef<Digit> coord) {
+    return llvm::all_of(coord, [&](Digit d) { return set.contains(d); });
+  };
+  auto hasAny = [](const Set &set, ArrayRef<Digit> coord) {
+    return llvm::any_of(coord, [&](Digit d) { return set.contains(d); });
+  };
+  if (!has(k, keys) || hasAny(q, keys)) {
+    why = "the scores are not one row of keys for each query";
+    return false;
+  }
+  if (!has(values, keys)) {
+    why = "the values are not summed over the keys";
+    return false;
+  }
+  if (!has(q, score.depth) || !has(k, score.depth)) {
+    why = "queries and keys are not contracted over their own dimension";
+    return false;
+  }
+  Set common;
+  for (Digit digit : k)
+    if (!llvm::is_contained(keys, digit) &&
+        !llvm::is_contained(score.depth, digit))
+      common.insert(digit);
+  for (Digit digit : common)
+    if (!q.contains(digit) || !values.contains(digit)) {
+      why = "the keys have a dimension that queries or values lack";
+      return false;
+    }
+  for (Digit digit : values)
+    if (!llvm::is_contained(keys, digit) && !common.contains(digit)) {
+      if (q.contains(digit)) {
+        why = "the values have a dimension that the keys lack";
+        return false;
+      }
+      columns.push_back(digit);
+    }
+  SmallVector<Digit> alone;
+  for (Digit digit : q)
+    if (!llvm::is_contained(score.depth, digit) && !common.contains(digit))
+      alone.push_back(digit);
+  // The result has each of these dimensions once, and no other.
+  unsigned expected = common.size() + columns.size() + alone.size();
+  if (out.size() != expected || !has(out, columns) || !has(out, alone) ||
+      !has(out, common.getArrayRef())) {
+    why = "the result lacks a dimension of the queries or values, or has "
+          "another one";
+    return false;
+  }
+  // The queries: what masks tell apart, else the longest.
+  Set masked;
+  for (const Hiding &hiding : score.hidings)
+    graph.collectDigits(hiding.expr, masked);
+  for (Digit digit : masked)
+    if (llvm::is_contained(alone, digit))
+      rows.push_back(digit);
+  if (rows.size() > 1) {
+    why = "the mask depends on more than the query and the key";
+    return false;
+  }
+  if (rows.empty() && !alone.empty()) {
+    auto length = [&](Digit digit) {
+      int64_t extent = graph.getExtent(digit);
+      return ShapedType::isDynamic(extent) ? std::numeric_limits<int64_t>::max()
+                                           : extent;
+    };
+    Digit longest = alone.front();
+    for (Digit digit : alone)
+      if (length(digit) > length(longest))
+        longest = digit;
+    rows.push_back(longest);
+  }
+  for (Digit digit : alone)
+    if (!llvm::is_contained(rows, digit))
+      group.push_back(digit);
+  // Common dimensions outside of keys and queries become sequences, those
+  // inside heads of a token, which saves transposing operands. Heads are
+  // static.
+  auto isOutside = [&](ArrayRef<Coord> coords, Digit digit,
+                       ArrayRef<Digit> tokens) {
+    for (const Coord &coord : coords)
+      for (Digit other : graph.resolve(coord)) {
+        if (other == digit)
+          return true;
+        if (llvm::is_contained(tokens, other))
+          return false;
+      }
+    return false;
+  };
+  for (Digit digit : k) {
+    if (!common.contains(digit))
+      continue;
+    int outside = isOutside(score.q.coords, digit, rows) +
+                  isOutside(score.k.coords, digit, keys) +
+                  isOutside(v.coords, digit, keys) +
+                  isOutside(rootCoords, digit, rows);
+    if (outside >= 2 || ShapedType::isDynamic(graph.getExtent(digit)))
+      batch.push_back(digit);
+    else
+      kvHeads.push_back(digit);
+  }
+  if (ShapedType::isDynamic(graph.getExtent(group))) {
+    why = "the number of heads is not known here";
+    return false;
+  }
+  int64_t size = graph.getExtent(score.depth);
+  if (ShapedType::isDynamic(size) || size != graph.getExtent(columns)) {
+    why = llvm::formatv("expected one head size of q, k and v that is known "
+                        "here, got {0} and {1}",
+                        size, graph.getExtent(columns));
+    return false;
+  }
+  if (size % 8 != 0) {
+    why = llvm::formatv("the head size {0} is no multiple of 8", size);
+    return false;
+  }
+  return true;
+}
+
+bool AttentionMatcher::checkUsers() {
+  SmallVector<Operation *> worklist{score.product};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  Operation *last = root.getDefiningOp();
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (op == last || !seen.insert(op).second)
+      continue;
+    for (Operation *user : op->getUsers()) {
+      // Sizes of results are not their elements.
+      if (isa<tensor::DimOp>(user))
+        continue;
+      if (!graph.getVisited().contains(user)) {
+        why = ("an intermediate result, of '" + op->getName().getStringRef() +
+               "', has another user, '" + user->getName().getStringRef() + "'")
+                  .str();
+        return false;
+      }
+      worklist.push_back(user);
+    }
+  }
+  return true;
+}
+
+Outcome AttentionMatcher::match() {
+  auto type = dyn_cast<RankedTensorType>(root.getType());
+  if (!type || !isa<FloatType>(type.getElementType()) || !root.getDefiningOp())
+    return Outcome::Other;
+  for (int64_t extent : type.getShape())
+    rootCoords.push_back(graph.makeCoord(extent));
+
+  // Weights times values, divided before or after.
+  Expr *e = graph.element(root, rootCoords);
+  Expr *outerSum = peelSum(e);
+  if (e->kind != Expr::Kind::Reduction || e->combiner != Combiner::Add ||
+      e->reduced.size() != 1)
+    return Outcome::Other;
+  keys = graph.makeReducedCoords(e)[0];
+  Expr *product = graph.view(graph.body(e, {keys}));
+  if (!product->isOp("arith.mulf"))
+    return Outcome::Other;
+  Weights weights;
+  Expr *values = nullptr;
+  for (unsigned k : {0u, 1u}) {
+    weights = Weights();
+    if (matchWeights(product->operands[k], weights)) {
+      values = product->operands[1 - k];
+      break;
+    }
+  }
+  if (!values)
+    return Outcome::Other;
+  // Values have columns: a sum of weights alone is none of these products.
+  llvm::SmallSetVector<Digit, 8> ofValues, ofWeights;
+  graph.collectDigits(values, ofValues);
+  graph.collectDigits(weights.exp, ofWeights);
+  if (llvm::all_of(ofValues,
+                   [&](Digit digit) { return ofWeights.contains(digit); }))
+    return Outcome::Other;
+  anchor = e->op;
+  if (outerSum) {
+    if (weights.sum)
+      return refuse("the weights are divided twice");
+    weights.sum = outerSum;
+  }
+  if (!checkSoftmax(weights))
+    return Outcome::Refused;
+  if (weights.noKey && !matchNoKey(weights))
+    return refuse("weights are replaced by 0 where more than rows without a "
+                  "key are");
+  if (!matchScore(weights.scores, score))
+    return Outcome::Refused;
+  score.scale *= weights.factor;
+  if (score.cap)
+    score.cap *= weights.factor;
+  // cap * tanh(scale / cap * qk) is the same for -cap.
+  score.cap = std::fabs(score.cap);
+  for (Hiding &hiding : score.hidings)
+    hiding.value *= weights.factor;
+  std::optional<SourceTensor> found = peelOperand(values, /*scaled=*/false);
+  if (!found)
+    return refuse("the values are no tensor of bf16 or f16");
+  v = *found;
+  auto elementOf = [](const SourceTensor &operand) {
+    return cast<RankedTensorType>(operand.tensor.getType()).getElementType();
+  };
+  elementType = roundTo ? roundTo : elementOf(score.q);
+  if (!roundTo &&
+      (elementOf(score.k) != elementType || elementOf(v) != elementType))
+    return refuse("queries, keys and values have several types of elements");
+  if (!roundTo && type.getElementType() != elementType)
+    return refuse("the result is not rounded to the type of queries, keys and "
+                  "values, as the op's is");
+  if (!matchDimensions() || !matchMask(weights) || !checkUsers())
+    return Outcome::Refused;
+  return Outcome::Found;
+}

@@ -1,0 +1,109 @@
+//===- MatchAttention.h - Attention in a graph of linalg --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_RAISEATTENTION_MATCHATTENTION_H
+#define KVBUFFER_LIB_CONVERSION_RAISEATTENTION_MATCHATTENTION_H
+
+#include "Visibility.h"
+
+namespace kvbuf::raise {
+
+/// A tensor that attention reads, with the digits of each of its dimensions.
+struct SourceTensor {
+  mlir::Value tensor;
+  llvm::SmallVector<Coord, 4> coords;
+  /// The graph multiplies it with this.
+  double factor = 1.0;
+};
+
+/// A score as a function of the product of a query and a key:
+/// scale * qk, or cap * tanh(scale * qk / cap), where nothing hides it.
+struct Score {
+  double scale = 1.0;
+  /// 0: none.
+  double cap = 0.0;
+  llvm::SmallVector<Hiding, 2> hidings;
+  SourceTensor q, k;
+  /// The digits that q and k are contracted over.
+  Coord depth;
+  mlir::Operation *product = nullptr;
+};
+
+/// What there is at the end of a graph.
+enum class Outcome {
+  /// No attention that ends here.
+  Other,
+  /// Weights of a softmax times values, but `why` keeps it from being raised.
+  Refused,
+  Found
+};
+
+/// Looks for attention that ends in a tensor.
+class AttentionMatcher {
+public:
+  AttentionMatcher(mlir::Value root, mlir::Type roundTo)
+      : graph(root.getContext()), root(root), roundTo(roundTo) {}
+
+  Outcome match();
+
+  ElementGraph graph;
+  mlir::Value root;
+  /// The reason, and the op that remarks are about: the product of weights and
+  /// values.
+  std::string why;
+  mlir::Operation *anchor = nullptr;
+
+  // What was found.
+  Score score;
+  SourceTensor v;
+  /// The coordinates of the root's dimensions.
+  llvm::SmallVector<Coord> rootCoords;
+  /// Queries, keys, columns of V; dimensions that all operands have, as
+  /// sequences or as heads of K and V; dimensions of Q alone, heads that share
+  /// keys.
+  Coord rows, keys, columns, batch, kvHeads, group;
+  bool causal = false;
+  int64_t left = -1, right = -1;
+  /// The type of elements that the op has.
+  mlir::Type elementType;
+
+private:
+  struct Weights {
+    Expr *exp = nullptr, *scores = nullptr, *max = nullptr, *sum = nullptr;
+    /// Where this is true (or false) the graph says 0.
+    Expr *noKey = nullptr;
+    bool noKeyWhere = true;
+    double factor = 1.0;
+  };
+  Outcome refuse(const llvm::Twine &reason) {
+    why = reason.str();
+    return Outcome::Refused;
+  }
+  /// The sum that a factor is the inverse of.
+  Expr *matchInverse(Expr *e);
+  /// Peels what normalizes `e`; the sum.
+  Expr *peelSum(Expr *&e);
+  bool matchWeights(Expr *e, Weights &weights);
+  bool checkSoftmax(const Weights &weights);
+  bool matchNoKey(const Weights &weights);
+  bool matchScore(Expr *e, Score &result);
+  bool matchProduct(Expr *reduction, Score &result);
+  /// The tensor that an operand of a product is, and the factor that stands
+  /// between, if `scaled`.
+  std::optional<SourceTensor> peelOperand(Expr *e, bool scaled);
+  bool matchDimensions();
+  bool matchMask(const Weights &weights);
+  bool checkUsers();
+  bool contains(const SourceTensor &operand, llvm::ArrayRef<Digit> coord);
+
+  mlir::Type roundTo;
+};
+
+} // namespace kvbuf::raise
+
+#endif // KVBUFFER_LIB_CONVERSION_RAISEATTENTION_MATCHATTENTION_H

@@ -1,0 +1,357 @@
+//===- RaiseAttention.cpp - Make attention of graphs of linalg --*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds what MatchAttention.h describes, and builds the op from it. Whatever
+// order the graph has its dimensions in, each operand is reshaped to one
+// dimension a digit, transposed, and reshaped to [batch, rows, heads,
+// head_size]; steps that change nothing are left out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchAttention.h"
+#include "kvbuffer/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define DEBUG_TYPE "kvbuf-raise-attention"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_RAISEATTENTION
+#include "kvbuffer/Conversion/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::raise;
+
+namespace {
+
+/// Builds the op in place of a graph.
+class AttentionBuilder {
+public:
+  AttentionBuilder(AttentionMatcher &match)
+      : match(match), graph(match.graph),
+        b(match.root.getLoc(), match.root.getDefiningOp()) {}
+
+  Value build();
+
+private:
+  RankedTensorType typeOf(Value value) {
+    return cast<RankedTensorType>(value.getType());
+  }
+  OpFoldResult sizeOf(Value value, int64_t dim) {
+    if (!typeOf(value).isDynamicDim(dim))
+      return b.getIndexAttr(typeOf(value).getDimSize(dim));
+    return tensor::DimOp::create(b, value, dim).getResult();
+  }
+  /// An empty tensor of these sizes.
+  Value empty(ArrayRef<OpFoldResult> sizes, Type element) {
+    return tensor::EmptyOp::create(b, sizes, element);
+  }
+  /// `tensor`, whose dimensions have the digits `from`, with the digits `to`.
+  Value arrange(Value tensor, ArrayRef<Coord> from, ArrayRef<Coord> to);
+  /// One dimension a digit; those without a digit go.
+  Value expandToDigits(Value tensor, ArrayRef<Coord> coords);
+  /// The reverse.
+  Value collapseToCoords(Value tensor, ArrayRef<Coord> coords);
+  Value convert(Value tensor, Type element);
+
+  AttentionMatcher &match;
+  ElementGraph &graph;
+  ImplicitLocOpBuilder b;
+};
+
+} // namespace
+
+Value AttentionBuilder::expandToDigits(Value tensor, ArrayRef<Coord> coords) {
+  // Digits of unknown extents get theirs from the tensor at hand.
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<int64_t> shape;
+  bool expands = false, hasUnits = false;
+  for (auto [dim, coord] : llvm::enumerate(coords)) {
+    ReassociationIndices &group = groups.emplace_back();
+    if (coord.size() <= 1) {
+      group.push_back(shape.size());
+      shape.push_back(typeOf(tensor).getDimSize(dim));
+      sizes.push_back(sizeOf(tensor, dim));
+      hasUnits |= coord.empty();
+      continue;
+    }
+    expands = true;
+    int64_t known = 1;
+    for (Digit digit : coord)
+      if (!ShapedType::isDynamic(graph.getExtent(digit)))
+        known *= graph.getExtent(digit);
+    for (Digit digit : coord) {
+      group.push_back(shape.size());
+      int64_t extent = graph.getExtent(digit);
+      if (ShapedType::isDynamic(extent) && !typeOf(tensor).isDynamicDim(dim))
+        extent = typeOf(tensor).getDimSize(dim) / known;
+      shape.push_back(extent);
+      if (!ShapedType::isDynamic(extent)) {
+        sizes.push_back(b.getIndexAttr(extent));
+        continue;
+      }
+      Value whole = tensor::DimOp::create(b, tensor, dim);
+      Value part = arith::ConstantIndexOp::create(b, known);
+      sizes.push_back(arith::DivUIOp::create(b, whole, part).getResult());
+    }
+  }
+  Type element = typeOf(tensor).getElementType();
+  if (expands)
+    tensor = tensor::ExpandShapeOp::create(
+        b, RankedTensorType::get(shape, element), tensor, groups, sizes);
+  if (!hasUnits)
+    return tensor;
+  // Dimensions without a digit join the one before, or the first after.
+  SmallVector<ReassociationIndices> joined;
+  int64_t dim = 0;
+  for (const Coord &coord : coords) {
+    if (coord.empty()) {
+      if (joined.empty())
+        joined.emplace_back();
+      joined.back().push_back(dim++);
+      continue;
+    }
+    for (size_t digit = 0; digit < coord.size(); ++digit) {
+      bool joinsUnits = joined.size() == 1 && digit == 0 &&
+                        llvm::all_of(coords.take_front(joined[0].size()),
+                                     [](const Coord &c) { return c.empty(); });
+      if (!joinsUnits)
+        joined.emplace_back();
+      joined.back().push_back(dim++);
+    }
+  }
+  return tensor::CollapseShapeOp::create(b, tensor, joined);
+}
+
+Value AttentionBuilder::collapseToCoords(Value tensor, ArrayRef<Coord> coords) {
+  SmallVector<ReassociationIndices> groups;
+  int64_t dim = 0;
+  bool collapses = false, hasUnits = false;
+  for (const Coord &coord : coords) {
+    collapses |= coord.size() > 1;
+    hasUnits |= coord.empty();
+    if (coord.empty())
+      continue;
+    ReassociationIndices &group = groups.emplace_back();
+    for (size_t digit = 0; digit < coord.size(); ++digit)
+      group.push_back(dim++);
+  }
+  if (collapses)
+    tensor = tensor::CollapseShapeOp::create(b, tensor, groups);
+  if (!hasUnits)
+    return tensor;
+  SmallVector<ReassociationIndices> spread(groups.size());
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<int64_t> shape;
+  int64_t next = 0;
+  for (auto [i, coord] : llvm::enumerate(coords)) {
+    // Units go with the dimension before, those at the front with the first.
+    int64_t at = coord.empty() ? std::max<int64_t>(next - 1, 0) : next++;
+    spread[at].push_back(i);
+    shape.push_back(coord.empty() ? 1 : typeOf(tensor).getDimSize(next - 1));
+    sizes.push_back(coord.empty() ? OpFoldResult(b.getIndexAttr(1))
+                                  : sizeOf(tensor, next - 1));
+  }
+  return tensor::ExpandShapeOp::create(
+      b, RankedTensorType::get(shape, typeOf(tensor).getElementType()), tensor,
+      spread, sizes);
+}
+
+Value AttentionBuilder::arrange(Value tensor, ArrayRef<Coord> from,
+                                ArrayRef<Coord> to) {
+  auto resolve = [&](ArrayRef<Coord> coords) {
+    return llvm::map_to_vector(
+        coords, [&](const Coord &coord) { return graph.resolve(coord); });
+  };
+  SmallVector<Coord> source = resolve(from), target = resolve(to);
+  if (source == target)
+    return tensor;
+  auto flatten = [](ArrayRef<Coord> coords) {
+    Coord result;
+    for (const Coord &coord : coords)
+      llvm::append_range(result, coord);
+    return result;
+  };
+  Coord have = flatten(source), want = flatten(target);
+  tensor = expandToDigits(tensor, source);
+  if (have != want) {
+    SmallVector<int64_t> order;
+    SmallVector<OpFoldResult> sizes;
+    for (Digit digit : want) {
+      order.push_back(llvm::find(have, digit) - have.begin());
+      sizes.push_back(sizeOf(tensor, order.back()));
+    }
+    Value init = empty(sizes, typeOf(tensor).getElementType());
+    tensor = linalg::TransposeOp::create(b, tensor, init, order)->getResult(0);
+  }
+  return collapseToCoords(tensor, target);
+}
+
+Value AttentionBuilder::convert(Value tensor, Type element) {
+  RankedTensorType type = typeOf(tensor);
+  if (type.getElementType() == element)
+    return tensor;
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    sizes.push_back(sizeOf(tensor, dim));
+  AffineMap map = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  Value init = empty(sizes, element);
+  return linalg::GenericOp::create(
+             b, init.getType(), tensor, init, ArrayRef<AffineMap>{map, map},
+             loops,
+             [&](OpBuilder &inner, Location loc, ValueRange args) {
+               unsigned from = args[0].getType().getIntOrFloatBitWidth();
+               unsigned to = element.getIntOrFloatBitWidth();
+               Value x = args[0];
+               if (from == to) {
+                 x = arith::ExtFOp::create(inner, loc, inner.getF32Type(), x);
+                 from = 32;
+               }
+               if (from < to)
+                 x = arith::ExtFOp::create(inner, loc, element, x);
+               else
+                 x = arith::TruncFOp::create(inner, loc, element, x);
+               linalg::YieldOp::create(inner, loc, x);
+             })
+      .getResult(0);
+}
+
+Value AttentionBuilder::build() {
+  auto join = [](std::initializer_list<ArrayRef<Digit>> parts) {
+    Coord coord;
+    for (ArrayRef<Digit> part : parts)
+      llvm::append_range(coord, part);
+    return coord;
+  };
+  Coord heads = join({match.kvHeads, match.group});
+  SmallVector<Coord> qShape{match.batch, match.rows, heads, match.score.depth};
+  SmallVector<Coord> kShape{match.batch, match.keys, match.kvHeads,
+                            match.score.depth};
+  SmallVector<Coord> vShape{match.batch, match.keys, match.kvHeads,
+                            match.columns};
+  SmallVector<Coord> oShape{match.batch, match.rows, heads, match.columns};
+  auto prepare = [&](const SourceTensor &operand, ArrayRef<Coord> shape) {
+    return convert(arrange(operand.tensor, operand.coords, shape),
+                   match.elementType);
+  };
+  Value q = prepare(match.score.q, qShape);
+  Value k = prepare(match.score.k, kShape);
+  Value v = prepare(match.v, vShape);
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < 4; ++dim)
+    sizes.push_back(sizeOf(q, dim));
+  Value init = empty(sizes, match.elementType);
+  MaskAttr mask;
+  if (match.causal || match.left >= 0 || match.right >= 0)
+    mask = MaskAttr::get(b.getContext(), match.causal, match.left, match.right);
+  auto op = AttentionOp::create(
+      b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(),
+      /*sink=*/Value(), init, /*lse=*/Value(), mask,
+      b.getF32FloatAttr(match.score.scale),
+      match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
+      /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
+  RankedTensorType type = typeOf(match.root);
+  Value out = convert(op->getResult(0), type.getElementType());
+  out = arrange(out, oShape, match.rootCoords);
+  if (out.getType() != type)
+    out = tensor::CastOp::create(b, type, out);
+  return out;
+}
+
+namespace {
+
+struct RaiseAttentionPass
+    : kvbuf::impl::RaiseAttentionBase<RaiseAttentionPass> {
+  using Base::Base;
+
+  Type roundTo;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (round == "bf16")
+      roundTo = BFloat16Type::get(context);
+    else if (round == "f16")
+      roundTo = Float16Type::get(context);
+    else if (!round.empty())
+      return emitError(UnknownLoc::get(context))
+             << "expected 'round' to be bf16 or f16, got '" << round << "'";
+    return success();
+  }
+
+  /// Why the products of weights and values stay.
+  using Reasons = llvm::MapVector<Operation *, std::string>;
+
+  /// Raises the last graph that is attention.
+  bool raiseOne(Reasons &reasons) {
+    SmallVector<Value> roots;
+    getOperation()->walk([&](Operation *op) {
+      if (!isa<AttentionOp>(op))
+        for (Value result : op->getResults())
+          if (isa<RankedTensorType>(result.getType()))
+            roots.push_back(result);
+    });
+    reasons.clear();
+    for (Value root : llvm::reverse(roots)) {
+      AttentionMatcher matcher(root, roundTo);
+      Outcome outcome = matcher.match();
+      if (outcome == Outcome::Refused)
+        reasons.insert({matcher.anchor, matcher.why});
+      if (outcome != Outcome::Found)
+        continue;
+      Location loc = matcher.anchor->getLoc();
+      Value raised = AttentionBuilder(matcher).build();
+      remark::passed(loc,
+                     remark::RemarkOpts::name("raised").category(DEBUG_TYPE))
+          << "attention is kvbuffer.attention now";
+      root.replaceAllUsesWith(raised);
+      eraseUnused(root.getDefiningOp());
+      return true;
+    }
+    return false;
+  }
+
+  static void eraseUnused(Operation *op) {
+    SmallVector<Operation *> worklist{op};
+    llvm::SmallPtrSet<Operation *, 8> erased;
+    while (!worklist.empty()) {
+      Operation *next = worklist.pop_back_val();
+      if (erased.contains(next) || !isOpTriviallyDead(next))
+        continue;
+      SmallVector<Operation *> definitions;
+      next->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation *def = operand.getDefiningOp();
+              def && !next->isAncestor(def))
+            definitions.push_back(def);
+      });
+      erased.insert(next);
+      next->erase();
+      llvm::append_range(worklist, definitions);
+    }
+  }
+
+  void runOnOperation() override {
+    Reasons reasons;
+    while (raiseOne(reasons))
+      ;
+    for (auto &[op, why] : reasons)
+      remark::missed(op->getLoc(),
+                     remark::RemarkOpts::name("raised").category(DEBUG_TYPE))
+          << "not raised: " << why;
+  }
+};
+
+} // namespace

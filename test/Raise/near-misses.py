@@ -1,0 +1,280 @@
+# RUN: %python %s
+"""Graphs that are attention but for one place: raised as what they are, or left.
+
+A graph of generics, causal and scaled, is edited in one place at a time. Each case
+names what `kvbuf-raise-attention` has to make of it: the attributes of a
+`kvbuffer.attention`, or a part of the remark that says why it is not raised.
+"""
+
+import re
+import subprocess
+import sys
+
+GRAPH = """
+func.func @NAME(%q: tensor<2x8x16xbf16>, %k: tensor<2x12x16xbf16>, %v: tensor<2x12x16xbf16>)
+    -> (tensor<2x8x16xbf16>EXTRA_TYPE) {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %hidden = arith.constant 0xFF800000 : f32
+  %scale = arith.constant 0.25 : f32
+  %c4 = arith.constant 4 : index
+  %es = tensor.empty() : tensor<2x8x12xf32>
+  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<2x8x12xf32>) -> tensor<2x8x12xf32>
+  %qk = linalg.generic {indexing_maps = [#hid, #hjd, #hij_d], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<2x8x16xbf16>, tensor<2x12x16xbf16>) outs(%fs : tensor<2x8x12xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %c: f32):
+    %x = arith.extf %a : bf16 to f32
+    %y = arith.extf %b : bf16 to f32
+    %xy = arith.mulf %x, %y : f32
+    %sum = arith.addf %c, %xy : f32
+    linalg.yield %sum : f32
+  } -> tensor<2x8x12xf32>
+  %s = linalg.generic {indexing_maps = [#hij, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%qk : tensor<2x8x12xf32>) outs(%es : tensor<2x8x12xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %scaled = arith.mulf %a, %scale : f32
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %p = arith.addi %i, %c4 : index
+    %seen = arith.cmpi sle, %j, %p : index
+    %masked = arith.select %seen, %scaled, %hidden : f32
+    linalg.yield %masked : f32
+  } -> tensor<2x8x12xf32>
+  %em = tensor.empty() : tensor<2x8xf32>
+  %fm = linalg.fill ins(%lowest : f32) outs(%em : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %m = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%s : tensor<2x8x12xf32>) outs(%fm : tensor<2x8xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %max = arith.maximumf %a, %c : f32
+    linalg.yield %max : f32
+  } -> tensor<2x8xf32>
+  %e = linalg.generic {indexing_maps = [#hij, #hi, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s, %m : tensor<2x8x12xf32>, tensor<2x8xf32>) outs(%es : tensor<2x8x12xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.subf %a, %b : f32
+    %x = math.exp %d : f32
+    linalg.yield %x : f32
+  } -> tensor<2x8x12xf32>
+  %fl = linalg.fill ins(%zero : f32) outs(%em : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %l = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%e : tensor<2x8x12xf32>) outs(%fl : tensor<2x8xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %plus = arith.addf %a, %c : f32
+    linalg.yield %plus : f32
+  } -> tensor<2x8xf32>
+  %w = linalg.generic {indexing_maps = [#hij, #hi, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e, %l : tensor<2x8x12xf32>, tensor<2x8xf32>) outs(%es : tensor<2x8x12xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %x = arith.divf %a, %b : f32
+    linalg.yield %x : f32
+  } -> tensor<2x8x12xf32>
+  %eo = tensor.empty() : tensor<2x8x16xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<2x8x16xf32>) -> tensor<2x8x16xf32>
+  %o = linalg.generic {indexing_maps = [#hi_j, #hjd_o, #hid_o], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%w, %v : tensor<2x8x12xf32>, tensor<2x12x16xbf16>) outs(%fo : tensor<2x8x16xf32>) {
+  ^bb0(%a: f32, %b: bf16, %c: f32):
+    %y = arith.extf %b : bf16 to f32
+    %xy = arith.mulf %a, %y : f32
+    %plus = arith.addf %c, %xy : f32
+    linalg.yield %plus : f32
+  } -> tensor<2x8x16xf32>
+  %er = tensor.empty() : tensor<2x8x16xbf16>
+  %r = linalg.generic {indexing_maps = [#hij, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%o : tensor<2x8x16xf32>) outs(%er : tensor<2x8x16xbf16>) {
+  ^bb0(%a: f32, %c: bf16):
+    %x = arith.truncf %a : f32 to bf16
+    linalg.yield %x : bf16
+  } -> tensor<2x8x16xbf16>
+  return %rEXTRA_VALUE : tensor<2x8x16xbf16>EXTRA_TYPE
+}
+"""
+
+MAPS = """
+#hid = affine_map<(h, i, j, d) -> (h, i, d)>
+#hjd = affine_map<(h, i, j, d) -> (h, j, d)>
+#hij_d = affine_map<(h, i, j, d) -> (h, i, j)>
+#hij = affine_map<(h, i, j) -> (h, i, j)>
+#hi = affine_map<(h, i, j) -> (h, i)>
+#hi_j = affine_map<(h, i, d, j) -> (h, i, j)>
+#hjd_o = affine_map<(h, i, d, j) -> (h, j, d)>
+#hid_o = affine_map<(h, i, d, j) -> (h, i, d)>
+#hj = affine_map<(h, i, j) -> (h, j)>
+#swapped = affine_map<(h, i, d, j) -> (h, j, i)>
+"""
+
+MASK = r"mask = #kvbuffer\.mask<{}>, "
+SCALED = "%scaled = arith.mulf %a, %scale : f32\n"
+EXP = "%x = math.exp %d : f32"
+SELECT = "arith.select %seen, %scaled, %hidden"
+
+
+#  name, edits, what is expected: a pattern in the op's attributes after "+", or in
+#  the remark
+CASES = [
+    ("as_it_is", [], "+" + MASK.format("causal = true") + "scale = 2.5"),
+    # The scale.
+    ("negative_scale", [("%scale = arith.constant 0.25", "%scale = arith.constant -0.25")],
+     r"+scale = -2\.5"),
+    ("no_scale", [(SELECT, "arith.select %seen, %a, %hidden")], r"+scale = 1\.0"),
+    ("divided", [("%scaled = arith.mulf %a, %scale", "%scaled = arith.divf %a, %scale")],
+     r"+scale = 4\.0"),
+    ("scale_divided_by_scores", [("%scaled = arith.mulf %a, %scale", "%scaled = arith.divf %scale, %a")],
+     "computed by 'arith.divf'"),
+    ("squared", [("%scaled = arith.mulf %a, %scale", "%scaled = arith.mulf %a, %a")],
+     "computed by 'arith.mulf'"),
+    ("scale_after_mask", [("linalg.yield %masked", "%again = arith.mulf %masked, %scale : f32\n    linalg.yield %again"),
+                          ("0xFF800000 : f32\n  %scale", "-3.0e38 : f32\n  %scale")], r"+scale = 6\.25"),
+    ("mask_scaled_away", [("linalg.yield %masked", "%minus = arith.negf %masked : f32\n    linalg.yield %minus")],
+     "masked scores are not at most -10000"),
+    ("scale_in_exponent", [(EXP, "%t = arith.mulf %d, %scale : f32\n    %x = math.exp %t : f32")],
+     r"+scale = 6\.25"),
+    ("falling_exponent", [(EXP, "%t = arith.negf %d : f32\n    %x = math.exp %t : f32")],
+     "the exponential falls"),
+    ("exp2", [(EXP, "%x = math.exp2 %d : f32")], r"+scale = 0\.17328"),
+    # The mask.
+    ("top_left", [("%p = arith.addi %i, %c4", "%p = arith.addi %i, %i0"), ("%c4 = arith.constant 4", "%i0 = arith.constant 0")],
+     r"key i \+ 0, but windows of the op contain key i \+ 4"),
+    ("one_more_key", [("%c4 = arith.constant 4", "%c4 = arith.constant 5")], "+" + MASK.format("right = 1")),
+    ("strict", [("arith.cmpi sle", "arith.cmpi slt")], r"key i \+ 3, but"),
+    ("unsigned", [("arith.cmpi sle", "arith.cmpi ule")], "+" + MASK.format("causal = true")),
+    ("other_side", [("arith.cmpi sle", "arith.cmpi sge")], "+" + MASK.format("left = 0")),
+    ("inverted", [(SELECT, "arith.select %seen, %hidden, %scaled")], r"key i \+ 5, but"),
+    ("inverted_twice", [(SELECT, "arith.select %seen, %hidden, %scaled"), ("arith.cmpi sle", "arith.cmpi sgt")],
+     "+" + MASK.format("causal = true")),
+    ("not_of_a_comparison", [("%masked =", "%true = arith.constant true\n    %not = arith.xori %seen, %true : i1\n    %masked ="),
+                             (SELECT, "arith.select %not, %hidden, %scaled")], "+" + MASK.format("causal = true")),
+    ("diagonal", [("arith.cmpi sle", "arith.cmpi eq")], "+" + MASK.format("causal = true, left = 0")),
+    ("all_but_the_diagonal", [("arith.cmpi sle", "arith.cmpi ne")], "visible keys are no window"),
+    ("keys_doubled", [("%seen = arith.cmpi sle, %j", "%jj = arith.addi %j, %j : index\n    %seen = arith.cmpi sle, %jj")],
+     "visible keys are no window"),
+    ("by_head", [("%i = linalg.index 1", "%i = linalg.index 0")], "depends on more|sees no|windows of the op|dimension"),
+    ("hidden_little", [("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -100.0")],
+     "masked scores are not at most -10000"),
+    ("hidden_zero", [("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant 0.0")],
+     "masked scores are not at most -10000"),
+    ("hidden_finite", [("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -1.0e9")],
+     "+" + MASK.format("causal = true")),
+    ("row_without_key", [("%c4 = arith.constant 4", "%c4 = arith.constant -1")], "windows of the op"),
+    ("added_mask", [("%masked = arith.select %seen, %scaled, %hidden : f32",
+                     "%bias = arith.select %seen, %zero, %hidden : f32\n    %masked = arith.addf %scaled, %bias : f32")],
+     "+" + MASK.format("causal = true")),
+    ("subtracted_mask", [("%masked = arith.select %seen, %scaled, %hidden : f32",
+                          "%bias = arith.select %seen, %zero, %hidden : f32\n    %masked = arith.subf %scaled, %bias : f32")],
+     "not 0 or at most -10000"),
+    ("added_distance", [("%masked =", "%f = arith.index_cast %j : index to i32\n    %g = arith.sitofp %f : i32 to f32\n"
+                         "    %t = arith.addf %scaled, %g : f32\n    %masked ="), (SELECT, "arith.select %seen, %t, %hidden")],
+     "not 0 or at most -10000"),
+    # Caps.
+    ("capped", [(SCALED, SCALED + "    %c20 = arith.constant 20.0 : f32\n    %u = arith.divf %scaled, %c20 : f32\n"
+                 "    %t = math.tanh %u : f32\n    %cap = arith.mulf %t, %c20 : f32\n"),
+                (SELECT, "arith.select %seen, %cap, %hidden")], r"+scale = 2\.500000e-01 : f32, softcap = 2\.0"),
+    ("caps_differ", [(SCALED, SCALED + "    %c20 = arith.constant 20.0 : f32\n    %c10 = arith.constant 10.0 : f32\n"
+                      "    %u = arith.divf %scaled, %c20 : f32\n    %t = math.tanh %u : f32\n    %cap = arith.mulf %t, %c10 : f32\n"),
+                     (SELECT, "arith.select %seen, %cap, %hidden")], r"+scale = 1\.250000e-01 : f32, softcap = 1\.0"),
+    ("cap_after_mask", [("linalg.yield %masked", "%t = math.tanh %masked : f32\n    linalg.yield %t")],
+     "capped after they are masked"),
+    # The softmax.
+    ("max_over_queries", [("ins(%s, %m : tensor<2x8x12xf32>, tensor<2x8xf32>)", "ins(%s, %m : tensor<2x8x12xf32>, tensor<2x12xf32>)"),
+                          ("%m = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}",
+                           "%n = tensor.empty() : tensor<2x12xf32>\n  %fn = linalg.fill ins(%lowest : f32) outs(%n : tensor<2x12xf32>) -> tensor<2x12xf32>\n"
+                           "  %m = linalg.generic {indexing_maps = [#hij, #hj], iterator_types = [\"parallel\", \"reduction\", \"parallel\"]}"),
+                          ("outs(%fm : tensor<2x8xf32>)", "outs(%fn : tensor<2x12xf32>)"),
+                          ("%max : f32\n  } -> tensor<2x8xf32>", "%max : f32\n  } -> tensor<2x12xf32>"),
+                          ("%e = linalg.generic {indexing_maps = [#hij, #hi,", "%e = linalg.generic {indexing_maps = [#hij, #hj,")],
+     "is not their maximum over the keys"),
+    ("max_of_unmasked", [("ins(%s : tensor<2x8x12xf32>) outs(%fm", "ins(%qk : tensor<2x8x12xf32>) outs(%fm")],
+     "is not their maximum over the keys"),
+    ("min", [("arith.maximumf", "arith.minimumf")], "is not their maximum over the keys"),
+    ("max_from_zero", [("%lowest = arith.constant 0xFF800000", "%lowest = arith.constant 0.0")],
+     "is not their maximum over the keys"),
+    ("max_added", [("%d = arith.subf %a, %b", "%d = arith.addf %a, %b")], "not of a difference from the row's maximum"),
+    ("max_minus_scores", [("%d = arith.subf %a, %b", "%d = arith.subf %b, %a")], "is not their maximum"),
+    ("no_max", [(EXP, "%x = math.exp %a : f32")], "not of a difference from the row's maximum"),
+    ("sum_over_queries", [("ins(%e, %l : tensor<2x8x12xf32>, tensor<2x8xf32>)", "ins(%e, %l : tensor<2x8x12xf32>, tensor<2x12xf32>)"),
+                          ("%l = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}",
+                           "%n = tensor.empty() : tensor<2x12xf32>\n  %fn = linalg.fill ins(%zero : f32) outs(%n : tensor<2x12xf32>) -> tensor<2x12xf32>\n"
+                           "  %l = linalg.generic {indexing_maps = [#hij, #hj], iterator_types = [\"parallel\", \"reduction\", \"parallel\"]}"),
+                          ("outs(%fl : tensor<2x8xf32>)", "outs(%fn : tensor<2x12xf32>)"),
+                          ("%plus : f32\n  } -> tensor<2x8xf32>\n  %w", "%plus : f32\n  } -> tensor<2x12xf32>\n  %w"),
+                          ("%w = linalg.generic {indexing_maps = [#hij, #hi,", "%w = linalg.generic {indexing_maps = [#hij, #hj,")],
+     "something else than the sum"),
+    ("sum_from_one", [("%fl = linalg.fill ins(%zero : f32)", "%one = arith.constant 1.0 : f32\n  %fl = linalg.fill ins(%one : f32)")],
+     "something else than the sum"),
+    ("sum_of_scores", [("ins(%e : tensor<2x8x12xf32>) outs(%fl", "ins(%s : tensor<2x8x12xf32>) outs(%fl")],
+     "something else than the sum"),
+    ("sum_of_squares", [("%plus = arith.addf %a, %c", "%aa = arith.mulf %a, %a : f32\n    %plus = arith.addf %aa, %c")],
+     "something else than the sum"),
+    ("not_normalized", [("%x = arith.divf %a, %b", "%x = arith.addf %a, %zero")], None),
+    ("weights_times_values", [("ins(%w, %v", "ins(%e, %v")], "not divided by their sum"),
+    ("multiplied_by_sum", [("%x = arith.divf %a, %b", "%x = arith.mulf %a, %b")], None),
+    ("sum_divided", [("%x = arith.divf %a, %b", "%x = arith.divf %b, %a")], None),
+    # Products.
+    ("absolute_value", [("%sum = arith.addf %c, %xy", "%abs = math.absf %xy : f32\n    %sum = arith.addf %c, %abs")],
+     "scores are no product"),
+    ("difference", [("%xy = arith.mulf %x, %y : f32\n    %sum", "%xy = arith.subf %x, %y : f32\n    %sum")],
+     "scores are no product"),
+    ("scores_from_one", [("%fs = linalg.fill ins(%zero", "%one = arith.constant 1.0 : f32\n  %fs = linalg.fill ins(%one")],
+     "scores are no product"),
+    ("transposed_weights", [("2x12x", "2x8x"), ("8x12x", "8x8x"), ("%c4 = arith.constant 4", "%c4 = arith.constant 0"),
+                            ("indexing_maps = [#hi_j,", "indexing_maps = [#swapped,")], "something else than the sum"),
+    ("keys_as_values", [("ins(%w, %v", "ins(%w, %k")], "+" + MASK.format("causal = true")),
+    # Types.
+    ("f32_result", [("return %rEXTRA_VALUE : tensor<2x8x16xbf16>", "return %o : tensor<2x8x16xf32>"),
+                    ("-> (tensor<2x8x16xbf16>", "-> (tensor<2x8x16xf32>"),
+                    ("ins(%o :", "ins(%fo :")], "result is not rounded"),
+    # Users.
+    ("scores_returned", [("EXTRA_TYPE", ", tensor<2x8x12xf32>"), ("EXTRA_VALUE", ", %s")],
+     "of 'linalg.generic', has another user, 'func.return'"),
+    ("sum_returned", [("EXTRA_TYPE", ", tensor<2x8xf32>"), ("EXTRA_VALUE", ", %l")],
+     "of 'linalg.generic', has another user, 'func.return'"),
+    ("weights_returned", [("EXTRA_TYPE", ", tensor<2x8x12xf32>"), ("EXTRA_VALUE", ", %w")],
+     "of 'linalg.generic', has another user, 'func.return'"),
+]
+
+
+def edit(graph, edits):
+    for old, new in edits:
+        assert old in graph, old
+        graph = graph.replace(old, new)
+    return graph
+
+
+def main():
+    lines, places = MAPS.splitlines(), []
+    for name, edits, expected in CASES:
+        graph = edit(GRAPH, edits).replace("EXTRA_TYPE", "").replace(
+            "EXTRA_VALUE", "").replace("NAME", name)
+        start = len(lines)
+        lines += graph.splitlines()
+        places.append((start, len(lines)))
+    done = subprocess.run(
+        ["kvbuf-opt", "-", "--kvbuf-raise-attention",
+         "--mlir-print-local-scope", "--remark-format=emitRemark",
+         "--remarks-filter=kvbuf-raise-attention"],
+        input="\n".join(lines), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr[:2000])
+    remarks = [(int(line), text) for line, text in
+               re.findall(r'^\S*?:(\d+):\d+: remark: (.*)$', done.stderr, re.M)]
+    raised = {name: body for name, body in re.findall(
+        r"func\.func @(\w+)\((.*?)\n  }\n", done.stdout, re.S)}
+    failed = 0
+    for (name, _, expected), (start, end) in zip(CASES, places):
+        said = [text for line, text in remarks if start < line <= end]
+        attention = re.search(r"kvbuffer\.attention .*", raised[name])
+        if expected is None:
+            good = not attention
+        elif expected.startswith("+"):
+            good = attention and re.search(expected[1:], attention[0])
+        else:
+            good = (not attention and len(said) == 1 and
+                    "[Missed]" in said[0] and re.search(expected, said[0]))
+        if not good:
+            failed += 1
+            print(f"{name}: expected {expected}\n  said {said}\n  "
+                  f"{attention and attention[0]}")
+    if failed:
+        sys.exit(f"{failed} of {len(CASES)} cases failed")
+
+
+main()
