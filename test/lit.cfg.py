@@ -41,11 +41,13 @@ if config.ptxas and os.path.exists(config.ptxas):
     config.substitutions.append(("%ptxas", config.ptxas))
     config.environment["KVBUF_PTXAS"] = config.ptxas
 
-# torch is no package of Debian's; its tests run where the tests' Python has it.
-if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
-                   "sys.exit(importlib.util.find_spec('torch') is None)"],
-                  check=False).returncode == 0:
-    config.available_features.add("torch")
+# These are no packages of Debian's; their tests run where the tests' Python has
+# them.
+for package in ["torch", "jax"]:
+    if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
+                       f"sys.exit(importlib.util.find_spec('{package}') is None)"],
+                      check=False).returncode == 0:
+        config.available_features.add(package)
 
 # LLVM's linker and readelf come in packages of their own (lld, llvm).
 # patchelf makes a wheel's libraries find each other.

@@ -129,8 +129,10 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
         target = (_kernels.emulated_chip() if emulated
                   else _kernels.Device.shared(name).chip)
     kernel = _kernels.find(problem, target, schedule, emulated)
-    kernel(**request.arguments(ops), **request.sizes, device=device,
-           stream=stream)
+    tensors = request.arguments(ops)
+    ops.before_launch(tensors.values())
+    kernel(**tensors, **request.sizes, device=device, stream=stream)
+    ops.after_launch(name)
     return request.out, request.lse
 
 
@@ -226,6 +228,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["sink"] = ops.contiguous(sink)
     out_shape = (*shape_of(q)[:-1], value_size)
     if out is not None:
+        ops.require_writable("out", out)
         require_shape("out", out, out_shape, "that of q")
         require_type(ops, "out", out, ops.dtype(q))
     plain = depth == value_size and ops.dtype(q) == dtype
@@ -257,6 +260,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         if lse is None:
             lse = ops.empty(lse_shape, "f32", q)
         else:
+            ops.require_writable("lse", lse)
             require_shape("lse", lse, lse_shape, "one number a row and head")
             require_type(ops, "lse", lse, "f32")
         request.lse = lse
@@ -308,10 +312,11 @@ def attention(
         ) -> Tensor | tuple[Tensor, Tensor]:
     """softmax(scale * Q K^T) V over the keys that each query sees.
 
-    Tensors are torch's, numpy's (uint16 holds the bits of bfloat16), or of any
-    library that speaks DLPack or ``__cuda_array_interface__``; the latter need
-    ``out``. Those in GPU memory run there, on their framework's current stream,
-    those in host memory on the emulator. No call waits for a device.
+    Tensors are torch's, numpy's (uint16 holds the bits of bfloat16), JAX's, or of
+    any library that speaks DLPack or ``__cuda_array_interface__``; the latter
+    need ``out``, and JAX's cannot be written. Those in GPU memory run there, on
+    their framework's current stream, those in host memory on the emulator. No
+    call waits for a device, but those on JAX's arrays, outside of its traces.
 
     Shapes, with H query heads, G key and value heads (H a multiple of G: query
     head h reads head h // (H / G)), head size D:

@@ -9,9 +9,23 @@ from __future__ import annotations
 import sys
 
 from . import _arrays, _tensors
+from ._device import Device
 
 
-class Torch:
+class Framework:
+    """What most frameworks agree on."""
+
+    def before_launch(self, tensors):
+        """Makes a launch come after what has been asked of the tensors."""
+
+    def after_launch(self, device):
+        """Makes what the framework does next come after the launch."""
+
+    def require_writable(self, name, x):
+        """ValueError for a tensor that no kernel may write."""
+
+
+class Torch(Framework):
     """torch's tensors, on any device."""
 
     def __init__(self):
@@ -100,7 +114,7 @@ class Torch:
         to.copy_(of)
 
 
-class Numpy:
+class Numpy(Framework):
     """numpy's arrays; uint16, and types of two bytes that numpy does not know,
     are bfloat16."""
 
@@ -194,7 +208,118 @@ class Numpy:
         to[...] = of
 
 
-class Foreign:
+class Jax(Framework):
+    """JAX's arrays, which nobody but JAX may change: results are new ones. JAX
+    knows nothing of launches, so the host waits before and after each."""
+
+    def __init__(self):
+        self.jax = sys.modules["jax"]
+        self.np = self.jax.numpy
+
+    def dtype(self, x):
+        return {"float16": "f16", "bfloat16": "bf16", "float32": "f32",
+                "int32": "i32", "int64": "i64"}.get(str(x.dtype), str(x.dtype))
+
+    def _kind(self, dtype):
+        return {"f16": self.np.float16, "bf16": self.np.bfloat16,
+                "f32": self.np.float32, "i32": self.np.int32,
+                "i64": self.np.int64}[dtype]
+
+    def detach(self, x):
+        return x
+
+    def place(self, x):
+        if isinstance(x, self.jax.core.Tracer):
+            raise NotImplementedError(
+                "the call is traced by JAX (jit, grad, vmap), which kernels of "
+                "kvbuf are no part of; call it outside, or by "
+                "jax.pure_callback")
+        devices = x.devices()
+        if len(devices) > 1:
+            raise ValueError(f"an array is shared by {len(devices)} devices; "
+                             "expected one of one device")
+        return next(iter(devices))
+
+    def device_name(self, x):
+        device = self.place(x)
+        if device.platform == "cpu":
+            return "emulator"
+        kind = "hip" if device.platform == "rocm" else "cuda"
+        return f"{kind}:{device.local_hardware_id}"
+
+    def strides(self, x):
+        strides = [1]
+        for extent in x.shape[:0:-1]:
+            strides.append(strides[-1] * max(extent, 1))
+        return tuple(reversed(strides))
+
+    def rows_contiguous(self, x):
+        return x
+
+    def contiguous(self, x):
+        return x
+
+    def cast(self, x, dtype):
+        return x.astype(self._kind(dtype))
+
+    def empty_like(self, x):
+        return self.empty(x.shape, self.dtype(x), x)
+
+    def empty(self, shape, dtype, like):
+        return self.full(shape, 0, dtype, like)
+
+    def full(self, shape, value, dtype, like):
+        # A buffer of its own: nothing else may see what a kernel writes.
+        made = self.np.full(shape, value, self._kind(dtype),
+                            device=self.place(like))
+        return self.jax.block_until_ready(made)
+
+    def arange(self, count, like, dtype="i32"):
+        return self.np.arange(count, dtype=self._kind(dtype),
+                              device=self.place(like))
+
+    def pad_columns(self, x, count):
+        return self.np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
+
+    def minimum(self, x, most):
+        return self.np.minimum(x, most)
+
+    def maximum(self, x, least):
+        return self.np.maximum(x, least)
+
+    def take_rows(self, table, index):
+        return self.np.take_along_axis(table, index, 1)
+
+    def rotated(self, x, cos, sin, interleaved):
+        np, half = self.np, cos.shape[-1]
+        rotary, rest = x[..., :2 * half].astype(np.float32), x[..., 2 * half:]
+        cos, sin = (t.astype(np.float32)[:, :, None] for t in (cos, sin))
+        a, b = ((rotary[..., 0::2], rotary[..., 1::2]) if interleaved
+                else (rotary[..., :half], rotary[..., half:]))
+        pair = a * cos - b * sin, a * sin + b * cos
+        mixed = (np.stack(pair, -1).reshape(rotary.shape) if interleaved
+                 else np.concatenate(pair, -1))
+        return np.concatenate([mixed.astype(x.dtype), rest], -1)
+
+    def before_launch(self, tensors):
+        self.jax.block_until_ready(list(tensors))
+
+    def after_launch(self, device):
+        if device != "emulator":
+            Device.shared(device).synchronize()
+
+    def require_writable(self, name, x):
+        raise ValueError(f"{name} is an array of JAX's, which cannot be changed; "
+                         "take the result instead")
+
+    def put(self, cache, first, second, values):
+        self.require_writable("the cache", cache)
+
+    def copy(self, to, of):
+        self.require_writable("out", to)
+
+
+class Foreign(Framework):
     """Tensors of any library: their memory is known, nothing can be computed."""
 
     def dtype(self, x):
@@ -254,6 +379,8 @@ def of(x):
             ops = Torch()
         elif kind.__module__.split(".")[0] == "numpy":
             ops = Numpy()
+        elif "jax" in sys.modules and isinstance(x, sys.modules["jax"].Array):
+            ops = Jax()
         else:
             ops = Foreign()
         _ops[kind] = ops

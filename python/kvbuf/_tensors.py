@@ -102,8 +102,9 @@ def _from_dlpack(name, tensor):
     # -1: no synchronization. The kernel is launched on the stream that the
     # tensor's framework works on, so the order is right already.
     try:
-        capsule = tensor.__dlpack__() if on_host else tensor.__dlpack__(
-            stream=-1)
+        # JAX takes every number for a stream; its arrays have been waited for.
+        plain = on_host or _module_of(tensor) in ("jax", "jaxlib")
+        capsule = tensor.__dlpack__() if plain else tensor.__dlpack__(stream=-1)
     except Exception as e:
         raise Error(f"tensor '{name}': {e}") from e
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

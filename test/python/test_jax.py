@@ -1,0 +1,100 @@
+# REQUIRES: jax
+# RUN: env KVBUF_LIB_DIR=%lib JAX_PLATFORMS=cpu %python %s
+"""The attention functions on JAX's arrays, on the emulator, against float64 and
+jax.nn.dot_product_attention. Needs JAX, and is skipped without."""
+
+import pathlib
+import sys
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+from attention_reference import attention as exactly  # noqa: E402
+
+import kvbuf  # noqa: E402
+import kvbuf.torch as kt  # noqa: E402
+
+KEY = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little"))
+
+
+def normal(i, *shape, dtype=jnp.bfloat16):
+    return jax.random.normal(jax.random.fold_in(KEY, i), shape, dtype)
+
+
+def exact(x):
+    return np.asarray(x, np.float64)
+
+
+class Jax(unittest.TestCase):
+
+    def close(self, o, e, limit=3e-2):
+        self.assertEqual(o.shape, e.shape)
+        self.assertLess(np.abs(exact(o) - e).max(), limit)
+
+    def test_dense(self):
+        for dtype in jnp.bfloat16, jnp.float16:
+            q, k, v = (normal(i, 2, n, h, 64, dtype=dtype)
+                       for i, n, h in ((0, 9, 4), (1, 20, 2), (2, 20, 2)))
+            o, lse = kvbuf.attention(q, k, v, causal=True, return_lse=True)
+            self.assertIsInstance(o, jax.Array)
+            self.assertEqual(o.dtype, dtype)
+            for b in range(2):
+                e, el = exactly(exact(q[b]), exact(k[b]), exact(v[b]), causal=True)
+                self.close(o[b], e)
+                self.close(lse[b], el, 1e-3)
+
+    def test_as_jax(self):
+        q = normal(3, 1, 16, 4, 80)
+        k, v = normal(4, 1, 16, 4, 80), normal(5, 1, 16, 4, 80)
+        o = kt.flash_attn_func(q, k, v, causal=True, softmax_scale=0.3)
+        e = jax.nn.dot_product_attention(
+            *(x.astype(jnp.float32) for x in (q, k, v)), is_causal=True, scale=0.3)
+        self.close(o, exact(e))
+
+    def test_results_of_computations(self):
+        """Arrays that JAX may still be computing, and one it goes on with."""
+        @jax.jit
+        def made(x):
+            for _ in range(20):
+                x = jnp.sin(x) + x
+            return x.astype(jnp.float16)
+        q, k, v = (made(normal(i, 1, 33, 2, 64, dtype=jnp.float32))
+                   for i in (6, 7, 8))
+        o = kvbuf.attention(q, k, v)
+        twice = jax.jit(lambda x: x + x)(o)
+        e, _ = exactly(exact(q[0]), exact(k[0]), exact(v[0]))
+        self.close(o[0], e)
+        self.assertTrue(jnp.array_equal(twice, o + o))
+
+    def test_pages_and_conversion(self):
+        cache = normal(9, 4, 16, 1, 40), normal(10, 4, 16, 1, 40)
+        table = jnp.array([[2, 0], [3, 1]], jnp.int32)
+        lengths = jnp.array([20, 3], jnp.int32)
+        q = normal(11, 2, 1, 2, 40)
+        o = kvbuf.attention(q, *cache, page_table=table, lengths=lengths)
+        for b, n in enumerate((20, 3)):
+            k, v = (exact(x[table[b]]).reshape(32, 1, 40)[:n] for x in cache)
+            e, _ = exactly(exact(q[b]), k, v)
+            self.close(o[b], e)
+        q = normal(12, 1, 5, 2, 64, dtype=jnp.float32)
+        o = kvbuf.attention(q, q, q, convert="float16")
+        self.assertEqual(o.dtype, jnp.float32)
+        self.close(o[0], exactly(*[exact(q[0])] * 3)[0])
+
+    def test_refusals(self):
+        q = normal(13, 1, 4, 1, 64)
+        with self.assertRaisesRegex(ValueError, "out is an array of JAX's, which "
+                                    "cannot be changed; take the result"):
+            kvbuf.attention(q, q, q, out=q)
+        with self.assertRaisesRegex(NotImplementedError, "traced by JAX"):
+            jax.jit(lambda x: kvbuf.attention(x, x, x))(q)
+        with self.assertRaisesRegex(ValueError, "the cache is an array of JAX's"):
+            kt.flash_attn_with_kvcache(
+                q, q, q, k=q, v=q, cache_seqlens=jnp.zeros(1, jnp.int32))
+
+
+if __name__ == "__main__":
+    unittest.main()
