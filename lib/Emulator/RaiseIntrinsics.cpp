@@ -289,6 +289,22 @@ bool Raiser::raiseTensor(StringRef name) {
                     segments({1, 1, static_cast<int32_t>(rank), 1, 0,
                               *multicast ? 1 : 0, 0, 0})});
   }
+  if (name.consume_front("g2s.cta.tile.")) {
+    // Into the block's own memory: dst, mbarrier, map, coordinates, cache, and
+    // whether that is used.
+    unsigned rank = rankOf(name);
+    if (!rank || args.size() < rank + 5)
+      return false;
+    SmallVector<Value> operands = {args[0], args[2]};
+    operands.append(args.begin() + 3, args.begin() + 3 + rank);
+    operands.push_back(args[1]);
+    return replace(
+        "nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
+        {attr("mode",
+              NVVM::TMALoadModeAttr::get(context, NVVM::TMALoadMode::TILE)),
+         attr("isCTAOnly", builder.getBoolAttr(true)),
+         segments({1, 1, static_cast<int32_t>(rank), 1, 0, 0, 0, 0})});
+  }
   if (name.consume_front("s2g.tile.")) {
     unsigned rank = rankOf(name);
     if (!rank || args.size() < rank + 2)

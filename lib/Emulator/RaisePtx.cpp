@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RaisePtx.h"
+#include "PtxText.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
@@ -22,127 +24,6 @@
 
 using namespace mlir;
 using namespace kvbuf::emu;
-
-namespace {
-
-/// An operand of an instruction: "$3", a name or a number, "[...]" or "{...}".
-struct Operand {
-  enum Kind { Number, Word, Memory, List } kind = Word;
-  unsigned number = 0;
-  StringRef word;
-  std::vector<Operand> parts;
-};
-
-struct Instruction {
-  std::optional<unsigned> predicate; // "@$5"
-  StringRef predicateName;           // "@p"
-  StringRef opcode;
-  std::vector<Operand> operands;
-};
-
-/// Reads instructions, one after the other.
-class Parser {
-public:
-  explicit Parser(StringRef text) : rest(text) {}
-
-  /// False: not of the simple kind.
-  bool run(SmallVectorImpl<Instruction> &instructions);
-
-private:
-  void skipSpace() { rest = rest.ltrim(); }
-  static bool isWord(char c) {
-    return llvm::isAlnum(c) || StringRef("_.:%-").contains(c);
-  }
-  StringRef word() {
-    StringRef w = rest.take_while(isWord);
-    rest = rest.drop_front(w.size());
-    return w;
-  }
-  bool operand(Operand &o, unsigned depth);
-  bool operands(std::vector<Operand> &list, char end, unsigned depth);
-
-  StringRef rest;
-};
-
-} // namespace
-
-bool Parser::operand(Operand &o, unsigned depth) {
-  skipSpace();
-  if (depth > 4 || rest.empty())
-    return false;
-  if (rest.consume_front("$")) {
-    o.kind = Operand::Number;
-    return !rest.consumeInteger(10, o.number);
-  }
-  char open = rest.front();
-  if (open == '[' || open == '{') {
-    rest = rest.drop_front();
-    o.kind = open == '[' ? Operand::Memory : Operand::List;
-    return operands(o.parts, open == '[' ? ']' : '}', depth + 1);
-  }
-  o.word = word();
-  return !o.word.empty();
-}
-
-bool Parser::operands(std::vector<Operand> &list, char end, unsigned depth) {
-  skipSpace();
-  if (!rest.empty() && rest.front() == end) {
-    rest = rest.drop_front();
-    return true;
-  }
-  while (true) {
-    if (list.size() > 512 || !operand(list.emplace_back(), depth))
-      return false;
-    skipSpace();
-    if (rest.consume_front(","))
-      continue;
-    if (rest.empty() || rest.front() != end)
-      return false;
-    rest = rest.drop_front();
-    return true;
-  }
-}
-
-bool Parser::run(SmallVectorImpl<Instruction> &instructions) {
-  while (true) {
-    skipSpace();
-    if (rest.empty())
-      return true;
-    if (rest.consume_front("{") || rest.consume_front("}"))
-      continue;
-    // A declaration, of which the names say enough.
-    if (rest.starts_with(".reg")) {
-      size_t end = rest.find(';');
-      if (end == StringRef::npos)
-        return false;
-      rest = rest.drop_front(end + 1);
-      continue;
-    }
-    Instruction inst;
-    if (rest.consume_front("@")) {
-      Operand p;
-      if (!operand(p, 0) ||
-          (p.kind != Operand::Number && p.kind != Operand::Word))
-        return false;
-      if (p.kind == Operand::Number)
-        inst.predicate = p.number;
-      else
-        inst.predicateName = p.word;
-      skipSpace();
-    }
-    inst.opcode = word();
-    if (inst.opcode.empty())
-      return false;
-    // A label.
-    if (inst.opcode.ends_with(":"))
-      continue;
-    if (!operands(inst.operands, ';', 0))
-      return false;
-    if (instructions.size() >= 16)
-      return false;
-    instructions.push_back(std::move(inst));
-  }
-}
 
 namespace {
 
@@ -157,19 +38,20 @@ public:
 
 private:
   bool readConstraints();
-  Value value(const Operand &o) {
-    return o.kind == Operand::Number && o.number < numbered.size()
+  Value value(const PtxOperand &o) {
+    return o.kind == PtxOperand::Number && o.number < numbered.size()
                ? numbered[o.number]
                : Value();
   }
   /// The one value in brackets.
-  Value memory(const Operand &o) {
-    return o.kind == Operand::Memory && o.parts.size() == 1 ? value(o.parts[0])
-                                                            : Value();
+  Value memory(const PtxOperand &o) {
+    return o.kind == PtxOperand::Memory && o.parts.size() == 1
+               ? value(o.parts[0])
+               : Value();
   }
-  std::optional<int64_t> constant(const Operand &o) {
+  std::optional<int64_t> constant(const PtxOperand &o) {
     int64_t n;
-    if (o.kind == Operand::Word && !o.word.getAsInteger(10, n))
+    if (o.kind == PtxOperand::Word && !o.word.getAsInteger(10, n))
       return n;
     APInt found;
     Value v = value(o);
@@ -193,11 +75,26 @@ private:
     state.addTypes(results);
     return builder.create(state);
   }
-  Operation *raiseMBarrier(const Instruction &inst);
-  Operation *raiseTensor(const Instruction &inst);
-  Operation *raiseCopy(const Instruction &inst);
-  Operation *raiseWgmma(const Instruction &inst, const Instruction *compare);
-  Operation *raiseWideMad(const Instruction &low, const Instruction &high);
+  Operation *raiseMBarrier(const PtxInstruction &inst);
+  Operation *raiseTensor(const PtxInstruction &inst);
+  Operation *raiseCopy(const PtxInstruction &inst);
+  Operation *raiseWgmma(const PtxInstruction &inst,
+                        const PtxInstruction *compare);
+  /// What `convert-kvbuffer-to-inline-asm` writes (KVBufferToInlineAsm.cpp): a
+  /// committed group of products, and the wait for it.
+  Operation *raiseGroup(ArrayRef<PtxInstruction> instructions);
+  Operation *raiseGroupWait(const PtxInstruction &inst);
+  /// An arrival and a word at another block's barrier; a transposed matrix.
+  Operation *raiseClusterArrive(ArrayRef<PtxInstruction> instructions);
+  Operation *raiseClusterStore(ArrayRef<PtxInstruction> instructions);
+  /// Vectors of four of the scalars that are tied to the results.
+  SmallVector<Value> accumulators();
+  /// The statement's result, a struct, of vectors of four.
+  Operation *unpack(ResultRange vectors);
+  /// A pointer into shared memory of a register.
+  Value shared(const PtxOperand &o);
+  Operation *raiseWideMad(const PtxInstruction &low,
+                          const PtxInstruction &high);
 
   LLVM::InlineAsmOp op;
   OpBuilder builder;
@@ -236,10 +133,10 @@ bool Raiser::readConstraints() {
   return inputs == op.getOperands().size();
 }
 
-Operation *Raiser::raiseMBarrier(const Instruction &inst) {
+Operation *Raiser::raiseMBarrier(const PtxInstruction &inst) {
   StringRef code = inst.opcode;
   code.consume_front("mbarrier.");
-  const std::vector<Operand> &o = inst.operands;
+  const std::vector<PtxOperand> &o = inst.operands;
   SmallVector<Value> operands;
   auto add = [&](Value v) {
     if (v)
@@ -247,8 +144,8 @@ Operation *Raiser::raiseMBarrier(const Instruction &inst) {
     return static_cast<bool>(v);
   };
   bool predicated = inst.predicate.has_value();
-  Operand p;
-  p.kind = Operand::Number;
+  PtxOperand p;
+  p.kind = PtxOperand::Number;
   p.number = inst.predicate.value_or(0);
   code.consume_back(".b64");
   code.consume_back(".shared");
@@ -266,7 +163,7 @@ Operation *Raiser::raiseMBarrier(const Instruction &inst) {
     return make("nvvm.mbarrier.arrive.expect_tx", operands);
   }
   if (code == "try_wait.parity" && (o.size() == 4 || o.size() == 3) &&
-      o[0].kind == Operand::Word && !predicated) {
+      o[0].kind == PtxOperand::Word && !predicated) {
     if (!add(memory(o[1])) || !add(value(o[2])))
       return nullptr;
     Value ticks = o.size() == 4 ? value(o[3]) : Value();
@@ -281,17 +178,17 @@ Operation *Raiser::raiseMBarrier(const Instruction &inst) {
 }
 
 // "[map, {coordinates}]" and its rank in the opcode.
-static bool isBox(const Operand &o) {
-  return o.kind == Operand::Memory && o.parts.size() == 2 &&
-         o.parts[1].kind == Operand::List && !o.parts[1].parts.empty() &&
+static bool isBox(const PtxOperand &o) {
+  return o.kind == PtxOperand::Memory && o.parts.size() == 2 &&
+         o.parts[1].kind == PtxOperand::List && !o.parts[1].parts.empty() &&
          o.parts[1].parts.size() <= 5;
 }
 
-Operation *Raiser::raiseTensor(const Instruction &inst) {
+Operation *Raiser::raiseTensor(const PtxInstruction &inst) {
   StringRef code = inst.opcode;
   code.consume_front("cp.async.bulk.tensor.");
   code = code.drop_front(std::min<size_t>(3, code.size())); // the rank
-  const std::vector<Operand> &o = inst.operands;
+  const std::vector<PtxOperand> &o = inst.operands;
   SmallVector<Value> operands;
   SmallVector<int32_t> sizes;
   bool good = true;
@@ -299,15 +196,15 @@ Operation *Raiser::raiseTensor(const Instruction &inst) {
     good &= static_cast<bool>(v);
     operands.push_back(v);
   };
-  auto addBox = [&](const Operand &box) {
-    for (const Operand &c : box.parts[1].parts)
+  auto addBox = [&](const PtxOperand &box) {
+    for (const PtxOperand &c : box.parts[1].parts)
       add(value(c));
   };
   auto addPredicate = [&] {
     if (!inst.predicate)
       return 0;
-    Operand p;
-    p.kind = Operand::Number;
+    PtxOperand p;
+    p.kind = PtxOperand::Number;
     p.number = *inst.predicate;
     add(value(p));
     return 1;
@@ -364,8 +261,8 @@ Operation *Raiser::raiseTensor(const Instruction &inst) {
   return nullptr;
 }
 
-Operation *Raiser::raiseCopy(const Instruction &inst) {
-  const std::vector<Operand> &o = inst.operands;
+Operation *Raiser::raiseCopy(const PtxInstruction &inst) {
+  const std::vector<PtxOperand> &o = inst.operands;
   if (inst.predicate || (o.size() != 3 && o.size() != 4))
     return nullptr;
   auto modifier = inst.opcode.contains(".cg.")
@@ -389,8 +286,8 @@ static std::optional<NVVM::WGMMATypes> wgmmaType(StringRef name) {
   return NVVM::symbolizeWGMMATypes(name);
 }
 
-Operation *Raiser::raiseWgmma(const Instruction &inst,
-                              const Instruction *compare) {
+Operation *Raiser::raiseWgmma(const PtxInstruction &inst,
+                              const PtxInstruction *compare) {
   SmallVector<StringRef> words;
   inst.opcode.split(words, '.');
   // wgmma.mma_async.sync.aligned.<shape>.<d>.<a>.<b>
@@ -405,8 +302,8 @@ Operation *Raiser::raiseWgmma(const Instruction &inst,
     return nullptr;
   auto d = wgmmaType(words[5]), a = wgmmaType(words[6]),
        b = wgmmaType(words[7]);
-  const std::vector<Operand> &o = inst.operands;
-  if (!d || !a || !b || o.size() < 4 || o[0].kind != Operand::List)
+  const std::vector<PtxOperand> &o = inst.operands;
+  if (!d || !a || !b || o.size() < 4 || o[0].kind != PtxOperand::List)
     return nullptr;
   // "setp.ne.b32 p, $n, 0" makes the predicate that the accumulator is added.
   std::optional<int64_t> scaleD = compare && compare->operands.size() == 3 &&
@@ -429,7 +326,7 @@ Operation *Raiser::raiseWgmma(const Instruction &inst,
   Value inouts = LLVM::PoisonOp::create(builder, op.getLoc(), type);
   for (auto [i, v] : llvm::enumerate(tied)) {
     if (!v || v.getType() != type.getBody()[i] ||
-        o[0].parts[i].kind != Operand::Number || o[0].parts[i].number != i)
+        o[0].parts[i].kind != PtxOperand::Number || o[0].parts[i].number != i)
       return nullptr;
     inouts =
         LLVM::InsertValueOp::create(builder, op.getLoc(), inouts, v,
@@ -467,13 +364,235 @@ Operation *Raiser::raiseWgmma(const Instruction &inst,
   return make("nvvm.wgmma.mma_async", {inouts, descA, descB}, attributes, type);
 }
 
-Operation *Raiser::raiseWideMad(const Instruction &low,
-                                const Instruction &high) {
-  const std::vector<Operand> &l = low.operands, &h = high.operands;
+SmallVector<Value> Raiser::accumulators() {
+  SmallVector<Value> vectors;
+  auto type = VectorType::get({4}, builder.getF32Type());
+  for (size_t i = 0; i + 4 <= tied.size(); i += 4) {
+    Value vector = LLVM::PoisonOp::create(builder, op.getLoc(), type);
+    for (size_t j = 0; j < 4; ++j) {
+      Value at =
+          LLVM::ConstantOp::create(builder, op.getLoc(), builder.getI32Type(),
+                                   builder.getI32IntegerAttr(j));
+      vector = LLVM::InsertElementOp::create(builder, op.getLoc(), vector,
+                                             tied[i + j], at);
+    }
+    vectors.push_back(vector);
+  }
+  return vectors;
+}
+
+Operation *Raiser::unpack(ResultRange vectors) {
+  Value result =
+      LLVM::PoisonOp::create(builder, op.getLoc(), op->getResult(0).getType());
+  int64_t next = 0;
+  for (Value vector : vectors)
+    for (int64_t j = 0; j < 4; ++j) {
+      Value at =
+          LLVM::ConstantOp::create(builder, op.getLoc(), builder.getI32Type(),
+                                   builder.getI32IntegerAttr(j));
+      Value x =
+          LLVM::ExtractElementOp::create(builder, op.getLoc(), vector, at);
+      result = LLVM::InsertValueOp::create(builder, op.getLoc(), result, x,
+                                           ArrayRef<int64_t>{next++});
+    }
+  return result.getDefiningOp();
+}
+
+/// Whether a type is a struct of so many f32, a multiple of four.
+static bool isAccumulator(Type type, size_t count) {
+  auto parts = dyn_cast<LLVM::LLVMStructType>(type);
+  return parts && count && count % 4 == 0 && parts.getBody().size() == count &&
+         llvm::all_of(parts.getBody(), [](Type t) { return t.isF32(); });
+}
+
+Operation *Raiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
+  // Predicates are comparisons of numbers, and descriptors a register and a
+  // number.
+  llvm::StringMap<bool> predicates;
+  llvm::StringMap<std::pair<Value, int64_t>> sums;
+  SmallVector<int64_t> aSteps, bSteps;
+  SmallVector<Value> words;
+  Value aDesc, bDesc;
+  StringRef kind;
+  bool transpose = false, zero = false, fenced = false, committed = false;
+  size_t count = tied.size();
+  if (op.getNumResults() != 1 ||
+      !isAccumulator(op->getResult(0).getType(), count))
+    return nullptr;
+  for (const PtxInstruction &inst : instructions) {
+    const std::vector<PtxOperand> &o = inst.operands;
+    if (inst.predicate || !inst.predicateName.empty() || committed)
+      return nullptr;
+    if (inst.opcode == "wgmma.fence.sync.aligned" && o.empty()) {
+      fenced = true;
+    } else if (inst.opcode == "wgmma.commit_group.sync.aligned" && o.empty()) {
+      committed = true;
+    } else if (inst.opcode == "setp.ne.b32" && o.size() == 3) {
+      auto x = constant(o[1]), y = constant(o[2]);
+      if (!x || !y)
+        return nullptr;
+      predicates[o[0].word] = *x != *y;
+    } else if (inst.opcode == "add.s64" && o.size() == 3) {
+      Value base = value(o[1]);
+      auto step = constant(o[2]);
+      if (!base || !step)
+        return nullptr;
+      sums[o[0].word] = {base, *step};
+    } else if (inst.opcode.starts_with("wgmma.mma_async.") && o.size() >= 7) {
+      bool descriptors = o[1].kind == PtxOperand::Word;
+      auto added = predicates.find(o[3].word);
+      auto b = sums.find(o[2].word);
+      // Signs are not changed, and A is as it is in memory.
+      auto isNumber = [&](size_t i, int64_t n) {
+        return i < o.size() && constant(o[i]) == n;
+      };
+      auto turned = o.size() == (descriptors ? 8 : 7)
+                        ? constant(o.back())
+                        : std::optional<int64_t>();
+      bool isFirst = bSteps.empty();
+      if (!fenced || added == predicates.end() || b == sums.end() || !turned ||
+          !isNumber(4, 1) || !isNumber(5, 1) ||
+          (descriptors && !isNumber(6, 0)) || o[0].parts.size() != count ||
+          (!isFirst && (inst.opcode != kind || !added->second ||
+                        bDesc != b->second.first || transpose != *turned)))
+        return nullptr;
+      for (auto [i, part] : llvm::enumerate(o[0].parts))
+        if (part.kind != PtxOperand::Number || part.number != i)
+          return nullptr;
+      if (isFirst) {
+        kind = inst.opcode;
+        transpose = *turned;
+        zero = !added->second;
+        bDesc = b->second.first;
+      }
+      bSteps.push_back(b->second.second);
+      if (descriptors) {
+        auto a = sums.find(o[1].word);
+        if (a == sums.end() || (aDesc && aDesc != a->second.first))
+          return nullptr;
+        aDesc = a->second.first;
+        aSteps.push_back(a->second.second);
+        continue;
+      }
+      for (const PtxOperand &part : o[1].parts)
+        words.push_back(value(part));
+    } else {
+      return nullptr;
+    }
+  }
+  SmallVector<StringRef> names;
+  kind.split(names, '.');
+  // wgmma.mma_async.sync.aligned.m64n<n>k16.f32.<a>.<b>
+  if (!committed || names.size() != 8 || names[5] != "f32" ||
+      names[6] != names[7] || (names[6] != "bf16" && names[6] != "f16") ||
+      names[4] != "m64n" + std::to_string(2 * count) + "k16" ||
+      bool(aDesc) == !words.empty() ||
+      (aDesc ? aSteps.size() != bSteps.size()
+             : words.size() != 4 * bSteps.size()) ||
+      llvm::any_of(words,
+                   [](Value w) { return !w || !w.getType().isInteger(32); }) ||
+      (!zero &&
+       llvm::any_of(tied, [](Value v) { return !v || !v.getType().isF32(); })))
+    return nullptr;
+  Type element = names[6] == "bf16" ? Type(builder.getBF16Type())
+                                    : Type(builder.getF16Type());
+  SmallVector<Value> operands;
+  if (!zero)
+    operands = accumulators();
+  int32_t cs = operands.size();
+  for (Value word : words)
+    operands.push_back(LLVM::BitcastOp::create(
+        builder, op.getLoc(), VectorType::get({2}, element), word));
+  if (aDesc)
+    operands.push_back(aDesc);
+  operands.push_back(bDesc);
+  SmallVector<NamedAttribute> attributes = {
+      attr("a_steps", builder.getDenseI64ArrayAttr(aSteps)),
+      attr("b_steps", builder.getDenseI64ArrayAttr(bSteps)),
+      attr("element", TypeAttr::get(element)),
+      attr("n", builder.getI64IntegerAttr(2 * count)),
+      segments({cs, static_cast<int32_t>(words.size()), aDesc ? 1 : 0, 1})};
+  if (transpose)
+    attributes.push_back(attr("transpose_b", builder.getUnitAttr()));
+  SmallVector<Type> types(count / 4,
+                          VectorType::get({4}, builder.getF32Type()));
+  context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+  return unpack(
+      make("kvbuffer.wgmma", operands, attributes, types)->getResults());
+}
+
+Operation *Raiser::raiseGroupWait(const PtxInstruction &inst) {
+  auto pending = inst.operands.size() == 1 ? constant(inst.operands[0])
+                                           : std::optional<int64_t>();
+  if (!pending || inst.predicate || !inst.predicateName.empty() ||
+      op.getNumResults() != 1 ||
+      !isAccumulator(op->getResult(0).getType(), tied.size()) ||
+      llvm::any_of(tied, [](Value v) { return !v || !v.getType().isF32(); }))
+    return nullptr;
+  SmallVector<Value> values = accumulators();
+  context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+  return unpack(make("kvbuffer.wgmma_wait", values,
+                     attr("pending", builder.getI64IntegerAttr(*pending)),
+                     ValueRange(values).getTypes())
+                    ->getResults());
+}
+
+Value Raiser::shared(const PtxOperand &o) {
+  Value word = value(o);
+  if (!word || !word.getType().isInteger(32))
+    return nullptr;
+  constexpr unsigned kShared = 3;
+  return LLVM::IntToPtrOp::create(
+      builder, op.getLoc(), LLVM::LLVMPointerType::get(context, kShared), word);
+}
+
+Operation *Raiser::raiseClusterArrive(ArrayRef<PtxInstruction> instructions) {
+  // mapa there, $barrier, $rank; @$predicate arrive _, [there]
+  const PtxInstruction &map = instructions[0], &arrive = instructions[1];
+  if (arrive.opcode != "mbarrier.arrive.shared::cluster.b64" ||
+      !arrive.predicate || *arrive.predicate >= numbered.size() ||
+      map.operands.size() != 3 || arrive.operands.size() != 2 ||
+      arrive.operands[1].parts.size() != 1 ||
+      arrive.operands[1].parts[0].word != map.operands[0].word)
+    return nullptr;
+  Value barrier = shared(map.operands[1]), rank = value(map.operands[2]),
+        predicate = numbered[*arrive.predicate];
+  if (!barrier || !rank || !predicate)
+    return nullptr;
+  context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+  return make("kvbuffer.cluster_arrive", {barrier, rank, predicate});
+}
+
+Operation *Raiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
+  // mapa there, $address, $rank; mapa barrier, $barrier, $rank;
+  // st.async [there], $value, [barrier]
+  const PtxInstruction &there = instructions[0], &other = instructions[1],
+                       &store = instructions[2];
+  const std::vector<PtxOperand> &o = store.operands;
+  if (other.opcode != there.opcode || there.operands.size() != 3 ||
+      other.operands.size() != 3 || o.size() != 3 || o[0].parts.size() != 1 ||
+      o[2].parts.size() != 1 || o[0].parts[0].word != there.operands[0].word ||
+      o[2].parts[0].word != other.operands[0].word ||
+      store.opcode !=
+          "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32")
+    return nullptr;
+  Value rank = value(there.operands[2]), word = value(o[1]);
+  Value address = shared(there.operands[1]),
+        barrier = shared(other.operands[1]);
+  if (!rank || rank != value(other.operands[2]) || !word || !address ||
+      !barrier)
+    return nullptr;
+  context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+  return make("kvbuffer.cluster_store", {word, address, barrier, rank});
+}
+
+Operation *Raiser::raiseWideMad(const PtxInstruction &low,
+                                const PtxInstruction &high) {
+  const std::vector<PtxOperand> &l = low.operands, &h = high.operands;
   if (l.size() != 4 || h.size() != 4 || low.predicate || high.predicate ||
       op.getNumResults() != 1 || h[3].word != "0" ||
-      l[0].kind != Operand::Number || l[0].number != 0 ||
-      h[0].kind != Operand::Number || h[0].number != 1)
+      l[0].kind != PtxOperand::Number || l[0].number != 0 ||
+      h[0].kind != PtxOperand::Number || h[0].number != 1)
     return nullptr;
   Value x = value(l[1]), y = value(l[2]), z = value(l[3]);
   auto type = dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType());
@@ -501,22 +620,45 @@ Operation *Raiser::raiseWideMad(const Instruction &low,
 }
 
 Operation *Raiser::run() {
-  SmallVector<Instruction> instructions;
-  if (!Parser(op.getAsmString()).run(instructions) || !readConstraints() ||
+  SmallVector<PtxInstruction> instructions;
+  if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
       instructions.empty())
     return nullptr;
   // A loop around a wait is the wait.
-  const Instruction &first = instructions.front();
+  const PtxInstruction &first = instructions.front();
   bool loop = first.opcode.starts_with("mbarrier.try_wait.parity");
-  for (const Instruction &i : llvm::drop_begin(instructions))
+  for (const PtxInstruction &i : llvm::drop_begin(instructions))
     loop &= i.opcode == "bra.uni" || i.opcode == "bra";
   if (loop && instructions.size() > 1)
     return raiseMBarrier(first);
-  const Instruction &last = instructions.back();
+  const PtxInstruction &last = instructions.back();
   // A product of 32 bits plus a number, in 64 bits, as libdevice writes it.
   if (instructions.size() == 2 && first.opcode == "mad.lo.cc.u32" &&
       last.opcode == "madc.hi.u32")
     return raiseWideMad(first, last);
+  if (last.opcode == "wgmma.commit_group.sync.aligned" &&
+      instructions.size() > 1)
+    return raiseGroup(instructions);
+  if (last.opcode == "wgmma.wait_group.sync.aligned" &&
+      instructions.size() == 1 && op.getNumResults() == 1 && !tied.empty())
+    return raiseGroupWait(last);
+  if (first.opcode == "mapa.shared::cluster.u32")
+    return instructions.size() == 2   ? raiseClusterArrive(instructions)
+           : instructions.size() == 3 ? raiseClusterStore(instructions)
+                                      : nullptr;
+  if (instructions.size() == 1 &&
+      last.opcode == "movmatrix.sync.aligned.m8n8.trans.b16" &&
+      last.operands.size() == 2 && value(last.operands[1]) &&
+      op.getNumResults() == 1) {
+    context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+    return make("kvbuffer.lane_transpose", value(last.operands[1]), {},
+                op->getResultTypes());
+  }
+  if (last.opcode == "bar.arrive" && instructions.size() == 1 &&
+      !last.predicate && last.operands.size() == 2 && value(last.operands[0]) &&
+      value(last.operands[1]))
+    return make("nvvm.barrier.arrive",
+                {value(last.operands[0]), value(last.operands[1])});
   if (last.opcode.starts_with("wgmma.mma_async."))
     return instructions.size() == 1 ? raiseWgmma(last, nullptr)
            : instructions.size() == 2 && first.opcode == "setp.ne.b32"
@@ -532,8 +674,8 @@ Operation *Raiser::run() {
   if (last.opcode == "prefetch.tensormap" && last.operands.size() == 1)
     if (Value map = memory(last.operands[0])) {
       SmallVector<Value> operands = {map};
-      Operand p;
-      p.kind = Operand::Number;
+      PtxOperand p;
+      p.kind = PtxOperand::Number;
       p.number = last.predicate.value_or(0);
       if (last.predicate)
         operands.push_back(value(p));
