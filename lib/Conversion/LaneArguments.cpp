@@ -558,7 +558,7 @@ void LaneLowering::finishKernel() {
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
   list.append("entry", str(kernel.getName()));
   if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
-    list.append("grid", grid);
+    list.append("grid", fixSizes(grid, fixedSizes));
   else if (heads)
     list.append("grid", schedule.getXcds() > 1
                             ? b.getArrayAttr({heads, tiles, batch})

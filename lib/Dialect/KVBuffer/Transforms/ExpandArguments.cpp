@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
@@ -155,9 +156,7 @@ Access Expansion::accessOf(unsigned i, bool scales) {
 }
 
 Value Expansion::size(Attribute expression) {
-  if (auto number = dyn_cast<IntegerAttr>(expression))
-    return arith::ConstantIndexOp::create(b, number.getInt());
-  if (auto name = dyn_cast<StringAttr>(expression)) {
+  return emitSizeExpression(b, b.getLoc(), expression, [&](StringAttr name) {
     auto [it, isNew] = sizes.try_emplace(name, Value());
     if (isNew) {
       Value word = parameter(b.getI32Type(),
@@ -165,19 +164,7 @@ Value Expansion::size(Attribute expression) {
       it->second = arith::IndexCastOp::create(b, b.getIndexType(), word);
     }
     return it->second;
-  }
-  NamedAttribute only = *cast<DictionaryAttr>(expression).begin();
-  SmallVector<Value> operands = llvm::map_to_vector(
-      cast<ArrayAttr>(only.getValue()), [&](Attribute x) { return size(x); });
-  StringRef kind = only.getName();
-  Value result = operands.front();
-  for (Value x : llvm::drop_begin(operands))
-    result = kind == "sum"   ? arith::AddIOp::create(b, result, x).getResult()
-             : kind == "min" ? arith::MinUIOp::create(b, result, x).getResult()
-             : kind == "product"
-                 ? arith::MulIOp::create(b, result, x).getResult()
-                 : arith::CeilDivUIOp::create(b, result, x).getResult();
-  return result;
+  });
 }
 
 FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,

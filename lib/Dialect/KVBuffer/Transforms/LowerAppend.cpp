@@ -16,6 +16,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -683,3 +684,10 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
   }
 };
 } // namespace
+
+SmallVector<NamedOperand> kvbuf::namedOperands(CacheAppendOp op) {
+  Builder b(op.getContext());
+  return llvm::map_to_vector(
+      LowerAppendPass::rolesOf(op, b),
+      [](const auto &role) { return NamedOperand{role.value, role.name}; });
+}

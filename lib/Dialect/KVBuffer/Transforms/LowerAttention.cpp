@@ -9,6 +9,7 @@
 #include "LowerDecode.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -73,6 +74,16 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
       Dimension::Rows);
   return AllocOp::create(b, BufferType::get(b.getContext(), params))
       .getBuffer();
+}
+
+SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
+  return {{op.getQ(), "q"},
+          {op.getKeys(), "k"},
+          {op.getValues(), "v"},
+          {op.getOut(), "o"},
+          {op.getOffsets(), "q_offsets"},
+          {op.getLse(), "lse"},
+          {op.getSink(), "sink"}};
 }
 
 namespace {
@@ -483,14 +494,7 @@ NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
 LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
                             SmallVectorImpl<Attribute> &names, Builder &b) {
   names.assign(func.getNumArguments(), Attribute());
-  std::pair<Value, StringRef> roles[] = {{op.getQ(), "q"},
-                                         {op.getK(), "k"},
-                                         {op.getV(), "v"},
-                                         {op.getOut(), "o"},
-                                         {op.getOffsets(), "q_offsets"},
-                                         {op.getLse(), "lse"},
-                                         {op.getSink(), "sink"}};
-  for (auto [value, role] : roles) {
+  for (auto [value, role] : namedOperands(op)) {
     if (!value)
       continue;
     auto arg = dyn_cast<BlockArgument>(value);

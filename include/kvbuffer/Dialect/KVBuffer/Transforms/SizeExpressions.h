@@ -1,0 +1,29 @@
+//===- SizeExpressions.h - The manifest's expressions as code ---*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_SIZEEXPRESSIONS_H
+#define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_SIZEEXPRESSIONS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+namespace kvbuf {
+
+/// The value, an index, of an expression over sizes as the manifest states them
+/// (include/kvbuffer/Runtime/Manifest.h): a number, a name, or a dictionary of
+/// one of product, sum, ceildiv, floordiv, min and max to a list. `nameValue`
+/// yields the values of names. Quotients are of numbers that are not negative.
+/// Null where `nameValue` yields null, and for what is no expression.
+mlir::Value
+emitSizeExpression(mlir::OpBuilder &b, mlir::Location loc,
+                   mlir::Attribute expression,
+                   llvm::function_ref<mlir::Value(mlir::StringAttr)> nameValue);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_SIZEEXPRESSIONS_H

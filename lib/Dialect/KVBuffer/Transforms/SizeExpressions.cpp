@@ -1,0 +1,52 @@
+//===- SizeExpressions.cpp - The manifest's expressions as code -----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
+                                Attribute expression,
+                                function_ref<Value(StringAttr)> nameValue) {
+  if (auto number = dyn_cast<IntegerAttr>(expression))
+    return arith::ConstantIndexOp::create(b, loc, number.getInt());
+  if (auto name = dyn_cast<StringAttr>(expression))
+    return nameValue(name);
+  auto dictionary = dyn_cast<DictionaryAttr>(expression);
+  if (!dictionary || dictionary.size() != 1)
+    return nullptr;
+  NamedAttribute only = *dictionary.begin();
+  auto list = dyn_cast<ArrayAttr>(only.getValue());
+  if (!list || list.empty())
+    return nullptr;
+  StringRef kind = only.getName();
+  Value result;
+  for (Attribute entry : list) {
+    Value x = emitSizeExpression(b, loc, entry, nameValue);
+    if (!x)
+      return nullptr;
+    if (!result)
+      result = x;
+    else if (kind == "sum")
+      result = arith::AddIOp::create(b, loc, result, x);
+    else if (kind == "product")
+      result = arith::MulIOp::create(b, loc, result, x);
+    else if (kind == "ceildiv")
+      result = arith::CeilDivUIOp::create(b, loc, result, x);
+    else if (kind == "floordiv")
+      result = arith::DivUIOp::create(b, loc, result, x);
+    else if (kind == "min")
+      result = arith::MinSIOp::create(b, loc, result, x);
+    else if (kind == "max")
+      result = arith::MaxSIOp::create(b, loc, result, x);
+    else
+      return nullptr;
+  }
+  return result;
+}
