@@ -60,6 +60,11 @@ tools_lib = os.path.join(os.path.dirname(config.llvm_tools_dir.rstrip("/")), "li
 if all(shutil.which(tool, path=config.environment["PATH"]) for tool in ["mlir-opt", "mlir-runner"]):
     config.available_features.add("mlir-runner")
 config.environment["KVBUF_DEVICE"] = "emulator"
+mlir_runner = (
+    f"mlir-runner --shared-libs={config.kvbuf_lib_dir}/libkvbuf_mlir_runtime.so"
+    f" --shared-libs={tools_lib}/libmlir_runner_utils.so"
+    f" --shared-libs={tools_lib}/libmlir_c_runner_utils.so --entry-point-result=void"
+)
 config.substitutions += [
     # From upstream dialects to LLVM, kernels as bitcode: NVIDIA's.
     (
@@ -67,11 +72,12 @@ config.substitutions += [
         "mlir-opt --convert-linalg-to-loops --gpu-lower-to-nvvm-pipeline="
         "'cubin-format=offloading cubin-chip=sm_90a cubin-features=+ptx80'",
     ),
+    ("%mlir_runner", mlir_runner),
+    # Attention among other ops, through stock tools: `%outline sm_80 FILE...`.
     (
-        "%mlir_runner",
-        f"mlir-runner --shared-libs={config.kvbuf_lib_dir}/libkvbuf_mlir_runtime.so"
-        f" --shared-libs={tools_lib}/libmlir_runner_utils.so"
-        f" --shared-libs={tools_lib}/libmlir_c_runner_utils.so --entry-point-result=void",
+        "%outline",
+        f"{config.python} {config.test_source_root}/Outline/Inputs/outline.py {config.kvbuf_build_dir}"
+        f" '{mlir_runner}'",
     ),
     # The same for AMD's, of which MLIR has no pipeline. `%rocdl gfx942 FILE`.
     ("%rocdl", f"{config.python} {config.test_source_root}/MlirRuntime/Inputs/lower-rocdl.py {config.kvbuf_build_dir}"),

@@ -20,4 +20,5 @@ kvbuf_add_doc(Dialect.md Dialect/KVBuffer/IR/KVBufferOps.td
   -gen-dialect-doc -dialect=kvbuffer)
 kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
+kvbuf_add_doc(Pipelines.md Pipelines/Passes.td -gen-pass-doc)
 add_custom_target(kvbuf-docs DEPENDS ${KVBUF_DOCS})

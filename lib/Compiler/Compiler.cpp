@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Compiler.h"
-#include "Alternatives.h"
 #include "Manifest.h"
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Pipelines/Alternatives.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeWriter.h"

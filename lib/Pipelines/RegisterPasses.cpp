@@ -8,9 +8,11 @@
 
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Pipelines/Passes.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 
 void kvbuf::registerAllPasses() {
   registerKVBufferTransformsPasses();
   registerKVBufferConversionPasses();
+  registerKVBufferPipelinesPasses();
 }

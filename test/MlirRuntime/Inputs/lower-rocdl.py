@@ -7,21 +7,13 @@ links ROCm's device libraries into each kernel. They need not be there: empty on
 leave calls of `__ocml_...`, which the emulator executes by name.
 """
 
-import pathlib
 import subprocess
 import sys
 
+from rocm_toolkit import make_toolkit
+
 build, chip, file = sys.argv[1:]
-toolkit = pathlib.Path(build, "test", "MlirRuntime", "rocm")
-folder = toolkit / "amdgcn" / "bitcode"
-if not (folder / "ockl.bc").exists():
-    folder.mkdir(parents=True, exist_ok=True)
-    text = b'target triple = "amdgcn-amd-amdhsa"\n'
-    empty = subprocess.run(["llvm-as", "-", "-o", "-"], input=text, stdout=subprocess.PIPE, check=True)
-    for name in ["ocml", "opencl", "hip", "ockl"]:
-        partial = folder / f"{name}.{id(name)}.tmp"
-        partial.write_bytes(empty.stdout)
-        partial.rename(folder / f"{name}.bc")
+toolkit = make_toolkit(build)
 
 kernels = (
     "builtin.module(convert-linalg-to-loops,convert-vector-to-scf,convert-scf-to-cf,"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Alternatives.h"
+#include "kvbuffer/Pipelines/Alternatives.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
@@ -61,12 +61,8 @@ std::string kvbuf::alternativeName(LLVM::LLVMFuncOp kernel) {
       .str();
 }
 
-LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
-                                       LLVM::LLVMFuncOp kernel,
-                                       gpu::GPUModuleOp other,
-                                       LLVM::LLVMFuncOp alternative,
-                                       StringRef stem) {
-  bool maps = takesTensorMaps(kernel);
+void kvbuf::moveKernel(gpu::GPUModuleOp code, gpu::GPUModuleOp other,
+                       LLVM::LLVMFuncOp kernel, StringRef stem) {
   SymbolTable symbols(code), others(other);
   for (Operation &op : llvm::make_early_inc_range(*other.getBody())) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
@@ -85,7 +81,7 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
         others.erase(&op);
         continue;
       }
-      StringRef wanted = &op == alternative ? stem : symbol.getName();
+      StringRef wanted = &op == kernel ? stem : symbol.getName();
       std::string name = wanted.str();
       for (unsigned i = 1; symbols.lookup(name) || others.lookup(name); ++i)
         name = (wanted + "_" + Twine(i)).str();
@@ -96,6 +92,15 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
     op.remove();
     symbols.insert(&op);
   }
+}
+
+LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
+                                       LLVM::LLVMFuncOp kernel,
+                                       gpu::GPUModuleOp other,
+                                       LLVM::LLVMFuncOp alternative,
+                                       StringRef stem) {
+  bool maps = takesTensorMaps(kernel);
+  moveKernel(code, other, alternative, stem);
   auto string = [&](StringRef name, StringRef value) {
     Builder b(code.getContext());
     return b.getNamedAttr(name, b.getStringAttr(value));

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_COMPILER_ALTERNATIVES_H
-#define KVBUFFER_LIB_COMPILER_ALTERNATIVES_H
+#ifndef KVBUFFER_PIPELINES_ALTERNATIVES_H
+#define KVBUFFER_PIPELINES_ALTERNATIVES_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,8 +21,16 @@ struct TargetInfo;
 bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 
 /// What a kernel is called that runs instead of `kernel` for tensors which that
-/// cannot take, by what it needs: `<entry>_without_maps` or `<entry>_unaligned`.
+/// cannot take, by what it needs: `<entry>_without_maps` or
+/// `<entry>_unaligned`.
 std::string alternativeName(mlir::LLVM::LLVMFuncOp kernel);
+
+/// Moves everything of `other` into `code`; what has the same symbol and is the
+/// same serves both, and what is not gets another symbol: `stem` is that of
+/// `kernel`, which is in `other`, unless it is taken (a number follows then).
+/// Both are at the target stage.
+void moveKernel(mlir::gpu::GPUModuleOp code, mlir::gpu::GPUModuleOp other,
+                mlir::LLVM::LLVMFuncOp kernel, llvm::StringRef stem);
 
 /// Moves everything of `other` into `code`, and makes `other`'s kernel (its
 /// only one) what runs instead of `kernel` where that cannot take a tensor or a
@@ -49,4 +57,4 @@ void setLaunchIf(mlir::LLVM::LLVMFuncOp kernel, mlir::Attribute condition);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_COMPILER_ALTERNATIVES_H
+#endif // KVBUFFER_PIPELINES_ALTERNATIVES_H

@@ -1,0 +1,556 @@
+//===- EmitLaunch.cpp - Launches in upstream dialects ---------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmitLaunch.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Small things
+//===----------------------------------------------------------------------===//
+
+Value LaunchEmitter::index(int64_t value) {
+  return arith::ConstantIndexOp::create(b, value);
+}
+Value LaunchEmitter::add(Value x, Value y) {
+  return b.createOrFold<arith::AddIOp>(x, y);
+}
+Value LaunchEmitter::sub(Value x, Value y) {
+  return b.createOrFold<arith::SubIOp>(x, y);
+}
+Value LaunchEmitter::mul(Value x, Value y) {
+  return b.createOrFold<arith::MulIOp>(x, y);
+}
+Value LaunchEmitter::less(Value x, Value y) {
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, y);
+}
+Value LaunchEmitter::equal(Value x, Value y) {
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, x, y);
+}
+Value LaunchEmitter::both(Value x, Value y) {
+  return x ? b.createOrFold<arith::AndIOp>(x, y) : y;
+}
+Value LaunchEmitter::select(Value c, Value x, Value y) {
+  return b.createOrFold<arith::SelectOp>(c, x, y);
+}
+Value LaunchEmitter::pointer(Value address) {
+  Value word = arith::IndexCastOp::create(b, b.getI64Type(), address);
+  return LLVM::IntToPtrOp::create(b, LLVM::LLVMPointerType::get(b.getContext()),
+                                  word);
+}
+
+void LaunchEmitter::check(Value condition, const Twine &message) {
+  if (options.checks && !matchPattern(condition, m_One()))
+    cf::AssertOp::create(b, condition, message.str());
+}
+
+void LaunchEmitter::addTensor(StringRef name, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  Tensor t;
+  t.memref = memref;
+  t.elementBytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+  auto values = [&](ArrayRef<OpFoldResult> list) {
+    return llvm::map_to_vector(list, [&](OpFoldResult x) {
+      return getValueOrCreateConstantIndexOp(b, b.getLoc(), x);
+    });
+  };
+  t.sizes = values(metadata.getConstifiedMixedSizes());
+  t.strides = values(metadata.getConstifiedMixedStrides());
+  Value offset = getValueOrCreateConstantIndexOp(
+      b, b.getLoc(), metadata.getConstifiedMixedOffset());
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+  t.address = add(base, mul(offset, index(t.elementBytes)));
+  tensors[b.getStringAttr(name)] = std::move(t);
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// The shape of a tensor of the kernel's description.
+static ArrayAttr shapeOf(Attribute tensor) {
+  return cast<DictionaryAttr>(tensor).getAs<ArrayAttr>("shape");
+}
+static StringAttr nameOf(Attribute tensor) {
+  return cast<DictionaryAttr>(tensor).getAs<StringAttr>("name");
+}
+
+/// Whether the launch provides a tensor, and not its caller.
+static bool isScratch(Attribute tensor) {
+  StringRef access =
+      cast<DictionaryAttr>(tensor).getAs<StringAttr>("access").getValue();
+  return access == "workspace" || access == "counter";
+}
+
+LogicalResult LaunchEmitter::bindSizes(ArrayAttr list) {
+  for (Attribute entry : list) {
+    if (isScratch(entry))
+      continue;
+    auto it = tensors.find(nameOf(entry));
+    ArrayAttr shape = shapeOf(entry);
+    if (it == tensors.end() || it->second.sizes.size() != shape.size())
+      return problem->emitOpError()
+             << "has no tensor for the kernel's " << entry;
+    for (auto [d, extent] : llvm::enumerate(shape)) {
+      Value value = it->second.sizes[d];
+      // A name, or a name and what is added to it: the first to tell it says
+      // what it is, the others have to agree.
+      auto name = dyn_cast<StringAttr>(extent);
+      if (auto sum = dyn_cast<DictionaryAttr>(extent)) {
+        auto terms = sum.getAs<ArrayAttr>("sum");
+        if (terms && terms.size() == 2 && isa<StringAttr>(terms[0]) &&
+            isa<IntegerAttr>(terms[1])) {
+          name = cast<StringAttr>(terms[0]);
+          value = sub(value, index(cast<IntegerAttr>(terms[1]).getInt()));
+        }
+      }
+      if (name && !sizes.contains(name.getValue())) {
+        sizes[name.getValue()] = value;
+        continue;
+      }
+      FailureOr<Value> expected = size(extent);
+      if (failed(expected))
+        return failure();
+      if (name)
+        expected = sizes[name.getValue()];
+      if (value == *expected ||
+          (getConstantIntValue(value) &&
+           getConstantIntValue(value) == getConstantIntValue(*expected)))
+        continue;
+      check(equal(value, *expected),
+            "tensor '" + nameOf(entry).getValue() + "' of a " +
+                problem->getName().getStringRef() + ": dimension " + Twine(d) +
+                " is not what other tensors or the kernel say");
+    }
+  }
+  return success();
+}
+
+FailureOr<Value> LaunchEmitter::size(Attribute expression) {
+  StringAttr missing;
+  Value value = emitSizeExpression(
+      b, b.getLoc(), expression, [&](StringAttr name) -> Value {
+        if (name.getValue() == "sms")
+          return index(options.multiprocessors);
+        Value known = sizes.lookup(name.getValue());
+        if (!known)
+          missing = name;
+        return known;
+      });
+  if (value)
+    return value;
+  if (missing)
+    return problem->emitOpError()
+           << "does not tell the size '" << missing.getValue()
+           << "', which its launch needs";
+  return problem->emitOpError() << "has a kernel with the size " << expression
+                                << ", which is no expression";
+}
+
+//===----------------------------------------------------------------------===//
+// What a kernel can take
+//===----------------------------------------------------------------------===//
+
+Value LaunchEmitter::isNotEmpty(const Tensor &tensor) {
+  Value result, zero = index(0);
+  for (Value extent : tensor.sizes)
+    result = both(result, less(zero, extent));
+  return result;
+}
+
+/// Whether a type's copies are of 16 bytes: floats of 16 and 8 bits.
+static bool isCopied(StringRef dtype) {
+  return dtype == "bf16" || dtype == "f16" || dtype.starts_with("f8");
+}
+
+Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
+  auto alignment = kernel.launch.getAs<IntegerAttr>("alignment");
+  // The largest alignment that is asked of each tensor.
+  llvm::MapVector<StringAttr, int64_t> asked;
+  for (Attribute entry : kernel.tensors) {
+    auto fields = cast<DictionaryAttr>(entry);
+    if (!isScratch(entry) &&
+        isCopied(fields.getAs<StringAttr>("dtype").getValue()))
+      asked[nameOf(entry)] = alignment ? alignment.getInt() : 16;
+  }
+  for (Attribute arg : kernel.launch.getAs<ArrayAttr>("args")) {
+    auto fields = cast<DictionaryAttr>(arg);
+    auto name = fields.getAs<StringAttr>("tensor");
+    if (auto own = fields.getAs<IntegerAttr>("alignment");
+        own && tensors.contains(name))
+      asked[name] = std::max(asked[name], own.getInt());
+  }
+  Value all;
+  Value zero = index(0), one = index(1);
+  for (auto [name, bytes] : asked) {
+    auto it = tensors.find(name);
+    if (it == tensors.end() || bytes <= it->second.elementBytes)
+      continue;
+    const Tensor &t = it->second;
+    // The stride of one element moves nothing, and of none neither.
+    Value steps = zero;
+    for (size_t d = 0; d + 1 < t.sizes.size(); ++d)
+      steps = b.createOrFold<arith::OrIOp>(
+          steps, select(less(one, t.sizes[d]),
+                        mul(t.strides[d], index(t.elementBytes)), zero));
+    steps = select(isNotEmpty(t), steps, zero);
+    Value bits = b.createOrFold<arith::OrIOp>(t.address, steps);
+    bits = b.createOrFold<arith::AndIOp>(bits, index(bytes - 1));
+    all = both(all, equal(bits, zero));
+  }
+  return all;
+}
+
+/// The maps that a kernel takes.
+static SmallVector<DictionaryAttr> mapsOf(const LaunchableKernel &kernel) {
+  SmallVector<DictionaryAttr> maps;
+  for (Attribute arg : kernel.launch.getAs<ArrayAttr>("args"))
+    if (auto fields = cast<DictionaryAttr>(arg);
+        fields.getAs<StringAttr>("kind").getValue() == "tensor_map")
+      maps.push_back(fields);
+  return maps;
+}
+
+/// The integers of a list in a kernel's description.
+static SmallVector<int64_t> integersOf(DictionaryAttr fields, StringRef key) {
+  SmallVector<int64_t> result;
+  if (auto list = fields.getAs<ArrayAttr>(key))
+    for (Attribute entry : list)
+      result.push_back(cast<IntegerAttr>(entry).getInt());
+  return result;
+}
+
+Value LaunchEmitter::emitMappable(const LaunchableKernel &kernel) {
+  // Limits of cuTensorMapEncodeTiled: lib/Runtime/TensorMaps.cpp.
+  constexpr int64_t kMostElements = int64_t(1) << 32;
+  constexpr int64_t kStrideLimit = int64_t(1) << 40;
+  Value all;
+  Value zero = index(0);
+  llvm::SmallDenseSet<Attribute> done;
+  for (DictionaryAttr map : mapsOf(kernel)) {
+    auto name = map.getAs<StringAttr>("tensor");
+    if (!done.insert(name).second)
+      continue;
+    const Tensor &t = tensors[name];
+    Value good, empty = arith::XOrIOp::create(
+                    b, isNotEmpty(t), arith::ConstantIntOp::create(b, 1, 1));
+    for (int64_t d = 0, rank = t.sizes.size(); d < rank; ++d) {
+      good = both(good, less(t.sizes[d], index(kMostElements + 1)));
+      if (d + 1 == rank)
+        continue;
+      Value bytes = mul(t.strides[d], index(t.elementBytes));
+      Value fits = both(less(zero, bytes), less(bytes, index(kStrideLimit)));
+      Value single = less(t.sizes[d], index(2));
+      good = both(good, arith::OrIOp::create(b, fits, single));
+    }
+    // A map of a tensor without elements is of one.
+    good = arith::OrIOp::create(b, good, empty);
+    all = both(all, good);
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+Value LaunchEmitter::emitScratch(Value bytes, bool zeroed) {
+  // Words, as gpu.memset takes them; an allocation of nothing has no address.
+  Value words = arith::CeilDivUIOp::create(b, bytes, index(4));
+  words = arith::MaxSIOp::create(b, words, index(1));
+  auto type = MemRefType::get({ShapedType::kDynamic}, b.getI32Type());
+  Value memory = gpu::AllocOp::create(b, type, /*asyncToken=*/Type(),
+                                      /*asyncDependencies=*/ValueRange(),
+                                      /*dynamicSizes=*/ValueRange{words},
+                                      /*symbolOperands=*/ValueRange())
+                     .getMemref();
+  if (zeroed)
+    gpu::MemsetOp::create(b, /*asyncToken=*/Type(), ValueRange(), memory,
+                          arith::ConstantIntOp::create(b, 0, 32));
+  scratch.push_back(memory);
+  return memref::ExtractAlignedPointerAsIndexOp::create(b, memory);
+}
+
+Value LaunchEmitter::emitTensorMap(DictionaryAttr recipe) {
+  auto name = recipe.getAs<StringAttr>("tensor");
+  const Tensor &t = tensors[name];
+  SmallVector<int64_t> dims = integersOf(recipe, "dims"),
+                       box = integersOf(recipe, "box"),
+                       columns = integersOf(recipe, "columns");
+  int64_t rank = dims.size();
+  auto module = problem->getParentOfType<ModuleOp>();
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext());
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  constexpr llvm::StringLiteral kEncode = "mgpuTensorMapEncodeTiled";
+  auto encode = module.lookupSymbol<func::FuncOp>(kEncode);
+  if (!encode) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(module.getBody());
+    encode = func::FuncOp::create(
+        b, kEncode,
+        b.getFunctionType(
+            {ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32}, {}));
+    encode.setPrivate();
+  }
+  // Memory of the function, not of each time that it comes by here.
+  auto array = [&](int64_t count, Type type, int64_t alignment) -> Value {
+    OpBuilder::InsertionGuard guard(b);
+    auto function = problem->getParentOfType<FunctionOpInterface>();
+    b.setInsertionPointToStart(&function.getFunctionBody().front());
+    return memref::AllocaOp::create(b, MemRefType::get({count}, type),
+                                    b.getI64IntegerAttr(alignment));
+  };
+  auto address = [&](Value memory) {
+    return pointer(memref::ExtractAlignedPointerAsIndexOp::create(b, memory));
+  };
+  auto fill = [&](Value memory, Type type, ArrayRef<Value> values) {
+    for (auto [i, value] : llvm::enumerate(values))
+      memref::StoreOp::create(b, arith::IndexCastOp::create(b, type, value),
+                              memory, ValueRange{index(i)});
+    return address(memory);
+  };
+  Value nonEmpty = isNotEmpty(t), one = index(1);
+  SmallVector<Value> extents, steps, boxes, ones;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    Value extent =
+        i == 0 && columns.size() == 2 ? index(columns[1]) : t.sizes[dim];
+    extents.push_back(select(nonEmpty, extent, one));
+    boxes.push_back(index(box[i]));
+    ones.push_back(one);
+    if (i == 0)
+      continue;
+    // The stride of one element moves nothing; any legal one will do.
+    Value last = i == 1 ? mul(extents[0], index(t.elementBytes))
+                        : mul(steps.back(), extents[i - 1]);
+    Value whole =
+        mul(arith::CeilDivUIOp::create(b, last, index(16)), index(16));
+    whole = arith::MinSIOp::create(b, whole, index((int64_t(1) << 40) - 16));
+    Value step = mul(t.strides[dim], index(t.elementBytes));
+    steps.push_back(select(less(one, extents[i]), step, whole));
+  }
+  Value begin = t.address;
+  if (columns.size() == 2)
+    begin = add(begin, index(columns[0] * t.elementBytes));
+  Value map = array(16, i64, 64);
+  Value mapAddress = address(map);
+  Value extentsAt = fill(array(rank, i64, 8), i64, extents);
+  Value stepsAt =
+      fill(array(std::max<int64_t>(rank - 1, 1), i64, 8), i64, steps);
+  Value boxAt = fill(array(rank, i32, 4), i32, boxes);
+  Value onesAt = fill(array(rank, i32, 4), i32, ones);
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, value, 32);
+  };
+  // CUtensorMapDataType and its neighbours.
+  Type element = cast<MemRefType>(t.memref.getType()).getElementType();
+  int64_t type = element.isBF16()  ? 9
+                 : element.isF16() ? 6
+                 : element.isF32() ? 7
+                                   : 0;
+  int64_t span = recipe.getAs<IntegerAttr>("swizzle").getInt();
+  int64_t swizzle = span == 128 ? 3 : span == 64 ? 2 : span == 32 ? 1 : 0;
+  constexpr int64_t kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
+  func::CallOp::create(
+      b, encode,
+      ValueRange{mapAddress, number(type), number(rank), pointer(begin),
+                 extentsAt, stepsAt, boxAt, onesAt, number(kNoInterleave),
+                 number(swizzle), number(kPromote128), number(kFillZero)});
+  // The kernel takes its bytes.
+  return LLVM::LoadOp::create(b, LLVM::LLVMArrayType::get(i64, 16), mapAddress,
+                              /*alignment=*/64);
+}
+
+LogicalResult
+LaunchEmitter::emitScratchTensors(const LaunchableKernel &kernel) {
+  scratch.clear();
+  scratchTensors.clear();
+  for (Attribute entry : kernel.tensors) {
+    if (!isScratch(entry))
+      continue;
+    auto fields = cast<DictionaryAttr>(entry);
+    StringRef dtype = fields.getAs<StringAttr>("dtype").getValue();
+    Tensor t;
+    t.elementBytes = dtype == "i64"                      ? 8
+                     : dtype == "f32" || dtype == "i32"  ? 4
+                     : dtype == "bf16" || dtype == "f16" ? 2
+                                                         : 1;
+    for (Attribute extent : shapeOf(entry)) {
+      FailureOr<Value> value = size(extent);
+      if (failed(value))
+        return failure();
+      t.sizes.push_back(*value);
+    }
+    // Without gaps.
+    Value elements = index(1);
+    for (Value extent : llvm::reverse(t.sizes)) {
+      t.strides.insert(t.strides.begin(), elements);
+      elements = mul(elements, extent);
+    }
+    bool zeroed = fields.getAs<StringAttr>("access").getValue() == "counter";
+    t.address = emitScratch(mul(elements, index(t.elementBytes)), zeroed);
+    scratchTensors[nameOf(entry)] = std::move(t);
+  }
+  return success();
+}
+
+FailureOr<Value> LaunchEmitter::emitArgument(DictionaryAttr argument) {
+  StringRef kind = argument.getAs<StringAttr>("kind").getValue();
+  if (kind == "launch_counter")
+    return pointer(emitScratch(index(4), /*zeroed=*/true));
+  if (kind == "size") {
+    Attribute expression = argument.get("value");
+    FailureOr<Value> value =
+        size(expression ? expression : argument.get("name"));
+    if (failed(value))
+      return failure();
+    check(less(*value, index(int64_t(1) << 31)),
+          "a " + problem->getName().getStringRef() +
+              ": a size is more than 2147483647");
+    return arith::IndexCastOp::create(b, b.getI32Type(), *value).getResult();
+  }
+  auto name = argument.getAs<StringAttr>("tensor");
+  const Tensor *tensor = nullptr;
+  if (auto it = scratchTensors.find(name); it != scratchTensors.end())
+    tensor = &it->second;
+  else if (auto known = tensors.find(name); known != tensors.end())
+    tensor = &known->second;
+  if (!tensor)
+    return problem->emitOpError()
+           << "has no tensor for the kernel's " << argument;
+  if (kind == "pointer")
+    return pointer(tensor->address);
+  if (kind == "tensor_map")
+    return emitTensorMap(argument);
+  if (kind != "stride")
+    return problem->emitOpError()
+           << "has a kernel with an argument of unknown kind '" << kind << "'";
+  int64_t d = argument.getAs<IntegerAttr>("dim").getInt();
+  if (auto limit = argument.getAs<IntegerAttr>("limit"))
+    check(b.createOrFold<arith::OrIOp>(
+              less(tensor->strides[d], index(limit.getInt() + 1)),
+              less(tensor->sizes[d], index(2))),
+          "tensor '" + name.getValue() + "' of a " +
+              problem->getName().getStringRef() + ": stride of dimension " +
+              Twine(d) + " is more than " + Twine(limit.getInt()));
+  return arith::IndexCastOp::create(b, b.getI64Type(), tensor->strides[d])
+      .getResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchEmitter::emitOne(const LaunchableKernel &kernel) {
+  SmallVector<Value> grid;
+  Value some;
+  for (auto [d, extent] :
+       llvm::enumerate(kernel.launch.getAs<ArrayAttr>("grid"))) {
+    FailureOr<Value> value = size(extent);
+    if (failed(value))
+      return failure();
+    grid.push_back(*value);
+    if (isa<IntegerAttr>(extent))
+      continue;
+    some = both(some, less(index(0), *value));
+    // Limits of CUDA and HIP alike.
+    int64_t limit = d == 0 ? std::numeric_limits<int32_t>::max() : 65535;
+    check(less(*value, index(limit + 1)),
+          "a " + problem->getName().getStringRef() + ": grid dimension " +
+              Twine(d) + " is more than " + Twine(limit));
+  }
+  // A grid without blocks cannot be launched, and there is nothing to do.
+  OpBuilder::InsertionGuard guard(b);
+  if (some) {
+    auto ifOp = scf::IfOp::create(b, some, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+  }
+
+  if (failed(emitScratchTensors(kernel)))
+    return failure();
+  SmallVector<Value> operands;
+  for (Attribute argument : kernel.launch.getAs<ArrayAttr>("args")) {
+    FailureOr<Value> value = emitArgument(cast<DictionaryAttr>(argument));
+    if (failed(value))
+      return failure();
+    operands.push_back(*value);
+  }
+  SmallVector<int64_t> block = integersOf(kernel.launch, "block");
+  gpu::KernelDim3 blocks{grid[0], grid[1], grid[2]};
+  gpu::KernelDim3 threads{index(block[0]), index(block[1]), index(block[2])};
+  std::optional<gpu::KernelDim3> clusters;
+  if (kernel.cluster > 1)
+    clusters = gpu::KernelDim3{index(kernel.cluster), index(1), index(1)};
+  int64_t lds =
+      kernel.launch.getAs<IntegerAttr>("dynamic_shared_bytes").getInt();
+  Value shared = lds ? arith::ConstantIntOp::create(b, lds, 32) : Value();
+  gpu::LaunchFuncOp::create(b, kernel.symbol, blocks, threads, shared, operands,
+                            /*asyncTokenType=*/Type(),
+                            /*asyncDependencies=*/ValueRange(), clusters);
+  for (Value memory : scratch)
+    gpu::DeallocOp::create(b, /*asyncToken=*/Type(), ValueRange(), memory);
+  return success();
+}
+
+LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
+  const LaunchableKernel &first = kernels.front();
+  Value suits = emitAligned(first);
+  if (Value mappable = emitMappable(first))
+    suits = both(suits, mappable);
+  if (!suits)
+    return emitOne(first);
+  if (kernels.size() == 1) {
+    auto alignment = first.launch.getAs<IntegerAttr>("alignment");
+    check(suits, "a " + problem->getName().getStringRef() +
+                     ": addresses and strides of tensors are no multiples of " +
+                     Twine(alignment ? alignment.getInt() : 16) +
+                     " bytes, which the kernel needs");
+    return emitOne(first);
+  }
+  auto ifOp = scf::IfOp::create(b, suits, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  if (failed(emitOne(first)))
+    return failure();
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  return emitFrom(kernels.drop_front());
+}
+
+LogicalResult LaunchEmitter::emit(ArrayRef<LaunchableKernel> kernels) {
+  if (failed(bindSizes(kernels.front().tensors)))
+    return failure();
+  // Memory that two operands share is registered once.
+  SmallVector<Value> registered;
+  if (options.registerHost)
+    for (auto &[name, tensor] : tensors) {
+      auto type = cast<MemRefType>(tensor.memref.getType());
+      auto unranked =
+          UnrankedMemRefType::get(type.getElementType(), type.getMemorySpace());
+      if (llvm::any_of(registered, [&](Value other) {
+            return other.getDefiningOp()->getOperand(0) == tensor.memref;
+          }))
+        continue;
+      registered.push_back(memref::CastOp::create(b, unranked, tensor.memref));
+      gpu::HostRegisterOp::create(b, registered.back());
+    }
+  if (failed(emitFrom(kernels)))
+    return failure();
+  for (Value memory : registered)
+    gpu::HostUnregisterOp::create(b, memory);
+  return success();
+}
