@@ -29,6 +29,11 @@ struct ConvertKVBufferToGPUPass
     : kvbuf::impl::ConvertKVBufferToGPUBase<ConvertKVBufferToGPUPass> {
   using Base::Base;
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registerLaneLoweringModels(registry);
+  }
+
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     auto chip =

@@ -253,7 +253,7 @@ Values LaneLowering::rowValues(Value value) {
   return values;
 }
 
-LogicalResult LaneLowering::lowerFor(scf::ForOp op) {
+LogicalResult LaneLowering::lower(scf::ForOp op) {
   Values inits;
   SmallVector<unsigned> counts;
   for (auto [i, init] : llvm::enumerate(op.getInitArgs())) {
@@ -328,7 +328,7 @@ void LaneLowering::setWidened(Value value, ValueRange lanes) {
   set(value, values);
 }
 
-LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
+LogicalResult LaneLowering::lower(scf::IfOp op) {
   SmallVector<Type> types;
   SmallVector<unsigned> counts;
   for (Type type : op.getResultTypes()) {
@@ -365,7 +365,7 @@ LogicalResult LaneLowering::lowerIf(scf::IfOp op) {
   return success();
 }
 
-LogicalResult LaneLowering::lowerWhile(scf::WhileOp op) {
+LogicalResult LaneLowering::lower(scf::WhileOp op) {
   // Lane values of a list of the loop's values, and back.
   auto typesOf = [&](TypeRange from, SmallVectorImpl<Type> &types,
                      SmallVectorImpl<unsigned> &counts) {
@@ -465,69 +465,73 @@ void LaneLowering::lowerNarrow(Operation *op) {
 }
 
 LogicalResult LaneLowering::lowerOp(Operation *op) {
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](scf::ForOp op) { return lowerFor(op); })
-      .Case([&](scf::IfOp op) { return lowerIf(op); })
-      .Case([&](scf::WhileOp op) { return lowerWhile(op); })
-      .Case<FragmentLoadOp, TileFragmentOp, FragmentConvertOp, ExchangeOp,
-            FragmentStoreOp, MapOp, OnlineSoftmaxOp, SoftmaxTailOp,
-            memref::LoadOp, memref::DimOp, FindTileOp, TeamsOp, QueueOp,
-            ShelfOp>([&](auto op) { return lower(op); })
-      .Case<WarpRolesOp, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
-            MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
-            MmaWaitOp, TurnWaitOp, TurnPassOp>([&](auto op) -> LogicalResult {
-        if (failed(checkRoles(op)))
-          return failure();
-        if constexpr (std::is_void_v<decltype(lower(op))>) {
-          lower(op);
-          return success();
-        } else {
-          return lower(op);
-        }
-      })
-      .Case<DramLoadOp, LdsStageOp>([&](auto op) -> LogicalResult {
-        // These take all the threads of the block, of which roles have a part.
-        if (machine.hasRoles())
-          return op.emitOpError() << "has no per-lane form beside "
-                                     "kvbuffer.warp_roles; expected "
-                                     "kvbuffer.ring_load";
-        lower(op);
-        return success();
-      })
-      .Case<CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp, AllocOp,
-            StagedViewOp, RowStoreOp, FragmentFillOp, FragmentSliceOp, MmaOp,
-            SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp, SoftmaxFinishOp,
-            RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, CarryExcessOp, MeetOp,
-            StaggerOp, LaunchSizeOp, QueuePutOp, QueueTakeOp, ShelfPutOp,
-            ShelfGetOp, LaunchValueOp, ArriveLastOp, PartialStoreOp,
-            PartialLoadOp, SoftmaxMergeOp, SoftmaxSinkOp>([&](auto op) {
-        lower(op);
-        return success();
-      })
-      .Default([&](Operation *op) -> LogicalResult {
-        if (isa<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
-          return op->emitOpError() << "has no per-lane form";
-        // Rows, keys and numbers of tiles: sizes are passed in 32 bits. In 64
-        // they would take registers that roles do not have.
-        if (machine.hasRoles() && isIndexArithmetic(op)) {
-          lowerNarrow(op);
-          return success();
-        }
-        // Scalar code is the same for every lane.
-        IRMapping mapping;
-        for (Value operand : op->getOperands()) {
-          auto it = map.find(operand);
-          if (it == map.end() || it->second.size() != 1)
-            return op->emitOpError()
-                   << "has an operand without a single per-lane value";
-          mapping.map(operand, it->second.front());
-        }
-        Operation *copy = b.clone(*op, mapping);
-        for (auto [from, to] :
-             llvm::zip_equal(op->getResults(), copy->getResults()))
-          set(from, {to});
-        return success();
+  if (auto lowering = dyn_cast<LaneLoweringInterface>(op))
+    return lowering.lowerToLanes(*this);
+  if (isa_and_nonnull<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
+    return op->emitOpError() << "has no per-lane form";
+  auto isTiled = [](Type type) { return isa<FragmentType, TileType>(type); };
+  if (llvm::any_of(op->getOperandTypes(), isTiled) ||
+      llvm::any_of(op->getResultTypes(), isTiled))
+    return op->emitOpError() << "has no per-lane form; expected an op that "
+                                "implements LaneLoweringInterface";
+  // Rows, keys and numbers of tiles: sizes are passed in 32 bits. In 64 they
+  // would take registers that roles do not have.
+  if (machine.hasRoles() && isIndexArithmetic(op)) {
+    lowerNarrow(op);
+    return success();
+  }
+  // Scalar code is the same for every lane.
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    auto it = map.find(operand);
+    if (it == map.end() || it->second.size() != 1)
+      return op->emitOpError()
+             << "has an operand without a single per-lane value";
+    mapping.map(operand, it->second.front());
+  }
+  Operation *copy = b.clone(*op, mapping);
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
+    set(from, {to});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What an op's lowering is offered
+//===----------------------------------------------------------------------===//
+
+Values LaneLowering::lanesOf(Value value) {
+  return inLds.contains(value) ? rowValues(value) : get(value);
+}
+
+void LaneLowering::setLanes(Value value, ValueRange lanes) {
+  set(value, Values(lanes));
+}
+
+Values
+LaneLowering::mapElements(TypedValue<FragmentType> fragment,
+                          function_ref<Value(Value, const LaneElement &)> fn) {
+  const FragmentLayout &layout = layouts.of(fragment.getType());
+  int64_t cols = layout.atomCols(fragment.getType());
+  int64_t parts = layout.rowParts().size();
+  return mapElements(
+      get(fragment), [&](Value element, unsigned atom, int64_t reg) {
+        unsigned part = layout.rowPart(reg);
+        return fn(element, {layout.rowOffset(atom / cols, part),
+                            atom % cols * layout.cols + layout.colOffset(reg),
+                            atom / cols * parts + part});
       });
+}
+
+Value LaneLowering::reduceRow(FragmentType type, Value value, bool isMax) {
+  return reduceLanes(layouts.of(type), value, isMax);
+}
+
+LogicalResult LaneLowering::checkNoRoles(Operation *op) {
+  if (!machine.hasRoles())
+    return success();
+  return op->emitOpError() << "has no per-lane form beside "
+                              "kvbuffer.warp_roles; expected "
+                              "kvbuffer.ring_load";
 }
 
 LogicalResult LaneLowering::run() {

@@ -28,6 +28,7 @@
 #define KVBUFFER_LIB_CONVERSION_LANELOWERING_H
 
 #include "LaneLayouts.h"
+#include "kvbuffer/Conversion/LaneLoweringInterface.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -289,7 +290,7 @@ std::unique_ptr<Machine> createAMDMachine();
 std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
 
 /// Lowers one kernel.
-class LaneLowering {
+class LaneLowering : public LaneContext {
 public:
   /// `alignment`: bytes that addresses and strides of 16-bit tensors are
   /// multiples of.
@@ -299,6 +300,36 @@ public:
 
   /// Replaces the kernel; errors are reported at the op that causes them.
   mlir::LogicalResult run();
+
+  /// Lowers an op of our own: what its model calls (LaneModels.cpp).
+  template <typename OpTy> mlir::LogicalResult lowerOwn(OpTy op) {
+    if constexpr (std::is_void_v<decltype(lower(op))>) {
+      lower(op);
+      return mlir::success();
+    } else {
+      return lower(op);
+    }
+  }
+  /// Whether an op of roles stands where it can be lowered.
+  mlir::LogicalResult checkRoles(mlir::Operation *op);
+  /// An error for an op that takes all the threads of the block, of which roles
+  /// have a part.
+  mlir::LogicalResult checkNoRoles(mlir::Operation *op);
+
+  // What an op's lowering is offered.
+
+  mlir::ImplicitLocOpBuilder &builder() override { return b; }
+  const TargetInfo &chip() const override { return target; }
+  Values lanesOf(mlir::Value value) override;
+  void setLanes(mlir::Value value, mlir::ValueRange lanes) override;
+  Values mapElements(mlir::TypedValue<FragmentType> fragment,
+                     llvm::function_ref<mlir::Value(mlir::Value element,
+                                                    const LaneElement &at)>
+                         fn) override;
+  mlir::Value laneRow(FragmentType type) override;
+  mlir::Value laneCol(FragmentType type) override;
+  mlir::Value reduceRow(FragmentType type, mlir::Value value,
+                        bool isMax) override;
 
   // For machines and emitters.
 
@@ -388,9 +419,9 @@ public:
 private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
-  mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
-  mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
-  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult lower(mlir::scf::ForOp op);
+  mlir::LogicalResult lower(mlir::scf::IfOp op);
+  mlir::LogicalResult lower(mlir::scf::WhileOp op);
   /// Arithmetic on indices, done in 32 bits.
   void lowerNarrow(mlir::Operation *op);
   /// In kernels with roles, indices pass through loops and branches as i32: the
@@ -510,8 +541,6 @@ private:
   /// One lane of a warp releases for each block of the cluster where `shared`,
   /// else one for the own.
   void emitRelease(mlir::Value barrier, bool byWarps, bool shared);
-  /// Whether an op of roles stands where it can be lowered.
-  mlir::LogicalResult checkRoles(mlir::Operation *op);
 
   // Teams (LaneTeams.cpp).
   mlir::LogicalResult lower(TeamsOp op);
@@ -618,10 +647,6 @@ private:
   mlir::LogicalResult toOperand(mlir::Operation *op, FragmentType from,
                                 FragmentType type,
                                 llvm::ArrayRef<mlir::Value> acc, Values &words);
-  /// The lane's own row and column of a fragment; i32. Its registers' follow
-  /// from the layout (`rowOffset`, `colOffset`).
-  mlir::Value laneRow(FragmentType type);
-  mlir::Value laneCol(FragmentType type);
 
   const Values &get(mlir::Value value) { return map[value]; }
 

@@ -68,7 +68,7 @@ LogicalResult BlockRun::run() {
 
 LogicalResult BlockRun::runBlock(Block &body) {
   for (Operation &op : body)
-    if (failed(runOp(&op)))
+    if (failed(runAny(&op)))
       return failure();
   return success();
 }
@@ -162,7 +162,7 @@ LogicalResult BlockRun::runDefault(Operation *op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(Operation *op) {
+LogicalResult BlockRun::runAny(Operation *op) {
   if (!isa<scf::YieldOp, scf::ConditionOp, scf::ForOp, scf::WhileOp>(op))
     for (Value operand : op->getOperands())
       if (std::holds_alternative<std::monostate>(values[operand])) {
@@ -206,37 +206,33 @@ LogicalResult BlockRun::runOp(Operation *op) {
                 (op.getDimension() == gpu::Dimension::x ? cluster(op) : 1));
         return success();
       })
-      .Case([&](MeetOp) {
-        own->meet();
-        ++report.barriers;
-        return success();
-      })
-      .Case([&](StaggerOp op) {
-        return own->stagger(op, [&] { return error(op); });
-      })
-      .Case([&](StagedViewOp op) {
-        set(op.getView(), values[op.getSource()]);
-        return success();
-      })
-      .Case([&](AllocOp op) {
-        set(op.getBuffer(), BufferRef{own->allocate(op), own});
-        return success();
-      })
-      .Case<memref::DimOp, memref::LoadOp, CacheNumKeysOp, CacheTileOp,
-            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, DramLoadOp,
-            LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
-            OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
-            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, WarpRolesOp, RingOp,
-            RingLoadOp, RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp,
-            MailboxTakeOp, NextTileOp, LaunchSizeOp, FindTileOp, MmaStartOp,
-            MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp, QueuePutOp,
-            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp, LaunchValueOp,
-            ArriveLastOp, PartialStoreOp, PartialLoadOp, SoftmaxMergeOp,
-            SoftmaxSinkOp>([&](auto op) { return runOp(op); })
-      .Case<FragmentFillOp, FragmentSliceOp, FragmentConvertOp, ExchangeOp,
-            SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(
-          [&](auto op) { return runFragmentOp(op); })
+      .Case<TileExecutionInterface>(
+          [&](auto op) { return op.executeTile(*this); })
       .Default([&](Operation *op) { return runDefault(op); });
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockRun::runOp(MeetOp) {
+  own->meet();
+  ++report.barriers;
+  return success();
+}
+
+LogicalResult BlockRun::runOp(StaggerOp op) {
+  return own->stagger(op, [&] { return error(op); });
+}
+
+LogicalResult BlockRun::runOp(StagedViewOp op) {
+  set(op.getView(), values[op.getSource()]);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(AllocOp op) {
+  set(op.getBuffer(), BufferRef{own->allocate(op), own});
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,7 +47,7 @@ using RuntimeValue =
                  FillRef, MatrixRef>;
 
 /// Executes a kernel for one block.
-class BlockRun {
+class BlockRun : public TileContext {
 public:
   BlockRun(mlir::gpu::GPUFuncOp kernel, llvm::ArrayRef<RuntimeValue> arguments,
            std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
@@ -56,12 +56,35 @@ public:
   /// Fails with a diagnostic at the first broken promise.
   mlir::LogicalResult run();
 
+  /// Executes an op of our own: what its model calls (TileModels.cpp).
+  template <typename OpTy> mlir::LogicalResult runOwn(OpTy op) {
+    return runOp(op);
+  }
+  /// Ops from fragments to one fragment.
+  mlir::LogicalResult runFragmentOp(mlir::Operation *op);
+
+  // What an op's execution is offered.
+
+  const Matrix &matrixOf(mlir::Value fragment) override {
+    return matrix(fragment);
+  }
+  void setMatrix(mlir::Value fragment, Matrix matrix) override {
+    set(fragment, std::move(matrix));
+  }
+  int64_t integerOf(mlir::Value value) override { return integer(value); }
+  void setInteger(mlir::Value value, int64_t integer) override {
+    set(value, integer);
+  }
+  mlir::InFlightDiagnostic errorAt(mlir::Operation *op) override {
+    return error(op);
+  }
+
 private:
   /// An error at an op, beginning with the block and the loops' iterations.
   mlir::InFlightDiagnostic error(mlir::Operation *op);
 
   mlir::LogicalResult runBlock(mlir::Block &block);
-  mlir::LogicalResult runOp(mlir::Operation *op);
+  mlir::LogicalResult runAny(mlir::Operation *op);
   mlir::LogicalResult runFor(mlir::scf::ForOp op);
   mlir::LogicalResult runIf(mlir::scf::IfOp op);
   mlir::LogicalResult runWhile(mlir::scf::WhileOp op);
@@ -77,6 +100,10 @@ private:
   mlir::LogicalResult runOp(FragmentStoreOp op);
   mlir::LogicalResult runOp(RowStoreOp op);
   // LDS.
+  mlir::LogicalResult runOp(AllocOp op);
+  mlir::LogicalResult runOp(StagedViewOp op);
+  mlir::LogicalResult runOp(MeetOp op);
+  mlir::LogicalResult runOp(StaggerOp op);
   mlir::LogicalResult runOp(DramLoadOp op);
   mlir::LogicalResult runOp(LdsStageOp op);
   mlir::LogicalResult runOp(FragmentLoadOp op);
@@ -132,9 +159,6 @@ private:
   /// checked; counts the load.
   mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
                                 int64_t cols, bool whole);
-  /// Ops from fragments to one fragment.
-  mlir::LogicalResult runFragmentOp(mlir::Operation *op);
-
   template <typename T> const T &get(mlir::Value value) {
     return std::get<T>(values[value]);
   }

@@ -10,6 +10,7 @@
 #define KVBUFFER_LIB_EMULATOR_TILE_TENSORS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Emulator/TileExecutionInterface.h"
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -20,24 +21,14 @@
 
 namespace kvbuf::emu::tile {
 
+using emu::Matrix;
+
 /// Starts an error at the op that runs now; see BlockRun::error.
 using ErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
 /// The value nearest to `value` in a 16-bit float type, ties to even; `value`
 /// itself for f32.
 float roundTo(mlir::Type type, float value);
-
-/// A matrix of numbers: a fragment, or the contents of a slot.
-struct Matrix {
-  Matrix() = default;
-  Matrix(int64_t rows, int64_t cols, float value = 0)
-      : rows(rows), cols(cols), data(rows * cols, value) {}
-  float &at(int64_t r, int64_t c) { return data[r * cols + c]; }
-  float at(int64_t r, int64_t c) const { return data[r * cols + c]; }
-
-  int64_t rows = 0, cols = 0;
-  std::vector<float> data;
-};
 
 /// A tensor that a kernel accesses: memory with a shape and strides, in
 /// elements.

@@ -220,6 +220,9 @@ TileInterpreter::create(gpu::GPUFuncOp kernel) {
                          << "' tile or scheduled";
     return failure();
   }
+  DialectRegistry models;
+  registerTileExecutionModels(models);
+  kernel->getContext()->appendDialectRegistry(models);
   auto impl = std::make_unique<Impl>();
   impl->kernel = kernel;
   for (BlockArgument argument : kernel.getArguments())

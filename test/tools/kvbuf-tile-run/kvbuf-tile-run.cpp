@@ -22,6 +22,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Support/ToolUtilities.h"
+#include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
@@ -71,6 +72,9 @@ static cl::opt<uint64_t>
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
                       cl::desc("compare diagnostics with expected-* comments"));
+static cl::list<std::string> plugins("load-dialect-plugin",
+                                     cl::desc("load dialects from a library"),
+                                     cl::value_desc("file"));
 static cl::opt<bool>
     splitInput("split-input-file",
                cl::desc("run the parts between // ----- lines"));
@@ -424,6 +428,15 @@ int main(int argc, char **argv) {
   }
   DialectRegistry registry;
   registerAllDialects(registry);
+  for (const std::string &file : plugins) {
+    llvm::Expected<DialectPlugin> plugin = DialectPlugin::load(file);
+    if (!plugin) {
+      llvm::errs() << "kvbuf-tile-run: " << llvm::toString(plugin.takeError())
+                   << '\n';
+      return 2;
+    }
+    plugin->registerDialectRegistryCallbacks(registry);
+  }
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
 

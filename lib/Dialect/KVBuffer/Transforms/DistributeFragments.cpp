@@ -226,9 +226,8 @@ LogicalResult Distribution::collect() {
       return tieCarried(put.getShelf(), put.getValues());
     if (auto get = dyn_cast<ShelfGetOp>(op))
       return tieCarried(get.getShelf(), get.getValues());
-    if (!isa_and_nonnull<KVBufferDialect, arith::ArithDialect>(
-            op->getDialect()) ||
-        isa<YieldOp>(op))
+    // Ops of any dialect may be arithmetic on fragments.
+    if (op->hasTrait<OpTrait::IsTerminator>())
       return;
     tieOperands(op);
     if (auto mma = dyn_cast<MmaOp>(op))

@@ -1,0 +1,76 @@
+//===- LaneLoweringInterface.h - Ops that become lane code ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What an op of a tile program, the dialect's own or another's, implements to
+/// become code for one lane, and what the lane level offers to it.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H
+#define KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvbuf {
+
+/// The place of an element that a lane holds of a fragment. Row and column lack
+/// what depends on the lane: `LaneContext::laneRow` and `laneCol`.
+struct LaneElement {
+  int64_t row, col;
+  /// Which of the lane's row values (of a fragment of role `row`) belongs to
+  /// it.
+  int64_t rowValue;
+};
+
+/// A kernel that is being lowered, as an op's own lowering sees it.
+class LaneContext {
+public:
+  virtual ~LaneContext() = default;
+
+  /// Builds lane code at the op's place, with the op's location.
+  virtual mlir::ImplicitLocOpBuilder &builder() = 0;
+  /// The chip that the kernel is for.
+  virtual const TargetInfo &chip() const = 0;
+
+  /// What a lane holds of a value: a scalar itself; of a fragment of role `acc`
+  /// a vector for each atom, of role `a` or `b` its words, of role `row` a
+  /// scalar for each row. Tensors, tiles and slots have forms of their own.
+  virtual llvm::SmallVector<mlir::Value> lanesOf(mlir::Value value) = 0;
+  /// Says it of a result, in the same form.
+  virtual void setLanes(mlir::Value value, mlir::ValueRange lanes) = 0;
+
+  /// Calls `fn` for each element that a lane holds of a fragment of role `acc`,
+  /// with its value and place, and returns what a lane holds of the fragment of
+  /// the same type whose elements `fn` yields.
+  virtual llvm::SmallVector<mlir::Value>
+  mapElements(mlir::TypedValue<FragmentType> fragment,
+              llvm::function_ref<mlir::Value(mlir::Value element,
+                                             const LaneElement &at)>
+                  fn) = 0;
+  /// What depends on the lane of its elements' rows and columns; i32.
+  virtual mlir::Value laneRow(FragmentType type) = 0;
+  virtual mlir::Value laneCol(FragmentType type) = 0;
+  /// The sum or the maximum of the values that lanes have for a row of a
+  /// fragment of this type; all lanes that share the row have it then.
+  virtual mlir::Value reduceRow(FragmentType type, mlir::Value value,
+                                bool isMax) = 0;
+};
+
+/// Gives the ops of `kvbuffer`, `scf` and `memref` that kernels consist of
+/// their lowering. `convert-kvbuffer-to-gpu` does it for its context.
+void registerLaneLoweringModels(mlir::DialectRegistry &registry);
+
+} // namespace kvbuf
+
+#include "kvbuffer/Conversion/LaneLoweringInterface.h.inc"
+
+#endif // KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H

@@ -1,0 +1,60 @@
+//===- TileExecutionInterface.h - Ops that run on whole tiles ---*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What an op of a tile program, the dialect's own or another's, implements to
+/// be executed by the tile interpreter, and what that offers to it.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_EMULATOR_TILEEXECUTIONINTERFACE_H
+#define KVBUFFER_EMULATOR_TILEEXECUTIONINTERFACE_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/OpDefinition.h"
+#include <vector>
+
+namespace kvbuf::emu {
+
+/// A matrix of numbers: a fragment, or the contents of a slot.
+struct Matrix {
+  Matrix() = default;
+  Matrix(int64_t rows, int64_t cols, float value = 0)
+      : rows(rows), cols(cols), data(rows * cols, value) {}
+  float &at(int64_t r, int64_t c) { return data[r * cols + c]; }
+  float at(int64_t r, int64_t c) const { return data[r * cols + c]; }
+
+  int64_t rows = 0, cols = 0;
+  std::vector<float> data;
+};
+
+/// A block that is being executed, as an op sees it.
+class TileContext {
+public:
+  virtual ~TileContext() = default;
+
+  /// The elements of a fragment; row values have one column.
+  virtual const Matrix &matrixOf(mlir::Value fragment) = 0;
+  virtual void setMatrix(mlir::Value fragment, Matrix matrix) = 0;
+  /// An integer or index.
+  virtual int64_t integerOf(mlir::Value value) = 0;
+  virtual void setInteger(mlir::Value value, int64_t integer) = 0;
+  /// Begins an error at an op, with the block and the loops' iterations.
+  virtual mlir::InFlightDiagnostic errorAt(mlir::Operation *op) = 0;
+};
+
+/// Gives the ops of `kvbuffer` that act on tiles their meaning.
+/// `TileInterpreter::create` does it for its context.
+void registerTileExecutionModels(mlir::DialectRegistry &registry);
+
+} // namespace kvbuf::emu
+
+#include "kvbuffer/Emulator/TileExecutionInterface.h.inc"
+
+#endif // KVBUFFER_EMULATOR_TILEEXECUTIONINTERFACE_H

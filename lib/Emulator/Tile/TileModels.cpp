@@ -1,0 +1,67 @@
+//===- TileModels.cpp - How the dialect's own ops are executed ------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockRun.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::emu;
+using namespace kvbuf::emu::tile;
+
+#include "kvbuffer/Emulator/TileExecutionInterface.cpp.inc"
+
+namespace {
+
+/// The execution of an op of our own is a member of BlockRun: it shares LDS,
+/// queues and rings.
+template <typename OpTy>
+struct TileModel
+    : TileExecutionInterface::ExternalModel<TileModel<OpTy>, OpTy> {
+  LogicalResult executeTile(Operation *op, TileContext &context) const {
+    return static_cast<BlockRun &>(context).runOwn(cast<OpTy>(op));
+  }
+};
+
+/// Ops from fragments to one fragment, without a state.
+template <typename OpTy>
+struct FragmentModel
+    : TileExecutionInterface::ExternalModel<FragmentModel<OpTy>, OpTy> {
+  LogicalResult executeTile(Operation *op, TileContext &context) const {
+    return static_cast<BlockRun &>(context).runFragmentOp(op);
+  }
+};
+
+template <template <typename> typename Model, typename... Ops>
+void attach(MLIRContext *context) {
+  (Ops::template attachInterface<Model<Ops>>(*context), ...);
+}
+
+} // namespace
+
+void emu::registerTileExecutionModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
+    attach<TileModel, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
+           FragmentStoreOp, RowStoreOp, AllocOp, StagedViewOp, DramLoadOp,
+           LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
+           OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
+           SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
+           SoftmaxSinkOp>(context);
+    attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NextTileOp,
+           ArriveLastOp, PartialStoreOp, PartialLoadOp>(context);
+    attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
+           RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
+           MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,
+           QueuePutOp, QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
+    attach<FragmentModel, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
+           ExchangeOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(context);
+  });
+  registry.addExtension(+[](MLIRContext *context, memref::MemRefDialect *) {
+    attach<TileModel, memref::DimOp, memref::LoadOp>(context);
+  });
+}

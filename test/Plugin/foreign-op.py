@@ -1,0 +1,160 @@
+# An op of a dialect that kvbuf does not know, in a plugin (Foreign/), is lowered
+# to lanes and executed on whole tiles like kvbuf's own.
+# RUN: %python %s %build/test/Plugin/Foreign/KVBufferForeign.so sm_80
+# RUN: %python %s %build/test/Plugin/Foreign/KVBufferForeign.so gfx950
+"""S = affine(Q K^T), by lanes against float64 and on tiles by the tile interpreter.
+
+    foreign-op.py PLUGIN CHIP
+"""
+
+import re
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+CHIP = sys.argv.pop()
+LOAD = f"--load-dialect-plugin={sys.argv.pop()}"
+RNG = np.random.default_rng()
+SCHEDULE, LOWER = {
+    "sm_80": ("BM = 32, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16]",
+              "nvvm"),
+    "gfx950": ("BM = 64, BN = 32, BK = 32, warps = 2, mma_shape = [32, 32, 16], "
+               "swap_a_b = true", "rocdl"),
+}[CHIP]
+ROWS = int(re.search(r"BM = (\d+)", SCHEDULE)[1])
+
+PROGRAM = f"""
+#buf = #kvbuffer.kv_buffer<32x32xbf16, BK = 32>
+!in = memref<?x32xbf16, strided<[?, 1]>>
+!out = memref<?x32xf32, strided<[?, 1]>>
+!scores = !kvbuffer.fragment<{ROWS}x32xf32, acc>
+!row = !kvbuffer.fragment<{ROWS}x1xf32, row>
+module attributes {{gpu.container_module, kvbuffer.target = "{CHIP}"}} {{
+gpu.module @m {{
+  gpu.func @scores(%q: !in {{kvbuffer.name = "q", kvbuffer.shape = ["rows", 32]}},
+                   %k: !in {{kvbuffer.name = "k", kvbuffer.shape = [32, 32]}},
+                   %s: !out {{kvbuffer.name = "s", kvbuffer.shape = ["rows", 32], kvbuffer.access = "write"}})
+      kernel attributes {{kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<{SCHEDULE}>, kvbuffer.grid = [1, 1, 1]}} {{
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %rows = arith.constant {ROWS} : index
+    %qt = kvbuffer.dram_tile %q[%c0, %c0] valid(%rows, %c32) : !in -> !kvbuffer.tile<{ROWS}x32xbf16>
+    %a = kvbuffer.tile_fragment %qt : !kvbuffer.tile<{ROWS}x32xbf16> -> !kvbuffer.fragment<{ROWS}x32xbf16, a>
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+    %kt = kvbuffer.dram_tile %k[%c0, %c0] valid(%c32, %c32) : !in -> !kvbuffer.tile<32x32xbf16>
+    %token = kvbuffer.dram_load %kt into %slots[%c0] : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#buf>
+    %ks = kvbuffer.lds_stage %token : !kvbuffer.token<#buf>
+    %b = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<32x32xbf16, b>
+    %zero = kvbuffer.fragment_fill 0.0 : !scores
+    %dots = kvbuffer.mma %a, %b, %zero {{transpose_b}} : !kvbuffer.fragment<{ROWS}x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !scores
+    %half = kvbuffer.fragment_fill 0.5 : !row
+    %y = "foreign.OP"(%dots, %half) {{slope = 3.0 : f32ATTR}} : (!scores, !row) -> !scores
+    %st = kvbuffer.dram_tile %s[%c0, %c0] valid(%rows, %c32) : !out -> !kvbuffer.tile<{ROWS}x32xf32>
+    kvbuffer.fragment_store %y, %st : !scores, !kvbuffer.tile<{ROWS}x32xf32>
+    gpu.return
+  }}
+}}
+}}
+"""
+
+
+def to_bf16(x):
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def lowered(text, plugin=True):
+    return subprocess.run(
+        ["kvbuf-opt", "-", *([LOAD] if plugin else []),
+         f"--pass-pipeline=builtin.module(kvbuf-lower-to-{LOWER}{{chip={CHIP}}})"],
+        input=text, capture_output=True, text=True)
+
+
+class Foreign(unittest.TestCase):
+    def run_scores(self, sums):
+        text = PROGRAM.replace("OP", "affine").replace("ATTR",
+                                                       ", sums" if sums else "")
+        target = lowered(text)
+        self.assertEqual(target.returncode, 0, target.stderr)
+        q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
+        out = np.full((ROWS, 32), np.nan, np.float32)
+        kvbuf.compile(target.stdout, target=CHIP)(
+            q=q, k=k, s=out, device=kvbuf.Device("emulator"))
+        exact = from_bf16(q) @ from_bf16(k).T * 0.5 + 3 * np.arange(32)
+        if sums:
+            exact = np.broadcast_to(exact.sum(1, keepdims=True), exact.shape)
+        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
+
+    def test_lanes(self):
+        self.run_scores(sums=False)
+
+    def test_rows(self):
+        self.run_scores(sums=True)
+
+    def test_refused(self):
+        """An op that says nothing, and one whose plugin is not there."""
+        silent = re.sub(r'"foreign.OP"\(%dots, %half\) {.*} : \(!scores, !row\)',
+                        '"foreign.silent"(%dots) : (!scores)', PROGRAM)
+        result = lowered(silent)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("'foreign.silent' op has no per-lane form; expected an op "
+                      "that implements LaneLoweringInterface", result.stderr)
+        result = lowered(PROGRAM.replace("OP", "affine").replace("ATTR", ""),
+                         plugin=False)
+        self.assertIn("unregistered dialect", result.stderr)
+
+    def execute(self, factor, scale):
+        """A tile program of attention whose scores are scaled by `factor`, then
+        by `scale` times the problem's scale; the status."""
+        problem = subprocess.run(
+            ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=tile",
+             f"--schedule=BM={ROWS},BN=32,warps=2"],
+            input="""!qo = memref<?x?x2x64xbf16, strided<[?, ?, ?, 1]>>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+""", capture_output=True, text=True)
+        self.assertEqual(problem.returncode, 0, problem.stderr)
+        lines = []
+        for line in problem.stdout.splitlines():
+            if found := re.match(r"(\s*)(%\w+, .* = kvbuffer\.online_softmax) "
+                                 r"(%\w+), .* : (<\w+, acc>)", line):
+                space, _, scores, type_ = found.groups()
+                type_ = "!kvbuffer.fragment" + type_
+                row = f"!kvbuffer.fragment<{ROWS}x1xf32, row>"
+                lines.append(f"{space}%factor = kvbuffer.fragment_fill {factor} : {row}")
+                lines.append(f'{space}%scaled = "foreign.affine"({scores}, %factor) '
+                             f"{{slope = 0.0 : f32}} : ({type_}, {row}) -> {type_}")
+                line = line.replace(f"online_softmax {scores}",
+                                    "online_softmax %scaled", 1)
+                line = re.sub(r"scale = ([\d.e+-]+)", lambda m:
+                              f"scale = {float(m[1]) * scale}", line)
+            lines.append(line)
+        text = "\n".join(lines)
+        self.assertEqual(text.count("foreign.affine"), 1, text)
+        text = re.sub(r"(softmax_finish .*scale = )([\d.e+-]+)",
+                      lambda m: f"{m[1]}{float(m[2]) * scale}", text)
+        return subprocess.run(
+            ["kvbuf-tile-run", LOAD, "--size=batch=1", "--size=seq=70"],
+            input=text, capture_output=True, text=True)
+
+    def test_tiles(self):
+        right = self.execute(0.5, 2)
+        self.assertEqual(right.returncode, 0, right.stderr + right.stdout)
+        self.assertIn("PASS", right.stdout)
+        # It is no op without a meaning: half the scores are another problem.
+        self.assertEqual(self.execute(0.5, 1).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
