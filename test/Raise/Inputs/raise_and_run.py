@@ -14,131 +14,21 @@ Inputs of 16 bits are standard normal; of i1, mostly true.
 """
 
 import argparse
-import os
 import pathlib
 import re
 import secrets
-import shutil
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-WIDEN = [
-    "--canonicalize", "--convert-elementwise-to-linalg",
-    "--linalg-generalize-named-ops",
-    "--arith-emulate-unsupported-floats=source-types=bf16,f16 target-type=f32"
-]
-LOWER = [
-    "--one-shot-bufferize=bufferize-function-boundaries allow-unknown-ops "
-    "function-boundary-type-conversion=identity-layout-map",
-    "--convert-linalg-to-loops", "--lower-affine", "--convert-scf-to-cf",
-    "--expand-strided-metadata", "--lower-affine",
-    "--arith-expand=include-bf16=true include-f8e8m0=false",
-    "--convert-math-to-libm", "--convert-to-llvm",
-    "--reconcile-unrealized-casts"
-]
-
-
-def to_bits(x, kind):
-    """Little-endian bytes of an array of floats."""
-    if kind == "bf16":
-        bits = x.astype(np.float32).view(np.uint32)
-        bits = bits + 0x7FFF + ((bits >> 16) & 1)
-        return (bits >> 16).astype(np.uint16)
-    return x.astype({"f16": np.float16, "f32": np.float32,
-                     "i32": np.int32, "i64": np.int64, "i1": np.bool_}[kind])
-
-
-def from_bits(x, kind):
-    if kind == "bf16":
-        return (x.astype(np.uint32) << 16).view(np.float32)
-    return x.astype(np.float64)
-
-
-def tool(*command, text):
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{text[:2000]}\n{done.stderr[:3000]}")
-    return done.stdout
-
-
-class Tensor:
-    """A ranked type of static sizes."""
-
-    def __init__(self, text):
-        self.text = text
-        *sizes, self.kind = re.match(r"tensor<(.*)>$", text)[1].split("x")
-        self.shape = [int(n) for n in sizes]
-
-
-def literal(array, kind):
-    bits = to_bits(array, kind)
-    return f'dense<"0x{bits.tobytes().hex().upper()}">'
-
-
-def on_host(module, function, inputs, results):
-    """Runs a function with constants as arguments; arrays of its results."""
-    lines, args = [], []
-    for i, (array, type) in enumerate(inputs):
-        if type.kind == "i1":
-            flat = ", ".join("true" if x else "false" for x in array.ravel())
-            lines.append(f"%c{i} = arith.constant dense<[{flat}]> : "
-                         f"tensor<{array.size}xi1>")
-            sizes = ", ".join(map(str, type.shape))
-            group = ", ".join(map(str, range(len(type.shape))))
-            lines.append(
-                f"%a{i} = tensor.expand_shape %c{i} [[{group}]] output_shape "
-                f"[{sizes}] : tensor<{array.size}xi1> into {type.text}"
-                if len(type.shape) > 1 else
-                f"%a{i} = tensor.cast %c{i} : {type.text} to {type.text}")
-        else:
-            lines.append(f"%a{i} = arith.constant {literal(array, type.kind)} : "
-                         f"{type.text}")
-        args.append(f"%a{i}")
-    names = ", ".join(f"%r{i}" for i in range(len(results)))
-    types = ", ".join(t.text for _, t in inputs)
-    lines.append(f"{names} = func.call @{function}({', '.join(args)}) : "
-                 f"({types}) -> ({', '.join(t.text for t in results)})")
-    for i, type in enumerate(results):
-        wide = type.text.replace(type.kind + ">", "f32>")
-        lines.append(f"%w{i} = arith.extf %r{i} : {type.text} to {wide}"
-                     if type.kind != "f32" else
-                     f"%w{i} = tensor.cast %r{i} : {wide} to {wide}")
-        lines.append(f"%u{i} = tensor.cast %w{i} : {wide} to tensor<*xf32>")
-        lines.append(f"func.call @printMemrefF32(%u{i}) : (tensor<*xf32>) -> ()")
-    entry = ("func.func private @printMemrefF32(tensor<*xf32>)\n"
-             "func.func @entry() {\n" + "\n".join(lines) + "\nreturn\n}\n")
-    # What widening allows to contract would stop mlir-runner at calls of libm.
-    wide = tool("mlir-opt", *WIDEN, text=module + "\n" + entry)
-    lowered = tool("mlir-opt", *LOWER,
-                   text=wide.replace(" fastmath<contract>", ""))
-    lib = os.path.join(os.path.dirname(os.path.dirname(
-        os.path.realpath(shutil.which("mlir-opt")))), "lib")
-    printed = tool("mlir-runner", "-e", "entry", "--entry-point-result=void",
-                   f"--shared-libs={lib}/libmlir_runner_utils.so",
-                   f"--shared-libs={lib}/libmlir_c_runner_utils.so",
-                   text=lowered)
-    arrays = []
-    for block, type in zip(printed.split("Unranked Memref")[1:], results):
-        numbers = re.findall(r"-?(?:inf|nan|\d[\d.]*(?:e[+-]?\d+)?)",
-                             block.split("data =")[1])
-        arrays.append(np.array([float(n) for n in numbers]).reshape(type.shape))
-    return arrays
-
-
-def signature(module):
-    match = re.search(r"func\.func (?:public )?@main\((.*?)\)\s*->\s*\(?"
-                      r"(tensor<[^>]*>)", module, re.S)
-    types = re.findall(r"%\w+: (tensor<[^>]*>)", match[1])
-    return [Tensor(t) for t in types], Tensor(match[2])
-
+from graphs import Tensor, from_bits, on_host, signature, strip, to_bits, tool
 
 PROBLEM = re.compile(
     r"^ *(%\w+) = kvbuffer\.attention q\((%\w+)\) k\((%\w+)\) v\((%\w+)\) "
     r"out\(%\w+\) (\{.*?\}) : (tensor<[^>]*>), (tensor<[^>]*>), "
-    r"(tensor<[^>]*>), (tensor<[^>]*>) -> tensor<[^>]*>$", re.M)
+    r"(tensor<[^>]*>), (tensor<[^>]*>) -> tensor<[^>]*>"
+    r"(?: captures\((.*?) : (.*?)\))?( score \{.*?^    \})?$", re.M | re.S)
 
 
 def run_kernel(attrs, q, k, v, types, target, schedule):
@@ -166,29 +56,56 @@ def run_kernel(attrs, q, k, v, types, target, schedule):
         return from_bits(np.load(path / "o.npy"), tq.kind)
 
 
+def run_program(attrs, q, k, v, types, captures, score, target):
+    """The problem with a function of scores, which reads tensors, likewise."""
+    import kvbuf
+    tq, tk, tv, to = types
+    cache = (f"!kvbuffer.cache<dense, {tk.kind}, heads = {tk.shape[2]}, "
+             f"head_size = {tk.shape[3]}>")
+    qo = f"memref<?x?x{tq.shape[2]}x{tq.shape[3]}x{tq.kind}>"
+    score = re.sub(r"tensor\.extract (.*?) : tensor<", r"memref.load \1 : memref<",
+                   score).replace(": tensor<", ": memref<")
+    memrefs = [t.text.replace("tensor<", "memref<") for _, t in captures]
+    args = "".join(f', %x{i}: {m} {{kvbuffer.name = "x{i}"}}'
+                   for i, m in enumerate(memrefs))
+    names = ", ".join(f"%x{i}" for i in range(len(captures)))
+    given = f" captures({names} : {', '.join(memrefs)})" if captures else ""
+    text = (f"func.func @attention(%q: {qo}, %k: {cache}, %v: {cache}{args}, "
+            f"%o: {qo}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) "
+            f"{attrs} : {qo}, {cache}, {cache}, {qo}{given}{score}\n  return\n}}\n")
+    bits = [to_bits(x, tq.kind) for x in (q, k, v)]
+    out = np.full(tq.shape, 0x7FFF, np.uint16).view(bits[0].dtype)
+    kvbuf.compile(text, target=target)(
+        q=bits[0], k=bits[1], v=bits[2], o=out,
+        **{f"x{i}": to_bits(x, t.kind) for i, (x, t) in enumerate(captures)})
+    return from_bits(out, tq.kind)
+
+
 def run_raised(raised, inputs, result, options):
     problem = PROBLEM.search(raised)
     if not problem:
         sys.exit(f"no single problem to run in\n{raised}")
-    name, q, k, v, attrs, *types = problem.groups()
+    name, q, k, v, attrs, *types, read, read_types, score = problem.groups()
     types = [Tensor(t) for t in types]
+    read = read.split(", ") if read else []
+    read_types = [Tensor(t) for t in re.findall(r"tensor<[^>]*>", read_types or "")]
     head, tail = raised[:problem.start()], raised[problem.end():]
-    values = ", ".join(t.text for t in types[:3])
+    values = ", ".join(t.text for t in types[:3] + read_types)
     before = re.sub(r"(@main\(.*?\)\s*->\s*)\(?tensor<[^>]*>(?: \{[^}]*\}\))?",
                     lambda m: f"{m[1]}({values})", head, count=1, flags=re.S)
-    before += f"return {q}, {k}, {v} : {values}\n}}\n}}"
-    arrays = on_host(strip(before), "main", inputs, types[:3])
-    out = run_kernel(attrs, *arrays, types, options.target, options.schedule)
+    names = ", ".join([q, k, v] + read)
+    before += f"return {names} : {values}\n}}\n}}"
+    arrays = on_host(strip(before), "main", inputs, types[:3] + read_types)
+    if score:
+        out = run_program(attrs, *arrays[:3], types,
+                          list(zip(arrays[3:], read_types)), score,
+                          options.target)
+    else:
+        out = run_kernel(attrs, *arrays, types, options.target,
+                         options.schedule)
     after = head + tail
     after = re.sub(r"@main\(", f"@main({name}: {types[3].text}, ", after, count=1)
     return on_host(strip(after), "main", [(out, types[3])] + inputs, [result])[0]
-
-
-def strip(module):
-    """The functions of a module without its own line."""
-    aliases, body = re.match(r"(.*?)^module[^{]*(?:attributes \{[^}]*\} )?\{(.*)\}"
-                             r"\s*$", module, re.S | re.M).groups()
-    return aliases + body
 
 
 def main():

@@ -1,0 +1,73 @@
+"""Runs a graph of linalg as it is and raised, and compares the results.
+
+    raise_and_launch.py BUILD CHIP FILE
+
+FILE is of bf16 and f32. As raise_and_run.py, but the raised module goes through stock tools as a whole:
+bufferized, with kernels outlined, as a gpu.binary, to mlir-runner with the runtime
+library, which executes the launches on the emulator. A result passes by the rule of kvbuf-run:
+against the graph in f32 and f64, errors in units of those of the graph as it is.
+"""
+
+import os
+import pathlib
+import secrets
+import sys
+
+import numpy as np
+
+from graphs import (Tensor, WIDEN, entry_of, from_bits, on_host, printed_arrays,
+                    runner_libraries, signature, strip, to_bits, tool, widened)
+
+
+def main():
+    build, chip, file = sys.argv[1:]
+    seed = secrets.randbits(32)
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    plain = tool("mlir-opt", text=pathlib.Path(file).read_text())
+    types, result = signature(plain)
+    inputs = [(from_bits(to_bits(rng.standard_normal(t.shape), t.kind), t.kind), t)
+              for t in types]
+    base = on_host(strip(plain), "main", inputs, [result])[0]
+
+    def wide_type(type):
+        return Tensor(widened(type.text))
+    exact = on_host(strip(widened(plain)), "main",
+                    [(x, wide_type(t)) for x, t in inputs],
+                    [wide_type(result)])[0]
+
+    plugin = f"{build}/lib/KVBufferPlugin.so"
+    stock = ["mlir-opt", f"--load-dialect-plugin={plugin}",
+             f"--load-pass-plugin={plugin}"]
+    raised = tool(*stock, "--pass-pipeline=builtin.module(kvbuf-raise-attention)",
+                  text=plain)
+    if "kvbuffer.attention" not in raised or "linalg.softmax" in raised:
+        sys.exit(f"not raised:\n{raised}")
+    program = strip(raised) + "\n" + entry_of("main", inputs, [result])
+    wide = tool(*stock, *WIDEN, text=program).replace(" fastmath<contract>", "")
+    bufferize = ("bufferize-function-boundaries "
+                 "function-boundary-type-conversion=identity-layout-map")
+    launches = tool(
+        *stock, f"--pass-pipeline=builtin.module(one-shot-bufferize{{{bufferize}}},"
+        f"kvbuf-outline-kernels{{chip={chip} register-host}},"
+        "convert-linalg-to-loops,canonicalize,"
+        "func.func(arith-expand{include-bf16=true include-f8e8m0=false}),"
+        "func.func(gpu-async-region),convert-math-to-libm)", text=wide)
+    lowered = tool("mlir-opt", "--gpu-lower-to-nvvm-pipeline=cubin-format=offloading "
+                   f"cubin-chip={chip} cubin-features=+ptx80", text=launches)
+    os.environ.setdefault("KVBUF_DEVICE", "emulator")
+    printed = tool("mlir-runner", "-e", "entry", "--entry-point-result=void",
+                   f"--shared-libs={build}/lib/libkvbuf_mlir_runtime.so",
+                   *runner_libraries(), text=lowered)
+    actual = printed_arrays(printed, [result])[0]
+    # The rounding of bf16 at the reference's magnitude.
+    ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
+    error, usual = np.abs(actual - exact), np.abs(base - exact)
+    print(f"largest error {error.max():.3g}, of the graph {usual.max():.3g}; mean "
+          f"{error.mean():.3g}, of the graph {usual.mean():.3g}")
+    if not ((error - ulp).max() <= 2 * usual.max() and
+            error.mean() <= 1.15 * usual.mean() + 1e-6):
+        sys.exit("the raised graph computes something else")
+
+
+main()
