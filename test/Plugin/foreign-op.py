@@ -19,11 +19,14 @@ import kvbuf
 CHIP = sys.argv.pop()
 LOAD = f"--load-dialect-plugin={sys.argv.pop()}"
 RNG = np.random.default_rng()
-SCHEDULE, LOWER = {
+#: A schedule, how to lower, and another layout of accumulators than its own.
+SCHEDULE, LOWER, OTHER = {
     "sm_80": ("BM = 32, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16]",
-              "nvvm"),
+              "nvvm", "mma_sync, acc, shape = [16, 8, 16], warps = [2, 1], "
+              "swapped = true"),
     "gfx950": ("BM = 64, BN = 32, BK = 32, warps = 2, mma_shape = [32, 32, 16], "
-               "swap_a_b = true", "rocdl"),
+               "swap_a_b = true", "rocdl",
+               "mfma, acc, shape = [32, 32, 16], warps = [2, 1]"),
 }[CHIP]
 ROWS = int(re.search(r"BM = (\d+)", SCHEDULE)[1])
 
@@ -79,9 +82,11 @@ def lowered(text, plugin=True):
 
 
 class Foreign(unittest.TestCase):
-    def run_scores(self, sums):
+    def run_scores(self, sums, layout=None):
         text = PROGRAM.replace("OP", "affine").replace("ATTR",
                                                        ", sums" if sums else "")
+        if layout:
+            text = text.replace("xf32, acc>", f"xf32, acc, #kvbuffer.mma<{layout}>>")
         target = lowered(text)
         self.assertEqual(target.returncode, 0, target.stderr)
         q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
@@ -98,6 +103,11 @@ class Foreign(unittest.TestCase):
 
     def test_rows(self):
         self.run_scores(sums=True)
+
+    def test_layout(self):
+        """The layout that the scores name is the result's and the rows' too."""
+        self.run_scores(sums=False, layout=OTHER)
+        self.run_scores(sums=True, layout=OTHER)
 
     def test_refused(self):
         """An op that says nothing, and one whose plugin is not there."""
