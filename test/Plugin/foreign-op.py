@@ -26,7 +26,7 @@ SCHEDULE, LOWER, OTHER = {
               "swapped = true"),
     "gfx950": ("BM = 64, BN = 32, BK = 32, warps = 2, mma_shape = [32, 32, 16], "
                "swap_a_b = true", "rocdl",
-               "mfma, acc, shape = [32, 32, 16], warps = [2, 1]"),
+               "mfma, acc, shape = [16, 16, 32], warps = [2, 1], swapped = true"),
 }[CHIP]
 ROWS = int(re.search(r"BM = (\d+)", SCHEDULE)[1])
 

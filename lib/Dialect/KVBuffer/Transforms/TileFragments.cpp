@@ -27,8 +27,7 @@ namespace {
 Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
            int64_t rows, int64_t cols) {
   auto type = cast<FragmentType>(source.getType());
-  auto partType = FragmentType::get(b.getContext(), rows, cols,
-                                    type.getElementType(), type.getRole());
+  FragmentType partType = type.withShape(rows, cols);
   auto load = source.getDefiningOp<FragmentLoadOp>();
   // Only in the load's own block: a fragment loaded outside of a loop stays in
   // registers on purpose. A ring's slot may be released behind the load.
@@ -38,6 +37,14 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
                                   load.getRow() + row, load.getCol() + col,
                                   load.getContractedAttr());
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
+}
+
+/// The elements that the instructions of one step contract: those of the layout
+/// that the product names, `scheduled` where it names none.
+int64_t stepOf(MmaOp product, int64_t scheduled) {
+  auto layout =
+      dyn_cast_or_null<MmaLayoutAttr>(product.getAcc().getType().getLayout());
+  return layout ? layout.getShape()[2] * layout.getGroup() : scheduled;
 }
 
 /// The columns of K that may be in registers at a time, where the buffer that a
@@ -64,18 +71,19 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
       return signalPassFailure();
     }
     // Instructions that share a read of LDS are one step.
-    int64_t step = schedule.getMmaK();
+    int64_t scheduled = schedule.getMmaK();
     auto module = getOperation()->getParentOfType<ModuleOp>();
     auto chip =
         module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
                : StringAttr();
     if (auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt)
       if (auto *mma = target->findMatrix(schedule.getMmaShape()))
-        step *= mma->group;
+        scheduled *= mma->group;
     SmallVector<MmaOp> products;
     getOperation().walk([&](MmaOp op) { products.push_back(op); });
     for (MmaOp op : products) {
       FragmentType a = op.getA().getType(), bType = op.getB().getType();
+      int64_t step = stepOf(op, scheduled);
       if (a.getCols() <= step)
         continue;
       // Where halves of the block take turns, fragments are loaded in other
