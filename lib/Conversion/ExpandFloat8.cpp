@@ -270,17 +270,23 @@ struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandTruncF, ExpandExtF>(&getContext());
     StringAttr chip;
     for (Operation *op = getOperation(); op && !chip; op = op->getParentOp())
       chip = op->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
     std::optional<TargetInfo> target =
         chip ? lookupTarget(chip.getValue()) : std::nullopt;
-    if (target && target->vendor == Vendor::NVIDIA &&
-        !target->float8Formats.empty())
-      patterns.add<ConvertPairs>(&getContext());
+    populateExpandFloat8Patterns(patterns,
+                                 target && target->vendor == Vendor::NVIDIA &&
+                                     !target->float8Formats.empty());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 
 } // namespace
+
+void kvbuf::populateExpandFloat8Patterns(RewritePatternSet &patterns,
+                                         bool converts) {
+  patterns.add<ExpandTruncF, ExpandExtF>(patterns.getContext());
+  if (converts)
+    patterns.add<ConvertPairs>(patterns.getContext());
+}

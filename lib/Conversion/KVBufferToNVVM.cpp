@@ -270,11 +270,7 @@ struct ConvertKVBufferToNVVMPass
     populateMathToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
-        converter);
-    // Ahead of upstream's patterns for the same ops.
-    addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
-    patterns.add<LowerAbs>(converter, PatternBenefit(10));
+    populateKVBufferToNVVMConversionPatterns(converter, patterns);
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);
@@ -324,3 +320,12 @@ struct ConvertKVBufferToNVVMPass
   }
 };
 } // namespace
+
+void kvbuf::populateKVBufferToNVVMConversionPatterns(
+    const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
+  patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
+      converter);
+  // Ahead of upstream's patterns for the same ops.
+  addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
+  patterns.add<LowerAbs>(converter, PatternBenefit(10));
+}

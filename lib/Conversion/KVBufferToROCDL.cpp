@@ -577,9 +577,6 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   amdgpu::populateCommonGPUTypeAndAttributeConversions(converter);
-  converter.addConversion([](RangeType type) -> Type {
-    return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
-  });
 
   RewritePatternSet patterns(context);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
@@ -590,12 +587,7 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
-  patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
-               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
-      converter);
-  // Ahead of upstream's patterns for the same ops.
-  patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
-  addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
+  populateKVBufferToROCDLConversionPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);
   configureGpuToROCDLConversionLegality(target);
@@ -607,4 +599,17 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
     if (func->hasAttr(KVBufferDialect::kPhaseAttr))
       finishKernel(func, *info);
   });
+}
+
+void kvbuf::populateKVBufferToROCDLConversionPatterns(
+    LLVMTypeConverter &converter, RewritePatternSet &patterns) {
+  converter.addConversion([](RangeType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
+  });
+  patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
+               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
+      converter);
+  // Ahead of upstream's patterns for the same ops.
+  patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
+  addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
 }

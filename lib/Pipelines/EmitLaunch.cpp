@@ -534,23 +534,38 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
 LogicalResult LaunchEmitter::emit(ArrayRef<LaunchableKernel> kernels) {
   if (failed(bindSizes(kernels.front().tensors)))
     return failure();
-  // Memory that two operands share is registered once.
-  SmallVector<Value> registered;
+  // Memory that two operands share is registered once: with the first of those
+  // that begin at an address.
+  SmallVector<std::pair<Value, Value>> registered;
+  auto ifFirst = [&](Value isFirst, function_ref<void()> make) {
+    OpBuilder::InsertionGuard guard(b);
+    if (isFirst)
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, isFirst, /*withElseRegion=*/false).thenBlock());
+    make();
+  };
   if (options.registerHost)
-    for (auto &[name, tensor] : tensors) {
-      auto type = cast<MemRefType>(tensor.memref.getType());
-      auto unranked =
-          UnrankedMemRefType::get(type.getElementType(), type.getMemorySpace());
-      if (llvm::any_of(registered, [&](Value other) {
-            return other.getDefiningOp()->getOperand(0) == tensor.memref;
-          }))
+    for (auto it = tensors.begin(), e = tensors.end(); it != e; ++it) {
+      Value memref = it->second.memref, isFirst;
+      auto others = llvm::make_range(tensors.begin(), it);
+      if (llvm::any_of(others,
+                       [&](auto &o) { return o.second.memref == memref; }))
         continue;
-      registered.push_back(memref::CastOp::create(b, unranked, tensor.memref));
-      gpu::HostRegisterOp::create(b, registered.back());
+      for (auto &[name, other] : others)
+        isFirst = both(isFirst, b.createOrFold<arith::CmpIOp>(
+                                    arith::CmpIPredicate::ne,
+                                    it->second.address, other.address));
+      auto type = cast<MemRefType>(memref.getType());
+      Value unranked = memref::CastOp::create(
+          b,
+          UnrankedMemRefType::get(type.getElementType(), type.getMemorySpace()),
+          memref);
+      registered.push_back({unranked, isFirst});
+      ifFirst(isFirst, [&] { gpu::HostRegisterOp::create(b, unranked); });
     }
   if (failed(emitFrom(kernels)))
     return failure();
-  for (Value memory : registered)
-    gpu::HostUnregisterOp::create(b, memory);
+  for (auto [memory, isFirst] : registered)
+    ifFirst(isFirst, [&] { gpu::HostUnregisterOp::create(b, memory); });
   return success();
 }

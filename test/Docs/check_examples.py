@@ -4,6 +4,7 @@
 # RUN:   %src/include/kvbuffer/Dialect/KVBuffer/IR/*.td \
 # RUN:   %src/include/kvbuffer/Dialect/KVBuffer/Transforms/*.td \
 # RUN:   %src/include/kvbuffer/Conversion/*.td \
+# RUN:   %src/include/kvbuffer/Pipelines/*.td \
 # RUN:   %src/*.md %src/docs/*.md
 #
 # The checker is no yes-man: it accepts and refuses these.

@@ -9,7 +9,12 @@
 // RUN: %outline gfx942 %S/Inputs/reference.mlir %s | FileCheck %s
 // RUN: %outline gfx950 %S/Inputs/reference.mlir %s | FileCheck %s
 
+// The comparison is no yes-man: another mask is found.
+// RUN: sed -e 's/mask<causal = true>/mask<left = 60>/' %s > %t.other.mlir
+// RUN: %outline sm_80 %S/Inputs/reference.mlir %t.other.mlir | FileCheck %s --check-prefix=OTHER
+
 // CHECK: 1
+// OTHER: 0
 
 !x = tensor<?x?x4x64xf32>
 !q = tensor<?x?x4x64xbf16>

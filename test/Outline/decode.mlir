@@ -6,9 +6,15 @@
 // REQUIRES: mlir-runner
 // RUN: %outline sm_80 %S/Inputs/reference.mlir %s | FileCheck %s
 // RUN: %outline sm_80,schedule=split_keys=true %S/Inputs/reference.mlir %s | FileCheck %s
+// RUN: %outline sm_90a %S/Inputs/reference.mlir %s | FileCheck %s
 // RUN: %outline gfx942 %S/Inputs/reference.mlir %s | FileCheck %s
 
+// A program that reads one key too few is found.
+// RUN: sed -e 's/out(%eo) :/out(%eo) {kvbuffer.lengths = "all"} :/' %s > %t.few.mlir
+// RUN: %outline sm_80 %S/Inputs/reference.mlir %t.few.mlir | FileCheck %s --check-prefix=FEW
+
 // CHECK: 1
+// FEW: 0
 
 !q = tensor<2x1x4x64xbf16>
 !new = tensor<2x1x2x64xbf16>

@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_PIPELINES_PIPELINES_H
 #define KVBUFFER_PIPELINES_PIPELINES_H
 
+#include "kvbuffer/Pipelines/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -137,6 +138,12 @@ void buildTargetPipeline(mlir::OpPassManager &pm, Vendor vendor,
 /// All four, from the problem to the target stage.
 void buildLoweringPipeline(mlir::OpPassManager &pm,
                            const LoweringOptions &options);
+
+/// Tensors to launches: one-shot bufferization, with identity layouts at the
+/// boundaries of functions, `kvbuf-outline-kernels`, and asynchronous launches.
+/// The context has to know the bufferization of the module's other dialects.
+void buildLaunchPipeline(mlir::OpPassManager &pm,
+                         const OutlineKernelsOptions &options);
 
 /// Registers `kvbuf-lower-to-nvvm` and `kvbuf-lower-to-rocdl`, which refuse
 /// chips of the other vendor, and one pipeline for each step (`kvbuf-to-tile`,

@@ -41,7 +41,8 @@ amd = [
 commands = [
     ["mlir-opt", f"--load-dialect-plugin={plugin}", f"--load-pass-plugin={plugin}", f"--pass-pipeline={passes}"],
     ["mlir-opt", *(nvidia if chip.startswith("sm_") else amd)],
-    shlex.split(runner),
+    # A failed assertion does not write out what was printed before it.
+    ["stdbuf", "-oL", *shlex.split(runner)],
 ]
 data = program.encode()
 for command in commands:
