@@ -341,9 +341,8 @@ MOCK_EXPORT int kvbufEmulatorRegisterBuffer(kvbufEmulator *e, const char *name,
   return 0;
 }
 
-MOCK_EXPORT int kvbufEmulatorRegisterTracked(kvbufEmulator *e,
-                                             const char *name, void *data,
-                                             size_t bytes, int, int,
+MOCK_EXPORT int kvbufEmulatorRegisterTracked(kvbufEmulator *e, const char *name,
+                                             void *data, size_t bytes, int, int,
                                              uint8_t *written) {
   e->buffers[name] = {static_cast<char *>(data), bytes};
   if (written)
@@ -360,11 +359,9 @@ MOCK_EXPORT int kvbufEmulatorParameters(kvbufEmulator *, const char *,
                                         const uint32_t **, unsigned *) {
   return 2;
 }
-MOCK_EXPORT int kvbufEmulatorLaunchCluster(kvbufEmulator *, const char *,
-                                           const unsigned *, const unsigned *,
-                                           const unsigned *, unsigned,
-                                           const void *const *, const size_t *,
-                                           unsigned, ProgressCallback, void *) {
+MOCK_EXPORT int kvbufEmulatorLaunchTogether(kvbufEmulator *, const void *,
+                                            unsigned, ProgressCallback,
+                                            void *) {
   return 2;
 }
 
