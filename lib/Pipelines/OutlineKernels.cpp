@@ -29,7 +29,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
-#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -183,7 +182,7 @@ FailureOr<ModuleOp> OutlineKernelsPass::lower(Operation *problem,
                         TypeAttr::get(*word));
     }
   b.setInsertionPointToStart(func.addEntryBlock());
-  Operation *copy = mlir::clone(b, problem, TypeRange(), func.getArguments());
+  Operation *copy = cloneProblem(b, problem, func.getArguments());
   if (auto attention = dyn_cast<AttentionOp>(copy); attention && !keepSchedule)
     attention.removeScheduleAttr();
   func::ReturnOp::create(b, loc);
@@ -270,6 +269,10 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
       stream << *word;
     }
   }
+  // Regions are not compared: each has its kernel.
+  if (auto attention = dyn_cast<AttentionOp>(problem);
+      attention && attention.hasOwnScores())
+    stream << static_cast<const void *>(problem);
   if (auto it = known.find(key); it != known.end())
     return it->second;
 

@@ -260,7 +260,7 @@ Value AttentionBuilder::build() {
     mask = MaskAttr::get(b.getContext(), match.causal, match.left, match.right);
   auto op = AttentionOp::create(
       b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(),
-      /*sink=*/Value(), init, /*lse=*/Value(), mask,
+      /*sink=*/Value(), /*captures=*/ValueRange(), init, /*lse=*/Value(), mask,
       b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());

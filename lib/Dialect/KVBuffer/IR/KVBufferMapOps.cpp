@@ -34,49 +34,105 @@ LogicalResult MapOp::verify() {
   return success();
 }
 
-LogicalResult MapOp::verifyRegions() {
-  Block &body = getBody().front();
-  auto index = IndexType::get(getContext());
-  SmallVector<Type> expected;
-  for (Type type : getInputs().getTypes())
-    expected.push_back(cast<FragmentType>(type).getElementType());
-  expected.append({index, index});
-  if (body.getArgumentTypes() != TypeRange(expected)) {
-    InFlightDiagnostic diag =
-        emitOpError() << "expected a region of the inputs' elements and "
-                         "two coordinates, (";
-    llvm::interleaveComma(expected, diag);
+/// Verifies a region that computes one element from `arguments`. `what` names
+/// it in messages, `inputs` says what the arguments are.
+static LogicalResult verifyElementRegion(Operation *op, Region &region,
+                                         ArrayRef<Type> arguments, Type element,
+                                         const Twine &what,
+                                         const Twine &inputs) {
+  Block &body = region.front();
+  if (body.getArgumentTypes() != TypeRange(arguments)) {
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "expected a region of " << inputs << ", (";
+    llvm::interleaveComma(arguments, diag);
     diag << "), got (";
     llvm::interleaveComma(body.getArgumentTypes(), diag);
     return diag << ")";
   }
   if (body.empty())
-    return emitOpError("expected a region that ends with kvbuffer.yield");
-  Type element = getResult().getType().getElementType();
+    return op->emitOpError("expected a region that ends with kvbuffer.yield");
   auto yield = dyn_cast<YieldOp>(body.back());
   if (!yield)
-    return body.back().emitOpError("cannot end the region of a kvbuffer.map; "
-                                   "expected kvbuffer.yield");
+    return body.back().emitOpError() << "cannot end the region of a " << what
+                                     << "; expected kvbuffer.yield";
   if (yield.getValue().getType() != element)
     return yield.emitOpError()
            << "expected an element of the result, " << element << ", got "
            << yield.getValue().getType();
-  WalkResult walk = body.walk([&](Operation *op) -> WalkResult {
-    if (op == yield || isa<scf::IfOp, scf::YieldOp>(op))
+  WalkResult walk = body.walk([&](Operation *inner) -> WalkResult {
+    if (inner == yield || isa<scf::IfOp, scf::YieldOp>(inner))
       return WalkResult::advance();
     auto fail = [&](StringRef why) {
-      InFlightDiagnostic diag = op->emitOpError()
-                                << "is not allowed in a kvbuffer.map: " << why;
-      diag.attachNote(getLoc()) << "the region is here";
+      InFlightDiagnostic diag = inner->emitOpError() << "is not allowed in a "
+                                                     << what << ": " << why;
+      diag.attachNote(op->getLoc()) << "the region is here";
       return WalkResult::interrupt();
     };
-    if (op->getNumRegions())
+    if (inner->getNumRegions())
       return fail("of ops with regions only scf.if is");
-    if (isa_and_nonnull<KVBufferDialect>(op->getDialect()))
+    if (isa_and_nonnull<KVBufferDialect>(inner->getDialect()))
       return fail("its values are elements, not fragments");
-    if (!isMemoryEffectFree(op) && !hasSingleEffect<MemoryEffects::Read>(op))
+    if (!isMemoryEffectFree(inner) &&
+        !hasSingleEffect<MemoryEffects::Read>(inner))
       return fail("it may only read memory");
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
+}
+
+LogicalResult MapOp::verifyRegions() {
+  auto index = IndexType::get(getContext());
+  SmallVector<Type> expected;
+  for (Type type : getInputs().getTypes())
+    expected.push_back(cast<FragmentType>(type).getElementType());
+  expected.append({index, index});
+  return verifyElementRegion(
+      *this, getBody(), expected, getResult().getType().getElementType(),
+      "kvbuffer.map", "the inputs' elements and two coordinates");
+}
+
+void AttentionOp::updateRegionTypes() {
+  for (Region *region : {&getScore(), &getVisible()})
+    if (!region->empty())
+      for (auto [arg, capture] : llvm::zip_equal(
+               region->getArguments().take_back(getCaptures().size()),
+               getCaptures()))
+        arg.setType(capture.getType());
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  auto index = IndexType::get(getContext());
+  SmallVector<Type> expected(5, index);
+  llvm::append_range(expected, getCaptures().getTypes());
+  for (Region *region : {&getVisible(), &getScore()}) {
+    bool scores = region == &getScore();
+    if (scores)
+      expected.insert(expected.begin(), Float32Type::get(getContext()));
+    if (region->empty())
+      continue;
+    Type element = scores ? Type(Float32Type::get(getContext()))
+                          : Type(IntegerType::get(getContext(), 1));
+    if (failed(verifyElementRegion(
+            *this, *region, expected, element, "kvbuffer.attention",
+            Twine(scores ? "a score, " : "") +
+                "the sequence, the head, the row, its position, the key and "
+                "the captures")))
+      return failure();
+    // The kernel knows nothing else.
+    WalkResult walk = region->walk([&](Operation *inner) -> WalkResult {
+      for (Value operand : inner->getOperands())
+        if (!region->isAncestor(operand.getParentRegion())) {
+          InFlightDiagnostic diag =
+              inner->emitOpError()
+              << "uses a value from outside of the region; expected it among "
+                 "the captures, or a constant inside";
+          diag.attachNote(getLoc()) << "the region is here";
+          return diag;
+        }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  return success();
 }

@@ -404,9 +404,13 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op,
     auto simpler = AttentionOp::create(
         rewriter, op.getLoc(), TypeRange{op.getResult(0).getType()}, op.getQ(),
         op.getKeys(), op.getValues(), op.getOffsets(), op.getSink(),
-        op.getOut(), /*lse=*/Value(), op.getMaskAttr(), op.getScaleAttr(),
+        op.getCaptures(), op.getOut(), /*lse=*/Value(), op.getMaskAttr(), op.getScaleAttr(),
         op.getSoftcapAttr(), op.getBatchInvariantAttr(), op.getScheduleAttr());
     simpler->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    rewriter.inlineRegionBefore(op.getScore(), simpler.getScore(),
+                                simpler.getScore().end());
+    rewriter.inlineRegionBefore(op.getVisible(), simpler.getVisible(),
+                                simpler.getVisible().end());
     rewriter.replaceAllUsesWith(op.getResult(0), simpler.getResult(0));
     rewriter.eraseOp(op);
     return success();

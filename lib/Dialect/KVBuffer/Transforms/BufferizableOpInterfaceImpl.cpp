@@ -15,9 +15,9 @@
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/BufferizableOpInterfaceImpl.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
@@ -30,6 +30,35 @@ static bool hasUnknownRows(MemRefType type) {
   int64_t offset;
   return failed(type.getStridesAndOffset(strides, offset)) ||
          (!strides.empty() && strides.back() != 1);
+}
+
+/// Lets the regions of an op, whose operands are buffers, read these.
+static LogicalResult bufferizeRegions(AttentionOp op, RewriterBase &rewriter) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  for (Region *region : {&op.getScore(), &op.getVisible()})
+    for (BlockArgument arg : region->getArguments())
+      for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
+        if (!isa<MemRefType>(arg.getType()))
+          continue;
+        rewriter.setInsertionPoint(user);
+        if (auto extract = dyn_cast<tensor::ExtractOp>(user))
+          rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, arg,
+                                                      extract.getIndices());
+        else if (auto dim = dyn_cast<tensor::DimOp>(user))
+          rewriter.replaceOpWithNewOp<memref::DimOp>(dim, arg, dim.getIndex());
+        else if (auto buffer = dyn_cast<ToBufferOp>(user);
+                 buffer && memref::CastOp::areCastCompatible(arg.getType(),
+                                                             buffer.getType()))
+          buffer.getType() == arg.getType()
+              ? rewriter.replaceOp(buffer, arg)
+              : (void)rewriter.replaceOpWithNewOp<memref::CastOp>(
+                    buffer, buffer.getType(), arg);
+        else if (!isa<memref::LoadOp, memref::DimOp>(user))
+          return user->emitOpError()
+                 << "reads a capture of a kvbuffer.attention; expected "
+                    "tensor.extract or tensor.dim";
+      }
+  return success();
 }
 
 /// Makes the same op on buffers and puts it in the place of `op`. An operand
@@ -71,7 +100,10 @@ bufferizeProblem(Op op, RewriterBase &rewriter,
                    .getCache();
     operands.push_back(*buffer);
   }
-  clone(rewriter, op, /*newResultTypes=*/TypeRange(), operands);
+  Operation *onBuffers = cloneProblem(rewriter, op, operands);
+  if (auto attention = dyn_cast<AttentionOp>(onBuffers))
+    if (failed(bufferizeRegions(attention, rewriter)))
+      return failure();
   replaceOpWithBufferizedValues(rewriter, op, results);
   return success();
 }

@@ -457,7 +457,19 @@ struct ChooseSchedulePass
         request.splitKeys = asked.splitKeys;
         request.foldedRows =
             request.queries * (op.getHeads() / op.getKVHeads());
+        // Functions of scores run where every warp does all there is to do, one
+        // tile after the other.
+        bool own = op.hasOwnScores();
+        if (own && asked.producers > 0) {
+          op.emitOpError() << "has a region of its own, for which no warp roles "
+                              "are built; expected producers = 0";
+          return WalkResult::interrupt();
+        }
+        if (own)
+          request.roles = false;
         ScheduleChoice choice = target->chooseSchedule(request);
+        if (own)
+          choice.pingPong = choice.overlap = choice.lazyRescale = false;
         // Beside V on its way through registers turns leave none for what a
         // log-sum-exp carries and a soft cap besides.
         if (op.getLse() && op.getSoftcapValue() > 0 &&

@@ -13,6 +13,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -77,13 +78,33 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
 }
 
 SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
-  return {{op.getQ(), "q"},
-          {op.getKeys(), "k"},
-          {op.getValues(), "v"},
-          {op.getOut(), "o"},
-          {op.getOffsets(), "q_offsets"},
-          {op.getLse(), "lse"},
-          {op.getSink(), "sink"}};
+  SmallVector<NamedOperand> list{{op.getQ(), "q"},
+                                 {op.getKeys(), "k"},
+                                 {op.getValues(), "v"},
+                                 {op.getOut(), "o"},
+                                 {op.getOffsets(), "q_offsets"},
+                                 {op.getLse(), "lse"},
+                                 {op.getSink(), "sink"}};
+  Builder b(op.getContext());
+  for (auto [i, capture] : llvm::enumerate(op.getCaptures()))
+    list.push_back({capture, b.getStringAttr("capture" + Twine(i)).getValue()});
+  return list;
+}
+
+Operation *kvbuf::cloneProblem(OpBuilder &b, Operation *problem,
+                               ValueRange operands) {
+  // (mlir::clone takes no regions that are empty.)
+  Operation *copy =
+      mlir::cloneWithoutRegions(b, problem, /*newResultTypes=*/{}, operands);
+  for (auto [from, to] :
+       llvm::zip_equal(problem->getRegions(), copy->getRegions())) {
+    IRMapping values;
+    if (!from.empty())
+      from.cloneInto(&to, values);
+  }
+  if (auto attention = dyn_cast<AttentionOp>(copy))
+    attention.updateRegionTypes();
+  return copy;
 }
 
 namespace {
@@ -140,6 +161,8 @@ private:
                      TypedValue<BufferType> buffer, Value key, Value iteration,
                      Value slot, Value acc);
   Value operand(Value value) { return args.lookup(value); }
+  /// The program's own functions of the scores, tile at `key`.
+  Value mapScores(Value scores, Value key, double scale);
   int64_t stages() { return schedule.getStages(); }
   void computeTile();
 
@@ -196,6 +219,53 @@ Value TileProgram::cacheTile(Value cache, Value start) {
                             type.getCacheDepth(), element, smallPageOf(op));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
+}
+
+Value TileProgram::mapScores(Value scores, Value key, double scale) {
+  auto map = MapOp::create(b, scores.getType(), ValueRange{scores}, row, key);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  Value score = body->addArgument(b.getF32Type(), loc);
+  Value ownRow = body->addArgument(b.getIndexType(), loc);
+  Value ownKey = body->addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(body);
+  if (scale != 1.0)
+    score = arith::MulFOp::create(
+        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
+  // A tile may go beyond the last row and key; the program's tensors do not.
+  Value zero = constant(0), one = constant(1);
+  auto within = [&](Value index, Value count) {
+    Value last = arith::SubIOp::create(b, count, one);
+    return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
+                                  zero);
+  };
+  ownRow = within(ownRow, queries);
+  ownKey = within(ownKey, keys);
+  Value shift = arith::SubIOp::create(b, keys, queries);
+  Value position = arith::AddIOp::create(b, ownRow, shift);
+  auto inlined = [&](Region &region, ArrayRef<Value> first) {
+    IRMapping values;
+    SmallVector<Value> arguments(first);
+    arguments.append({batch, head, ownRow, position, ownKey});
+    for (Value capture : op.getCaptures())
+      arguments.push_back(operand(capture));
+    values.map(region.getArguments(), arguments);
+    for (Operation &inner : region.front().without_terminator())
+      b.clone(inner, values);
+    return values.lookupOrDefault(
+        cast<YieldOp>(region.front().getTerminator()).getValue());
+  };
+  if (!op.getScore().empty())
+    score = inlined(op.getScore(), {score});
+  if (!op.getVisible().empty()) {
+    Value visible = inlined(op.getVisible(), {});
+    Value hidden = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    score = arith::SelectOp::create(b, visible, score, hidden);
+  }
+  YieldOp::create(b, score);
+  return map.getResult();
 }
 
 void TileProgram::build() {
@@ -330,7 +400,8 @@ void TileProgram::computeTile() {
       fill(rowType, 0.0f)};
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   // The softmax scales behind the maximum; that needs a positive scale.
-  double softmaxScale = scale > 0 && cap == 0 ? scale : 1.0;
+  bool own = op.hasOwnScores();
+  double softmaxScale = scale > 0 && cap == 0 && !own ? scale : 1.0;
 
   auto loop = scf::ForOp::create(b, zero, count, one, init);
   // From right to left the end of the sequence cuts the first tile only; a
@@ -361,8 +432,10 @@ void TileProgram::computeTile() {
     if (cap > 0)
       s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
                             b.getF32FloatAttr(cap));
-    else if (scale <= 0)
+    else if (scale <= 0 && !own)
       s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
+    if (own)
+      s = mapScores(s, key, cap > 0 ? 1.0 : scale);
 
     Value edge =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
@@ -422,7 +495,9 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
   CacheType cache = op.getK().getType();
   NamedAttrList list;
   auto add = [&](StringRef name, Attribute value) { list.append(name, value); };
-  add("op", b.getStringAttr("attention"));
+  // Nothing but the program knows its own functions: no reference is there.
+  add("op", b.getStringAttr(op.hasOwnScores() ? "attention_of_own_scores"
+                                              : "attention"));
   add("dtype", b.getStringAttr(op.getElementType().isBF16() ? "bf16" : "f16"));
   add("heads", b.getI64IntegerAttr(op.getHeads()));
   add("kv_heads", b.getI64IntegerAttr(op.getKVHeads()));
@@ -489,6 +564,26 @@ NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
   return list;
 }
 
+/// The same of a tensor that the problem's regions read: of `shape`, or of sizes
+/// that have names of their own.
+NamedAttrList describeCapture(Value value, StringRef name, ArrayAttr shape,
+                              Builder &b) {
+  NamedAttrList list;
+  list.append(KVBufferDialect::kNameAttr, b.getStringAttr(name));
+  list.append(KVBufferDialect::kAccessAttr, b.getStringAttr("read"));
+  if (!shape) {
+    SmallVector<Attribute> sizes;
+    for (auto [dim, size] :
+         llvm::enumerate(cast<MemRefType>(value.getType()).getShape()))
+      sizes.push_back(ShapedType::isDynamic(size)
+                          ? Attribute(b.getStringAttr(name + "_" + Twine(dim)))
+                          : b.getI64IntegerAttr(size));
+    shape = b.getArrayAttr(sizes);
+  }
+  list.append(KVBufferDialect::kShapeAttr, shape);
+  return list;
+}
+
 /// The role of each function argument in the problem, for the thread stage,
 /// which splits arguments into kernel parameters.
 LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
@@ -507,6 +602,11 @@ LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
              << cast<StringAttr>(names[arg.getArgNumber()]).getValue()
              << "'; expected one argument for each operand";
     names[arg.getArgNumber()] = b.getStringAttr(role);
+    // Captures keep the names that the program has given them.
+    if (auto own = func.getArgAttrOfType<StringAttr>(
+            arg.getArgNumber(), KVBufferDialect::kNameAttr);
+        own && llvm::is_contained(op.getCaptures(), value))
+      names[arg.getArgNumber()] = own;
   }
   for (auto [i, name] : llvm::enumerate(names))
     if (!name)
@@ -555,16 +655,29 @@ struct LowerAttentionPass
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
     kernel->setAttr(KVBufferDialect::kProblemAttr, describeProblem(op, attrs));
-    for (auto [i, name] : llvm::enumerate(names))
-      for (NamedAttribute attr :
-           describeTensor(op, cast<StringAttr>(name).getValue(), attrs))
+    for (auto [i, name] : llvm::enumerate(names)) {
+      Value arg = func.getArgument(i);
+      StringRef role = cast<StringAttr>(name).getValue();
+      NamedAttrList list =
+          llvm::is_contained(op.getCaptures(), arg)
+              ? describeCapture(arg, role,
+                                func.getArgAttrOfType<ArrayAttr>(
+                                    i, KVBufferDialect::kShapeAttr),
+                                attrs)
+              : describeTensor(op, role, attrs);
+      for (NamedAttribute attr : list)
         kernel.setArgAttr(i, attr.getName(), attr.getValue());
+    }
     for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
       if (Attribute index = func.getArgAttr(i, kIndexAttr))
         kernel.setArgAttr(i, kIndexAttr, index);
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());
+    if (schedule.getSplitKeys() && op.hasOwnScores())
+      return op.emitOpError() << "has a region of its own, which the kernel of "
+                                 "split keys does not run; expected "
+                                 "split_keys = false";
     if (schedule.getSplitKeys())
       buildDecode(b, op, target, args, kernel);
     else

@@ -59,10 +59,11 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
-    Pure, Terminator, HasParent<"MapOp">]> {
-  let summary = "Ends the region of a `kvbuffer.map`";
+    Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp"]>]> {
+  let summary = "Ends a region that computes an element";
   let description = [{
-    The element of the result. See `kvbuffer.map`.
+    The element of the result of a `kvbuffer.map`; the score, or whether the key is
+    visible, of a `kvbuffer.attention`.
   }];
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";

@@ -82,12 +82,23 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     which are dense caches, or caches. Bufferization makes the form on memrefs
     and `kvbuffer.make_cache` of it; kernels are made of that form alone.
 
+    `score` is a function of the program's own: of a score (scaled and capped,
+    f32), the sequence, the head, the query's row, the query's position, the key's
+    index and the elements that it reads of `captures`, it yields the score that
+    counts. `visible` yields whether the query sees the key; `mask` and `visible`
+    both hide. The position of a row is row + keys - queries: the index of the key
+    that it stands at, less than 0 for rows before the first key. Rows and keys are
+    those that there are, so tensors of these sizes are read in bounds. A capture is
+    a tensor, or a memref; in the regions it is the argument after these. It is read
+    by tensor.extract and tensor.dim, or memref.load and memref.dim; other ops are
+    of scalars, or scf.if.
+
     Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
     8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
     their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
     with `offsets` and 4 without, and O's type is Q's; (C5) head_size,
     cache_depth and head_dim_offset are multiples of 8, head_size at most 65536;
-    (C6) Q, O, offsets, sink and LSE are all tensors or all memrefs.
+    (C6) Q, O, offsets, sink, LSE and captures are all tensors or all memrefs.
 
     Examples:
 
@@ -109,17 +120,40 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
           tensor<2x?x16x128xbf16> -> tensor<2x?x16x128xbf16>
       return %o : tensor<2x?x16x128xbf16>
     }
+    // ALiBi: a slope a head.
+    func.func @alibi(%q: memref<?x?x16x128xbf16>,
+                     %k: !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+                     %v: !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+                     %slopes: memref<16xf32>, %o: memref<?x?x16x128xbf16>) {
+      kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>}
+        : memref<?x?x16x128xbf16>, !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
+          !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>, memref<?x?x16x128xbf16>
+        captures(%slopes : memref<16xf32>) score {
+        ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index,
+             %slope_of: memref<16xf32>):
+          %slope = memref.load %slope_of[%head] : memref<16xf32>
+          %distance = arith.subi %key, %at : index
+          %n = arith.index_cast %distance : index to i32
+          %far = arith.sitofp %n : i32 to f32
+          %bias = arith.mulf %far, %slope : f32
+          %t = arith.addf %s, %bias : f32
+          kvbuffer.yield %t : f32
+        }
+      return
+    }
     ```
   }];
   let arguments = (ins KVBuffer_Shaped:$q,
       AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$keys,
       AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$values,
       Optional<KVBuffer_ShapedOf<[I32, I64], 1>>:$offsets,
-      Optional<KVBuffer_ShapedOf<[F32], 1>>:$sink, KVBuffer_Shaped:$out,
+      Optional<KVBuffer_ShapedOf<[F32], 1>>:$sink,
+      Variadic<KVBuffer_Shaped>:$captures, KVBuffer_Shaped:$out,
       Optional<KVBuffer_Shaped>:$lse, OptionalAttr<KVBuffer_MaskAttr>:$mask,
       OptionalAttr<F32Attr>:$scale, OptionalAttr<F32Attr>:$softcap,
       UnitAttr:$batch_invariant, OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$visible);
   let assemblyFormat = [{
     `q` `(` $q `)` `k` `(` $keys `)` `v` `(` $values `)` `out` `(` $out `)`
     (`offsets` `(` $offsets^ `)`)? (`lse` `(` $lse^ `)`)? (`sink` `(` $sink^ `)`)?
@@ -127,9 +161,11 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     custom<CacheOrTensor>(type($values)) `,` type($out)
     `` custom<OptionalTypes>(ref($offsets), type($offsets), ref($lse), type($lse),
                           ref($sink), type($sink))
-    (`->` type($results)^)?
+    (`->` type($results)^)? (`captures` `(` $captures^ `:` type($captures) `)`)?
+    (`score` $score^)? (`visible` $visible^)?
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     /// The caches of an op that takes no tensors of keys and values, as none does
@@ -156,10 +192,16 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     }
     /// O and, if it is there, LSE.
     ::mlir::MutableOperandRange getDpsInitsMutable() {
-      auto [index, count] = getODSOperandIndexAndLength(5);
+      auto [index, count] = getODSOperandIndexAndLength(6);
       return {getOperation(), index, count + (getLse() ? 1 : 0)};
     }
     bool isRagged() { return static_cast<bool>(getOffsets()); }
+    /// Whether the program brings a function of scores, or of visibility.
+    bool hasOwnScores() {
+      return !getScore().empty() || !getVisible().empty();
+    }
+    /// Gives the regions' arguments the types of the captures they stand for.
+    void updateRegionTypes();
     /// The mask; one that hides nothing if absent.
     MaskAttr getMaskValue() {
       MaskAttr mask = getMaskAttr();

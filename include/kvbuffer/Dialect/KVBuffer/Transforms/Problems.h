@@ -25,6 +25,10 @@ struct NamedOperand {
 llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
 llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
 
+/// A copy of a problem on memrefs, with other operands; its regions read these.
+mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
+                              mlir::ValueRange operands);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMS_H

@@ -1,0 +1,150 @@
+# Functions of scores and visibility, as problems bring them, on the emulator.
+# RUN: %python %s %src sm_80 bias relative
+# RUN: %python %s %src gfx950 alibi
+"""Runs the examples of examples/scores against float64.
+
+    scores.py SOURCE CHIP EXAMPLE...
+
+A result passes by the rule of kvbuf-run: errors in units of those of the same
+mathematics with P and O rounded to bfloat16.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+
+import kvbuf
+
+SOURCE, CHIP, *NAMES = sys.argv[1:]
+RNG = np.random.default_rng()
+HEADS = 4
+
+
+def to_bf16(x):
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def rounded(x):
+    return from_bf16(to_bf16(x))
+
+
+def attend(s, seen, v, plain):
+    """O, in float64; `plain`: with P and O rounded to bfloat16."""
+    s = np.where(seen, s, -np.inf)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    p = np.exp(s - np.where(np.isfinite(top), top, 0))
+    total = p.sum(-1, keepdims=True)
+    o = np.einsum("bhij,bjhd->bhid", rounded(p) if plain else p, v)
+    o = np.divide(o, total, out=np.zeros_like(o), where=total > 0)
+    o = o.transpose(0, 2, 1, 3)
+    return rounded(o) if plain else o
+
+
+class Bias:
+    def __init__(self, batch, queries, keys, i, j):
+        self.bias = RNG.standard_normal((HEADS, queries, keys)).astype(np.float32)
+        self.tensors = {"bias": self.bias}
+        self.added, self.seen = self.bias.astype(np.float64), True
+
+
+class Alibi:
+    def __init__(self, batch, queries, keys, i, j):
+        slopes = RNG.random(HEADS).astype(np.float32)
+        self.tensors = {"slopes": slopes}
+        self.added = slopes[:, None, None].astype(np.float64) * (j - i)
+        self.seen = j <= i
+
+
+class Relative:
+    def __init__(self, batch, queries, keys, i, j):
+        table = RNG.standard_normal((HEADS, 31)).astype(np.float32)
+        self.tensors = {"table": table}
+        self.added = table[:, np.clip(j - i, -15, 15) + 15].astype(np.float64)
+        self.seen = True
+
+
+class Documents:
+    def __init__(self, batch, queries, keys, i, j):
+        doc = np.sort(RNG.integers(0, 3, (batch, keys)), -1).astype(np.int32)
+        self.tensors = {"doc": doc}
+        own = np.take(doc, np.clip(i[:, 0], 0, keys - 1), axis=1)
+        self.added = 0
+        self.seen = ((j <= i) & (own[:, :, None] == doc[:, None, :]))[:, None]
+
+
+class Tree:
+    def __init__(self, batch, queries, keys, i, j):
+        # Parents come before their children.
+        parent = np.array([[RNG.integers(-1, n) if n else -1
+                            for n in range(queries)] for _ in range(batch)])
+        last = np.zeros((batch, queries), np.int32)
+        self.seen = np.ones((batch, 1, queries, keys), bool)
+        for b in range(batch):
+            # Numbers in depth-first order.
+            children = [[] for _ in range(queries + 1)]
+            for n in range(queries):
+                children[parent[b, n]].append(n)
+            order, ancestors = [], []
+
+            def visit(n, above):
+                number = len(order)
+                order.append(n)
+                ancestors.append(above + [number])
+                for child in children[n]:
+                    visit(child, above + [number])
+                last[b, number] = len(order) - 1
+            for root in children[-1]:
+                visit(root, [])
+            for n, above in enumerate(ancestors):
+                self.seen[b, 0, n, keys - queries:] = False
+                self.seen[b, 0, n, [keys - queries + a for a in above]] = True
+        self.tensors, self.added = {"last": last}, 0
+
+
+class Bits:
+    def __init__(self, batch, queries, keys, i, j):
+        seen = RNG.random((batch, queries, keys)) < 0.5
+        seen[:, 0] = False
+        padded = np.zeros((batch, queries, -(-keys // 32) * 32), bool)
+        padded[:, :, :keys] = seen
+        words = np.packbits(padded, axis=-1, bitorder="little").view(np.int32)
+        self.tensors, self.added, self.seen = {"words": words}, 0, seen[:, None]
+
+
+CASES = {c.__name__.lower(): c
+         for c in (Bias, Alibi, Relative, Documents, Tree, Bits)}
+
+
+def main():
+    for name in NAMES:
+        text = pathlib.Path(SOURCE, "examples", "scores",
+                            f"{name}.mlir").read_text()
+        run = kvbuf.compile(text, target=CHIP)
+        for batch, queries, keys in ((2, 70, 150), (1, 1, 129)):
+            q, k, v = (to_bf16(RNG.standard_normal((batch, n, HEADS, 64)))
+                       for n in (queries, keys, keys))
+            i = np.arange(queries)[:, None] + keys - queries
+            j = np.arange(keys)[None]
+            case = CASES[name](batch, queries, keys, i, j)
+            out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
+            run(q=q, k=k, v=v, o=out, **case.tensors)
+            q, k, v, out = map(from_bf16, (q, k, v, out))
+            s = np.einsum("bihd,bjhd->bhij", q, k) / 8 + case.added
+            exact, base = (attend(s, case.seen, v, p) for p in (False, True))
+            ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
+            error, usual = abs(out - exact), abs(base - exact)
+            good = (not np.isnan(out).any() and
+                    (error - ulp).max() <= 2 * usual.max() and
+                    error.mean() <= 1.15 * usual.mean() + 1e-6)
+            print(name, CHIP, (batch, queries, keys), error.max(), usual.max())
+            if not good:
+                sys.exit("the kernel computes something else")
+
+
+main()
