@@ -305,68 +305,6 @@ bool AttentionMatcher::matchScore(Expr *e, Score &result) {
   return false;
 }
 
-bool AttentionMatcher::matchMask(const Weights &weights) {
-  Band band;
-  for (Hiding &hiding : score.hidings) {
-    if (hiding.form != Hiding::Form::Added && !(hiding.value <= kHidden)) {
-      why = "masked scores are not at most -10000";
-      return false;
-    }
-    std::optional<Band> one = findBand(graph, hiding, rows, keys, why);
-    if (!one)
-      return false;
-    band.infinite &= one->infinite;
-    if (one->lowest)
-      band.lowest = std::max(*one->lowest, band.lowest.value_or(*one->lowest));
-    if (one->highest)
-      band.highest =
-          std::min(*one->highest, band.highest.value_or(*one->highest));
-  }
-  if (!band.lowest && !band.highest)
-    return true;
-  int64_t queries = graph.getExtent(rows), count = graph.getExtent(keys);
-  if (ShapedType::isDynamic(queries) || ShapedType::isDynamic(count)) {
-    why = "the mask counts from the first query and key, the op's from the "
-          "last, and the numbers of queries and keys are not known here";
-    return false;
-  }
-  // The op's windows are about the key that a query stands at, i + keys -
-  // queries.
-  int64_t shift = count - queries;
-  if (band.highest && *band.highest < count - 1)
-    right = *band.highest - shift;
-  else
-    band.highest.reset();
-  if (band.lowest && *band.lowest > -(queries - 1))
-    left = shift - *band.lowest;
-  else
-    band.lowest.reset();
-  if ((band.highest && right < 0) || (band.lowest && left < 0)) {
-    int64_t edge = band.highest && right < 0 ? *band.highest : *band.lowest;
-    why =
-        llvm::formatv("query i's edge of the mask is key i + {0}, but windows "
-                      "of the op contain key i + {1}, as the last query "
-                      "stands at the last key",
-                      edge, shift);
-    return false;
-  }
-  // Where a row sees no key the op says 0, the graph mostly something else.
-  bool exact = weights.noKey && band.infinite;
-  for (int64_t row = 0; row < queries && !exact; ++row)
-    if (std::max<int64_t>(0, row + band.lowest.value_or(-row)) >
-        std::min(count - 1, row + band.highest.value_or(count))) {
-      why = llvm::formatv("query {0} sees no key, for which the graph gives "
-                          "another result than 0",
-                          row);
-      return false;
-    }
-  if (band.highest && right == 0) {
-    causal = true;
-    right = -1;
-  }
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Dimensions and users
 //===----------------------------------------------------------------------===//
@@ -443,18 +381,17 @@ bool AttentionMatcher::matchDimensions() {
   for (Digit digit : masked)
     if (llvm::is_contained(alone, digit))
       rows.push_back(digit);
-  if (rows.size() > 1) {
-    why = "the mask depends on more than the query and the key";
-    return false;
-  }
-  if (rows.empty() && !alone.empty()) {
+  if (rows.size() != 1 && !alone.empty()) {
     auto length = [&](Digit digit) {
       int64_t extent = graph.getExtent(digit);
       return ShapedType::isDynamic(extent) ? std::numeric_limits<int64_t>::max()
                                            : extent;
     };
-    Digit longest = alone.front();
-    for (Digit digit : alone)
+    SmallVector<Digit> candidates(rows.empty() ? ArrayRef<Digit>(alone)
+                                               : ArrayRef<Digit>(rows));
+    rows.clear();
+    Digit longest = candidates.front();
+    for (Digit digit : candidates)
       if (length(digit) > length(longest))
         longest = digit;
     rows.push_back(longest);

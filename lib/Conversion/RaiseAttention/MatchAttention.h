@@ -50,6 +50,9 @@ public:
       : graph(root.getContext()), root(root), roundTo(roundTo) {}
 
   Outcome match();
+  /// Whether an expression can be computed from a sequence, head, row and key,
+  /// in few enough steps.
+  bool canCompute(Expr *e, unsigned &steps);
 
   ElementGraph graph;
   mlir::Value root;
@@ -69,6 +72,9 @@ public:
   Coord rows, keys, columns, batch, kvHeads, group;
   bool causal = false;
   int64_t left = -1, right = -1;
+  /// Of the score's hidings, those that no window is: they change scores, in
+  /// this order.
+  llvm::SmallVector<Hiding, 2> changes;
   /// The type of elements that the op has.
   mlir::Type elementType;
 
@@ -98,6 +104,8 @@ private:
   std::optional<SourceTensor> peelOperand(Expr *e, bool scaled);
   bool matchDimensions();
   bool matchMask(const Weights &weights);
+  /// Whether a coordinate is made of these.
+  bool isKnown(llvm::ArrayRef<Digit> coord);
   bool checkUsers();
   bool contains(const SourceTensor &operand, llvm::ArrayRef<Digit> coord);
 

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MatchAttention.h"
+#include "ScoreEmitter.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -64,6 +64,8 @@ private:
   /// The reverse.
   Value collapseToCoords(Value tensor, ArrayRef<Coord> coords);
   Value convert(Value tensor, Type element);
+  /// Fills the op's function of scores; the tensors that it reads.
+  SmallVector<Value> buildScores(Region &region);
 
   AttentionMatcher &match;
   ElementGraph &graph;
@@ -217,6 +219,11 @@ Value AttentionBuilder::convert(Value tensor, Type element) {
                unsigned from = args[0].getType().getIntOrFloatBitWidth();
                unsigned to = element.getIntOrFloatBitWidth();
                Value x = args[0];
+               if (x.getType().isInteger()) {
+                 x = arith::ExtUIOp::create(inner, loc, element, x);
+                 linalg::YieldOp::create(inner, loc, x);
+                 return;
+               }
                if (from == to) {
                  x = arith::ExtFOp::create(inner, loc, inner.getF32Type(), x);
                  from = 32;
@@ -228,6 +235,33 @@ Value AttentionBuilder::convert(Value tensor, Type element) {
                linalg::YieldOp::create(inner, loc, x);
              })
       .getResult(0);
+}
+
+SmallVector<Value> AttentionBuilder::buildScores(Region &region) {
+  ScoreEmitter emitter(match, b.getLoc(), &region.emplaceBlock());
+  for (const Hiding &hiding : match.changes)
+    emitter.emit(hiding);
+  emitter.finish();
+  // Kernels read no tensors of single bits.
+  SmallVector<Value> captures(emitter.getCaptures());
+  for (auto [i, tensor] : llvm::enumerate(captures)) {
+    Type element = typeOf(tensor).getElementType();
+    if (!element.isInteger() || element.getIntOrFloatBitWidth() >= 32)
+      continue;
+    BlockArgument arg = region.getArgument(6 + i);
+    tensor = convert(tensor, b.getI32Type());
+    arg.setType(tensor.getType());
+    for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
+      auto extract = cast<tensor::ExtractOp>(user);
+      OpBuilder inner(extract);
+      inner.setInsertionPointAfter(extract);
+      extract.getResult().setType(b.getI32Type());
+      auto narrow = arith::TruncIOp::create(inner, extract.getLoc(), element,
+                                            extract.getResult());
+      extract.getResult().replaceAllUsesExcept(narrow.getResult(), narrow);
+    }
+  }
+  return captures;
 }
 
 Value AttentionBuilder::build() {
@@ -258,12 +292,17 @@ Value AttentionBuilder::build() {
   MaskAttr mask;
   if (match.causal || match.left >= 0 || match.right >= 0)
     mask = MaskAttr::get(b.getContext(), match.causal, match.left, match.right);
+  Region scores;
+  SmallVector<Value> captures;
+  if (!match.changes.empty())
+    captures = buildScores(scores);
   auto op = AttentionOp::create(
       b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(),
-      /*sink=*/Value(), /*captures=*/ValueRange(), init, /*lse=*/Value(), mask,
+      /*sink=*/Value(), captures, init, /*lse=*/Value(), mask,
       b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
+  op.getScore().takeBody(scores);
   RankedTensorType type = typeOf(match.root);
   Value out = convert(op->getResult(0), type.getElementType());
   out = arrange(out, oShape, match.rootCoords);

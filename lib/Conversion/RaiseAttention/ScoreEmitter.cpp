@@ -1,0 +1,104 @@
+//===- ScoreEmitter.cpp - Functions of scores out of graphs -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScoreEmitter.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::raise;
+
+Value ScoreEmitter::digitValue(Digit digit) {
+  const Source &source = sources.at(digit);
+  Value value = source.number;
+  if (source.below != 1)
+    value = arith::DivUIOp::create(b, value, constant(source.below));
+  if (!source.isFirst)
+    value = arith::RemUIOp::create(b, value, constant(graph.getExtent(digit)));
+  return value;
+}
+
+Value ScoreEmitter::coordValue(ArrayRef<Digit> coord) {
+  Value value;
+  for (Digit digit : graph.resolve(coord)) {
+    Value next = digitValue(digit);
+    if (value)
+      next = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, value, constant(graph.getExtent(digit))),
+          next);
+    value = next;
+  }
+  return value ? value : constant(0);
+}
+
+Value ScoreEmitter::capture(Value tensor) {
+  unsigned first = body->getNumArguments() - captures.size();
+  for (auto [i, known] : llvm::enumerate(captures))
+    if (known == tensor)
+      return body->getArgument(first + i);
+  captures.push_back(tensor);
+  return body->addArgument(tensor.getType(), b.getLoc());
+}
+
+Value ScoreEmitter::compute(Expr *e) {
+  Value &known = computed[e];
+  if (known)
+    return known;
+  Value value = computeOnce(e);
+  return computed[e] = value;
+}
+
+Value ScoreEmitter::computeOnce(Expr *e) {
+  switch (e->kind) {
+  case Expr::Kind::Element: {
+    unsigned steps = 0;
+    if (Expr *definition = graph.define(e);
+        definition && match.canCompute(definition, steps))
+      return compute(definition);
+    SmallVector<Value> indices;
+    for (const Coord &coord : e->coords)
+      indices.push_back(coordValue(coord));
+    return tensor::ExtractOp::create(b, capture(e->value), indices);
+  }
+  case Expr::Kind::Index:
+    return coordValue(e->coords[0]);
+  case Expr::Kind::Constant:
+    return arith::ConstantOp::create(b, e->constant);
+  case Expr::Kind::Op: {
+    OperationState state(b.getLoc(), *e->name);
+    for (Expr *operand : e->operands)
+      state.operands.push_back(compute(operand));
+    state.addTypes(e->type);
+    state.addAttributes(e->attrs.getValue());
+    return b.create(state)->getResult(0);
+  }
+  default:
+    llvm_unreachable("the matcher takes no such expression");
+  }
+}
+
+void ScoreEmitter::emit(const Hiding &hiding) {
+  Value x = compute(hiding.expr);
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  if (hiding.form == Hiding::Form::Added) {
+    if (x.getType().getIntOrFloatBitWidth() < 32)
+      x = arith::ExtFOp::create(b, b.getF32Type(), x);
+    else if (x.getType().getIntOrFloatBitWidth() > 32)
+      x = arith::TruncFOp::create(b, b.getF32Type(), x);
+    if (hiding.value != 1.0)
+      x = arith::MulFOp::create(b, x, number(hiding.value));
+    score = arith::AddFOp::create(b, score, x);
+    return;
+  }
+  Value hidden = number(hiding.value);
+  bool whereTrue = hiding.form == Hiding::Form::WhereTrue;
+  score = arith::SelectOp::create(b, x, whereTrue ? hidden : score,
+                                  whereTrue ? score : hidden);
+}
