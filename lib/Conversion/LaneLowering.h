@@ -160,6 +160,12 @@ public:
   /// The types of a load's own token, lane values beside the slot's offset.
   virtual void tokenTypes(LaneLowering &lower, KVBufferAttr params,
                           llvm::SmallVectorImpl<mlir::Type> &types) = 0;
+  /// How a tile lies in LDS that is transposed on its way there; nothing: as
+  /// `LaneLowering::sharedTile` says.
+  virtual std::optional<TransposedTile> turnedTile(LaneLowering &lower,
+                                                   KVBufferAttr params) {
+    return std::nullopt;
+  }
   /// Starts copying a tile into LDS at byte `slot`; returns the token.
   virtual Values emitLoad(LaneLowering &lower, DramLoadOp op,
                           const TileValues &tile, mlir::Value slot) = 0;

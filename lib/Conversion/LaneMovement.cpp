@@ -322,17 +322,21 @@ void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
   add("offset", offset);
   add("slots", params.getStages());
   add("slot_bytes", params.getStageBytes());
-  // Rows stay rows unless the swizzle reaches beyond them, or the tile is
-  // transposed on its way.
   SharedTile tile = sharedTile(params);
-  int64_t rowBytes = tile.blockCols * tile.elementBytes;
-  bool inRow =
-      (int64_t(16) << (tile.swizzle.base + tile.swizzle.bits)) <= rowBytes ||
-      !tile.swizzle.bits;
-  if (inRow && !isTurnedInLds(target, params)) {
+  add("element_bytes", tile.elementBytes);
+  if (std::optional<TransposedTile> turned =
+          machine.turnedTile(*this, params)) {
+    add("keys", turned->keys);
+    add("depth", turned->depth);
+    add("banks", turned->banks);
+    SmallVector<int64_t> bits(turned->keyBits.begin(), turned->keyBits.end());
+    list.append("key_bits", b.getI64ArrayAttr(bits));
+  } else {
     add("rows", tile.rows);
-    add("row_bytes", rowBytes);
+    add("row_bytes", tile.blockCols * tile.elementBytes);
     add("cols", tile.blockCols);
+    if (const Swizzle &s = tile.swizzle; s.bits)
+      list.append("swizzle", b.getI64ArrayAttr({s.bits, s.base, s.shift}));
   }
   ldsList.push_back(list.getDictionary(b.getContext()));
 }

@@ -175,6 +175,13 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
   return tile;
 }
 
+std::optional<TransposedTile> AMDMachine::turnedTile(LaneLowering &lower,
+                                                     KVBufferAttr params) {
+  if (!isTurnedInLds(lower.target, params))
+    return std::nullopt;
+  return transposedTile(lower, params);
+}
+
 /// Threads of the warps of `schedule`, or of the one that is being lowered.
 static int64_t threadsOf(LaneLowering &lower, ScheduleAttr schedule) {
   return schedule ? schedule.getWarps() * int64_t(lower.target.waveSize)

@@ -100,6 +100,8 @@ private:
   mlir::Value ldsBytes(LaneLowering &lower);
   /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`).
   TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
+  std::optional<TransposedTile> turnedTile(LaneLowering &lower,
+                                           KVBufferAttr params) override;
   /// The plans of the warps of `schedule`, by default the one that is being
   /// lowered.
   CopyPlan copyPlan(LaneLowering &lower, KVBufferAttr params,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decoder.h"
+
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -136,6 +137,11 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
     auto label = buffer ? buffer.getAs<StringAttr>("name") : StringAttr();
     if (!label || program.sharedVars.size() >= kMostNames)
       continue;
+    if (std::optional<kvbuf::LdsBuffer> known = kvbuf::readLdsBuffer(entry)) {
+      program.ldsBuffers.push_back(
+          std::make_shared<const kvbuf::LdsBuffer>(std::move(*known)));
+      continue;
+    }
     auto number = [&](StringRef key) -> int64_t {
       auto attr = buffer.getAs<IntegerAttr>(key);
       return attr ? attr.getValue().trySExtValue().value_or(0) : 0;

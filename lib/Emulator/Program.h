@@ -21,9 +21,14 @@
 #include "WarpOps.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace kvbuf {
+struct LdsBuffer;
+}
 
 namespace kvbuf::emu {
 
@@ -234,6 +239,8 @@ struct Program {
     std::string name;
   };
   std::vector<SharedVar> sharedVars;
+  /// Buffers in shared memory whose elements have known places.
+  std::vector<std::shared_ptr<const LdsBuffer>> ldsBuffers;
   /// Private memory a lane needs for its allocas.
   uint32_t localBytes = 0;
   /// Uses mbarriers, bulk copies, asynchronous products or setmaxnreg.

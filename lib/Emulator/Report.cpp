@@ -8,6 +8,7 @@
 
 #include "Launch.h"
 
+#include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Emulator/Emulator.h"
 
 #include <cstdio>
@@ -73,6 +74,12 @@ std::string Run::sharedPlace(uint32_t address) const {
     if (address >= v.offset && address - v.offset < v.bytes)
       text += " (byte " + std::to_string(address - v.offset) + " of '" +
               v.name + "')";
+  // Buffers that are never in use at the same time may share bytes.
+  for (const auto &buffer : program.ldsBuffers)
+    if (std::optional<kvbuf::LdsBuffer::Place> place = buffer->placeOf(address))
+      text += " (row " + std::to_string(place->row) + ", column " +
+              std::to_string(place->col) + ", of slot " +
+              std::to_string(place->slot) + " of '" + buffer->name + "')";
   if (launch.cluster > 1)
     text += " of the cluster's block " + std::to_string(begin / clusterSpan);
   return text;

@@ -132,10 +132,13 @@ static constexpr Key kTensorMapKeys[] = {
     {"oob_fill", Kind::String}, {"swizzle", Kind::Integer},
     {"tensor", Kind::String}};
 static constexpr Key kLdsKeys[] = {
-    {"cols", Kind::Integer},   {"name", Kind::String},
-    {"offset", Kind::Integer}, {"row_bytes", Kind::Integer},
-    {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
-    {"slots", Kind::Integer}};
+    {"banks", Kind::Integer},      {"cols", Kind::Integer},
+    {"depth", Kind::Integer},      {"element_bytes", Kind::Integer},
+    {"key_bits", Kind::Integers},  {"keys", Kind::Integer},
+    {"name", Kind::String},        {"offset", Kind::Integer},
+    {"row_bytes", Kind::Integer},  {"rows", Kind::Integer},
+    {"slot_bytes", Kind::Integer}, {"slots", Kind::Integer},
+    {"swizzle", Kind::Integers}};
 static constexpr Key kTensorKeys[] = {{"access", Kind::String},
                                       {"dtype", Kind::String},
                                       {"name", Kind::String},

@@ -7,24 +7,60 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// From the thread stage on, LDS is bytes. What the buffers of the stages before
-/// were is kept for messages.
+/// From the thread stage on, LDS is bytes. What the buffers of the stages
+/// before were is kept for messages and pictures.
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_LDSMAP_H
 #define KVBUFFER_DIALECT_KVBUFFER_IR_LDSMAP_H
 
+#include "kvbuffer/Layout/Shared.h"
+#include "mlir/IR/Attributes.h"
 #include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
 
 namespace kvbuf {
 
-/// On a kernel from the thread stage on: an array of dictionaries, one a buffer:
-/// `name` (the operand), `offset` (its first byte), `slots`, `slot_bytes`, and,
-/// where a row of a block stays in one place, `rows`, `row_bytes` and `cols` of
-/// a block: a slot is blocks of so many rows, one after the other. For messages
-/// alone: no code follows from it.
+/// On a kernel from the thread stage on: an array of dictionaries, one a
+/// buffer: `name` (the operand), `offset` (its first byte), `slots`,
+/// `slot_bytes`, and, where a row of a block stays in one place, `rows`,
+/// `row_bytes` and `cols` of a block: a slot is blocks of so many rows, one
+/// after the other. With `element_bytes` it says where each element lies: of a
+/// SharedTile by `swizzle` (three integers, absent: none), of a TransposedTile
+/// by `keys`, `depth`, `key_bits` and `banks`. For messages and pictures alone:
+/// no code follows from it.
 inline constexpr llvm::StringLiteral kLdsAttr = "kvbuffer.lds";
+
+/// A buffer in LDS of which each element's place is known.
+struct LdsBuffer {
+  std::string name;
+  /// Its first byte in the block's LDS, and the bytes of a slot.
+  int64_t offset = 0, slots = 0, slotBytes = 0;
+  int64_t elementBytes = 0;
+  SharedTile tile;
+  /// In place of `tile`: a tile that was transposed on its way.
+  std::optional<TransposedTile> turned;
+
+  int64_t rows() const { return turned ? turned->keys : tile.rows; }
+  int64_t cols() const { return turned ? turned->depth : tile.cols(); }
+  int64_t bytes() const { return slots * slotBytes; }
+  /// The byte of an element in its slot.
+  int64_t byteOf(int64_t row, int64_t col) const;
+
+  struct Place {
+    int64_t slot, row, col;
+  };
+  /// What lies at a byte of the block's LDS; nothing: not an element of this
+  /// buffer.
+  std::optional<Place> placeOf(int64_t byte) const;
+};
+
+/// The description of one buffer, an entry of `kvbuffer.lds`; nothing where it
+/// does not tell each element's place, or where the numbers contradict each
+/// other: the attribute may be anybody's.
+std::optional<LdsBuffer> readLdsBuffer(mlir::Attribute entry);
 
 } // namespace kvbuf
 
