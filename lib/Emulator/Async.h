@@ -72,6 +72,7 @@ struct BulkCopy {
   uint32_t word = 0;
   std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
   uint32_t shared, bytes;
+  uint64_t issued = 0; // see Trace.h
   /// The bytes have been moved.
   bool read = false;
   /// Stores: the lane and its group, and when the source is read.
@@ -140,6 +141,7 @@ struct MatrixRecord {
   std::vector<uint32_t> registers;
   std::vector<uint64_t> descriptors;
   uint32_t clock;
+  uint64_t issued = 0; // see Trace.h
 };
 
 /// What one warp has in flight.

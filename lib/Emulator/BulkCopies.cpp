@@ -95,6 +95,8 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
   copy.warp = w.id;
   copy.lane = lane;
   copy.shared = shared;
+  if (run.trace)
+    copy.issued = run.trace->time(w, inst);
   copy.map = {};
   copy.at = {};
   unsigned rank = inst.imm;
@@ -280,6 +282,8 @@ void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
   if (run.hot.checkShadow)
     writeWords(run, w, inst, copy.shared / 4, copy.bytes / 4, b->copyAgent);
   b->inFlight += copy.bytes;
+  if (run.trace)
+    run.trace->touch(w.id, inst, copy.shared, copy.bytes, /*store=*/true);
   b->copies.push_back(copy);
   if (run.options.landing == Landing::Eager)
     moveIn(run, b->copies.back());
@@ -306,6 +310,8 @@ void Run::bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
         *this, "the copy engine, for warp " + number(w.id), /*generic=*/false);
   copy.group = a.bulkCommitted[lane];
   copy.clock = ++clockCounter;
+  if (trace)
+    trace->touch(w.id, inst, copy.shared, copy.bytes, /*store=*/false);
   if (hot.checkShadow)
     for (uint32_t at = 0; at < copy.bytes && !hot.stop; at += 4)
       async->readWord(*this, w, inst, (copy.shared + at) / 4, a.storeAgent,

@@ -58,6 +58,7 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
                  : name == "landing_checks" ? &o.landingChecks
                  : name == "portable"       ? &o.portable
                  : name == "strict"         ? &o.strict
+                 : name == "trace"          ? &o.trace
                                             : nullptr;
     if (flag) {
       if (auto b = value.getAsBoolean())
@@ -84,6 +85,8 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
       return bad("unknown name or value for '" + name + "'");
     if (name == "seed")
       o.seed = *n;
+    else if (name == "trace_block")
+      o.traceBlock = *n;
     else if (name == "max_errors")
       o.maxErrors = *n;
     else if (name == "max_blocks")
@@ -127,6 +130,8 @@ struct KernelTotals {
   std::vector<uint64_t> runs, lanes;
   std::vector<MemStat> stats;
   std::vector<Finding> findings;
+  /// Of the block that was traced; null: none was.
+  json::Value trace = nullptr;
 };
 
 struct Kernel {
@@ -407,6 +412,8 @@ void Kernel::add(const Launch &run, double seconds) {
     t.stats[s].idealPasses += run.stats[s].idealPasses;
   }
   llvm::append_range(t.findings, run.findings);
+  if (run.trace)
+    t.trace = run.trace->json(run.tracedBlock, run.warpsPerBlock);
 }
 
 //===----------------------------------------------------------------------===//
@@ -427,6 +434,34 @@ static const char *spaceOf(Code op) {
   default:
     return "global";
   }
+}
+
+/// How often each operation was executed, by warps and by lanes.
+static json::Array countOperations(const Kernel &kernel) {
+  const Program &p = kernel.program;
+  struct Count {
+    uint64_t warps = 0, lanes = 0;
+    Class kind = Class::None;
+  };
+  std::map<uint32_t, Count> counts;
+  for (size_t b = 0; b < p.blocks.size(); ++b)
+    for (uint32_t i = p.blocks[b].begin; i < p.blocks[b].end; ++i) {
+      const Inst &inst = p.insts[i];
+      if (inst.cls == Class::None || !kernel.totals.runs[b])
+        continue;
+      Count &count = counts[inst.origin];
+      count.warps += kernel.totals.runs[b];
+      count.lanes += kernel.totals.lanes[b];
+      count.kind = inst.cls;
+    }
+  json::Array list;
+  for (const auto &[origin, count] : counts)
+    list.push_back(json::Object{{"op", p.origins[origin].name},
+                                {"location", p.origins[origin].location},
+                                {"class", className(count.kind)},
+                                {"warp", count.warps},
+                                {"lane", count.lanes}});
+  return list;
 }
 
 static json::Object reportKernel(const Kernel &kernel) {
@@ -520,20 +555,25 @@ static json::Object reportKernel(const Kernel &kernel) {
                                   {"location", f.location},
                                   {"text", f.text},
                                   {"count", f.count}});
-  return json::Object{{"entry", p.name},
-                      {"launches", t.launches},
-                      {"blocks", t.blocks},
-                      {"instructions", std::move(classes)},
-                      {"warp_instructions", warpInstructions},
-                      {"lane_instructions", laneInstructions},
-                      {"bytes", std::move(bytes)},
-                      {"bank_conflicts", conflicts},
-                      {"sectors", sectors},
-                      {"ideal_sectors", idealSectors},
-                      {"unwaited_async_copies", t.unwaited},
-                      {"memory", std::move(memory)},
-                      {"errors", std::move(errors)},
-                      {"seconds", t.seconds}};
+  json::Object all{{"entry", p.name},
+                   {"launches", t.launches},
+                   {"blocks", t.blocks},
+                   {"instructions", std::move(classes)},
+                   {"warp_instructions", warpInstructions},
+                   {"lane_instructions", laneInstructions},
+                   {"bytes", std::move(bytes)},
+                   {"bank_conflicts", conflicts},
+                   {"sectors", sectors},
+                   {"ideal_sectors", idealSectors},
+                   {"unwaited_async_copies", t.unwaited},
+                   {"memory", std::move(memory)},
+                   {"errors", std::move(errors)},
+                   {"seconds", t.seconds}};
+  if (t.trace.kind() != json::Value::Null) {
+    all["operations"] = countOperations(kernel);
+    all["trace"] = t.trace;
+  }
+  return all;
 }
 
 json::Value EmulatorImpl::report() const {

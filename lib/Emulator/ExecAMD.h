@@ -26,7 +26,7 @@ void executeAMD(const Inst &i) {
     return r.vmCount(w);
   case Code::AmdWait:
     // Waits are the wave's, whichever lanes are active.
-    r.asyncWait(w, static_cast<uint32_t>(i.imm), ~0ull);
+    r.asyncWait(w, i, static_cast<uint32_t>(i.imm), ~0ull);
     if (i.imm == 0)
       r.writtenBack(w);
     return r.ldsWait(w, static_cast<uint32_t>(i.offset));

@@ -137,6 +137,8 @@ void readTr16(const Inst &i) {
   uint32_t address[W];
   uint64_t good = clearShared(i, address, reg<uint32_t>(i.a), w.mask, 8, false);
   bankCost(i, address, good, 8);
+  if (h.tracing)
+    r.traceShared(w, i, address, 8, good, false);
   r.ldsIssue(w, i, address, good, false);
   uint16_t rows[W][4] = {};
   KVBUF_EACH(good) {

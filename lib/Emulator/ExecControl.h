@@ -23,6 +23,8 @@ void enter(uint32_t block) {
 }
 
 void start(uint32_t block) {
+  if (h.tracing)
+    r.traceEnter(w, block);
   w.block = block;
   w.pc = h.blocks[block].begin;
   ++h.blockRuns[block];

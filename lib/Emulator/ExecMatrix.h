@@ -24,6 +24,8 @@ bool converged(const Inst &i) {
 void matrixCost(const Inst &i, const uint32_t *address, unsigned count) {
   uint64_t mask = count >= 4 ? ~0ull >> 32 : (1ull << 8 * count) - 1;
   bankCost(i, address, mask, 16);
+  if (h.tracing)
+    r.traceShared(w, i, address, 16, mask, i.op == Code::StMatrix);
 }
 
 void ldMatrix(const Inst &i) {

@@ -288,6 +288,8 @@ void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
     return;
   unsigned width = i.align < i.imm ? i.align : i.imm;
   bankCost(i, address, mask, width);
+  if (h.tracing)
+    r.traceShared(w, i, address, static_cast<uint32_t>(i.imm), mask, store);
   if (h.isAMD)
     r.ldsIssue(w, i, address, mask, store);
   KVBUF_BY_SIZE(sharedMove, (i, address, mask))

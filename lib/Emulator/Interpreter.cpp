@@ -391,7 +391,7 @@ template <unsigned W> Stop Exec<W>::run() {
       r.asyncCommit(w);
       break;
     case Code::CpAsyncWait:
-      r.asyncWait(w, i.imm, w.mask);
+      r.asyncWait(w, i, i.imm, w.mask);
       break;
     case Code::LdMatrix:
       ldMatrix(i);

@@ -23,6 +23,7 @@
 #include "GlobalMemory.h"
 #include "Machine.h"
 #include "Print.h"
+#include "Trace.h"
 
 #include <set>
 
@@ -76,6 +77,10 @@ public:
   std::vector<Finding> findings;
   uint64_t unwaitedCopies = 0;
   uint64_t blocksExecuted = 0;
+  /// Of the block that the options name; null: none was wanted, or it has not
+  /// run.
+  std::unique_ptr<Trace> trace;
+  std::string tracedBlock;
   /// Somebody asked the launch to end.
   bool interrupted = false;
   /// An assertion of the kernel's own failed.

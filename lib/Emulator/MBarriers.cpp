@@ -17,6 +17,7 @@
 #include "kvbuffer/Emulator/Emulator.h"
 
 #include <algorithm>
+#include <bit>
 
 using namespace kvbuf::emu;
 
@@ -143,7 +144,9 @@ bool AsyncState::completes(const MBarrier &b) const {
   return b.pending == b.owedCount && b.bytes == b.inFlight;
 }
 
-void AsyncState::complete(Run &, MBarrier &b) {
+void AsyncState::complete(Run &run, MBarrier &b) {
+  if (run.trace)
+    run.trace->complete(b.address);
   ++b.phase;
   b.pending = b.expected;
   b.before.join(b.now);
@@ -155,6 +158,9 @@ void AsyncState::settle(Run &run, MBarrier &b) {
   uint32_t clock = ++run.clockCounter;
   for (BulkCopy &copy : b.copies) {
     moveIn(run, copy);
+    if (run.trace)
+      run.trace->copied(copy.warp, run.program.insts[copy.inst], copy.issued,
+                        copy.bytes);
     for (uint32_t at = 0; at < copy.bytes; at += 4)
       landWord(run, (copy.shared + at) / 4, copy.inst, b.copyAgent, clock);
   }
@@ -167,6 +173,10 @@ void AsyncState::settle(Run &run, MBarrier &b) {
       if (copy.serial >= owed.beforeSerial || !due)
         continue;
       run.land(w, copy, due);
+      if (run.trace)
+        run.trace->copied(w.id, run.program.insts[copy.inst], copy.issued,
+                          copy.bytes *
+                              static_cast<uint64_t>(std::popcount(due)));
       copy.mask &= ~due;
       // A lane's arrival awaits all its copies so far, also those that an
       // earlier arrival elsewhere awaits. They count as that mbarrier's: who
@@ -250,6 +260,8 @@ void Run::mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
               "must not complete the phase of the mbarrier at " +
                   sharedPlace(b->address) + ", but is its last arrival");
       b->pending -= n;
+      if (trace)
+        trace->arrive(b->address, w, inst);
       if (inst.flags & mbarrierDrops)
         b->expected -= n;
       b->lastArrival = &inst - program.insts.data();
@@ -293,6 +305,8 @@ void Run::mbarrierOwe(Warp &w, const Inst &inst, const uint32_t *address,
       continue;
     }
     ++b->owedCount;
+    if (trace)
+      trace->arrive(b->address, w, inst);
     b->lastArrival = &inst - program.insts.data();
     if (!b->cpAsyncAgent)
       b->cpAsyncAgent = async->newAgent(
@@ -342,8 +356,12 @@ uint64_t Run::mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
     auto complete = [&] {
       return phase ? (b->phase & 1) != (phase[l] & 1) : b->phase > state[l];
     };
+    if (trace)
+      trace->moment(w, inst);
     if (!complete() && async->completes(*b))
       async->settle(*this, *b);
+    if (trace && l == static_cast<unsigned>(__builtin_ctzll(mask)))
+      trace->test(w, inst, b->address, b->phase - 1, complete());
     int64_t &last = b->lastSeen[w.id];
     if (!complete()) {
       // The phase after the one seen last has this parity. If it is over and

@@ -197,6 +197,13 @@ void Run::start(uint64_t index) {
     rest /= n;
     blockIndex[d] = clusterAt[d] * cluster[d];
   }
+  bool isTraced = options.trace && !launch.trace && index == options.traceBlock;
+  if (isTraced) {
+    launch.trace = std::make_unique<Trace>(program, warps.size());
+    launch.tracedBlock = blockName(0);
+  }
+  trace = isTraced ? launch.trace.get() : nullptr;
+  hot.tracing = isTraced;
   std::fill(wordClock.begin(), wordClock.end(), clockUnwritten);
   // Everything that earlier blocks did is ordered before this one.
   uint32_t past = clockCounter++;
@@ -226,6 +233,8 @@ void Run::start(uint64_t index) {
     w.ldsIssued = 0;
     w.ldsLast.assign(program.chip.isAMD ? program.numStats : 0, 0);
     w.executed = 0;
+    if (trace)
+      trace->enter(w, 0);
     ++hot.blockRuns[0];
     hot.blockLanes[0] += alive;
     unsigned at[3];
@@ -431,6 +440,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           "the barrier began here", &program.insts[b.inst]);
   ++b.arrived;
   b.participants |= 1ull << w.id;
+  if (trace)
+    trace->arriveAtBarrier(&b - barriers.data(), w, inst);
   for (unsigned v = 0; v < maxActors; ++v) {
     b.seen[v] = std::max(b.seen[v], w.seen[v]);
     b.fenced[v] = std::max(b.fenced[v], w.fenced[v]);
@@ -455,6 +466,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
 
 // Lets the warps go on that wait at a barrier.
 void Run::release(BarrierState &b) {
+  if (trace)
+    trace->release(&b - barriers.data(), b.waiting);
   for (Warp &v : warps) {
     if (!(b.waiting >> v.id & 1))
       continue;

@@ -112,6 +112,7 @@ struct AsyncCopy {
   uint64_t src[maxLanes];
   uint32_t srcBytes[maxLanes];
   uint32_t group[maxLanes];
+  uint64_t issued = 0; // see Trace.h
 };
 
 /// An LDS operation of an AMD wave that no wait has completed.
@@ -216,6 +217,7 @@ struct Hot {
   bool stop;     // too many errors: end the launch
   bool giveWay;  // let another block run
   bool isAMD;    // LDS operations are counted
+  bool tracing;  // `Run::trace` is not null
   bool watching; // some ranges have shadows
 };
 
@@ -253,6 +255,7 @@ using MessageAt = std::function<void(Severity, const std::string &location,
 
 class Launch;
 class Run;
+class Trace;
 class Window;
 
 /// Executes a warp until it yields, blocks or exits.
@@ -277,6 +280,13 @@ public:
   const Warp *polling() const;
 
   Hot hot{};
+
+  /// Of the launch, while this block is the one that is traced; else null.
+  Trace *trace = nullptr;
+  /// Called by the interpreter while `hot.tracing`.
+  void traceEnter(const Warp &w, uint32_t block);
+  void traceShared(const Warp &w, const Inst &inst, const uint32_t *address,
+                   uint32_t bytes, uint64_t mask, bool store);
 
   /// Adds a frame of waiting lanes.
   void push(Warp &w, Frame frame);
@@ -314,7 +324,7 @@ public:
   void asyncCommit(Warp &w);
   /// Lets the copies land that are due for some lanes when each of those may
   /// have `pending` groups in flight.
-  void asyncWait(Warp &w, uint32_t pending, uint64_t lanes);
+  void asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes);
   // Counters.cpp: AMD's counters of memory operations.
   void vmCount(Warp &w);
   void ldsIssue(Warp &w, const Inst &inst, const uint32_t *address,

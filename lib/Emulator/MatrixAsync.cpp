@@ -62,6 +62,8 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
                     number(run.hot.sharedBytes));
       return;
     }
+    if (run.trace)
+      run.trace->touch(w.id, inst, address, 16, /*store=*/false);
     if (!run.hot.checkShadow)
       return;
     uint32_t first = address / 4;
@@ -175,6 +177,8 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
   r.place = a.matrixSteps - 1;
   a.nextSerial = a.nextSerial == 0x7FFF ? 1 : a.nextSerial + 1;
   r.clock = step->clock;
+  if (trace)
+    r.issued = trace->time(w, inst);
   r.committed = false;
   r.group = 0;
   uint32_t results = job.n / 2, wordsA = 4 * job.steps;
@@ -337,6 +341,8 @@ void Run::matrixRetire(Warp &w, const Inst &inst) {
     if (r.retired || !isDue(a, r, inst.imm))
       continue;
     r.retired = true;
+    if (trace)
+      trace->multiplied(w, program.insts[r.job.inst], r.issued, inst);
     w.seen[actor] = std::max(w.seen[actor], r.clock);
     if (r.job.flags & wgmmaGroup)
       continue;

@@ -17,6 +17,7 @@
 #include "kvbuffer/Emulator/Emulator.h"
 
 #include <algorithm>
+#include <bit>
 
 using namespace kvbuf::emu;
 
@@ -207,6 +208,10 @@ void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
   copy.mask = mask;
   copy.landed = false;
   copy.serial = w.copySerial++;
+  if (trace) {
+    copy.issued = trace->time(w, inst);
+    traceShared(w, inst, dst, copy.bytes, mask, /*store=*/true);
+  }
   uint32_t me = copy.inst << 6 | w.id, known = w.known;
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     unsigned l = __builtin_ctzll(rest);
@@ -259,8 +264,13 @@ void Run::land(Warp &w, AsyncCopy &copy, uint64_t which) {
     copy.landed = true;
 }
 
-void Run::asyncWait(Warp &w, uint32_t pending, uint64_t lanes) {
+void Run::asyncWait(Warp &w, const Inst &inst, uint32_t pending,
+                    uint64_t lanes) {
   bool finished = false;
+  if (trace) {
+    trace->wait(w, inst);
+    trace->moment(w, inst);
+  }
   for (AsyncCopy &copy : w.copies) {
     uint64_t due = 0;
     for (uint64_t rest = copy.mask & lanes; rest; rest &= rest - 1) {
@@ -273,6 +283,9 @@ void Run::asyncWait(Warp &w, uint32_t pending, uint64_t lanes) {
     if (!due)
       continue;
     land(w, copy, due);
+    if (trace)
+      trace->copied(w.id, program.insts[copy.inst], copy.issued,
+                    copy.bytes * static_cast<uint64_t>(std::popcount(due)));
     copy.mask &= ~due;
     finished |= !copy.mask;
     if (!hot.checkShadow)

@@ -62,6 +62,11 @@ struct Options {
   /// bears well, 2 to 8. Where all of them wait for others, more start, up to
   /// as many as the chip holds.
   unsigned window = 0;
+  /// Note what one block of each kernel does (in its first launch), and count
+  /// what each operation executes; both appear in the report.
+  bool trace = false;
+  /// Which block: its number in the grid, in clusters.
+  uint64_t traceBlock = 0;
   /// Run the code for the processor family's baseline even where the host can
   /// do better: slower, the same results.
   bool portable = false;
