@@ -33,7 +33,7 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   // registers on purpose. A ring's slot may be released behind the load.
   if (load && load->getBlock() == b.getInsertionBlock() &&
       !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
-    return FragmentLoadOp::create(b, loc, partType, load.getStaged(),
+    return FragmentLoadOp::create(b, load.getLoc(), partType, load.getStaged(),
                                   load.getRow() + row, load.getCol() + col,
                                   load.getContractedAttr());
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
