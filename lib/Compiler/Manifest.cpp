@@ -8,6 +8,8 @@
 
 #include "Manifest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/DevicePeaks.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include <charconv>
@@ -164,6 +166,19 @@ static LogicalResult writeKernel(llvm::json::OStream &os,
       if (value >= 0)
         os.attribute(key, value);
     };
+    // For people: no launch depends on it.
+    if (Attribute schedule = kernel->getAttr(KVBufferDialect::kScheduleAttr)) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      schedule.print(stream);
+      os.attribute("schedule", text);
+    }
+    if (auto cluster = kernel->getAttrOfType<DenseI32ArrayAttr>(
+            NVVM::NVVMDialect::getClusterDimAttrName()))
+      os.attributeArray("cluster", [&] {
+        for (int32_t size : cluster.asArrayRef())
+          os.value(size);
+      });
     known("registers", resources.registers);
     known("spill_bytes", resources.spillBytes);
     known("static_shared_bytes", resources.staticSharedBytes);
@@ -238,6 +253,16 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
       os.attribute("vendor", vendorName(target.vendor));
       os.attribute("chip", target.chip);
       os.attribute("wave", target.waveSize);
+      if (llvm::ArrayRef<DevicePeak> peaks = devicePeaks(target.chip);
+          !peaks.empty())
+        os.attributeArray("peaks", [&] {
+          for (const DevicePeak &peak : peaks)
+            os.object([&] {
+              os.attribute("device", peak.device);
+              os.attribute("matrix_flops", peak.matrixFlops);
+              os.attribute("memory_bytes", peak.memoryBytes);
+            });
+        });
     });
     if (withProblem) {
       os.attributeBegin("problem");

@@ -722,6 +722,14 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   m.target.chip = target.string("chip");
   m.target.wave = target.natural("wave", 32);
   size_t i = 0;
+  if (target.has("peaks"))
+    for (const json &p : target.array("peaks")) {
+      Reader peak(p, "target.peaks[" + std::to_string(i++) + "]");
+      m.target.peaks.push_back({peak.string("device"),
+                                peak.number("matrix_flops", 0),
+                                peak.number("memory_bytes", 0)});
+    }
+  i = 0;
   for (const json &t : r.array("tensors"))
     m.tensors.push_back(
         parseTensor(Reader(t, "tensors[" + std::to_string(i++) + "]")));

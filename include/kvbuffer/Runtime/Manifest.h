@@ -243,6 +243,14 @@ struct TargetSpec {
   std::string vendor, chip;
   /// Lanes of a wave (warp).
   unsigned wave = 32;
+  /// What the makers of devices with this chip state: the piece of the driver's
+  /// name that tells the device, operations of the matrix unit a second (16-bit
+  /// operands), bytes of memory a second.
+  struct Peak {
+    std::string device;
+    double matrixFlops = 0, memoryBytes = 0;
+  };
+  std::vector<Peak> peaks;
 };
 
 /// A parsed manifest.
