@@ -21,6 +21,9 @@
 |*   "split_loops": true         a loop of their own for unmasked tiles *|
 |*   "alternatives": true        a second kernel, for tensors that the first  *|
 |*                               cannot take (tensor maps, alignment)         *|
+|*   "report": false             a section with data for a page (see          *|
+|*                               kvbufReportPage); the emulator's code then   *|
+|*                               has lines of the target stage for locations  *|
 |*   "remarks": false            also send remarks to the callback            *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
@@ -50,6 +53,14 @@ KVBUF_C_API char *kvbufEmit(const char *source, size_t bytes,
                             const char *filename, const char *options_json,
                             const char *stage, kvbufMessageCallback callback,
                             void *user);
+
+/** A self-contained HTML page about a kernel, zero-terminated, for the caller
+    to free with kvbufFree. `json` is an object: `program`, the artifact's
+    section "report"; `emulator`, the emulator's report of a launch with the
+    option "trace"; `run`, what was launched. NULL, after a message, if it is no
+    JSON. */
+KVBUF_C_API char *kvbufReportPage(const char *json, size_t bytes,
+                                  kvbufMessageCallback callback, void *user);
 
 /** The chip that a module names (kvbuffer.target), zero-terminated, for the
     caller to free with kvbufFree; empty if it names none. NULL if the source

@@ -11,6 +11,7 @@
 #include "kvbuffer/Compiler/Remarks.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Report/Report.h"
 #include "kvbuffer/Target/ScheduleCandidates.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -68,6 +69,8 @@ public:
   ModuleOp getModule() { return *module; }
 
   CompileOptions options;
+  /// Whether the artifact gets a section for a page about the kernel.
+  bool report = false;
 
 private:
   static DialectRegistry makeRegistry() {
@@ -161,6 +164,7 @@ bool Compilation::readOptions(StringRef json) {
       {"prefetch", &options.prefetch},
       {"split_loops", &options.splitLoops},
       {"alternatives", &options.alternatives},
+      {"report", &report},
       {"remarks", &wantRemarks}};
   for (const auto &[key, entry] : *object) {
     bool known = false;
@@ -185,7 +189,8 @@ bool Compilation::readOptions(StringRef json) {
     if (!known)
       return fail("options: unknown key '" + StringRef(key) +
                   "'; expected target, default_target, schedule, name, ptxas, "
-                  "prefetch, split_loops, alternatives or remarks");
+                  "prefetch, split_loops, alternatives, report or "
+                  "remarks");
   }
   if (wantRemarks)
     (void)enableRemarks(context, ".*", [this](const std::string &text) {
@@ -218,7 +223,9 @@ void *kvbufCompile(const char *source, size_t bytes, const char *filename,
   if (!compilation.readOptions(orEmpty(options_json)) || !compilation.parse())
     return nullptr;
   llvm::FailureOr<Artifact> artifact =
-      compile(compilation.getModule(), compilation.options);
+      compilation.report
+          ? compileForReport(compilation.getModule(), compilation.options)
+          : compile(compilation.getModule(), compilation.options);
   if (failed(artifact))
     return nullptr;
   std::string image = serializeArtifact(*artifact);
@@ -249,6 +256,19 @@ char *kvbufEmit(const char *source, size_t bytes, const char *filename,
           emitStage(compilation.getModule(), *goal, compilation.options, os)))
     return nullptr;
   return copyOut(text, messages);
+}
+
+char *kvbufReportPage(const char *json, size_t bytes,
+                      kvbufMessageCallback callback, void *user) {
+  Messages messages{callback, user};
+  llvm::Expected<llvm::json::Value> data =
+      llvm::json::parse(StringRef(json, bytes));
+  if (!data) {
+    messages.send(Error, "error: the page's data: " +
+                             llvm::toString(data.takeError()));
+    return nullptr;
+  }
+  return copyOut(renderPage(*data), messages);
 }
 
 char *kvbufModuleTarget(const char *source, size_t bytes, const char *filename,

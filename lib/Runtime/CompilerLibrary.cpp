@@ -91,6 +91,7 @@ CompilerLibrary openLibrary() {
   get(lib.compile, "kvbufCompile");
   get(lib.moduleTarget, "kvbufModuleTarget");
   get(lib.scheduleCandidates, "kvbufScheduleCandidates");
+  get(lib.reportPage, "kvbufReportPage");
   get(lib.free, "kvbufFree");
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
   get(lib.emulatorRegisterBuffer, "kvbufEmulatorRegisterBuffer");
@@ -154,6 +155,18 @@ std::string rt::compileSource(const std::string &source,
   std::string artifact(static_cast<const char *>(data), bytes);
   lib.free(data);
   return artifact;
+}
+
+std::string rt::reportPage(const std::string &json) {
+  const CompilerLibrary &lib = compilerLibrary();
+  MessageHandler none;
+  Sink sink(none);
+  char *text = lib.reportPage(json.data(), json.size(), Sink::receive, &sink);
+  if (!text)
+    throw Error(sink.firstError);
+  std::string page = text;
+  lib.free(text);
+  return page;
 }
 
 std::string rt::moduleTarget(const std::string &source,

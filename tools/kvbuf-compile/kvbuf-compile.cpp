@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Page.h"
 #include "kvbuffer/Compiler/Compiler.h"
 #include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Compiler/Remarks.h"
@@ -14,6 +15,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -55,7 +57,8 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     emit("emit", cl::value_desc("stage"),
          cl::desc("Stop at tile, scheduled, thread, target, llvm, asm or "
-                  "artifact (the default)"),
+                  "artifact (the default); or write the code alone: ptx, cubin "
+                  "or hsaco"),
          cl::init("artifact"), cl::cat(category));
 static cl::opt<bool> remarks("remarks",
                              cl::desc("Print what passes chose, and why"),
@@ -64,16 +67,15 @@ static cl::opt<bool> showTime("time",
                               cl::desc("Print the wall time of each step"),
                               cl::cat(category));
 namespace {
-enum class Report { None, Text, Json };
+enum class Report { None, Text, Json, Page };
 } // namespace
-static cl::opt<Report> report(
-    "report", cl::ValueOptional, cl::init(Report::None),
-    cl::desc("Print what each kernel takes: registers, spills, shared memory; "
-             "for AMD's chips also what its loops are made of"),
-    cl::values(clEnumValN(Report::Text, "", ""),
-               clEnumValN(Report::Text, "text", "For people"),
-               clEnumValN(Report::Json, "json", "For programs")),
+static cl::opt<std::string> reportOption(
+    "report", cl::ValueOptional, cl::value_desc("text|json|page.html"),
+    cl::desc("Print what each kernel takes (registers, spills, shared memory) "
+             "and what its code is made of; a name that ends in .html: write a "
+             "page about the kernel and a launch on the emulator"),
     cl::cat(category));
+static Report report = Report::None;
 static cl::opt<std::string>
     ptxas("ptxas", cl::value_desc("path"),
           cl::desc("NVIDIA's assembler; 'none' stops at PTX. Default: "
@@ -117,6 +119,8 @@ EXAMPLES:
   kvbuf-compile examples/prefill.mlir --target=sm_90 -o /tmp/p.kvbuf --report
   kvbuf-compile examples/prefill.mlir --emit=tile     # look at a stage
   kvbuf-compile examples/prefill.mlir --emit=asm --schedule=BN=32,warps=2
+  kvbuf-compile examples/prefill.mlir --target=gfx950 --emit=hsaco -o p.hsaco
+  kvbuf-compile examples/prefill.mlir --report=page.html
   kvbuf-compile examples/prefill.mlir --remarks --time
   kvbuf-compile prefill.kvbuf --report=json           # an AMD kernel's loops
 
@@ -199,6 +203,9 @@ static int reportFile(llvm::StringRef bytes) {
   if (report == Report::None)
     return fail("'" + inputFile +
                 "' is compiled already; only --report can read it");
+  if (report == Report::Page)
+    return fail("--report=" + reportOption + " needs the MLIR that '" +
+                inputFile + "' was made from: it has no tile program");
   if (kvbuf::looksLikeElf(bytes))
     return reportCodeObject(bytes, 0);
   kvbuf::Artifact artifact;
@@ -245,6 +252,25 @@ static int reportArtifact(const kvbuf::Artifact &artifact,
   return reportCodeObject(*hsaco, dynamicLds);
 }
 
+/// The kinds of code that --emit names, each a section of an artifact.
+static bool isCodeKind(llvm::StringRef kind) {
+  return llvm::is_contained({"ptx", "cubin", "hsaco"}, kind);
+}
+
+/// The code that --emit asks for.
+static int takeCode(const kvbuf::Artifact &artifact, std::string &output) {
+  if (const std::string *code = artifact.find(emit.getValue())) {
+    output = *code;
+    return 0;
+  }
+  // Each vendor's chips have their own; a cubin needs NVIDIA's assembler.
+  if (emit == "cubin" && artifact.find("ptx"))
+    return fail("--emit=cubin: ptxas was not found, or is switched off; "
+                "--emit=ptx needs none");
+  return fail("--emit=" + emit + ": the chip has no such code; expected " +
+              (artifact.find("ptx") ? "ptx or cubin" : "hsaco"));
+}
+
 /// Compiles; `output` receives the file's bytes, or stays empty where there is
 /// nothing to write.
 static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
@@ -288,12 +314,32 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     return failed(kvbuf::emitStage(*module, stage, options, os)) ? kBadInput
                                                                  : 0;
   }
+  // Compiling changes the module, and the page begins with the source.
+  std::string source;
+  if (report == Report::Page)
+    source =
+        sources->getMemoryBuffer(sources->getMainFileID())->getBuffer().str();
   llvm::SmallVector<kvbuf::KernelResources> resources;
   llvm::FailureOr<kvbuf::Artifact> artifact =
       kvbuf::compile(*module, options, &resources);
   if (failed(artifact))
     return kBadInput;
-  output = kvbuf::serializeArtifact(*artifact);
+  if (isCodeKind(emit)) {
+    if (int status = takeCode(*artifact, output))
+      return status;
+  } else {
+    output = kvbuf::serializeArtifact(*artifact);
+  }
+  if (report == Report::Page) {
+    steps.begin("page");
+    kvbuf::run::PageRequest request;
+    request.source = std::move(source);
+    request.filename = inputFile;
+    request.target = target;
+    request.schedule = schedule;
+    request.ptxas = ptxas;
+    return kvbuf::run::writePage("kvbuf-compile", request, reportOption);
+  }
   return report == Report::None ? 0 : reportArtifact(*artifact, resources);
 }
 
@@ -303,11 +349,21 @@ int main(int argc, char **argv) {
       [](llvm::raw_ostream &os) { os << "kvbuf " KVBUF_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     return kBadInput;
-  std::optional<kvbuf::Stage> stage = kvbuf::parseStage(emit);
+  if (reportOption.getNumOccurrences()) {
+    report = llvm::StringSwitch<Report>(reportOption)
+                 .Cases({"", "text"}, Report::Text)
+                 .Case("json", Report::Json)
+                 .Default(Report::Page);
+    if (report == Report::Page && !kvbuf::run::isPage(reportOption))
+      return fail("--report=" + reportOption +
+                  ": expected text, json, or a file whose name ends in .html");
+  }
+  std::optional<kvbuf::Stage> stage =
+      isCodeKind(emit) ? kvbuf::Stage::Artifact : kvbuf::parseStage(emit);
   if (!stage || *stage == kvbuf::Stage::Problem)
     return fail("--emit=" + emit +
-                ": expected tile, scheduled, thread, "
-                "target, llvm, asm or artifact");
+                ": expected tile, scheduled, thread, target, llvm, asm, "
+                "artifact, ptx, cubin or hsaco");
   if (!target.empty() && !kvbuf::lookupTarget(target))
     return fail("--target=" + target + ": unknown chip; expected one of " +
                 llvm::join(kvbuf::knownTargets(), ", "));
@@ -317,9 +373,12 @@ int main(int argc, char **argv) {
                 "binary");
   std::string path = outputFile;
   if (path.empty())
-    path = binary ? baseName() + ".kvbuf" : "-";
-  if (binary && path == "-" && llvm::sys::Process::StandardOutIsDisplayed())
-    return fail("an artifact is binary; redirect it or name a file with -o");
+    path = isCodeKind(emit) ? baseName() + "." + emit.getValue()
+           : binary         ? baseName() + ".kvbuf"
+                            : "-";
+  if (binary && emit != "ptx" && path == "-" &&
+      llvm::sys::Process::StandardOutIsDisplayed())
+    return fail(emit + " is binary; redirect it or name a file with -o");
 
   Steps steps;
   std::string output;

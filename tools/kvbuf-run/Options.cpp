@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "../support/Page.h"
 #include "kvbuffer/Runtime/Error.h"
 
 using namespace kvbuf::run;
@@ -76,12 +77,19 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   app.add_option("--repeat", o.repeat,
                  "launches that --bench measures [about a second's]")
       ->type_name("N");
-  app.add_flag("--report", o.report, "print what the emulator counted");
+  app.add_flag("--report{text}", o.report,
+               "print what the emulator counted; --report=PAGE.html writes a "
+               "page about the kernel")
+      ->type_name("")
+      ->run_callback_for_default(false);
   app.add_option("--json", o.json, "write all that is printed to a file")
       ->type_name("FILE");
 
   if (!line.parse(argc, argv, o))
     return std::nullopt;
+  if (!o.report.empty() && o.report != "text" && !isPage(o.report))
+    throw Error("--report=" + o.report +
+                ": expected text, or a file whose name ends in .html");
   for (const std::string &text : outputs)
     o.outputs.insert(splitPair("--output", text));
   if (checkRows == "all") {

@@ -23,7 +23,9 @@ struct Options : KernelOptions {
   std::string schedule;
   /// Names of tensors to files.
   std::map<std::string, std::string> outputs;
-  bool check = false, bench = false, report = false;
+  bool check = false, bench = false;
+  /// "text", the file of a page, or nothing.
+  std::string report;
   /// 0: automatic; -1: all.
   int64_t checkRows = 0;
   unsigned repeat = 0;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Page.h"
 #include "../support/Print.h"
 #include "Options.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
@@ -73,13 +74,14 @@ private:
   void checkNames() const;
   bool checkResults(Execution &execution, Problem &problem);
   void writeOutputs(const Problem &problem);
+  void writePage(const Problem &problem);
   void writeJson();
 
   const Options &options;
   Printer printer;
   DeviceOptions deviceOptions;
   std::unique_ptr<Device> device;
-  std::string deviceNote;
+  std::string deviceNote, source;
   Artifact artifact;
   Manifest manifest;
 };
@@ -91,6 +93,7 @@ void Runner::load() {
   bool isSource =
       !looksLikeArtifact(bytes) && !endsWith(options.file, ".kvbuf");
   if (isSource) {
+    source = bytes;
     compile(bytes);
   } else {
     for (const char *option : {"--target", "--schedule"})
@@ -182,6 +185,28 @@ void Runner::writeOutputs(const Problem &problem) {
   }
 }
 
+void Runner::writePage(const Problem &problem) {
+  PageRequest request;
+  request.source = source;
+  request.filename = options.file;
+  request.target = manifest.target.chip;
+  request.schedule = options.schedule;
+  if (device->isHost()) {
+    request.workload = options.workload;
+    request.emulator = options.emulator;
+    request.ptxas = "none";
+  } else if (options.bench) {
+    // The emulator runs sizes of its own beside what was timed.
+    request.bench = toText(printer.json()["bench"]);
+    request.device = device->description() + ", " + problem.describe();
+  }
+  std::string error;
+  if (!writeWholeFile(options.report, makePage(request, deviceOptions.message),
+                      error))
+    throw Error(error);
+  printer.line("page", options.report);
+}
+
 void Runner::writeJson() {
   std::string error;
   if (!options.json.empty() &&
@@ -196,7 +221,11 @@ ExitStatus Runner::run() {
                 "' is no attention kernel, nor another problem that this tool "
                 "knows; it can only be launched through the C or Python API");
   checkNames();
-  if (options.report && device->kind() != "emulator")
+  if (isPage(options.report) && source.empty())
+    throw Error("--report=" + options.report + " needs the MLIR that '" +
+                options.file +
+                "' was made from: an artifact has no tile program");
+  if (options.report == "text" && device->kind() != "emulator")
     throw Error("--report counts on the emulator; give --device=emulator "
                 "(the device is " +
                 device->description() + ")");
@@ -232,20 +261,22 @@ ExitStatus Runner::run() {
   }
   guard.reset();
   printer.endProgress();
-  if (options.report)
+  if (options.report == "text")
     printer.report(module->report());
   if (fault.empty()) {
     pass = checkResults(execution, *problem);
     if (options.bench)
       printer.bench(
           bench(execution, options.repeat, device->isHost() ? 0.0 : 1.0),
-          *problem);
+          *problem, *device);
     writeOutputs(*problem);
   } else {
     pass = false;
     printer.line("fault", fault);
     printer.json()["fault"] = fault;
   }
+  if (isPage(options.report))
+    writePage(*problem);
   printer.json()["pass"] = pass;
   if (options.check || !pass)
     printer.verdict(pass);

@@ -388,7 +388,35 @@ void Printer::check(const CheckResult &r) {
   root["check"] = j;
 }
 
-void Printer::bench(const BenchResult &r, const Problem &w) {
+void Printer::peakShare(double flops, double bytes, double seconds,
+                        const TargetSpec &target, const std::string &device) {
+  auto peak = std::find_if(target.peaks.begin(), target.peaks.end(),
+                           [&](const TargetSpec::Peak &p) {
+                             return device.find(p.device) != std::string::npos;
+                           });
+  if (peak == target.peaks.end() || peak->matrixFlops <= 0 ||
+      peak->memoryBytes <= 0)
+    return;
+  // The slower of the two is what no kernel can be faster than.
+  double matrix = flops / peak->matrixFlops, memory = bytes / peak->memoryBytes;
+  bool isMatrix = matrix >= memory;
+  double share = std::max(matrix, memory) / seconds;
+  line("", format("%.1f", 100 * share) + " % of " + peak->device + "'s peak (" +
+               (isMatrix
+                    ? "matrix unit, " +
+                          format("%.4g", peak->matrixFlops * 1e-12) + " TFLOP/s"
+                    : "memory, " + format("%.4g", peak->memoryBytes * 1e-9) +
+                          " GB/s") +
+               ")");
+  root["bench"]["peak"] = {{"device", peak->device},
+                           {"bound", isMatrix ? "matrix" : "memory"},
+                           {"share", share},
+                           {"matrix_flops", peak->matrixFlops},
+                           {"memory_bytes", peak->memoryBytes}};
+}
+
+void Printer::bench(const BenchResult &r, const Problem &w,
+                    const Device &device) {
   double flops = w.operations();
   double tflops = flops / r.median * 1e-12;
   double gbps = w.minimalBytes() / r.median * 1e-9;
@@ -409,6 +437,10 @@ void Printer::bench(const BenchResult &r, const Problem &w) {
                    {"tflops", tflops},
                    {"bytes", w.minimalBytes()},
                    {"gb_per_s", gbps}};
+  // The emulator has no time.
+  if (!device.isHost())
+    peakShare(flops, w.minimalBytes(), r.median, w.manifest().target,
+              device.description());
 }
 
 void Printer::report(const std::string &text) {

@@ -44,7 +44,9 @@ public:
 
   void problem(const rt::Manifest &manifest, const std::string &file);
   void check(const rt::CheckResult &result);
-  void bench(const rt::BenchResult &result, const rt::Problem &problem);
+  /// Where the device's peaks are known, also the share of them.
+  void bench(const rt::BenchResult &result, const rt::Problem &problem,
+             const rt::Device &device);
   /// The emulator's JSON report, for people.
   void report(const std::string &text);
   void verdict(bool pass);
@@ -52,6 +54,10 @@ public:
   Json &json() { return root; }
 
 private:
+  /// The share of the peak that bounds such a problem: what the slower of the
+  /// matrix unit and the memory would need at least, over `seconds`.
+  void peakShare(double flops, double bytes, double seconds,
+                 const rt::TargetSpec &target, const std::string &device);
   std::string color(const char *code, const std::string &text) const;
 
   bool outIsTerminal, errIsTerminal;

@@ -31,6 +31,7 @@ struct CompilerLibrary {
   decltype(&kvbufCompile) compile;
   decltype(&kvbufModuleTarget) moduleTarget;
   decltype(&kvbufScheduleCandidates) scheduleCandidates;
+  decltype(&kvbufReportPage) reportPage;
   decltype(&kvbufFree) free;
   decltype(&kvbufEmulatorCreate) emulatorCreate;
   decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;
@@ -56,6 +57,9 @@ std::string compileSource(const std::string &source,
                           const std::string &filename,
                           const std::string &options,
                           const MessageHandler &message);
+
+/// The page of `kvbufReportPage`; throws Error if the data is not understood.
+std::string reportPage(const std::string &json);
 
 /// The chip that `source` names (`kvbuffer.target`); empty if it names none.
 /// Messages go to `message`; throws Error when it does not parse.

@@ -312,6 +312,11 @@ MOCK_EXPORT char *kvbufModuleTarget(const char *source, size_t bytes,
   return nullptr;
 }
 
+MOCK_EXPORT char *kvbufReportPage(const char *json, size_t bytes,
+                                  MessageCallback, void *) {
+  return strndup(json, bytes);
+}
+
 MOCK_EXPORT char *kvbufScheduleCandidates(const char *) {
   return strdup("us=80,70\nus=60");
 }

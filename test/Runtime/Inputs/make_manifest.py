@@ -131,6 +131,9 @@ def main():
         if key in ("chip", "vendor"):
             target[key] = value
             continue
+        if key == "peaks":
+            target[key] = json.loads(value)
+            continue
         try:
             options[key] = json.loads(value)
         except ValueError:
