@@ -159,8 +159,9 @@ std::optional<TargetInfo> kvbuf::lookupTarget(llvm::StringRef chip) {
 }
 
 llvm::ArrayRef<llvm::StringRef> kvbuf::knownTargets() {
-  static const llvm::StringRef names[] = {"gfx942", "gfx950", "sm_80",
-                                          "sm_86",  "sm_87",  "sm_89",
-                                          "sm_90",  "sm_90a"};
+  static const llvm::StringRef names[] = {
+#define KVBUF_CHIP(NAME) NAME,
+#include "kvbuffer/Target/Chips.def"
+  };
   return names;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Lists.h"
 #include "Emulate.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
@@ -98,7 +99,9 @@ Arrays become what the parameter is: a memref's descriptor, or an address.
 Example:
   kvbuf-emulate saxpy.mlir --kernel=saxpy --grid=4 --block=64 \
       2.0 x.npy f32[256]=1 --print=2
+)";
 
+static constexpr const char *exitStatus = R"(
 Exit status: 0 clean, 1 a detector found a fault or an assertion failed, 2 bad
 usage or an operation that is not executed (the message names it).
 )";
@@ -130,7 +133,9 @@ static void printSignature(StringRef name, ArrayRef<mlir::Type> types,
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv, overview);
+  std::string help =
+      std::string(overview) + kvbuf::run::kEmulatorList + exitStatus;
+  cl::ParseCommandLineOptions(argc, argv, help);
   if (grid.size() > 3 || block.size() > 3 || cluster.size() > 3)
     return fail("--grid, --block and --cluster take at most three sizes");
 

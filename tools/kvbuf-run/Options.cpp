@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "../support/Lists.h"
 #include "../support/Page.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -43,14 +44,9 @@ before the new tokens); total_q, total_k (rows in all, ragged); num_blocks,
 pages_per_seq, max_seq (extents of the cache and its table). Where none is given,
 sizes to try a kernel with are chosen, and printed; where some are, only batch and
 the extents have defaults.
+)";
 
-Limits of the emulator, each an --emulator KEY=VALUE: max_instructions (that one
-warp executes in one block) [268435456]; max_memory (bytes of host memory for a
-kernel and a launch) [2147483648]; max_private (bytes of private memory of a lane)
-[1048576]; max_shared (bytes of shared memory of a block) [the chip's]; max_value
-(32-bit registers of one value) [4096]; max_call_depth [64]; max_operations (of a
-kernel, with those of its calls) [1048576].
-
+constexpr const char *kExitStatus = R"(
 Exit status: 0 passed; 1 the check failed or the kernel misbehaved; 2 bad usage
 or bad input; 130 interrupted (Ctrl-C).)";
 
@@ -58,7 +54,9 @@ or bad input; 130 interrupted (Ctrl-C).)";
 
 std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   Options o;
-  CommandLine line("kvbuf-run", kDescription, kExamples);
+  std::string footer =
+      kExamples + chipList() + scheduleList() + kEmulatorList + kExitStatus;
+  CommandLine line("kvbuf-run", kDescription, footer.c_str());
   CLI::App &app = line.app;
   std::vector<std::string> outputs;
   std::string checkRows = "auto";

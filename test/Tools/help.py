@@ -1,0 +1,38 @@
+"""Each tool's help lists all that its options may be: chips, parameters of
+schedules, the emulator's options. What there is, the sources tell.
+
+RUN: %python %s %src
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+source = pathlib.Path(sys.argv[1])
+
+
+def names(path, pattern):
+    found = re.findall(pattern, (source / path).read_text())
+    assert len(found) > 5, (path, found)
+    return set(found)
+
+
+chips = names("include/kvbuffer/Target/Chips.def", r'KVBUF_CHIP\("(\w+)"\)')
+schedule = names("include/kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def",
+                 r'KVBUF_SCHEDULE_PARAMETER\([^"]*"(\w+)"')
+emulator = names("lib/Emulator/Emulator.cpp", r'\bname == "(\w+)"')
+# Those that only the runtime knows.
+emulator |= {"landing", "check_lengths"}
+lists = {"kvbuf-run": [chips, schedule, emulator], "kvbuf-tune": [chips, schedule, emulator],
+         "kvbuf-compile": [chips, schedule], "kvbuf-emulate": [emulator]}
+for tool, wanted in lists.items():
+    text = subprocess.run([tool, "--help"], check=True, text=True, capture_output=True).stdout
+    assert max(map(len, text.splitlines())) < 1000, tool
+    words = set(re.findall(r"[\w.]+", text))
+    for group in wanted:
+        assert group <= words, f"{tool} --help lacks {sorted(group - words)}"
+# The compiler knows these chips and no others.
+message = subprocess.run(["kvbuf-compile", "--target=sm_1", "x"], text=True,
+                         capture_output=True).stderr
+assert set(message.split("one of ")[1].strip().split(", ")) == chips, message
