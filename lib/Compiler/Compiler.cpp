@@ -543,21 +543,15 @@ void kvbuf::printResources(ArrayRef<KernelResources> resources,
                         cell(use.dynamicSharedBytes));
 }
 
-void kvbuf::printResourcesAsJSON(ArrayRef<KernelResources> resources,
-                                 llvm::raw_ostream &os) {
-  llvm::json::Array kernels;
-  for (const KernelResources &use : resources) {
-    llvm::json::Object kernel{{"name", use.entry}};
-    for (auto [key, value] :
-         {std::pair("threads", use.threads),
-          std::pair("registers", use.registers),
-          std::pair("spill_bytes", use.spillBytes),
-          std::pair("static_shared_bytes", use.staticSharedBytes),
-          std::pair("dynamic_shared_bytes", use.dynamicSharedBytes)})
-      if (value >= 0)
-        kernel[key] = value;
-    kernels.push_back(std::move(kernel));
-  }
-  os << llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object{
-                                     {"kernels", std::move(kernels)}}));
+llvm::json::Object kvbuf::resourcesToJSON(const KernelResources &use) {
+  llvm::json::Object kernel{{"name", use.entry}};
+  for (auto [key, value] :
+       {std::pair("threads", use.threads),
+        std::pair("registers", use.registers),
+        std::pair("spill_bytes", use.spillBytes),
+        std::pair("static_shared_bytes", use.staticSharedBytes),
+        std::pair("dynamic_shared_bytes", use.dynamicSharedBytes)})
+    if (value >= 0)
+      kernel[key] = value;
+  return kernel;
 }

@@ -162,6 +162,48 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
 }
 
 //===----------------------------------------------------------------------===//
+// nvdisasm
+//===----------------------------------------------------------------------===//
+
+std::string kvbuf::disassembleCubin(StringRef cubin, std::string &text) {
+  std::string program;
+  if (auto fromEnv = llvm::sys::Process::GetEnv("KVBUF_NVDISASM")) {
+    program = *fromEnv == "none" ? "" : *fromEnv;
+  } else {
+    SmallVector<std::string> folders;
+    if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
+      folders.push_back(*home + "/bin");
+    folders.push_back("/usr/local/cuda/bin");
+    SmallVector<StringRef> refs(folders.begin(), folders.end());
+    program = findIn({"nvdisasm", "cuobjdump"}, refs);
+  }
+  if (program.empty())
+    return "no disassembler: nvdisasm or cuobjdump of the CUDA toolkit";
+  TemporaryFile in("cubin"), out("sass"), messages("log");
+  for (TemporaryFile *file : {&in, &out, &messages})
+    if (file->error)
+      return "cannot make a temporary file: " + file->error.message();
+  if (std::error_code error = in.write(cubin))
+    return "cannot write a temporary file: " + error.message();
+  bool dumps = llvm::sys::path::stem(program).contains("cuobjdump");
+  StringRef command[] = {program, dumps ? "-sass" : "-c", in.path};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(out.path),
+                                          StringRef(messages.path)};
+  std::string why;
+  int status =
+      llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects,
+                                /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
+  if (status) {
+    std::string name = llvm::sys::path::filename(program).str();
+    return status < 0
+               ? "cannot run '" + name + "': " + why
+               : "'" + name + "' failed with status " + std::to_string(status);
+  }
+  text = readFile(out.path);
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
 // ptxas
 //===----------------------------------------------------------------------===//
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Compiler/CodeReport.h"
 #include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Report/Report.h"
@@ -178,23 +179,6 @@ static json::Value textOf(Attribute attr) {
   return text;
 }
 
-static json::Array toJSON(llvm::ArrayRef<KernelResources> resources) {
-  json::Array list;
-  for (const KernelResources &use : resources) {
-    json::Object kernel{{"name", use.entry}};
-    for (auto [key, value] :
-         {std::pair("threads", use.threads),
-          std::pair("registers", use.registers),
-          std::pair("spill_bytes", use.spillBytes),
-          std::pair("static_shared_bytes", use.staticSharedBytes),
-          std::pair("dynamic_shared_bytes", use.dynamicSharedBytes)})
-      if (value >= 0)
-        kernel[key] = value;
-    list.push_back(std::move(kernel));
-  }
-  return list;
-}
-
 /// The kernels of a module at the target stage: what each has of buffers and
 /// needs of registers.
 static json::Array describeKernels(ModuleOp module) {
@@ -268,11 +252,14 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
   auto chip = module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
   std::optional<TargetInfo> target =
       lookupTarget(chip ? chip.getValue() : StringRef(kDefaultChip));
+  json::Array taken;
+  for (const KernelResources &use : resources)
+    taken.push_back(resourcesToJSON(use));
   json::Object data{{"version", KVBUF_VERSION},
                     {"chip", chip ? chip.getValue() : StringRef(kDefaultChip)},
                     {"stages", std::move(writer.stages)},
                     {"kernels", std::move(kernels)},
-                    {"resources", toJSON(resources)}};
+                    {"resources", std::move(taken)}};
   if (target) {
     data["vendor"] = vendorName(target->vendor);
     data["wave"] = target->waveSize;
@@ -293,6 +280,9 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
     else
       llvm::consumeError(isa.takeError());
   }
+  if (artifact->find("ptx"))
+    data["code"] = codeReportToJSON(
+        analyzeNvidiaCode(*artifact, target ? target->chip : ""), resources);
   artifact->sections.push_back(
       {kReportSection.str(),
        llvm::formatv("{0}", json::Value(std::move(data))).str()});

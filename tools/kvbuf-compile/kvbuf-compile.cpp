@@ -6,10 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Lists.h"
 #include "../support/Page.h"
+#include "kvbuffer/Compiler/CodeReport.h"
 #include "kvbuffer/Compiler/Compiler.h"
 #include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Compiler/Remarks.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/MLIRContext.h"
@@ -108,7 +111,7 @@ static constexpr const char *overview =
 FILE holds a module in MLIR, as text or as bytecode: a problem
 (kvbuffer.attention in a func.func), or a kernel at any later stage, which
 goes on from there. '-' is the standard input. With --report, FILE may also be
-an artifact for an AMD chip or a code object; nothing is written then.
+an artifact or an AMD code object; nothing is written then.
 
 An artifact (.kvbuf) holds PTX, and a cubin where ptxas is found, or an AMD code
 object; the manifest that says how to launch it; and the target stage for the
@@ -122,8 +125,10 @@ EXAMPLES:
   kvbuf-compile examples/prefill.mlir --target=gfx950 --emit=hsaco -o p.hsaco
   kvbuf-compile examples/prefill.mlir --report=page.html
   kvbuf-compile examples/prefill.mlir --remarks --time
-  kvbuf-compile prefill.kvbuf --report=json           # an AMD kernel's loops
+  kvbuf-compile prefill.kvbuf --report=json           # a kernel's loops
+)";
 
+static constexpr const char *exitStatus = R"(
 EXIT STATUS: 0 done, 2 bad usage or bad input (nothing is written).
 )";
 
@@ -198,6 +203,27 @@ static int reportCodeObject(llvm::StringRef hsaco, int64_t dynamicLds) {
   return 0;
 }
 
+/// Prints the report of an artifact whose kernels take `resources`.
+static int reportArtifact(const kvbuf::Artifact &artifact, llvm::StringRef chip,
+                          llvm::ArrayRef<kvbuf::KernelResources> resources) {
+  if (report == Report::Text)
+    kvbuf::printResources(resources, llvm::outs());
+  const std::string *hsaco = artifact.find("hsaco");
+  if (!hsaco) {
+    kvbuf::CodeReport code = kvbuf::analyzeNvidiaCode(artifact, chip);
+    if (report == Report::Json)
+      llvm::outs() << llvm::formatv("{0:2}\n",
+                                    kvbuf::codeReportToJSON(code, resources));
+    else
+      kvbuf::printCodeReport(code, resources, llvm::outs());
+    return 0;
+  }
+  int64_t dynamicLds = 0;
+  for (const kvbuf::KernelResources &use : resources)
+    dynamicLds = std::max(dynamicLds, use.dynamicSharedBytes);
+  return reportCodeObject(*hsaco, dynamicLds);
+}
+
 /// Prints the report of what was compiled already.
 static int reportFile(llvm::StringRef bytes) {
   if (report == Report::None)
@@ -212,44 +238,36 @@ static int reportFile(llvm::StringRef bytes) {
   std::string error;
   if (!kvbuf::parseArtifact(bytes, artifact, error))
     return fail("'" + inputFile + "': " + error);
-  const std::string *hsaco = artifact.find("hsaco");
-  if (!hsaco)
-    return fail("'" + inputFile +
-                "' holds no AMD code object; what ptxas knows of a kernel is "
-                "reported when it is compiled");
-  // The manifest's numbers, one kernel's or the largest of several.
-  int64_t dynamicLds = 0;
+  // The manifest's numbers.
+  llvm::SmallVector<kvbuf::KernelResources> resources;
   llvm::Expected<llvm::json::Value> manifest =
       llvm::json::parse(artifact.manifest);
   if (!manifest)
     return fail("'" + inputFile + "': " + llvm::toString(manifest.takeError()));
-  if (const llvm::json::Object *root = manifest->getAsObject())
-    if (const llvm::json::Array *kernels = root->getArray("kernels"))
-      for (const llvm::json::Value &kernel : *kernels)
-        if (const llvm::json::Object *object = kernel.getAsObject())
-          dynamicLds =
-              std::max(dynamicLds,
-                       object->getInteger("dynamic_shared_bytes").value_or(0));
-  return reportCodeObject(*hsaco, dynamicLds);
-}
-
-/// Prints the report of an artifact that was just made.
-static int reportArtifact(const kvbuf::Artifact &artifact,
-                          llvm::ArrayRef<kvbuf::KernelResources> resources) {
-  const std::string *hsaco = artifact.find("hsaco");
-  if (!hsaco) {
-    if (report == Report::Json)
-      kvbuf::printResourcesAsJSON(resources, llvm::outs());
-    else
-      kvbuf::printResources(resources, llvm::outs());
-    return 0;
+  const llvm::json::Object *root = manifest->getAsObject();
+  const llvm::json::Array *kernels = root ? root->getArray("kernels") : nullptr;
+  for (const llvm::json::Value &entry :
+       kernels ? *kernels : llvm::json::Array()) {
+    const llvm::json::Object *kernel = entry.getAsObject();
+    if (!kernel)
+      continue;
+    kvbuf::KernelResources &use = resources.emplace_back();
+    use.entry = kernel->getString("entry").value_or("").str();
+    use.registers = kernel->getInteger("registers").value_or(-1);
+    use.spillBytes = kernel->getInteger("spill_bytes").value_or(-1);
+    use.staticSharedBytes =
+        kernel->getInteger("static_shared_bytes").value_or(-1);
+    use.dynamicSharedBytes =
+        kernel->getInteger("dynamic_shared_bytes").value_or(-1);
+    if (const llvm::json::Array *block = kernel->getArray("block")) {
+      use.threads = 1;
+      for (const llvm::json::Value &size : *block)
+        use.threads *= size.getAsInteger().value_or(1);
+    }
   }
-  if (report == Report::Text)
-    kvbuf::printResources(resources, llvm::outs());
-  int64_t dynamicLds = 0;
-  for (const kvbuf::KernelResources &use : resources)
-    dynamicLds = std::max(dynamicLds, use.dynamicSharedBytes);
-  return reportCodeObject(*hsaco, dynamicLds);
+  const llvm::json::Object *chip = root ? root->getObject("target") : nullptr;
+  return reportArtifact(
+      artifact, chip ? chip->getString("chip").value_or("") : "", resources);
 }
 
 /// The kinds of code that --emit names, each a section of an artifact.
@@ -269,6 +287,13 @@ static int takeCode(const kvbuf::Artifact &artifact, std::string &output) {
                 "--emit=ptx needs none");
   return fail("--emit=" + emit + ": the chip has no such code; expected " +
               (artifact.find("ptx") ? "ptx or cubin" : "hsaco"));
+}
+
+/// The chip that a module was lowered for.
+static llvm::StringRef chipOf(ModuleOp module) {
+  auto chip =
+      module->getAttrOfType<StringAttr>(kvbuf::KVBufferDialect::kTargetAttr);
+  return chip ? chip.getValue() : llvm::StringRef(kvbuf::kDefaultChip);
 }
 
 /// Compiles; `output` receives the file's bytes, or stays empty where there is
@@ -340,14 +365,18 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     request.ptxas = ptxas;
     return kvbuf::run::writePage("kvbuf-compile", request, reportOption);
   }
-  return report == Report::None ? 0 : reportArtifact(*artifact, resources);
+  if (report == Report::None)
+    return 0;
+  return reportArtifact(*artifact, chipOf(*module), resources);
 }
 
 int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::AddExtraVersionPrinter(
       [](llvm::raw_ostream &os) { os << "kvbuf " KVBUF_VERSION "\n"; });
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
+  std::string help = overview + kvbuf::run::chipList() +
+                     kvbuf::run::scheduleList() + exitStatus;
+  if (!cl::ParseCommandLineOptions(argc, argv, help, &llvm::errs()))
     return kBadInput;
   if (reportOption.getNumOccurrences()) {
     report = llvm::StringSwitch<Report>(reportOption)

@@ -22,6 +22,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/LogicalResult.h"
 #include <functional>
 #include <optional>
@@ -112,10 +113,9 @@ llvm::LogicalResult emitStage(mlir::ModuleOp module, Stage stage,
 void printResources(llvm::ArrayRef<KernelResources> resources,
                     llvm::raw_ostream &os);
 
-/// The same as JSON: {"kernels": [{"name": ..., "threads": ...}]}; numbers that
-/// no tool has told are left out.
-void printResourcesAsJSON(llvm::ArrayRef<KernelResources> resources,
-                          llvm::raw_ostream &os);
+/// One row as JSON: {"name": ..., "threads": ...}; numbers that no tool has
+/// told are left out.
+llvm::json::Object resourcesToJSON(const KernelResources &resources);
 
 } // namespace kvbuf
 

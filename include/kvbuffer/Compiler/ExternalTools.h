@@ -29,6 +29,11 @@ std::string findPtxas(llvm::StringRef wanted);
 /// CompileOptions::linker. Empty if there is none.
 std::string findLinker(llvm::StringRef wanted);
 
+/// Disassembles a cubin by nvdisasm or cuobjdump: the one that $KVBUF_NVDISASM
+/// names ("none": neither), else of the PATH, $CUDA_HOME/bin or
+/// /usr/local/cuda/bin. Returns why there is no text, or nothing.
+std::string disassembleCubin(llvm::StringRef cubin, std::string &text);
+
 /// What a binary's maker says of its kernels, by their names.
 using ResourceReport = llvm::StringMap<KernelResources>;
 
