@@ -8,6 +8,7 @@
 
 #include "../support/Page.h"
 #include "../support/Print.h"
+#include "../support/Record.h"
 #include "Options.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -209,6 +210,7 @@ void Runner::writePage(const Problem &problem) {
 
 void Runner::writeJson() {
   std::string error;
+  addOrigin(printer.json());
   if (!options.json.empty() &&
       !writeWholeFile(options.json, toText(printer.json(), 2) + "\n", error))
     throw Error(error);
@@ -216,15 +218,15 @@ void Runner::writeJson() {
 
 ExitStatus Runner::run() {
   load();
+  if (isPage(options.report) && source.empty())
+    throw Error("--report=" + options.report + " needs the MLIR that '" +
+                options.file +
+                "' was made from: an artifact has no tile program");
   if (!manifest.attention && !manifest.append && !manifest.gemm)
     throw Error("'" + options.file +
                 "' is no attention kernel, nor another problem that this tool "
                 "knows; it can only be launched through the C or Python API");
   checkNames();
-  if (isPage(options.report) && source.empty())
-    throw Error("--report=" + options.report + " needs the MLIR that '" +
-                options.file +
-                "' was made from: an artifact has no tile program");
   if (options.report == "text" && device->kind() != "emulator")
     throw Error("--report counts on the emulator; give --device=emulator "
                 "(the device is " +

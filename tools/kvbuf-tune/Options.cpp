@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "../support/Lists.h"
 #include "Candidates.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -29,8 +30,7 @@ constexpr const char *kExamples = R"(
 A list of candidates names parameters of the schedule and the values of each, and
 stands for all combinations; parameters that it does not name keep the values
 that the compiler chooses with the others. The option may be repeated.
-Parameters: `kvbuf-compile FILE --emit=tile` shows those of a kernel. Sizes:
-`kvbuf-run --help` lists their names.
+Sizes: `kvbuf-run --help` lists their names.
 
 Examples:
   kvbuf-tune examples/prefill.mlir --device=cuda --size batch=4 --size seq=4096
@@ -38,15 +38,17 @@ Examples:
   kvbuf-tune prefill.mlir --target=sm_90 --device=cuda \
       --size batch=1 --size seq=16384 \
       --candidates "BM=128;BN=64,128;warps=4,8" --candidates "BM=64;stages=2,3" \
-      --json prefill.jsonl --best prefill.kvbuf --verbose
+      --json prefill.json --best prefill.kvbuf --verbose
   kvbuf-tune examples/prefill.mlir --device=emulator --size seq=100 \
       --candidates "BN=32,64"
 
 What to do with the result: the fastest schedule can be given to kvbuf-compile
 and kvbuf-run (--schedule=...), or be written into the problem (schedule =
-#kvbuffer.schedule<...>); --json has a line for each kernel, with its problem,
+#kvbuffer.schedule<...>); --json has a result for each kernel, with the problem,
 sizes and chip, to make an entry of the chip's table of.
+)";
 
+constexpr const char *kExitStatus = R"(
 Exit status: 0 ranked; 1 a kernel's result was wrong, or it misbehaved; 2 bad
 usage or bad input, or no schedule compiles.)";
 
@@ -54,7 +56,9 @@ usage or bad input, or no schedule compiles.)";
 
 std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   Options o;
-  run::CommandLine line("kvbuf-tune", kDescription, kExamples);
+  std::string footer = kExamples + run::chipList() + run::scheduleList() +
+                       run::kEmulatorList + kExitStatus;
+  run::CommandLine line("kvbuf-tune", kDescription, footer.c_str());
   CLI::App &app = line.app;
   std::vector<std::string> candidates;
   bool noCheck = false;
@@ -70,7 +74,11 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
       ->type_name("MS");
   app.add_flag("--no-check", noCheck, "do not check the results");
   app.add_option("--top", o.top, "lines of the ranking [20]")->type_name("N");
-  app.add_option("--json", o.json, "write a JSON line for each kernel")
+  app.add_option("--json", o.json,
+                 "write the results, with version, commit, chip and date; "
+                 "kvbuf-compare reads them")
+      ->type_name("FILE");
+  app.add_option("--csv", o.csv, "write the results as comma-separated values")
       ->type_name("FILE");
   app.add_option("--best", o.best, "write the fastest kernel's artifact")
       ->type_name("FILE.kvbuf");

@@ -28,7 +28,7 @@ struct Options : run::KernelOptions {
   double turn = 50;
   /// Lines of the ranking.
   unsigned top = 20;
-  std::string json, best;
+  std::string json, csv, best;
 };
 
 /// Parses; on --help or --version prints and returns nothing. Throws rt::Error

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../support/Print.h"
+#include "../support/Record.h"
 #include "Tuner.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -115,16 +116,23 @@ bool printRest(const Tuner &tuner, const Options &options) {
   return wrong > 0;
 }
 
-/// One line a kernel: what an entry of a table of schedules needs.
-void writeJson(const Tuner &tuner, const std::string &path) {
-  std::string text;
+/// What was measured and with what; a result for each kernel, the best first,
+/// with what an entry of a table of schedules needs.
+Json recordOf(const Tuner &tuner, const Options &options) {
+  Json record = Json::object();
+  run::addOrigin(record);
+  record["file"] = options.file;
+  record["chip"] = tuner.target();
+  record["device"] = tuner.device().description();
+  record["sizes"] = tuner.workload().sizes();
+  record["ranked_by"] = tuner.counts() ? "instructions" : "time";
+  Json &results = record["results"] = Json::array();
   const Candidate &own = tuner.candidates().front();
   double flops = operations(tuner.workload());
   for (const Candidate *c : ranking(tuner)) {
     Json manifest = Json::parse(c->artifact.manifest, nullptr, false);
-    Json line = {{"schedule", c->schedule},
-                 {"full_schedule", c->full},
-                 {"chip", tuner.target()}};
+    record["problem"] = manifest["problem"];
+    Json line = {{"schedule", c->schedule}, {"full_schedule", c->full}};
     if (tuner.counts()) {
       line["warp_instructions"] = c->median;
     } else {
@@ -140,13 +148,43 @@ void writeJson(const Tuner &tuner, const std::string &path) {
     for (const char *key : {"registers", "spill_bytes"})
       if (int64_t value = resource(*c, key); value >= 0)
         line[key] = value;
-    line["device"] = tuner.device().description();
-    line["problem"] = manifest["problem"];
-    line["sizes"] = tuner.workload().sizes();
-    text += run::toText(line) + "\n";
+    results.push_back(std::move(line));
   }
+  Json &refused = record["refused"] = Json::array();
+  for (const Candidate &c : tuner.candidates())
+    if (!c.runs())
+      refused.push_back({{"schedule", c.schedule},
+                         {"reason", c.refused.empty() ? c.wrong : c.refused}});
+  return record;
+}
+
+/// The results as comma-separated values, all of them with the same fields.
+std::string csvOf(const Json &record) {
+  std::vector<std::string> keys;
+  for (const Json &result : record["results"])
+    for (const auto &[key, value] : result.items())
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        keys.push_back(key);
+  std::string text = csvLine(keys);
+  for (const Json &result : record["results"]) {
+    std::vector<std::string> fields;
+    for (const std::string &key : keys)
+      fields.push_back(!result.contains(key)       ? ""
+                       : result[key].is_string() ? result[key].get<std::string>()
+                                                   : result[key].dump());
+    text += csvLine(fields);
+  }
+  return text;
+}
+
+void writeResults(const Tuner &tuner, const Options &options) {
+  Json record = recordOf(tuner, options);
   std::string error;
-  if (!writeWholeFile(path, text, error))
+  if (!options.json.empty() &&
+      !writeWholeFile(options.json, run::toText(record, 1) + "\n", error))
+    throw Error(error);
+  if (!options.csv.empty() &&
+      !writeWholeFile(options.csv, csvOf(record), error))
     throw Error(error);
 }
 
@@ -159,8 +197,7 @@ ExitStatus tuneAll(const Options &options) {
               tuner.workload().describe().c_str());
   printRanking(tuner, options);
   bool wrong = printRest(tuner, options);
-  if (!options.json.empty())
-    writeJson(tuner, options.json);
+  writeResults(tuner, options);
   std::string error;
   if (!options.best.empty() && !order.empty() && tuner.counts() &&
       order.front()->spills())

@@ -1,10 +1,17 @@
-"""Compares kvbuf-tune's ranking with its JSON lines.
-  ranking.py OUTPUT JSONL"""
+"""Compares kvbuf-tune's ranking with its JSON.
+  ranking.py OUTPUT JSON"""
 
 import json
+import re
 import sys
 
-records = [json.loads(line) for line in open(sys.argv[2])]
+record = json.load(open(sys.argv[2]))
+records = record["results"]
+assert record["ranked_by"] == "instructions"
+assert record["version"] and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["date"])
+assert "commit" not in record or re.fullmatch("[0-9a-f]{12}(-changed)?", record["commit"])
+# Each refused schedule with its reason.
+assert record["refused"] and all(r["reason"] for r in record["refused"])
 counts = [r["warp_instructions"] for r in records]
 # Those that spill come last.
 order = [(r.get("spill_bytes", 0) > 0, r["warp_instructions"]) for r in records]
@@ -21,9 +28,6 @@ table = [line.split()[1:] for line in open(sys.argv[1])
          if line.split()[0].isdigit() and "refused" not in line]
 names = [r["schedule"] or "(compiler's" for r in records]
 assert [row[0] for row in table] == names, (table, names)
-p, = {json.dumps(r["problem"]) for r in records}
-s, = {json.dumps(r["sizes"]) for r in records}
-chip, = {r["chip"] for r in records}
-p, s = json.loads(p), json.loads(s)
+p, s, chip = record["problem"], record["sizes"], record["chip"]
 print(f"{len(records)} kernels, chip {chip}, problem {p['op']} of head size "
       f"{p['head_size']}, sizes {' '.join(f'{k}={v}' for k, v in s.items())}")
