@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Makes seeded inputs for the problem of each kernel in a module, executes the
-// kernel on whole tiles and checks the outputs by the pass rule. Exit status: 0
+// kernel on whole tiles and checks the outputs by the pass rule; or runs any
+// tile program on arrays from files. Exit status: 0
 // passed, 1 a kernel broke a promise or failed the check, 2 bad usage or input.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Arrays.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
@@ -69,6 +71,22 @@ static cl::opt<uint64_t>
     order("order", cl::init(0),
           cl::desc("run blocks in the order of this number; 0: as they are "
                    "numbered"));
+static cl::list<std::string>
+    inputs("input", cl::value_desc("name=file.npy"),
+           cl::desc("an argument's array; then no problem is looked for, and "
+                    "every tensor has to be given"));
+static cl::list<std::string>
+    expects("expect", cl::value_desc("name=file.npy"),
+            cl::desc("what an output has to be afterwards"));
+static cl::list<std::string> outputs("output", cl::value_desc("name=file.npy"),
+                                     cl::desc("write a tensor afterwards"));
+static cl::opt<double> tolerance(
+    "tolerance", cl::init(0.01),
+    cl::desc("largest difference from --expect, relative to the largest "
+             "expected magnitude [0.01]"));
+static cl::list<int64_t>
+    gridOption("grid", cl::CommaSeparated, cl::value_desc("x,y,z"),
+               cl::desc("blocks, with --input [what the kernel says]"));
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
                       cl::desc("compare diagnostics with expected-* comments"));
@@ -301,8 +319,42 @@ makeLengthsWild(rt::Workload &workload) {
   return sane;
 }
 
+/// "name=value" options as a map.
+static std::map<std::string, std::string>
+pairsOf(StringRef option, const cl::list<std::string> &list) {
+  std::map<std::string, std::string> pairs;
+  for (StringRef text : list) {
+    auto [name, value] = text.split('=');
+    if (name.empty() || value.empty())
+      throw rt::Error((option + " " + text + ": expected name=file.npy").str());
+    pairs[name.str()] = value.str();
+  }
+  return pairs;
+}
+
+/// What the options say of a program of any kind.
+static tilerun::ArrayRun arrayRun() {
+  tilerun::ArrayRun run;
+  run.inputs = pairsOf("--input", inputs);
+  run.expected = pairsOf("--expect", expects);
+  run.outputs = pairsOf("--output", outputs);
+  for (const auto &[name, value] : workloadOptions().sizes)
+    run.sizes[name] = value;
+  if (!gridOption.empty()) {
+    run.grid.emplace(std::array<int64_t, 3>{1, 1, 1});
+    if (gridOption.size() > 3)
+      throw rt::Error("--grid: at most three sizes");
+    llvm::copy(gridOption, run.grid->begin());
+  }
+  run.tolerance = tolerance;
+  run.order = order;
+  return run;
+}
+
 /// Runs one kernel; returns false if it broke a promise or failed the check.
 static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
+  if (!inputs.empty() || !expects.empty())
+    return tilerun::runOnArrays(kernel, arrayRun(), os);
   rt::AttentionProblem problem = readProblem(kernel);
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
@@ -417,8 +469,18 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "kvbuf-tile-run: executes tile programs\n");
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      R"(kvbuf-tile-run: executes kernels at the tile stage, on whole tiles
+
+A kernel that came of a problem runs on seeded inputs, and its outputs are compared
+with attention in float64. Any other runs on arrays from files:
+
+  kvbuf-tile-run examples/gemm.mlir --input a=a.npy --input b=b.npy --expect c=c.npy
+
+Exit status: 0 passed; 1 a kernel broke a promise or failed the check; 2 bad usage
+or bad input.
+)");
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> input =
       openInputFile(inputFile, &message);
