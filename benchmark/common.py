@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the comparisons share and needs no GPU: cases, statistics, tables."""
 
+import ctypes
 import dataclasses
 import fnmatch
 import json
@@ -10,6 +11,30 @@ import math
 import pathlib
 import random
 import statistics
+import sys
+
+
+def why_no_gpu():
+    """Why CUDA finds no GPU here, or nothing. Asks the driver, and not torch,
+    which may be absent and takes seconds to load."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "the CUDA driver (libcuda.so.1) is not installed"
+    count = ctypes.c_int(0)
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status:
+        return f"the CUDA driver reports error {status}"
+    return "" if count.value else "the CUDA driver finds none"
+
+
+def need_gpu(script, *without):
+    """Ends the script at once where there is no GPU, unless one of the options
+    `without` is given, which need none."""
+    if {"-h", "--help", *without} & {arg.split("=")[0] for arg in sys.argv[1:]}:
+        return
+    if reason := why_no_gpu():
+        sys.exit(f"{script}: there is no GPU here: {reason}")
 
 
 @dataclasses.dataclass(frozen=True)

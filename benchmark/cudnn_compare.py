@@ -237,4 +237,5 @@ def main(arguments=None, make_lab=Lab):
 
 
 if __name__ == "__main__":
+    common.need_gpu("cudnn_compare.py", "--list")
     sys.exit(main())

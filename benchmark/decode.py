@@ -26,6 +26,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
 import problem  # noqa: E402
 
 
@@ -302,4 +303,5 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
+    common.need_gpu("decode.py", "--build")
     sys.exit(main())

@@ -25,9 +25,14 @@ import math
 import pathlib
 import sys
 
-import torch
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
+
+if __name__ == "__main__":
+    common.need_gpu("fa2_compare.py")
+
+import torch  # noqa: E402
+
 import gpu  # noqa: E402
 from common import Timing  # noqa: E402
 

@@ -17,9 +17,13 @@ Needs GPUs and torch's NCCL; kernels come from the cache (docs/python.md).
 
 import argparse
 import os
+import pathlib
 import statistics
 import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
 
 
 def arguments():
@@ -38,6 +42,8 @@ def arguments():
 
 def main():
     options = arguments()
+    if reason := common.why_no_gpu():
+        sys.exit(f"scaling.py: there is no GPU here: {reason}")
     try:
         import torch
         import torch.distributed as dist

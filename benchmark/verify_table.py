@@ -29,6 +29,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
 
 #: (row of the table, case, options of the problem, arguments of kvbuf-run).
 CASES = []
@@ -234,6 +235,9 @@ def main():
     parser.add_argument("--kvbuf-compile", metavar="PATH")
     parser.add_argument("--kvbuf-run", metavar="PATH")
     args = parser.parse_args()
+    if args.device.startswith("cuda") and not args.compile:
+        if reason := common.why_no_gpu():
+            sys.exit(f"verify_table.py: there is no GPU here: {reason}")
     if args.run and not (args.run / "cases.json").exists():
         parser.error(f"{args.run}/cases.json: no such file; --compile "
                      f"{args.run} makes it")

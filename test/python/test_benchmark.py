@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -19,6 +20,21 @@ import problem  # noqa: E402
 
 def named(name):
     return common.select(common.all_cases(), name)[0]
+
+
+class WithoutGpu(unittest.TestCase):
+    @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
+    def test_says_so_at_once(self):
+        for script in ("cudnn_compare", "fa2_compare", "decode", "scaling",
+                       "verify_table"):
+            result = subprocess.run(
+                [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
+                capture_output=True, timeout=20)
+            self.assertNotEqual(result.returncode, 0, script)
+            self.assertEqual(result.stdout, "", script)
+            self.assertIn(f"{script}.py: there is no GPU here: ",
+                          result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
 
 class Cases(unittest.TestCase):
