@@ -139,7 +139,8 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
 def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           lengths=None, counts="all", longest=None, scale=None, causal=False,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
-          want_lse=False, batch_invariant=False, convert=None):
+          want_lse=False, batch_invariant=False, convert=None, alibi=None,
+          bias=None, keep=None):
     """A Request of tensors in the kernels' layouts, checked.
 
     ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
@@ -195,6 +196,22 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if sink is not None:
         require_shape("sink", sink, (heads,), "one a query head")
         require_type(ops, "sink", sink, "f32")
+    if alibi is not None:
+        require_type(ops, "alibi_slopes", alibi, "f32")
+        if shape_of(alibi) not in ((heads,), (batch, heads)):
+            raise ValueError(f"alibi_slopes has shape {shape_of(alibi)}; expected "
+                             f"{(heads,)}, or {(batch, heads)}")
+    if bias is not None or keep is not None:
+        if ragged or cache != "dense":
+            raise NotImplementedError(
+                "a bias or a mask by a tensor is given; kvbuf takes it with dense "
+                "q, k and v alone")
+        grid = batch, heads, q.shape[1], k.shape[1]
+        if bias is not None:
+            require_type(ops, "bias", bias, "f16", "bf16", "f32")
+            bias = ops.broadcast("bias", bias, grid)
+        if keep is not None:
+            keep = ops.broadcast("mask", ops.as_flags("mask", keep), grid)
     if lse is not None:
         want_lse = True
     depth = -(-max(size, value_size) // 8) * 8
@@ -205,7 +222,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         lengths=counts, causal=bool(causal), window_left=left,
         window_right=right, scale=size ** -0.5 if scale is None and depth != size
         else scale, softcap=require_number("softcap", softcap),
-        sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant)
+        sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant,
+        alibi=0 if alibi is None else len(alibi.shape),
+        bias="" if bias is None else ops.dtype(bias), hidden=keep is not None)
 
     def operand(x):
         return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),
@@ -226,6 +245,12 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["k_lengths"] = tensors["v_lengths"] = ops.contiguous(lengths)
     if sink is not None:
         tensors["sink"] = ops.contiguous(sink)
+    if alibi is not None:
+        tensors["alibi"] = ops.contiguous(alibi)
+    if bias is not None:
+        tensors["bias"] = bias
+    if keep is not None:
+        tensors["keep"] = keep
     out_shape = (*shape_of(q)[:-1], value_size)
     if out is not None:
         ops.require_writable("out", out)
@@ -306,7 +331,8 @@ def attention(
         slots: Tensor | None = None, lengths: Tensor | None = None,
         lengths_count: str = "all", out: Tensor | None = None,
         lse: Tensor | None = None, return_lse: bool = False,
-        batch_invariant: bool = False, convert: str | None = None,
+        alibi_slopes: Tensor | None = None, bias: Tensor | None = None,
+        mask: Tensor | None = None, batch_invariant: bool = False, convert: str | None = None,
         target: str | None = None, schedule: str | None = None,
         device: Device | str | None = None, stream: int | None = None
         ) -> Tensor | tuple[Tensor, Tensor]:
@@ -340,6 +366,13 @@ def attention(
     before and after that place besides it; None, or -1, is no limit.
     ``scale``: of the scores, default 1/sqrt(D). ``softcap`` c > 0 makes a score s
     c * tanh(s / c). ``sink`` [H] (float32): exp(sink[h]) joins the denominator.
+
+    ``alibi_slopes`` [H] or [batch, H] (float32): a score falls by the slope times
+    the distance between the key and the query's place. ``bias`` (bfloat16,
+    float16 or float32) is added to scores, and hides keys by -inf; ``mask``
+    (booleans, or integers) says which keys a row sees. Both are [batch, H, rows,
+    keys], any of these 1, with dense q, k and v. Kernels with them have no warp
+    roles: on sm_90a they run at about half of the speed.
 
     ``q_offsets``, ``k_offsets`` [batch + 1]: where each sequence begins and the
     last one ends. ``longest_query``: a bound of the longest query, for a better
@@ -388,7 +421,8 @@ def attention(
         lengths=lengths, counts=lengths_count, longest=longest_query,
         scale=scale, causal=causal, left=left, right=right,
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
-        want_lse=return_lse, batch_invariant=batch_invariant, convert=convert)
+        want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,
+        alibi=alibi_slopes, bias=bias, keep=mask)
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out

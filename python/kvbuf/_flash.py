@@ -29,7 +29,8 @@ def options(softmax_scale, causal, window_size, softcap, dropout_p,
             alibi_slopes):
     """What all functions share, as `build` takes it."""
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
-    refuse("alibi_slopes", alibi_slopes, None)
+    refuse("alibi_slopes", alibi_slopes, None,
+           why=" under torch.compile, and none with gradients")
     left, right = check_window("window_size", window_size)
     if causal:
         right = -1
@@ -53,8 +54,9 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
     ops = _ops.of(q)
     request = build(ops, q, k, v, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
+                    alibi=alibi_slopes,
                     **options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, alibi_slopes))
+                              dropout_p, None))
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 
@@ -88,8 +90,9 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
                     **keys, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
+                    alibi=alibi_slopes,
                     **options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, alibi_slopes))
+                              dropout_p, None))
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 
@@ -101,8 +104,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                  return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink):
     """flash_attn_with_kvcache."""
     ops = _ops.of(q)
-    opts = options(softmax_scale, causal, window_size, softcap, 0.0,
-                   alibi_slopes)
+    opts = options(softmax_scale, causal, window_size, softcap, 0.0, None)
     require_index("num_splits", num_splits, 0)
     ragged = cu_seqlens_q is not None
     require_rank("q", q, 3 if ragged else 4, "(rows, heads, head size)" if ragged
@@ -205,7 +207,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
                     longest=max_seqlen_q if ragged else None, table=table,
                     lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
-                    sink=sink, **opts)
+                    sink=sink, alibi=alibi_slopes, **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
 
@@ -237,7 +239,6 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     if attn_mask is not None and is_causal:
         raise ValueError("attn_mask is given and is_causal is true; expected one "
                          "of the two")
-    refuse("attn_mask", attn_mask, None)
     for name, x in ("query", query), ("key", key), ("value", value):
         if len(x.shape) < 2:
             raise ValueError(f"{name} has {len(x.shape)} dimensions; expected 2 "
@@ -255,6 +256,22 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     if k.shape[1] != q.shape[1] and k.shape[1] != 1 and not enable_gqa:
         raise ValueError(f"query has {q.shape[1]} heads, and key {k.shape[1]}; "
                          "expected as many, or enable_gqa")
+    scores = {}
+    if attn_mask is not None:
+        grid = (*lead, query.shape[-2], key.shape[-2])
+        if len(attn_mask.shape) > len(grid) or any(
+                have not in (1, want) for have, want in
+                zip(attn_mask.shape[::-1], grid[::-1])):
+            raise ValueError(f"attn_mask has shape {shape_of(attn_mask)}; "
+                             f"expected one that broadcasts to {grid}")
+        floats = ops.dtype(attn_mask) in ("f16", "bf16", "f32")
+        mask = attn_mask if floats else ops.as_flags("attn_mask", attn_mask)
+        if len(grid) > 4:
+            mask = ops.expand(mask, grid)
+            mask = mask.reshape(-1, *grid[-3:])
+        elif len(grid) == 3:  # sequences of one head
+            mask = mask[:, None] if len(mask.shape) == 3 else mask
+        scores = {"bias" if floats else "keep": mask}
     q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     rows, keys = q.shape[1], k.shape[1]
     out = ops.empty((*shape_of(q)[:-1], v.shape[-1]), ops.dtype(q), q)
@@ -265,7 +282,7 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     def part(first, last, causal, upto):
         request = build(ops, q[:, first:last], k[:, :upto], v[:, :upto],
                         scale=scale, causal=causal, out=out[:, first:last],
-                        convert=convert)
+                        convert=convert, **scores)
         run(ops, request, q)
 
     if not is_causal:

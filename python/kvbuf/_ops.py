@@ -24,6 +24,24 @@ class Framework:
     def require_writable(self, name, x):
         """ValueError for a tensor that no kernel may write."""
 
+    def broadcast(self, name, x, shape):
+        """[batch, heads, rows, keys] of what may have less dimensions, or 1 in
+        their place; the last one lies side by side, others may not move."""
+        if len(x.shape) > 4 or any(have not in (1, want) for have, want in
+                                   zip(x.shape[::-1], shape[::-1])):
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; expected one "
+                             f"that broadcasts to {tuple(shape)}")
+        x = self.rows_contiguous(
+            self.expand(x, (*x.shape[:-1], shape[-1])) if len(x.shape)
+            else self.expand(x, shape[-1:]))
+        return self.expand(x, shape)
+
+
+def _flags(name, dtype):
+    if dtype not in ("bool", "torch.bool", "i32", "i64", "|b1"):
+        raise ValueError(f"{name} has type {dtype}; expected booleans or "
+                         "integers")
+
 
 class Torch(Framework):
     """torch's tensors, on any device."""
@@ -75,6 +93,13 @@ class Torch(Framework):
     def full(self, shape, value, dtype, like):
         return self.torch.full(shape, value, dtype=self.types[dtype],
                                device=like.device)
+
+    def expand(self, x, shape):
+        return x.expand(shape)
+
+    def as_flags(self, name, x):
+        _flags(name, self.dtype(x))
+        return x.to(self.torch.int32)
 
     def arange(self, count, like, dtype="i32"):
         return self.torch.arange(count, dtype=self.types[dtype],
@@ -170,6 +195,13 @@ class Numpy(Framework):
         result = self.empty(shape, dtype, like)
         result[...] = value
         return result
+
+    def expand(self, x, shape):
+        return self.np.broadcast_to(x, shape)
+
+    def as_flags(self, name, x):
+        _flags(name, self.dtype(x))
+        return x.astype("int32")
 
     def arange(self, count, like, dtype="i32"):
         return self.np.arange(count, dtype={"i32": "int32",
@@ -273,6 +305,13 @@ class Jax(Framework):
         made = self.np.full(shape, value, self._kind(dtype),
                             device=self.place(like))
         return self.jax.block_until_ready(made)
+
+    def expand(self, x, shape):
+        return self.np.broadcast_to(x, shape)
+
+    def as_flags(self, name, x):
+        _flags(name, self.dtype(x))
+        return x.astype(self.np.int32)
 
     def arange(self, count, like, dtype="i32"):
         return self.np.arange(count, dtype=self._kind(dtype),

@@ -21,7 +21,12 @@ class Problem:
     tokens, or those that were "cached" before this call.
 
     ``causal`` and the windows are aligned bottom-right; -1 leaves a side open.
-    ``scale`` None is 1/sqrt(head_size); ``softcap`` 0 is none.
+    ``scale`` None is 1/sqrt(head_size); ``softcap`` 0 is none. ``alibi`` is 1 for a
+    tensor of slopes [heads], 2 for [batch, heads], 0 for none. ``bias``: the type
+    of a tensor "bias" [batch, heads, rows, keys] that is added to scores, whose
+    -inf hides, "" for none. ``hidden``: whether a tensor "keep" of these sizes,
+    int32, says which keys a row sees. Those three need kernels without warp
+    roles.
     """
 
     heads: int
@@ -41,11 +46,15 @@ class Problem:
     sink: bool = False
     lse: bool = False
     batch_invariant: bool = False
+    alibi: int = 0
+    bias: str = ""
+    hidden: bool = False
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
                    "cache": ("dense", "ragged", "continuous", "paged"),
-                   "index": ("i32", "i64"), "lengths": ("all", "cached")}
+                   "index": ("i32", "i64"), "lengths": ("all", "cached"),
+                   "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16")}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected "
@@ -75,7 +84,7 @@ class Problem:
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are q, k, v, o and, where
         the problem has them, q_offsets, k_offsets, v_offsets, k_table, v_table,
-        k_lengths, v_lengths, sink and lse."""
+        k_lengths, v_lengths, sink, alibi, bias, keep and lse."""
         ragged = self.query == "ragged"
         rows, strides = (("?", "?, ?, 1") if ragged else ("?x?", "?, ?, ?, 1"))
         page = f", page_size = {self.page_size}" if self.page_size else ""
@@ -106,15 +115,94 @@ class Problem:
             attributes.append(f'kvbuffer.lengths = "{self.lengths}"')
         wide = (" {kvbuffer.index = i64}"
                 if self.index == "i64" and self.cache != "dense" else "")
-        arguments = ", ".join(f"%{n}: {t}" + wide * (n in ("k", "v"))
-                              for n, t in operands.items())
+        captures, regions = self._own_scores()
+        arguments = ", ".join(
+            [f"%{n}: {t}" + wide * (n in ("k", "v")) for n, t in operands.items()]
+            + [f"%{n}: {t} {{{names}}}" for n, (t, names) in captures.items()])
         uses = " ".join(f"{n}(%{n})" for n in operands)
         types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                           for n, t in operands.items())
         return (f"!q = {query}\n!kv = {cache}\n"
                 f"func.func @attention({arguments}) {{\n"
                 f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
-                f"    : {types}\n  return\n}}\n")
+                f"    : {types}{regions}\n  return\n}}\n")
+
+    def _own_scores(self):
+        """Captured tensors, as name: (type, attributes), and the text after the
+        problem's types: docs/scores.md."""
+        captures = {}
+
+        def shape(name, *dims):
+            named = ", ".join(f'"{d}"' if isinstance(d, str) else str(d)
+                              for d in dims)
+            return f'kvbuffer.name = "{name}", kvbuffer.shape = [{named}]'
+
+        free = "strided<[?, ?, ?, 1]>"
+        if self.alibi == 1:
+            captures["alibi"] = (f"memref<{self.heads}xf32>",
+                                 shape("alibi", self.heads))
+        elif self.alibi:
+            captures["alibi"] = (f"memref<?x{self.heads}xf32, strided<[?, 1]>>",
+                                 shape("alibi", "batch", self.heads))
+        for name, kind in ("bias", self.bias), ("keep", "i32" * self.hidden):
+            if kind:
+                captures[name] = (
+                    f"memref<?x{self.heads}x?x?x{kind}, {free}>",
+                    shape(name, "batch", self.heads, "seq_q", "seq_k"))
+        if not captures:
+            return {}, ""
+        given = ", ".join(f"%{n}_: {t}" for n, (t, _) in captures.items())
+        place = ("%batch: index, %head: index, %row: index, %at: index, "
+                 f"%key: index, {given}):")
+        here = "[%batch, %head, %row, %key]"
+        score, now = [], "%s"
+        if self.alibi:
+            where = "[%head]" if self.alibi == 1 else "[%batch, %head]"
+            score += [
+                f"%slope = memref.load %alibi_{where} : {captures['alibi'][0]}",
+                "%ahead = arith.subi %key, %at : index",
+                "%behind = arith.subi %at, %key : index",
+                "%far = arith.maxsi %ahead, %behind : index",
+                "%narrow = arith.index_cast %far : index to i32",
+                "%distance = arith.sitofp %narrow : i32 to f32",
+                "%fall = arith.mulf %slope, %distance : f32",
+                f"%lower = arith.subf {now}, %fall : f32"]
+            now = "%lower"
+        load = []
+        if self.bias:
+            load = [f"%b0 = memref.load %bias_{here} : {captures['bias'][0]}"]
+            more = "%b0"
+            if self.bias != "f32":
+                load.append(f"%b = arith.extf %b0 : {self.bias} to f32")
+                more = "%b"
+            score += [*load, f"%sum = arith.addf {now}, {more} : f32"]
+            now = "%sum"
+        text = f"\n    captures({', '.join('%' + n for n in captures)} : "
+        text += ", ".join(t for t, _ in captures.values()) + ")"
+
+        def region(name, arguments, lines, result):
+            body = "".join(f"      {line}\n" for line in lines)
+            return (f"\n    {name} {{\n    ^bb0({arguments}\n{body}"
+                    f"      kvbuffer.yield {result}\n    }}")
+
+        if score:
+            text += region("score", f"%s: f32, {place}", score, f"{now} : f32")
+        seen = []
+        if self.bias:
+            seen += [*load, "%least = arith.constant 0xFF800000 : f32",
+                     f"%visible = arith.cmpf one, {more}, %least : f32"]
+            result = "%visible"
+        if self.hidden:
+            seen += [f"%k0 = memref.load %keep_{here} : {captures['keep'][0]}",
+                     "%none = arith.constant 0 : i32",
+                     "%kept = arith.cmpi ne, %k0, %none : i32"]
+            result = "%kept"
+        if self.bias and self.hidden:
+            seen.append("%both = arith.andi %visible, %kept : i1")
+            result = "%both"
+        if seen:
+            text += region("visible", place, seen, f"{result} : i1")
+        return captures, text
 
     def to_dict(self) -> dict:
         """The fields that differ from their defaults, for a list in a file."""

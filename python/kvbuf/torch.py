@@ -257,8 +257,11 @@ def flash_attn_func(
     ``return_lse`` (out, softmax_lse): float32 (batch, heads, rows), -inf for a
     row that sees no key.
 
-    NotImplementedError: ``dropout_p`` other than 0, ``alibi_slopes``, tensors
-    that require gradients. kvbuf's own: ``out`` is written in place of a new
+    ``alibi_slopes`` (heads) or (batch, heads), float32: scores fall by the slope
+    times the distance from the query's place (not under torch.compile).
+
+    NotImplementedError: ``dropout_p`` other than 0, tensors that require
+    gradients. kvbuf's own: ``out`` is written in place of a new
     tensor; ``sink`` (heads), float32, joins each row's denominator."""
     want = True if return_attn_probs or return_lse else False
     if (type(q) is type(k) is type(v) is _Tensor and not _is_compiling()
@@ -314,8 +317,9 @@ def _dense(key, q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
     ops = _ops.of(q)
     request = _attention.build(
         ops, q, k, v, out=out, sink=sink, convert=_settings.float32,
-        want_lse=want, **_flash.options(softmax_scale, causal, window_size,
-                                        softcap, dropout_p, alibi_slopes))
+        want_lse=want, alibi=alibi_slopes,
+        **_flash.options(softmax_scale, causal, window_size, softcap, dropout_p,
+                         None))
     result, lse = _attention.run(ops, request, q)
     _remember(key, request, (q, k, v))
     return _flash.results(ops, result, lse, return_attn_probs, return_lse)
@@ -575,8 +579,10 @@ def scaled_dot_product_attention(
 
     ``is_causal`` is aligned top-left, as torch's. With ``enable_gqa`` the heads
     of key and value divide query's; without, they are as many, or one.
-    NotImplementedError: ``attn_mask``, ``dropout_p`` other than 0, leading
-    dimensions that differ, tensors that require gradients."""
+    ``attn_mask`` broadcasts to (..., heads, rows, keys): booleans (true: the row
+    sees the key) or floats that are added to scores; a row that sees no key is 0
+    (not under torch.compile). NotImplementedError: ``dropout_p`` other than 0,
+    leading dimensions that differ, tensors that require gradients."""
     if isinstance(query, _Tensor):
         if _grad_enabled() and needs_gradients(_ops.of(query), query, key, value):
             _by_torch("scaled_dot_product_attention", (query, key, value))
@@ -824,6 +830,11 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
         try:
             if query.device.type == "cpu" and not emulate:
                 raise NotImplementedError("the tensors are in host memory")
+            if attn_mask is not None:
+                # It can be computed, by kernels without warp roles.
+                raise NotImplementedError(
+                    f"attn_mask is of shape {tuple(attn_mask.shape)}; models' "
+                    "calls with one stay with torch")
             result = scaled_dot_product_attention(
                 query, key, value, attn_mask, dropout_p, is_causal, scale,
                 enable_gqa)

@@ -328,8 +328,10 @@ class Refused(Case):
         slopes = np.ones(4, np.float32)
         for kind, pattern, options in (
                 (NotImplementedError, "^dropout_p is 0.5", {"dropout_p": 0.5}),
-                (NotImplementedError, r"^alibi_slopes is of shape \(4,\)",
-                 {"alibi_slopes": slopes}),
+                (ValueError, r"^alibi_slopes has shape \(3,\); expected \(4,\), "
+                 r"or \(2, 4\)", {"alibi_slopes": slopes[:3]}),
+                (ValueError, "^alibi_slopes has type float16; expected float32",
+                 {"alibi_slopes": slopes.astype(np.float16)}),
                 (ValueError, "^window_size is 3; expected",
                  {"window_size": 3}),
                 (ValueError, "^softcap is 'a'", {"softcap": "a"}),
@@ -377,8 +379,8 @@ class Refused(Case):
                 (ValueError, "^cache_seqlens has type uint8",
                  {"cache_seqlens": lengths.astype(np.uint8)}),
                 (ValueError, "^num_splits is -1", {"num_splits": -1}),
-                (NotImplementedError, "^alibi_slopes",
-                 {"alibi_slopes": np.ones(4, np.float32)})):
+                (ValueError, "^alibi_slopes has shape",
+                 {"alibi_slopes": np.ones(5, np.float32)})):
             self.refused(kind, pattern, f, q, *self.cache, **options)
 
     def test_varlen_and_sdpa(self):
@@ -394,15 +396,94 @@ class Refused(Case):
         self.refused(ValueError, r"^k_offsets has shape \(3,\)", f, q, k, v, cu,
                      np.array([0, 2, 5], np.int32), 5, 5)
         s = _flash.sdpa
-        self.refused(NotImplementedError, "^attn_mask is of shape", s, self.q,
-                     self.q, self.q, np.ones((4, 4), bool), 0.0, False, None,
+        self.refused(ValueError, r"^attn_mask has shape \(3, 4\); expected one "
+                     r"that broadcasts to \(2, 5, 4, 4\)", s, self.q,
+                     self.q, self.q, np.ones((3, 4), bool), 0.0, False, None,
                      False, None)
+        self.refused(ValueError, "^attn_mask has type uint8; expected booleans",
+                     s, self.q, self.q, self.q, np.ones((4, 4), np.uint8), 0.0,
+                     False, None, False, None)
+        f = kvbuf.attention
+        self.refused(NotImplementedError, "^a bias or a mask by a tensor is given",
+                     f, q, k, v, q_offsets=cu, k_offsets=cu,
+                     mask=np.ones((5, 5), bool))
+        self.refused(ValueError, r"^bias has shape \(3, 1\); expected one that "
+                     r"broadcasts to \(2, 4, 5, 5\)", f, self.q, self.k, self.v,
+                     bias=np.ones((3, 1), np.float32))
         self.refused(ValueError, "^attn_mask is given and is_causal", s, self.q,
                      self.q, self.q, np.ones((4, 4), bool), 0.0, True, None,
                      False, None)
         heads = self.q.swapaxes(1, 2), self.k.swapaxes(1, 2)
         self.refused(ValueError, "^query has 4 heads, and key 2", s, heads[0],
                      heads[1], heads[1], None, 0.0, False, None, False, None)
+
+
+class Scores(Case):
+    """Slopes, biases and masks by tensors."""
+
+    def setUp(self):
+        self.q, self.k, self.v = (make("bf16", 2, n, h, 64)
+                                  for n, h in ((9, 4), (21, 2), (21, 2)))
+
+    def check(self, o, lse, what=None, **options):
+        for b in range(2):
+            mine = {n: x[b] for n, x in options.items() if n != "causal"}
+            e, el = attention(*map(exact, (self.q[b], self.k[b], self.v[b])),
+                              causal=options.get("causal", False), **mine)
+            self.close(o[b], e, "bf16", what)
+            if lse is not None:
+                self.lse_close(lse[b], el)
+
+    def test_slopes(self):
+        for shape in (4,), (2, 4):
+            slopes = RNG.random(shape, np.float32)
+            for causal in True, False:
+                o, lse = flash_attn_func(self.q, self.k, self.v, causal=causal,
+                                         alibi_slopes=slopes, return_lse=True)
+                self.check(o, lse, causal=causal,
+                           slopes=np.broadcast_to(slopes, (2, 4)))
+
+    def test_slopes_of_a_cache(self):
+        slopes = RNG.random(4, np.float32)
+        pages = [make("bf16", 6, 8, 2, 64) for _ in "kv"]
+        table = RNG.permutation(6).reshape(2, 3).astype(np.int32)
+        lengths = np.array([21, 10], np.int32)
+        o = flash_attn_with_kvcache(self.q, *pages, cache_seqlens=lengths,
+                                    block_table=table, causal=True,
+                                    alibi_slopes=slopes)
+        for b, n in enumerate(lengths):
+            k, v = (exact(x[table[b]]).reshape(24, 2, 64)[:n] for x in pages)
+            e, _ = attention(exact(self.q[b]), k, v, causal=True, slopes=slopes)
+            self.close(o[b], e, "bf16", n)
+
+    def test_masks(self):
+        rows, keys = 9, 21
+        heads = [x.swapaxes(1, 2) for x in (self.q, self.k, self.v)]
+        for shape in ((rows, keys), (2, 1, rows, keys), (2, 1, 1, keys),
+                      (4, rows, 1), (1, 4, 1, keys), (keys,)):
+            whole = 2, 4, rows, keys
+            keep = RNG.random(shape) > 0.4
+            o = _flash.sdpa(*heads, keep, 0.0, False, None, True, None)
+            self.check(o.swapaxes(1, 2), None, shape,
+                       keep=np.broadcast_to(keep, whole))
+            bias = RNG.standard_normal(shape, np.float32)
+            bias[RNG.random(shape) > 0.8] = -np.inf
+            for x in bias, bias.astype(np.float16):
+                o = _flash.sdpa(*heads, x, 0.0, False, None, True, None)
+                self.check(o.swapaxes(1, 2), None, shape,
+                           bias=np.broadcast_to(exact(x), whole))
+
+    def test_together(self):
+        slopes = RNG.random(4, np.float32)
+        bias = RNG.standard_normal((4, 1, 21), np.float32)
+        keep = RNG.random((2, 1, 9, 21)) > 0.3
+        o, lse = kvbuf.attention(
+            self.q, self.k, self.v, causal=True, alibi_slopes=slopes, bias=bias,
+            mask=keep, return_lse=True)
+        whole = 2, 4, 9, 21
+        self.check(o, lse, causal=True, slopes=np.broadcast_to(slopes, (2, 4)),
+                   bias=np.broadcast_to(bias, whole),
+                   keep=np.broadcast_to(keep, whole))
 
 
 class Own(Case):

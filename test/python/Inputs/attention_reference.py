@@ -4,9 +4,10 @@ import numpy as np
 
 
 def attention(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None,
-              sink=None, top_left=False):
+              sink=None, top_left=False, slopes=None, bias=None, keep=None):
     """One sequence: q [rows, H, D], k and v [keys, G, D], any real type. Returns
-    (out [rows, H, D], lse [H, rows]). Masks are aligned bottom-right."""
+    (out [rows, H, D], lse [H, rows]). Masks are aligned bottom-right. ``slopes``
+    [H]; ``bias`` and ``keep`` broadcast to [H, rows, keys]."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
     rows, heads, size = q.shape
     keys, group = k.shape[0], heads // k.shape[1]
@@ -17,6 +18,10 @@ def attention(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None,
         s = softcap * np.tanh(s / softcap)
     at = np.arange(rows)[:, None] + (0 if top_left else keys - rows)
     j = np.arange(keys)[None]
+    if slopes is not None:
+        s = s - np.asarray(slopes, np.float64)[:, None, None] * np.abs(at - j)
+    if bias is not None:
+        s = s + np.asarray(bias, np.float64)
     seen = np.ones((rows, keys), bool)
     left, right = window
     if causal:
@@ -25,6 +30,8 @@ def attention(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None,
         seen &= j >= at - left
     if right >= 0:
         seen &= j <= at + right
+    if keep is not None:
+        seen = seen & keep
     s = np.where(seen, s, -np.inf)
     if sink is not None:
         s = np.concatenate([s, np.broadcast_to(
