@@ -5,6 +5,7 @@
 // util.return renamed to func's.
 // f = lambda q, k, v: jax.nn.dot_product_attention(q, k, v, bias=bias)
 // RUN: %python %S/Inputs/raise_and_run.py %s
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s
 // REQUIRES: mlir-runner
 
 module {
