@@ -678,6 +678,21 @@
     ]);
   })();
 
+  // --- the finished code ------------------------------------------------
+  for (const k of (P.code || P.isa || {}).kernels || []) {
+    const code = k.code || k, hot = (code.loops || []).find(l => l.hot);
+    if (!code.instructions)
+      continue;
+    const from = code.from || 'machine code';
+    table(byId('regs'),
+          `Instructions of ${k.name} by class (${from}` +
+              (P.code && P.code.note ? `: ${P.code.note}` : '') + ')',
+          ['class', 'kernel', 'hot loop'],
+          Object.entries(code.instructions)
+              .filter(([, n]) => n)
+              .map(([c, n]) => [c, n, hot ? hot.instructions[c] : 0]));
+  }
+
   // --- counts -----------------------------------------------------------
   for (const k of kernels) {
     const box = byId("counted");
