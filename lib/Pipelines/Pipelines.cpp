@@ -48,14 +48,16 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
     kernel.addPass(createPingPong());
   if (options.overlapProducts)
     kernel.addPass(createOverlapProducts());
+  // A loop over tiles rests on rings: their slots know when they are free.
+  if (options.roles && options.persistent) {
+    kernel.addPass(createPairTiles());
+    kernel.addPass(createPersistentTiles());
+    if (options.joinTiles)
+      kernel.addPass(createJoinTiles());
+  }
+  // What takes its tiles from a counter has a grid along x.
+  kernel.addPass(createFoldGrid());
   if (options.roles) {
-    // A loop over tiles rests on rings: their slots know when they are free.
-    if (options.persistent) {
-      kernel.addPass(createPairTiles());
-      kernel.addPass(createPersistentTiles());
-      if (options.joinTiles)
-        kernel.addPass(createJoinTiles());
-    }
     kernel.addPass(createAssignRoles());
     if (options.shareLoads)
       kernel.addPass(createShareLoads());

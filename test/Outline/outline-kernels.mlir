@@ -20,10 +20,14 @@
 // Sizes of different tensors agree, and copies of 16 bytes can take them.
 // CHECK: cf.assert %{{.*}}, "tensor 'k' of a kvbuffer.attention: dimension 0 is not what other tensors or the kernel say"
 // CHECK: cf.assert %{{.*}}, "a kvbuffer.attention: addresses and strides of tensors are no multiples of 16 bytes, which the kernel needs"
-// Tiles of 128 rows, heads, sequences; no launch without blocks.
+// Tiles of 128 rows; heads, as often as it takes rounds of 32768 sequences;
+// sequences of a round; no launch without blocks.
 // CHECK: %[[TILES:.*]] = arith.ceildivui %{{.*}}, %c128
+// CHECK: %[[ROUNDS:.*]] = arith.ceildivui %[[BATCH:.*]], %c32768
+// CHECK: %[[Y:.*]] = arith.muli %[[ROUNDS]], %c4
+// CHECK: %[[Z:.*]] = arith.minsi %[[BATCH]], %c32768
 // CHECK: scf.if
-// CHECK: gpu.launch_func @kvbuf_kernels::@twice_attention blocks in (%[[TILES]], %c4, %{{.*}}) threads in (%c128, %c1, %c1) dynamic_shared_memory_size %{{.*}} args(%{{.*}} : !llvm.ptr, %{{.*}} : i64
+// CHECK: gpu.launch_func @kvbuf_kernels::@twice_attention blocks in (%[[TILES]], %[[Y]], %[[Z]]) threads in (%c128, %c1, %c1) dynamic_shared_memory_size %{{.*}} args(%{{.*}} : !llvm.ptr, %{{.*}} : i64
 // The second differs in nothing but values, and has the same kernel; the third has
 // a mask.
 // CHECK: gpu.launch_func @kvbuf_kernels::@twice_attention blocks

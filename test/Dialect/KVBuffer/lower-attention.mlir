@@ -10,7 +10,7 @@
 // CHECK:     gpu.module @causal_module
 // CHECK:     gpu.func @causal(
 // CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "read", kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 16, 128]}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 16, 128]}
-// CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<tile>
+// CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.grid = [{ceildiv = ["seq_q", 128]}, 16, "batch"], kvbuffer.phase = #kvbuffer.phase<tile>
 // CHECK-SAME:  kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 8 : i64, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}} : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64}
 
 // Later rows see more keys: the last tile of queries runs first.

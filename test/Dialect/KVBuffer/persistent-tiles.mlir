@@ -49,7 +49,7 @@
 // DYNAMIC:         %[[NEXT:.*]] = kvbuffer.next_tile of %[[TOTAL]]
 // DYNAMIC-NEXT:    scf.yield %[[NEXT]]
 // GRID-LABEL:  gpu.func @full
-// GRID-NOT:      kvbuffer.grid
+// GRID-SAME:     kvbuffer.grid = [{ceildiv = ["seq_q", 128]}, 4, "batch"]
 // GRID:          %[[X:.*]] = gpu.block_id x
 // GRID:          arith.muli %[[X]], %c128
 func.func @full(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {

@@ -1,4 +1,5 @@
-"""The grid in the manifest of an artifact's first kernel."""
+"""grid.py ARTIFACT [N]: the grid in the manifest of an artifact's kernel N, by
+default its first."""
 
 import json
 import pathlib
@@ -9,4 +10,6 @@ content = pathlib.Path(sys.argv[1]).read_bytes()
 start = content.rindex(b"{", 0, content.index(b'"kvbuf"'))
 manifest, _ = json.JSONDecoder().raw_decode(
     content[start:].decode(errors="replace"))
-print(f"{manifest['target']['chip']}: {json.dumps(manifest['kernels'][0]['grid'])}")
+number = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+print(f"{manifest['target']['chip']}: "
+      f"{json.dumps(manifest['kernels'][number]['grid'])}")

@@ -615,6 +615,36 @@ LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
   return success();
 }
 
+/// The blocks of a launch: tiles, heads and sequences, as `TileProgram` numbers
+/// them.
+ArrayAttr gridOf(AttentionOp op, Builder &b) {
+  ScheduleAttr schedule = *op.getSchedule();
+  auto q = cast<MemRefType>(op.getQ().getType());
+  auto size = [&](unsigned dim, StringRef name) -> Attribute {
+    if (q.isDynamicDim(dim))
+      return b.getStringAttr(name);
+    return b.getI64IntegerAttr(q.getDimSize(dim));
+  };
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  // The rows that shapes tell: how long a sequence of a ragged batch is, only
+  // the device knows. Each may have a tile that is cut.
+  Attribute rows = op.isRagged() ? size(0, "total_q") : size(1, "seq_q");
+  Attribute tiles =
+      expr("ceildiv", {rows, b.getI64IntegerAttr(schedule.getBM())});
+  Attribute heads = b.getI64IntegerAttr(op.getHeads());
+  Attribute batch =
+      op.isRagged() ? Attribute(b.getStringAttr("batch")) : size(0, "batch");
+  if (op.isRagged()) {
+    tiles = expr("sum", {tiles, batch});
+    batch = b.getI64IntegerAttr(1);
+  }
+  if (schedule.getXcds() > 1)
+    return b.getArrayAttr({heads, tiles, batch});
+  return b.getArrayAttr({tiles, heads, batch});
+}
+
 struct LowerAttentionPass
     : kvbuf::impl::LowerAttentionBase<LowerAttentionPass> {
   using Base::Base;
@@ -655,6 +685,7 @@ struct LowerAttentionPass
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
     kernel->setAttr(KVBufferDialect::kProblemAttr, describeProblem(op, attrs));
+    kernel->setAttr(KVBufferDialect::kGridAttr, gridOf(op, attrs));
     for (auto [i, name] : llvm::enumerate(names)) {
       Value arg = func.getArgument(i);
       StringRef role = cast<StringAttr>(name).getValue();

@@ -154,6 +154,28 @@ def PersistentTiles
     "::mlir::scf::SCFDialect"];
 }
 
+def FoldGrid : Pass<"kvbuf-fold-grid", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Keep a grid within what a launch takes";
+  let description = [{
+    A launch takes at most 65535 blocks along y and z. Where `kvbuffer.grid`
+    leaves the number of blocks along z to the launch, as that of sequences, z
+    gets at most `blocks`, and y, or else x, where it is fixed, gets as many
+    times its own as it takes to cover the rest. The program's ids are computed
+    from both; blocks past the end, of which there are some where `blocks` does
+    not divide the number, do nothing. Kernels with roles or teams stay as they
+    are, with a remark.
+
+    Example: of [{`ceildiv` = ["seq_q", 64]}, 4, "batch"] y becomes {`product` =
+    [4, {`ceildiv` = ["batch", 32768]} ]} and z {`min` = ["batch", 32768]}.
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", /*default=*/"32768",
+           "most blocks along z">];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect"];
+}
+
 def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start a tile of queries beside the last product of another";
   let description = [{
