@@ -433,10 +433,9 @@ LogicalResult LaneLowering::expandArguments() {
         !name.empty() && !fixedSizes.contains(name) &&
         !llvm::is_contained(launchNames, name))
       launchNames.push_back(name);
-    std::optional<TensorMapRequest> request = machine.tensorMapFor(*this, op);
-    if (request &&
-        !llvm::is_contained(llvm::make_first_range(tensorMaps), *request))
-      tensorMaps.push_back({*request, Value()});
+    for (const TensorMapRequest &request : machine.tensorMapsFor(*this, op))
+      if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
+        tensorMaps.push_back({request, Value()});
   });
   for (auto &[request, value] : tensorMaps) {
     parameterTypes.push_back(machine.tensorMapType(context));

@@ -203,10 +203,10 @@ public:
   // LDS, i32.
 
   virtual bool hasRoles() const { return false; }
-  /// The tensor map that an op of the kernel needs, if any.
-  virtual std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
-                                                       mlir::Operation *op) {
-    return std::nullopt;
+  /// The tensor maps that an op of the kernel needs.
+  virtual llvm::SmallVector<TensorMapRequest>
+  tensorMapsFor(LaneLowering &lower, mlir::Operation *op) {
+    return {};
   }
   /// The type of a tensor map's parameter.
   virtual mlir::Type tensorMapType(mlir::MLIRContext *context) {

@@ -48,8 +48,8 @@ public:
   bool hasRoles() const override { return true; }
   mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
                         mlir::Value y) override;
-  std::optional<TensorMapRequest> tensorMapFor(LaneLowering &lower,
-                                               mlir::Operation *op) override;
+  llvm::SmallVector<TensorMapRequest>
+  tensorMapsFor(LaneLowering &lower, mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
   Movers moversOf(LaneLowering &lower, RingLoadOp op) override;
   void emitCopiesVisible(LaneLowering &lower) override;
@@ -110,6 +110,15 @@ private:
   void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
                  const TileCoordinates &at, mlir::Value slot, mlir::Value full,
                  mlir::Value blocks);
+  /// Rows of a box of a tile of which not all rows are valid; 0 where such
+  /// tiles are copied by a warp.
+  int64_t cutRows(LaneLowering &lower, RingLoadOp op);
+  /// Asks for a tile whose last rows may not be valid in boxes of `cutRows` rows:
+  /// those of valid rows, and zeros, which lie outside of the tensor, for
+  /// others. The box that the end cuts a warp copies.
+  void emitCutTile(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
+                   const TileCoordinates &at, mlir::Value slot,
+                   mlir::Value full);
   /// One warp copies a tile of which not all rows are valid, and waits for it.
   void emitWarpCopies(LaneLowering &lower, RingLoadOp op,
                       const TileValues &tile, mlir::Value slot,

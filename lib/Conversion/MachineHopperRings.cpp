@@ -22,6 +22,9 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
+/// Rows of a box of a tile of which not all rows are valid, at most. A box
+/// takes about as long to ask for as a step of copies, whose rows are fewer.
+static constexpr int64_t kCutRows = 32;
 /// Steps of a warp's copies that stand beside each other, so that they overlap.
 static constexpr int64_t kStepsAtOnce = 1;
 
@@ -102,26 +105,53 @@ Movers HopperMachine::moversOf(LaneLowering &lower, RingLoadOp op) {
   return paged || lower.needsCopies(op) ? Movers::Warp : Movers::Lane;
 }
 
-std::optional<TensorMapRequest> HopperMachine::tensorMapFor(LaneLowering &lower,
-                                                            Operation *op) {
+int64_t HopperMachine::cutRows(LaneLowering &lower, RingLoadOp op) {
+  TileCoordinates edges = lower.tileEdges(op.getTile());
+  TileType type = op.getTile().getType();
+  // Where the first rows may be missing, too, what that takes would leave the
+  // producers without registers.
+  if (isShared(op) || edges.colsBehind || edges.rowsBefore ||
+      type.getPageSize() || !lower.needsCopies(op))
+    return 0;
+  KVBufferAttr params = op.getRing().getType().getParams();
+  Copy copy{type, params, lower.target.waveSize};
+  int64_t least =
+      std::max(kSwizzleRows, copy.rowsPerStep(lower.sharedTile(params)));
+  for (int64_t rows = kCutRows; rows >= least; rows /= 2)
+    if (params.getBN() % rows == 0)
+      return rows;
+  return 0;
+}
+
+SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(LaneLowering &lower,
+                                                           Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
-    if (moversOf(lower, load) == Movers::Warps)
-      return std::nullopt;
+    Value tensor = tensorOf(load.getTile());
+    if (moversOf(lower, load) == Movers::Warps || !tensor)
+      return {};
     KVBufferAttr params = load.getRing().getType().getParams();
-    if (Value tensor = tensorOf(load.getTile()))
-      return TensorMapRequest{
-          tensor,         lower.tileEdges(load.getTile()).rowDimension,
-          boxRows(lower, load), params.getBK(),
-          params.getHeadDimOffset(), params.getDepth()};
+    TensorMapRequest whole{tensor,
+                           lower.tileEdges(load.getTile()).rowDimension,
+                           boxRows(lower, load),
+                           params.getBK(),
+                           params.getHeadDimOffset(),
+                           params.getDepth()};
+    SmallVector<TensorMapRequest> requests{whole};
+    if (int64_t rows = cutRows(lower, load)) {
+      TensorMapRequest cut = whole;
+      cut.boxRows = rows;
+      requests.push_back(cut);
+    }
+    return requests;
   }
   if (auto store = dyn_cast<FragmentStoreOp>(op))
     if (store.getVia())
       if (Value tensor = tensorOf(store.getTile()))
-        return TensorMapRequest{
+        return {TensorMapRequest{
             tensor, lower.tileEdges(store.getTile()).rowDimension, kGroupRows,
             store.getVia().getType().getParams().getBK(), 0,
-            store.getVia().getType().getParams().getDepth()};
-  return std::nullopt;
+            store.getVia().getType().getParams().getDepth()}};
+  return {};
 }
 
 Type HopperMachine::tensorMapType(MLIRContext *context) {
@@ -299,9 +329,8 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
-  Value map =
-      lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
-                       params.getHeadDimOffset(), params.getDepth()});
+  Value map = lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
+                               params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
   if (isShared(op)) {
@@ -363,6 +392,95 @@ void HopperMachine::emitWarpCopies(LaneLowering &lower, RingLoadOp op,
                                       lower.i32(0));
   lower.thread = outside;
   NVVM::CpAsyncCommitGroupOp::create(b);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  emitBarrierArrive(lower, full, first);
+}
+
+void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
+                                const TileValues &tile,
+                                const TileCoordinates &at, Value slot,
+                                Value full) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getRing().getType().getParams();
+  int64_t rows = cutRows(lower, op), groups = params.getBN() / rows;
+  int64_t columns = params.getSmemCols() / params.getBK();
+  int64_t groupBytes = rows * rowBytes(params);
+  Value zero = lower.i32(0), size = lower.i32(rows);
+  // Rows from 0 to `hi` are valid; `cut` is the group that this end divides, if
+  // it divides one.
+  Value hi = arith::MaxSIOp::create(b, tile.hi, zero);
+  Value cut = arith::DivUIOp::create(b, hi, size);
+  Value isCut = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::ne,
+      arith::RemUIOp::create(b, hi, size).getResult(), zero);
+
+  // Its copies are on their way while boxes are asked for. What follows from
+  // the lane's number stays in this branch: a shuffle is not moved, and outside
+  // no register is left for it.
+  Value outside = lower.thread;
+  lower.thread = ofLane(lower, lower.lane, lower.lane);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    auto ifCut = scf::IfOp::create(b, isCut, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifCut.thenBlock());
+    TileValues valid = tile;
+    valid.lo = zero;
+    Copy copy{op.getTile().getType(), params, lower.target.waveSize};
+    copy.group = cut;
+    copy.groupRows = rows;
+    emitCopies(lower, copy, valid, slot, /*checkRows=*/true);
+  }
+  Value first =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.thread, zero);
+  lower.thread = outside;
+  NVVM::CpAsyncCommitGroupOp::create(b);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    lower.enter(emitElect(lower));
+    Value barrier = pointer(lower, full);
+    Value bytes = arith::SelectOp::create(
+        b, isCut, lower.i32(params.getStageBytes() - columns * groupBytes),
+        lower.i32(params.getStageBytes()));
+    NVVM::MBarrierExpectTxOp::create(b, barrier, bytes,
+                                     NVVM::MemScopeKind::CTA);
+    Value map =
+        lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
+                         params.getHeadDimOffset(), params.getDepth()});
+    auto loop = scf::ForOp::create(b, zero, lower.i32(groups), lower.i32(1));
+    keepLoop(loop);
+    b.setInsertionPointToStart(loop.getBody());
+    Value group = loop.getInductionVar();
+    Value from = arith::MulIOp::create(b, group, size);
+    Value left = arith::SubIOp::create(b, hi, from);
+    Value whole =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, left, size);
+    Value none =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, left, zero);
+    lower.enter(arith::OrIOp::create(b, whole, none));
+    Values rest = at.position;
+    // In front of the tensor lie zeros.
+    rest.front() = arith::SelectOp::create(
+        b, whole, arith::AddIOp::create(b, rest.front(), from).getResult(),
+        lower.i32(-rows));
+    Value to = arith::AddIOp::create(
+        b, slot,
+        arith::MulIOp::create(b, group, lower.i32(groupBytes)).getResult());
+    for (int64_t column = 0; column < columns; ++column) {
+      Value place =
+          arith::AddIOp::create(b, to, lower.i32(column * blockBytes(params)));
+      Values position{lower.i32(column * params.getBK())};
+      llvm::append_range(position, rest);
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          b, pointer(lower, place), map, position, barrier,
+          /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+          /*isCTAOnly=*/true,
+          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+    }
+  }
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
   // Each lane makes its own writes visible; then all of them have.
   fenceWrites(lower);
@@ -458,11 +576,11 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
            << lower.cluster() << " blocks; expected a multiple of "
            << kSwizzleRows * lower.cluster();
   if (at.column && params.getSmemCols() != params.getDepth())
-    return op.emitOpError()
-           << "loads a window of " << params.getDepth()
-           << " columns into blocks of " << params.getBK()
-           << ", whose rest a box would fill with what lies beside it; expected "
-              "columns in multiples of BK";
+    return op.emitOpError() << "loads a window of " << params.getDepth()
+                            << " columns into blocks of " << params.getBK()
+                            << ", whose rest a box would fill with what lies "
+                               "beside it; expected "
+                               "columns in multiples of BK";
   if (params.getBN() > 256)
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
@@ -501,6 +619,9 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
   b.setInsertionPointToStart(ifWhole.thenBlock());
   emitBoxes(lower, op, tile, at, slot, full, blocks);
   b.setInsertionPointToStart(ifWhole.elseBlock());
-  emitWarpCopies(lower, op, tile, slot, full, blocks);
+  if (cutRows(lower, op))
+    emitCutTile(lower, op, tile, at, slot, full);
+  else
+    emitWarpCopies(lower, op, tile, slot, full, blocks);
   return success();
 }

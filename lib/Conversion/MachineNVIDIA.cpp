@@ -141,6 +141,17 @@ static void emitCut(LaneLowering &lower, Value ok, Value valid, int64_t width,
   count = lower.toIndex(valid);
 }
 
+void NVIDIAMachine::keepLoop(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/BoolAttr::get(context, true), {}, {}, {}, {}, {},
+      {});
+  loop->setDiscardableAttr(
+      "llvm.loop_annotation",
+      LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {}, {},
+                                    {}, {}, {}, {}, {}, {}, {}));
+}
+
 void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
                                const TileValues &tile, Value slot,
                                bool checkRows) {
@@ -158,6 +169,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   if (copy.stepsAtOnce)
     rowsAtOnce =
         std::min(copy.stepsAtOnce * rowsPerStep, layout.rows & -layout.rows);
+  if (copy.group)
+    rowsAtOnce = copy.groupRows;
   unsigned colBits = llvm::Log2_64(perRow),
            rowBits = llvm::Log2_64(rowsPerStep);
 
@@ -182,19 +195,16 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
         scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   }
 
-  if (rowsAtOnce < layout.rows) {
+  Value number = copy.group;
+  if (!number && rowsAtOnce < layout.rows) {
     auto loop = scf::ForOp::create(
         b, lower.i32(0), lower.i32(layout.rows / rowsAtOnce), lower.i32(1));
     // Whoever asked for a loop has no registers for several steps.
-    auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(),
-                                            /*disable=*/b.getBoolAttr(true), {},
-                                            {}, {}, {}, {}, {});
-    loop->setDiscardableAttr(
-        "llvm.loop_annotation",
-        LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {},
-                                      {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+    keepLoop(loop);
     b.setInsertionPointToStart(loop.getBody());
-    Value number = loop.getInductionVar();
+    number = loop.getInductionVar();
+  }
+  if (number) {
     address.terms.push_back(
         {number, imagesOf(layout, "row", llvm::Log2_64(rowsAtOnce),
                           llvm::Log2_64_Ceil(layout.rows / rowsAtOnce))});

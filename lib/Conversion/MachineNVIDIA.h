@@ -50,6 +50,9 @@ protected:
     /// Steps of rows whose copies stand beside each other, the rest is a loop;
     /// 0: all of them.
     int64_t stepsAtOnce = 0;
+    /// Not null: only rows `group` (i32) * `groupRows` to the next multiple.
+    mlir::Value group = nullptr;
+    int64_t groupRows = 0;
     /// Whether not every column is valid (`TileValues::cols`).
     bool checkCols = false;
     /// The element that row `row` (i32) of a tile over small pages begins with,
@@ -63,6 +66,8 @@ protected:
     int64_t perRow(const SharedTile &layout) const;
     int64_t rowsPerStep(const SharedTile &layout) const;
   };
+  /// Asks LLVM not to unroll a loop.
+  static void keepLoop(mlir::scf::ForOp loop);
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
                   mlir::Value slot, bool checkRows);
