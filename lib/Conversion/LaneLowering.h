@@ -124,9 +124,9 @@ struct TensorMapRequest {
   bool operator==(const TensorMapRequest &) const = default;
 };
 
-/// Whether the elements of a column lie side by side in a buffer's slots, turned
-/// on their way there: as the program says, and of V where LDS cannot be read
-/// transposed.
+/// Whether the elements of a column lie side by side in a buffer's slots,
+/// turned on their way there: as the program says, and of V where LDS cannot be
+/// read transposed.
 bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 
 /// What a load's tiles need of the producers, each more than what comes before
@@ -192,6 +192,9 @@ public:
                                    mlir::VectorType type, bool isProbability);
   /// Whether code that is to run beside products may branch.
   virtual bool branchesBesideProducts() const { return true; }
+  /// Whether two reciprocals cost more than one and three products, and the
+  /// smaller of two numbers is one instruction.
+  virtual bool sharesReciprocals() const { return false; }
   /// Called behind the kernel's last op.
   virtual void emitEnd(LaneLowering &lower) {}
 
@@ -460,8 +463,8 @@ private:
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
   void lower(DramTileOp op);
-  /// Whether a tile's `valid` rows or columns end where the tensor does, so that
-  /// what is not valid does not exist: `valid` is the size of dimension
+  /// Whether a tile's `valid` rows or columns end where the tensor does, so
+  /// that what is not valid does not exist: `valid` is the size of dimension
   /// `dimension`, by the names of shapes, less the tile's index there.
   bool endsWithTensor(DramTileOp op, mlir::Value valid,
                       int64_t dimension) const;
@@ -641,6 +644,31 @@ private:
   /// Chains in which a row's elements are added up or compared.
   unsigned foldChains(FragmentType scores);
   mlir::Value exp2(mlir::Value value);
+  /// 1 / x by the approximate instruction.
+  mlir::Value reciprocal(mlir::Value x);
+  /// Scores, as a soft cap of any size makes them.
+  Values capAnywhere(SoftcapOp op, mlir::ArrayRef<mlir::Value> scores);
+  /// The same by a polynomial, for scores near zero; its coefficients, lowest
+  /// power first.
+  Values capNearZero(mlir::ArrayRef<double> coefficients,
+                     mlir::ArrayRef<mlir::Value> scores);
+  /// Scores from which on it takes more than a polynomial to cap them: an i1
+  /// for the warp, true where one of its lanes has one.
+  mlir::Value isFarFromZero(double bound, mlir::ArrayRef<mlir::Value> scores);
+  /// Whether the op that caps scores leaves them to the softmax that alone
+  /// takes them, which does all that it does in both branches: a wait for a
+  /// product after branches that join would stand before the softmax, whatever
+  /// the program says, and the product would not overlap it. Where groups take
+  /// turns that pays; without them the longer branches were slower (H200,
+  /// docs/tuning.md).
+  bool capsInSoftmax(SoftcapOp op);
+  /// What a softmax makes of scores.
+  struct SoftmaxValues {
+    /// Accumulators, not yet operands: what a product in flight reads must not
+    /// be defined in a branch.
+    Values weights, max, sum, rescale;
+  };
+  SoftmaxValues softmax(OnlineSoftmaxOp op, mlir::ArrayRef<mlir::Value> scores);
   /// What rounding to an operand's element type adds to a weight, an f32.
   mlir::Value roundingOf(mlir::Value weight, mlir::Type operand);
   /// What rounding adds to the weight of a row's largest score: 2 to the power

@@ -293,50 +293,108 @@ static bool isBatchInvariant(Operation *op) {
   return invariant && invariant.getValue();
 }
 
-void LaneLowering::lower(SoftcapOp op) {
+Value LaneLowering::reciprocal(Value x) {
+  auto flags =
+      arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::arcp);
+  return arith::DivFOp::create(b, f32(1), x, flags);
+}
+
+Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
-  // A copy: new values move those that are kept.
-  const Values scores = get(op.getScores());
-  auto anywhere = [&] {
+  if (!machine.sharesReciprocals()) {
     Value inner = f32(scale / cap), outer = f32(cap);
     return mapElements(scores, [&](Value s, unsigned, int64_t) {
       return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
     });
-  };
-  std::optional<SoftcapNearZero> near = softcapNearZero(scale, cap);
+  }
+  // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
+  // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
+  // from the unit with the fewest lanes, so two scores share a reciprocal:
+  // with r = 1 / (y z), 1 / y = r z and 1 / z = r y. Of more than 2^60 the
+  // product might overflow; tanh is 1 long before. What is no number stays so.
+  constexpr double most = 60;
+  Value inner = f32(2 * std::numbers::log2e * scale / cap), limit = f32(most),
+        one = f32(1), outer = f32(cap), gain = f32(-2 * cap);
+  Values sums;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg) {
+      Value x = mulf(b, element(vector, reg), inner);
+      x = arith::MinimumFOp::create(b, x, limit);
+      sums.push_back(addf(b, exp2(x), one));
+    }
+  Values capped;
+  for (size_t i = 0; i + 1 < sums.size(); i += 2) {
+    Value y = sums[i], z = sums[i + 1];
+    Value r = mulf(b, reciprocal(mulf(b, y, z)), gain);
+    capped.push_back(fma(b, r, z, outer));
+    capped.push_back(fma(b, r, y, outer));
+  }
+  if (sums.size() % 2)
+    capped.push_back(fma(b, reciprocal(sums.back()), gain, outer));
+  size_t next = 0;
+  return mapElements(scores,
+                     [&](Value, unsigned, int64_t) { return capped[next++]; });
+}
+
+Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
+                                 ArrayRef<Value> scores) {
+  return mapElements(scores, [&](Value s, unsigned, int64_t) {
+    Value square = mulf(b, s, s), ratio = f32(coefficients.back());
+    for (double coefficient : llvm::reverse(coefficients.drop_back()))
+      ratio = fma(b, ratio, square, f32(coefficient));
+    return mulf(b, s, ratio);
+  });
+}
+
+Value LaneLowering::isFarFromZero(double bound, ArrayRef<Value> scores) {
+  Values magnitudes;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg)
+      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
+  Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
+                                    fold(b, 2, magnitudes, maxf), f32(bound));
+  return LaneAnyOp::create(b, far);
+}
+
+bool LaneLowering::capsInSoftmax(SoftcapOp op) {
+  Value capped = op.getResult();
+  auto softmax = capped.hasOneUse()
+                     ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
+                     : OnlineSoftmaxOp();
+  return softmax && softmax->getBlock() == op->getBlock() &&
+         schedule.getPingPong() && machine.branchesBesideProducts() &&
+         !isBatchInvariant(op) &&
+         softcapNearZero(op.getScale().convertToFloat(),
+                         op.getCap().convertToFloat());
+}
+
+void LaneLowering::lower(SoftcapOp op) {
+  // A copy: new values move those that are kept.
+  const Values scores = get(op.getScores());
+  if (capsInSoftmax(op))
+    return set(op.getResult(), scores);
+  std::optional<SoftcapNearZero> near = softcapNearZero(
+      op.getScale().convertToFloat(), op.getCap().convertToFloat());
   if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
-    return set(op.getResult(), anywhere());
+    return set(op.getResult(), capAnywhere(op, scores));
 
   // Exponential and reciprocal come on top of the softmax's exponential, and
   // all three from the unit with the fewest lanes. Scores are mostly well below
   // the cap: where those of all lanes are, products and sums will do.
-  Values magnitudes;
   SmallVector<Type> types;
-  for (Value vector : scores) {
-    auto type = cast<VectorType>(vector.getType());
-    types.push_back(type);
-    for (int64_t reg = 0; reg < type.getDimSize(0); ++reg)
-      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
-  }
-  Value far =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
-                            fold(b, 2, magnitudes, maxf), f32(near->bound));
-  auto choose = scf::IfOp::create(b, types, LaneAnyOp::create(b, far),
+  for (Value vector : scores)
+    types.push_back(vector.getType());
+  auto choose = scf::IfOp::create(b, types, isFarFromZero(near->bound, scores),
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(choose.thenBlock());
-    scf::YieldOp::create(b, anywhere());
+    scf::YieldOp::create(b, capAnywhere(op, scores));
     b.setInsertionPointToEnd(choose.elseBlock());
-    ArrayRef<double> c = near->coefficients;
-    scf::YieldOp::create(
-        b, mapElements(scores, [&](Value s, unsigned, int64_t) {
-          Value square = mulf(b, s, s), ratio = f32(c.back());
-          for (double coefficient : llvm::reverse(c.drop_back()))
-            ratio = fma(b, ratio, square, f32(coefficient));
-          return mulf(b, s, ratio);
-        }));
+    scf::YieldOp::create(b, capNearZero(near->coefficients, scores));
   }
   ValueRange results = choose.getResults();
   set(op.getResult(), Values(results.begin(), results.end()));
@@ -438,13 +496,14 @@ void LaneLowering::lower(MaskOp op) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
-LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
+LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
+                                                  ArrayRef<Value> scores) {
   FragmentType type = op.getScores().getType();
   const FragmentLayout &atom = layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  const Values &scores = get(op.getScores());
-  const Values &max = get(op.getMax());
+  // A copy: new values move those that are kept.
+  const Values max = get(op.getMax());
   int64_t rows = max.size();
   Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
   Value negScale = f32(-op.getScale().convertToFloat() * std::numbers::log2e);
@@ -493,16 +552,52 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   for (int64_t r = 0; r < rows; ++r)
     newSum[r] =
         fma(b, sum[r], rescale[r], fold(b, chains, probabilities[r], addf));
-  if (auto it = inLds.find(op.getSum()); it != inLds.end())
-    storeRows(newSum, it->second);
+  return {p, newMax, newSum, rescale};
+}
 
+LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
+  // A copy: new values move those that are kept.
+  const Values scores = get(op.getScores());
+  auto cap = op.getScores().getDefiningOp<SoftcapOp>();
+  SoftmaxValues made;
+  if (cap && capsInSoftmax(cap)) {
+    // Exponential and reciprocal come on top of the softmax's exponential, and
+    // all three from the unit with the fewest lanes. Scores are mostly well
+    // below the cap: where those of all lanes are, products and sums will do.
+    auto near = softcapNearZero(cap.getScale().convertToFloat(),
+                                cap.getCap().convertToFloat());
+    auto yield = [&](ArrayRef<Value> capped) {
+      made = softmax(op, capped);
+      Values all;
+      for (const Values &part :
+           {made.weights, made.max, made.sum, made.rescale})
+        llvm::append_range(all, part);
+      scf::YieldOp::create(b, all);
+    };
+    auto choose = scf::IfOp::create(
+        b, isFarFromZero(near->bound, scores),
+        [&](OpBuilder &, Location) { yield(capAnywhere(cap, scores)); },
+        [&](OpBuilder &, Location) {
+          yield(capNearZero(near->coefficients, scores));
+        });
+    ValueRange results = choose.getResults();
+    for (Values *part : {&made.weights, &made.max, &made.sum, &made.rescale}) {
+      llvm::copy(results.take_front(part->size()), part->begin());
+      results = results.drop_front(part->size());
+    }
+  } else {
+    made = softmax(op, scores);
+  }
+  if (auto it = inLds.find(op.getSum()); it != inLds.end())
+    storeRows(made.sum, it->second);
   Values words;
-  if (failed(toOperand(op, type, op.getP().getType(), p, words)))
+  if (failed(toOperand(op, op.getScores().getType(), op.getP().getType(),
+                       made.weights, words)))
     return failure();
   set(op.getP(), words);
-  set(op.getNewMax(), newMax);
-  set(op.getNewSum(), newSum);
-  set(op.getRescale(), rescale);
+  set(op.getNewMax(), made.max);
+  set(op.getNewSum(), made.sum);
+  set(op.getRescale(), made.rescale);
   return success();
 }
 

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include <numbers>
 
@@ -71,6 +72,28 @@ private:
   }
 };
 
+/// 1 / x, where the division may be a reciprocal (`fastmath<arcp>`): a vendor's
+/// approximate instruction.
+template <typename Instructions>
+struct LowerReciprocal : mlir::ConvertOpToLLVMPattern<mlir::arith::DivFOp> {
+  LowerReciprocal(const mlir::LLVMTypeConverter &converter,
+                  mlir::PatternBenefit benefit)
+      : ConvertOpToLLVMPattern(converter, benefit) {}
+
+  mlir::LogicalResult
+  matchAndRewrite(mlir::arith::DivFOp op, OpAdaptor adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32() ||
+        !mlir::arith::bitEnumContainsAll(op.getFastmath(),
+                                         mlir::arith::FastMathFlags::arcp) ||
+        !mlir::matchPattern(op.getLhs(), mlir::m_OneFloat()))
+      return rewriter.notifyMatchFailure(op, "not a reciprocal of an f32");
+    rewriter.replaceOp(
+        op, Instructions::reciprocal(rewriter, op.getLoc(), adaptor.getRhs()));
+    return mlir::success();
+  }
+};
+
 /// The larger number: one instruction.
 struct LowerMaxNum : mlir::ConvertOpToLLVMPattern<mlir::arith::MaxNumFOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -101,8 +124,8 @@ void addMathPatterns(mlir::RewritePatternSet &patterns,
                      mlir::PatternBenefit benefit) {
   patterns.add<LowerMath<mlir::math::Exp2Op, Instructions>,
                LowerMath<mlir::math::Log2Op, Instructions>,
-               LowerMath<mlir::math::TanhOp, Instructions>, LowerMaxNum>(
-      converter, benefit);
+               LowerMath<mlir::math::TanhOp, Instructions>,
+               LowerReciprocal<Instructions>, LowerMaxNum>(converter, benefit);
 }
 
 } // namespace kvbuf

@@ -22,6 +22,7 @@ namespace kvbuf {
 /// sm_80 and later.
 class NVIDIAMachine : public Machine {
 public:
+  bool sharesReciprocals() const override { return true; }
   void tokenTypes(LaneLowering &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
   Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
