@@ -116,7 +116,7 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
 }
 
 int64_t NVIDIAMachine::Copy::perRow(const SharedTile &layout) const {
-  return layout.blockCols * layout.elementBytes / kVectorBytes;
+  return layout.blockCols * layout.elementBytes / bytes;
 }
 
 int64_t NVIDIAMachine::Copy::rowsPerStep(const SharedTile &layout) const {
@@ -160,7 +160,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   TileType tileType = copy.type;
   Type element = params.getElementType();
   SharedTile layout = lower.sharedTile(params);
-  int64_t width = kVectorBytes / layout.elementBytes;
+  int64_t width = copy.bytes / layout.elementBytes;
   int64_t threads = copy.threads, columns = params.getColumnsOf(copy.block);
   // Consecutive threads walk the vectors of a block's row, then the next row.
   int64_t perRow = copy.perRow(layout), rowsPerStep = copy.rowsPerStep(layout);
@@ -293,7 +293,8 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
           b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
           ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width),
           count,
-          /*bypassL1=*/b.getUnitAttr());
+          /*bypassL1=*/copy.bytes == kVectorBytes ? b.getUnitAttr()
+                                                  : UnitAttr());
     }
   }
 }
@@ -305,7 +306,7 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
   KVBufferAttr params = copy.params;
   Type element = params.getElementType();
   SharedTile layout = lower.sharedTile(params);
-  int64_t width = kWordBytes / layout.elementBytes;
+  int64_t width = copy.bytes / layout.elementBytes;
   // Consecutive threads walk the words of a block's row, as far as there are
   // threads, then the next row.
   int64_t perRow = std::min(layout.blockCols / width,
@@ -440,7 +441,7 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
   }
   for (const Word &word : loaded)
     vector::StoreOp::create(b, word.value, shared, ValueRange{word.to},
-                            /*nontemporal=*/false, llvm::Align(kWordBytes));
+                            /*nontemporal=*/false, llvm::Align(copy.bytes));
 }
 
 void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
@@ -461,15 +462,9 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
     then();
     b.setInsertionPointToStart(ifOp.elseBlock());
   };
-  Copy cut = copy;
-  cut.checkCols = bool(tile.cols);
-  unlessAligned(kVectorBytes, [&] {
-    OpBuilder::InsertionGuard guard(b);
-    if (op.getWhole() && !tile.cols) {
-      emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
-      return;
-    }
-    // Most tiles are whole; they copy without looking at rows and columns.
+  // Most tiles are whole; they copy without looking at rows and columns.
+  auto ifWhole = [&](function_ref<void()> copyWhole,
+                     function_ref<void()> copyCut) {
     Value whole;
     auto require = [&](arith::CmpIPredicate predicate, Value x, int64_t y) {
       Value holds = arith::CmpIOp::create(b, predicate, x, lower.i32(y));
@@ -482,19 +477,48 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
     }
     if (tile.cols)
       require(arith::CmpIPredicate::sge, tile.cols, type.getCols());
-    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(ifWhole.thenBlock());
-    emitCopies(lower, copy, tile, slot, /*checkRows=*/false);
-    b.setInsertionPointToStart(ifWhole.elseBlock());
-    emitCopies(lower, cut, tile, slot, /*checkRows=*/!op.getWhole());
+    if (!whole)
+      return copyWhole();
+    OpBuilder::InsertionGuard guard(b);
+    auto ifOp = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    copyWhole();
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    copyCut();
+  };
+  Copy cut = copy;
+  cut.checkCols = bool(tile.cols);
+  unlessAligned(kVectorBytes, [&] {
+    ifWhole(
+        [&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
+        [&] {
+          emitCopies(lower, cut, tile, slot, /*checkRows=*/!op.getWhole());
+        });
   });
   if (lower.alignment >= kVectorBytes)
     return;
-  unlessAligned(kWordBytes, [&] {
-    emitWordCopies(lower, cut, tile, slot, /*async=*/true);
-  });
-  if (lower.alignment < kWordBytes)
-    emitWordCopies(lower, cut, tile, slot, /*async=*/false);
+  for (int64_t bytes : {kVectorBytes / 2, kWordBytes}) {
+    if (lower.alignment > bytes)
+      continue;
+    copy.bytes = cut.bytes = bytes;
+    // Where a step is not a whole number of rows, there is no code without
+    // loops.
+    bool unrolls = copy.perRow(lower.sharedTile(params)) <= copy.threads &&
+                   !tile.isPaged();
+    unlessAligned(bytes, [&] {
+      auto copyCut = [&] {
+        emitWordCopies(lower, cut, tile, slot, /*async=*/true);
+      };
+      if (!unrolls)
+        return copyCut();
+      ifWhole(
+          [&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
+          copyCut);
+    });
+    if (lower.alignment == bytes)
+      return;
+  }
+  emitWordCopies(lower, cut, tile, slot, /*async=*/false);
 }
 
 Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,

@@ -48,6 +48,8 @@ protected:
     int64_t threads;
     /// Of a buffer that is filled block by block: which one.
     int64_t block = 0;
+    /// Bytes that a lane copies at a time: 16, 8 or 4.
+    int64_t bytes = kTensorAlignment;
     /// Steps of rows whose copies stand beside each other, the rest is a loop;
     /// 0: all of them.
     int64_t stepsAtOnce = 0;
@@ -72,9 +74,10 @@ protected:
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
                   mlir::Value slot, bool checkRows);
-  /// The same, 4 bytes at a time, for tiles whose rows do not begin at
-  /// multiples of 16 bytes: `async` copies where they begin at multiples of 4,
-  /// else by loads of elements, which the threads wait for, and stores.
+  /// The same, `copy.bytes` (8 or 4) at a time and in a loop of little code, for
+  /// tiles whose rows do not begin at multiples of 16 bytes: `async` copies
+  /// where they begin at multiples of these, else by loads of elements, which
+  /// the threads wait for, and stores.
   void emitWordCopies(LaneLowering &lower, const Copy &copy,
                       const TileValues &tile, mlir::Value slot, bool async);
   /// A load's copies, of the kind that the tile's rows allow.

@@ -23,15 +23,33 @@
 // CHECK:        nvgpu.device_async_copy {{.*}}, 8, %{{.*}} {bypassL1}
 // CHECK:      } else {
 
+// Multiples of 8: half as many, and half as wide. Tiles that are whole are copied
+// without a look at rows.
+// CHECK:        %[[LOW8:.*]] = arith.andi %[[ALL]], %c7 : index
+// CHECK-NEXT:   %[[FITS8:.*]] = arith.cmpi eq, %[[LOW8]], %c0 : index
+// CHECK-NEXT:   scf.if %[[FITS8]] {
+// CHECK:          scf.if
+// CHECK-NOT:        scf.for
+// CHECK-COUNT-4:    nvgpu.device_async_copy {{.*}}, 4 :
+// CHECK-NOT:        nvgpu.device_async_copy
+// CHECK:          } else {
+// CHECK-COUNT-4:    nvgpu.device_async_copy {{.*}}, 4, %{{[0-9]+}} :
+// CHECK-NOT:        nvgpu.device_async_copy
+// CHECK:          }
+// CHECK:        } else {
+
 // Multiples of 4: one word of a row a lane, so that 16 lanes take a row; a step is
 // two rows of this warp, and four steps stand in the loop.
 // TWO:          %[[LOW4:.*]] = arith.andi %[[ALL]], %c3 : index
 // TWO-NEXT:     %[[FITS4:.*]] = arith.cmpi eq, %[[LOW4]], %c0 : index
 // TWO-NEXT:     scf.if %[[FITS4]] {
-// CHECK:          scf.for %{{.*}} = %c0_i32 to %c2_i32 step %c1_i32
-// CHECK-COUNT-4:    nvgpu.device_async_copy {{.*}}, 2, %{{[0-9]+}} :
-// CHECK-NOT:        nvgpu.device_async_copy
-// CHECK:          }
+// CHECK:          scf.if
+// CHECK-COUNT-8:    nvgpu.device_async_copy {{.*}}, 2 :
+// CHECK:          } else {
+// CHECK:            scf.for %{{.*}} = %c0_i32 to %c2_i32 step %c1_i32
+// CHECK-COUNT-4:      nvgpu.device_async_copy {{.*}}, 2, %{{[0-9]+}} :
+// CHECK-NOT:          nvgpu.device_async_copy
+// CHECK:            }
 
 // Others: loads of elements, of eight rows before any is stored.
 // TWO:          } else {
