@@ -489,6 +489,7 @@ private:
   // Work that blocks share (LaneWork.cpp).
   void lower(LaunchValueOp op);
   void lower(ArriveLastOp op);
+  mlir::LogicalResult lower(ShareWorkOp op);
   void lower(PartialStoreOp op);
   void lower(PartialLoadOp op);
   void lower(SoftmaxMergeOp op);

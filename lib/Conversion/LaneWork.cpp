@@ -110,6 +110,113 @@ void LaneLowering::lower(ArriveLastOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaneLowering::lower(ShareWorkOp op) {
+  if (machine.hasRoles())
+    return op.emitOpError() << "has no per-lane form beside "
+                               "kvbuffer.warp_roles: the lanes of a warp look "
+                               "at the items together";
+  Block &body = op.getBody().front();
+  Value zero = i32(0), wave = i32(target.waveSize);
+  Value items = toI32(single(op.getItems()));
+  Value lastItem = arith::SubIOp::create(b, items, i32(1));
+  auto isBelow = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
+  };
+  auto choose = [&](Value condition, Value x, Value y) -> Value {
+    return arith::SelectOp::create(b, condition, x, y);
+  };
+  auto larger = [&](Value x, Value y) -> Value {
+    return arith::MaxSIOp::create(b, x, y);
+  };
+  auto fromLane = [&](Value value, int64_t bit) -> Value {
+    return gpu::ShuffleOp::create(b, value, i32(bit), wave,
+                                  gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  };
+  auto ofLanes = [&](Value value, function_ref<Value(Value, Value)> join) {
+    for (int64_t bit = 1; bit < target.waveSize; bit *= 2)
+      value = join(value, fromLane(value, bit));
+    return machine.uniform(*this, value);
+  };
+  auto sum = [&](Value x, Value y) { return add(b, x, y); };
+  // The lane's item of those from `from` on, whether there is one, its units.
+  LogicalResult lowered = success();
+  auto unitsFrom = [&](Value from) {
+    Value item = add(b, from, lane);
+    Value exists = isBelow(item, items);
+    // No branch: lanes without an item look at the last one.
+    set(body.getArgument(0),
+        {toIndex(arith::MinSIOp::create(b, item, lastItem))});
+    if (failed(lowerBlock(body)))
+      lowered = failure();
+    if (failed(lowered))
+      return std::pair(exists, zero);
+    b.setLoc(op.getLoc());
+    Value units = toI32(single(cast<YieldOp>(body.getTerminator()).getValue()));
+    return std::pair(exists, choose(exists, larger(units, zero), zero));
+  };
+  // A loop over the items, as many at a time as a wave has lanes.
+  auto forItems = [&](Values inits,
+                      function_ref<Values(Value, ValueRange)> iteration) {
+    auto loop = scf::ForOp::create(b, zero, items, wave, inits);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
+    scf::YieldOp::create(b, next);
+    return loop.getResults();
+  };
+
+  Value mine = forItems({zero}, [&](Value from, ValueRange sofar) -> Values {
+    return {add(b, sofar[0], unitsFrom(from).second)};
+  })[0];
+  if (failed(lowered))
+    return failure();
+  Value total = ofLanes(mine, sum);
+  Value size = larger(
+      arith::CeilDivUIOp::create(b, total, toI32(single(op.getWorkers()))),
+      toI32(single(op.getLeast())));
+  Value begin = mul(b, toI32(single(op.getWorker())), size);
+  Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
+  // Of the items that a lane has looked at: those that end by `begin`, where
+  // the last of these ends, and those that start before `end`.
+  ValueRange found = forItems(
+      {zero, zero, zero, zero}, [&](Value from, ValueRange sofar) -> Values {
+        auto [exists, units] = unitsFrom(from);
+        // Units of the lanes before this one, and of all.
+        Value before = zero, all = units;
+        for (int64_t bit = 1; bit < target.waveSize; bit *= 2) {
+          Value others = fromLane(all, bit);
+          Value isAfter = arith::CmpIOp::create(
+              b, arith::CmpIPredicate::ne,
+              arith::AndIOp::create(b, lane, i32(bit)), zero);
+          before = add(b, before, choose(isAfter, others, zero));
+          all = add(b, all, others);
+        }
+        Value starts = add(b, sofar[0], before), ends = add(b, starts, units);
+        Value isPast = arith::AndIOp::create(
+            b, exists,
+            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, ends, begin));
+        Value isReached =
+            arith::AndIOp::create(b, exists, isBelow(starts, end));
+        Value one = i32(1);
+        return {add(b, sofar[0], all),
+                add(b, sofar[1], choose(isPast, one, zero)),
+                choose(isPast, larger(sofar[2], ends), sofar[2]),
+                add(b, sofar[3], choose(isReached, one, zero))};
+      });
+  Value first = ofLanes(found[1], sum), start = ofLanes(found[2], larger),
+        reached = ofLanes(found[3], sum);
+  set(op.getSize(), {toIndex(size)});
+  set(op.getFirst(), {toIndex(first)});
+  set(op.getStart(), {toIndex(start)});
+  set(op.getEnd(), {toIndex(larger(reached, first))});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Partial results
 //===----------------------------------------------------------------------===//
 

@@ -45,6 +45,38 @@ gpu.module @work {
     // CHECK-NOT: lane_any
     %last = kvbuffer.arrive_last %arrived[%c0] of %c2 : memref<4xi32>
     gpu.return
+  }  // The lanes of a wave look at an item each: all units first, then where the
+  // share begins and ends.
+  // CHECK-LABEL: gpu.func @shares
+  gpu.func @shares(%lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]},
+                   %arrived: memref<?xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter", kvbuffer.shape = ["batch"]})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [4, 1, 1]} {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %block = gpu.block_id x
+    %batch = kvbuffer.launch_size "batch"
+    // CHECK: %[[SUM:[0-9]*]] = scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c32_i32 iter_args
+    // CHECK:   memref.load
+    // CHECK:   arith.select
+    // CHECK: gpu.shuffle xor %[[SUM]], %{{.*}}, %c32_i32
+    // CHECK-COUNT-4: gpu.shuffle xor
+    // CHECK: arith.ceildivui
+    // CHECK: scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c32_i32 iter_args
+    // CHECK:   memref.load
+    // CHECK-COUNT-5: gpu.shuffle xor
+    // CHECK:   scf.yield
+    // CHECK-COUNT-15: gpu.shuffle xor
+    %size, %first, %start, %end = kvbuffer.share_work %block of %c4 over %batch least %c1 {
+    ^bb0(%i: index):
+      %n = memref.load %lengths[%i] : memref<?xi32>
+      %units = arith.index_cast %n : i32 to index
+      kvbuffer.yield %units : index
+    }
+    %some = arith.subi %end, %first : index
+    %all = arith.addi %some, %start : index
+    %count = arith.addi %all, %size : index
+    %last = kvbuffer.arrive_last %arrived[%first] of %count : memref<?xi32>
+    gpu.return
   }
 }
 }

@@ -122,6 +122,7 @@ private:
   // Work that blocks share (Work.cpp).
   mlir::LogicalResult runOp(LaunchValueOp op);
   mlir::LogicalResult runOp(ArriveLastOp op);
+  mlir::LogicalResult runOp(ShareWorkOp op);
   mlir::LogicalResult runOp(PartialStoreOp op);
   mlir::LogicalResult runOp(PartialLoadOp op);
   mlir::LogicalResult runOp(SoftmaxMergeOp op);

@@ -53,7 +53,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NextTileOp,
-           ArriveLastOp, PartialStoreOp, PartialLoadOp>(context);
+           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp>(context);
     attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRun.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <limits>
 
@@ -43,6 +44,42 @@ LogicalResult BlockRun::runOp(ArriveLastOp op) {
   if (last)
     counter = 0;
   set(op.getLast(), int64_t(last));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(ShareWorkOp op) {
+  Block &body = op.getBody().front();
+  Value yielded = cast<YieldOp>(body.getTerminator()).getValue();
+  int64_t workers = integer(op.getWorkers()), least = integer(op.getLeast());
+  int64_t worker = integer(op.getWorker());
+  if (workers < 1 || least < 1 || worker < 0 || worker >= workers)
+    return error(op) << "deals to worker " << worker << " of " << workers
+                     << " at least " << least
+                     << "; expected 1 worker and 1 unit or more";
+  // Units before each item, and of all.
+  SmallVector<int64_t> before{0};
+  for (int64_t i = 0, e = integer(op.getItems()); i < e; ++i) {
+    set(body.getArgument(0), i);
+    if (failed(runBlock(body)))
+      return failure();
+    int64_t units = integer(yielded);
+    if (units < 0)
+      return error(op) << "has an item, " << i << ", of " << units << " units";
+    before.push_back(before.back() + units);
+  }
+  int64_t size =
+      std::max<int64_t>(llvm::divideCeil(before.back(), workers), least);
+  int64_t from = worker * size, to = std::min(from + size, before.back());
+  int64_t items = before.size() - 1, first = 0;
+  while (first < items && before[first + 1] <= from)
+    ++first;
+  int64_t end = first;
+  while (end < items && before[end] < to)
+    ++end;
+  set(op.getSize(), size);
+  set(op.getFirst(), first);
+  set(op.getStart(), before[first]);
+  set(op.getEnd(), end);
   return success();
 }
 

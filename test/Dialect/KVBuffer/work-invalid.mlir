@@ -69,3 +69,68 @@ func.func @rank(%m: !kvbuffer.fragment<16x1xf32, row>, %lse: memref<?xf32>, %b: 
   kvbuffer.row_store %m, %lse[%b] valid(%b) {group = 4 : i64} : !kvbuffer.fragment<16x1xf32, row>, memref<?xf32>
   return
 }
+
+// -----
+
+func.func @item(%i: index) {
+  // expected-error @below {{'kvbuffer.share_work' op expected a region of one index, the item's number}}
+  %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {
+  ^bb0(%a: index, %b: index):
+    kvbuffer.yield %a : index
+  }
+  return
+}
+
+// -----
+
+func.func @units(%i: index, %x: f32) {
+  // expected-error @below {{'kvbuffer.share_work' op expected a region that ends with kvbuffer.yield of an index, the item's units}}
+  %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {
+  ^bb0(%a: index):
+    kvbuffer.yield %x : f32
+  }
+  return
+}
+
+// -----
+
+func.func @branches(%i: index, %c: i1) {
+  // expected-note @below {{the region is here}}
+  %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {
+  ^bb0(%a: index):
+    // expected-error @below {{'scf.if' op is not allowed in a kvbuffer.share_work: it runs for several items side by side, and cannot branch}}
+    %n = scf.if %c -> (index) {
+      scf.yield %a : index
+    } else {
+      scf.yield %i : index
+    }
+    kvbuffer.yield %n : index
+  }
+  return
+}
+
+// -----
+
+func.func @writes(%i: index, %m: memref<?xi32>, %x: i32) {
+  // expected-note @below {{the region is here}}
+  %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {
+  ^bb0(%a: index):
+    // expected-error @below {{'memref.store' op is not allowed in a kvbuffer.share_work: it may only read memory}}
+    memref.store %x, %m[%a] : memref<?xi32>
+    kvbuffer.yield %a : index
+  }
+  return
+}
+
+// -----
+
+func.func @tiles(%i: index) {
+  // expected-note @below {{the region is here}}
+  %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {
+  ^bb0(%a: index):
+    // expected-error @below {{'kvbuffer.fragment_fill' op is not allowed in a kvbuffer.share_work: of this dialect's ops only those of lengths are}}
+    %f = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x16xf32, acc>
+    kvbuffer.yield %a : index
+  }
+  return
+}

@@ -23,6 +23,22 @@ func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: 
   return
 }
 
+// CHECK-LABEL: func @shares
+func.func @shares(%k: !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>, %w: index, %n: index) {
+  %c1 = arith.constant 1 : index
+  // CHECK: %size, %first, %start, %end = kvbuffer.share_work %{{.*}} of %{{.*}} over %{{.*}} least %{{.*}} {
+  // CHECK-NEXT: ^bb0(%[[I:.*]]: index):
+  // CHECK-NEXT:   %[[KEYS:.*]] = kvbuffer.cache.num_keys %{{.*}}[%[[I]]] new(%{{.*}})
+  // CHECK-NEXT:   kvbuffer.yield %[[KEYS]] : index
+  // CHECK-NEXT: }
+  %size, %first, %start, %end = kvbuffer.share_work %w of %n over %n least %c1 {
+  ^bb0(%i: index):
+    %keys = kvbuffer.cache.num_keys %k[%i] new(%c1) : !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+    kvbuffer.yield %keys : index
+  }
+  return
+}
+
 // CHECK-LABEL: func @groups
 func.func @groups(%q: memref<?x?x8x128xbf16>, %lse: memref<?x8x?xf32>, %b: index, %s: !kvbuffer.fragment<16x32xf32, acc>, %m: !row) {
   // CHECK: kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x?x8x128xbf16> -> <16x128xbf16, page_size = 4>

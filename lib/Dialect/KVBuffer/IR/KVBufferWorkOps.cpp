@@ -17,6 +17,13 @@ void ArriveLastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLast(), "last");
 }
 
+void ShareWorkOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSize(), "size");
+  setName(getFirst(), "first");
+  setName(getStart(), "start");
+  setName(getEnd(), "end");
+}
+
 LogicalResult LaunchValueOp::verify() {
   if (kvbuf::detail::isSizeExpression(getExpression()))
     return success();
@@ -31,6 +38,34 @@ LogicalResult ArriveLastOp::verify() {
   if (int64_t(getIndices().size()) != type.getRank())
     return emitOpError() << "expected " << type.getRank() << " indices, got "
                          << getIndices().size();
+  return success();
+}
+
+LogicalResult ShareWorkOp::verifyRegions() {
+  Block &body = getBody().front();
+  auto index = IndexType::get(getContext());
+  if (body.getArgumentTypes() != TypeRange{index})
+    return emitOpError("expected a region of one index, the item's number");
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getValue().getType() != index)
+    return emitOpError("expected a region that ends with kvbuffer.yield of an "
+                       "index, the item's units");
+  for (Operation &op : body.without_terminator()) {
+    auto fail = [&](StringRef why) {
+      InFlightDiagnostic diag = op.emitOpError()
+                                << "is not allowed in a kvbuffer.share_work: "
+                                << why;
+      diag.attachNote(getLoc()) << "the region is here";
+      return diag;
+    };
+    if (op.getNumRegions())
+      return fail("it runs for several items side by side, and cannot branch");
+    if (isa_and_nonnull<KVBufferDialect>(op.getDialect()) &&
+        !isa<CacheNumKeysOp, KeyRangeOp, LaunchSizeOp, LaunchValueOp>(op))
+      return fail("of this dialect's ops only those of lengths are");
+    if (!isMemoryEffectFree(&op) && !hasSingleEffect<MemoryEffects::Read>(&op))
+      return fail("it may only read memory");
+  }
   return success();
 }
 

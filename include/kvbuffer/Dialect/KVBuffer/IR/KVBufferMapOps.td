@@ -59,11 +59,12 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
-    Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp"]>]> {
-  let summary = "Ends a region that computes an element";
+    Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp", "ShareWorkOp"]>]> {
+  let summary = "Ends a region that computes an element or a number";
   let description = [{
     The element of the result of a `kvbuffer.map`; the score, or whether the key is
-    visible, of a `kvbuffer.attention`.
+    visible, of a `kvbuffer.attention`; the units of an item of a
+    `kvbuffer.share_work`.
   }];
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";

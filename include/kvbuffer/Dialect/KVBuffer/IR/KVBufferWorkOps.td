@@ -190,6 +190,54 @@ def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
   let hasVerifier = 1;
 }
 
+def KVBuffer_ShareWorkOp : KVBuffer_Op<"share_work", [RecursiveMemoryEffects,
+    SingleBlock, KVBuffer_NamedResults]> {
+  let summary = "A worker's equal share of items of unequal size";
+  let description = [{
+    Items 0 to `items` - 1 lie side by side, item i as many units long as the
+    region yields for i, at least 0. The units are dealt to `workers` workers in
+    their order, `size` to each: as few as are enough, but at least `least`. So
+    worker w has the units from w * `size` on, and workers at the end may have
+    none. All workers see the same sizes, read on the device: no host knows them,
+    and no worker waits for another.
+
+    `first` is the item that the worker's first unit is in, `start` the units
+    before that item, `end` one past the item of its last unit; `end` is `first`
+    for a worker without a unit, and `start` means nothing then. Items without a
+    unit are nobody's. The sum of all items must fit 31 bits.
+
+    The region takes the number of an item and yields an index. It runs for
+    several items side by side, and more than once for each: it may read tensors
+    and caches' lengths and compute with them, no more.
+
+    Two workers that follow each other share at most one item, so pieces of items
+    are told apart by the worker's number plus the item's.
+
+    Example:
+
+    ```mlir
+    %size, %first, %start, %end = kvbuffer.share_work %block of %blocks over %batch least %least {
+    ^bb0(%sequence: index):
+      %keys = kvbuffer.cache.num_keys %k[%sequence] new(%c1)
+        : !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+      kvbuffer.yield %keys : index
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "the worker's number">:$worker,
+    Arg<Index, "workers, 1 or more">:$workers,
+    Arg<Index, "items">:$items,
+    Arg<Index, "units of a share at least, 1 or more">:$least);
+  let results = (outs Index:$size, Index:$first, Index:$start, Index:$end);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $worker `of` $workers `over` $items `least` $least attr-dict-with-keyword
+    $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
 def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds 1 to a counter that all blocks see";
