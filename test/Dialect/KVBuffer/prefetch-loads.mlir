@@ -340,3 +340,96 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// Look-ups run an iteration further ahead than loads (look_ahead).
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, stages = 2, warps = 1, mma_shape = [16, 8, 16], look_ahead = true>
+!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 16, page_size = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @looks_ahead
+  // CHECK:         %[[T0:.*]] = kvbuffer.cache_tile %{{.*}} if %[[SOME:.*]] :
+  // CHECK:         %[[K0:.*]] = kvbuffer.dram_load %[[T0]] into {{.*}} if %[[SOME]] :
+  // CHECK:         %[[T1:.*]] = kvbuffer.cache_tile %{{.*}} if %[[TWO:.*]] :
+  // CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[NOW:.*]] = %[[K0]], {{.*}}%[[NEXT:.*]] = %[[T1]]{{.*}})
+  // CHECK:           kvbuffer.lds_stage %[[NOW]]
+  // CHECK:           kvbuffer.mma
+  // CHECK:           %[[K1:.*]] = kvbuffer.dram_load %[[NEXT]] into
+  // CHECK:           %[[T2:.*]] = kvbuffer.cache_tile
+  // CHECK:           scf.yield %{{.*}}, %[[K1]], {{.*}}%[[T2]]
+  gpu.func @looks_ahead(%k: !kv, %n: index, %keys: index, %q: !a) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %key = arith.muli %i, %c16 : index
+      %slot = arith.remui %i, %c2 : index
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+      scf.yield %s : !acc
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// In a loop around: where copies count although they copy nothing, those beyond
+// the last tile are awaited before the next loop fills their slots. A
+// kvbuffer.meet lets the loads of three slots run ahead.
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, stages = 3, warp_size = 64>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>
+!tile = !kvbuffer.tile<32x32xbf16>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+!a = !kvbuffer.fragment<16x32xbf16, a>
+!acc = !kvbuffer.fragment<16x32xf32, acc>
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @around
+  // CHECK:         scf.for
+  // CHECK:           kvbuffer.meet
+  // CHECK:           kvbuffer.dram_load
+  // CHECK:           kvbuffer.dram_load
+  // CHECK:           %[[R:.*]]:3 = scf.for
+  // CHECK:             kvbuffer.lds_stage
+  // CHECK:             kvbuffer.dram_load
+  // CHECK:             scf.yield
+  // CHECK-NEXT:      }
+  // CHECK-NEXT:      kvbuffer.lds_stage %[[R]]#1, %[[R]]#2
+  gpu.func @around(%k: !kv, %n: index, %keys: index, %q: !a) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c32 = arith.constant 32 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    scf.for %j = %c0 to %n step %c1 {
+      kvbuffer.meet
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+        %key = arith.muli %i, %c32 : index
+        %slot = arith.remui %i, %c3 : index
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+        %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+        %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+        %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+        %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+        scf.yield %s : !acc
+      }
+    }
+    gpu.return
+  }
+}
+}

@@ -306,6 +306,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (schedule.splitSize && !schedule.splitKeys)
     return emitError() << "split_size needs split_keys = true, got "
                        << schedule.splitSize;
+  if (schedule.equalShares && (!schedule.splitKeys || schedule.splitSize))
+    return emitError() << "equal_shares needs split_keys = true and no "
+                          "split_size";
   if (schedule.cluster < 1)
     return emitError() << "cluster must be at least 1, got "
                        << schedule.cluster;

@@ -93,7 +93,7 @@ static bool mayBeRead(DramLoadOp load, int64_t distance) {
        at = at->getParentOp()) {
     auto around = dyn_cast<LoopLikeOpInterface>(at->getParentOp());
     for (Operation *op = at->getPrevNode(); op; op = op->getPrevNode())
-      if (isa<LdsStageOp>(op))
+      if (isa<LdsStageOp, MeetOp>(op))
         return false;
     if (!around)
       continue;
@@ -175,6 +175,31 @@ static Value nextToken(scf::ForOp loop, DramLoadOp load) {
   return {};
 }
 
+/// Whether an op looks up where a tile lies, for all its rows at once.
+static bool isLookUp(Operation *op) {
+  auto tile = dyn_cast<CacheTileOp>(op);
+  return tile && tile.getCache().getType().getPageSize() &&
+         !tile.getTile().getType().getPageSize();
+}
+
+/// Awaits the copies that a loop within another one has asked for beyond its
+/// last iteration: where they count although they copy nothing, they are on
+/// their way to slots that the loop around it fills again.
+static void awaitRest(IRRewriter &rewriter, scf::ForOp loop) {
+  if (!loop->getParentOfType<LoopLikeOpInterface>())
+    return;
+  SmallVector<Value> tokens;
+  for (Value result : loop.getResults())
+    if (auto token = dyn_cast<TokenType>(result.getType());
+        token && result.use_empty() &&
+        token.getParams().getPolicy() == Policy::DoubleBuffered)
+      tokens.push_back(result);
+  if (tokens.empty())
+    return;
+  rewriter.setInsertionPointAfter(loop);
+  LdsStageOp::create(rewriter, loop.getLoc(), tokens, IntegerAttr());
+}
+
 /// Moves `op` before `stage`, with the arithmetic that it needs; false if it
 /// needs what comes later.
 static bool hoist(Operation *op, LdsStageOp stage) {
@@ -207,6 +232,10 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
 
   /// Whether a product waits for its own operand only (TargetInfo).
   bool waitsByOperand = false;
+  /// Whether the schedule wants look-ups before loads.
+  bool looksAhead = false;
+  /// Whether a copy counts even where it copies nothing (TargetInfo).
+  bool copiesByWave = false;
 
   /// Replaces all waits of a loop by one in front of the first.
   static LdsStageOp merge(IRRewriter &rewriter, ArrayRef<LdsStageOp> stages) {
@@ -300,6 +329,10 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     unsigned distance = slots - 1;
     SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails =
         findTails(loop, loads);
+    // Where look-ups run further ahead than loads do: iterations in between.
+    unsigned lookAhead =
+        looksAhead && tails.empty() && llvm::any_of(inOrder, isLookUp) ? 1 : 0;
+    unsigned last = distance + lookAhead;
     for (auto [load, tail] : tails) {
       load->setAttr(kOneMore, rewriter.getUnitAttr());
       load.getTile().getDefiningOp()->setAttr(kOneMore, rewriter.getUnitAttr());
@@ -341,19 +374,29 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           for (Operation &op : body->without_terminator())
             if (isa<MmaOp>(op) && !product && !waitsByOperand)
               product = &op;
-          schedule.push_back({firstStage, distance});
+          schedule.push_back({firstStage, last});
           bool issued = false;
           auto issue = [&] {
-            for (Operation *op : inOrder)
-              if (!behindStage.contains(op))
-                schedule.push_back({op, 0});
+            // The loads before the look-ups, so that no load waits for those of
+            // its own iteration.
+            auto add = [&](Operation *op, bool isLoad) {
+              if (isa<DramLoadOp>(op) == isLoad && !behindStage.contains(op))
+                schedule.push_back({op, isLoad ? lookAhead : 0});
+            };
+            if (lookAhead)
+              for (bool isLoad : {true, false})
+                for (Operation *op : inOrder)
+                  add(op, isLoad);
+            else
+              for (Operation *op : inOrder)
+                add(op, isa<DramLoadOp>(op));
             issued = true;
           };
           // A load through registers needs those that its wait has stored.
           auto issueBehind = [&](Operation *stage) {
             for (auto [load, itsStage] : behindStage)
               if (itsStage == stage)
-                schedule.push_back({load, 0});
+                schedule.push_back({load, lookAhead});
           };
           if (!product)
             issue();
@@ -361,7 +404,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           for (Operation &op : body->without_terminator()) {
             if (&op == firstStage || ahead.contains(&op))
               continue;
-            schedule.push_back({&op, distance});
+            schedule.push_back({&op, last});
             if (&op == product)
               issue();
             issueBehind(&op);
@@ -399,6 +442,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     }
     (*result)->getBlock()->walk(
         [](Operation *op) { op->removeAttr(kOneMore); });
+    if (copiesByWave)
+      awaitRest(rewriter, *result);
     // A wait in front of the loop moves behind the first loads, which it need
     // not hold up; or they in front of it, where its data is needed before.
     for (Operation *op = start; op; op = op->getPrevNode())
@@ -426,6 +471,10 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
                : StringAttr();
     auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt;
     waitsByOperand = target && target->waitsByOperand;
+    copiesByWave = target && target->copiesByWave;
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    looksAhead = schedule && schedule.getLookAhead();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     getOperation().walk([&](DramLoadOp load) {

@@ -173,7 +173,10 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     cache; `split_keys`: for few query rows, the keys of a sequence are split over
     blocks, and tiles have the query rows of all heads that share a head of the
     cache (at most BM in all), `split_size` is the keys of a split, 0 for a share
-    that the launch chooses by the batch and the room of the cache; `cluster`
+    that the launch chooses by the batch and the room of the cache,
+    `equal_shares` gives each block as many tiles of keys as the others, of one
+    sequence or of several that follow each other; `look_ahead` looks up the page
+    of a tile an iteration before the tile is loaded; `cluster`
     blocks work on neighbouring tiles of queries at the same
     time and load each tile of K and V once, a part each, for all of them.
 
