@@ -20,6 +20,7 @@ import ctypes
 import dataclasses
 import math
 import pathlib
+import random
 import re
 import statistics
 import subprocess
@@ -39,6 +40,8 @@ class Case:
     batch: int
     page: int = 0
     queries: int = 1
+    #: Sequences of 50 to `context` tokens, more of them short than long.
+    ragged: bool = False
 
     @property
     def problem(self):
@@ -49,11 +52,22 @@ class Case:
 
     @property
     def name(self):
-        return f"{self.problem}-{self.context}x{self.batch}"
+        word = "-ragged" if self.ragged else ""
+        return f"{self.problem}-{self.context}x{self.batch}{word}"
+
+    @property
+    def lengths(self):
+        """Tokens of each sequence."""
+        if not self.ragged:
+            return [self.context] * self.batch
+        lengths = [50 + round((self.context - 50) * (i / (self.batch - 1)) ** 2.2)
+                   for i in range(self.batch)]
+        random.Random(1).shuffle(lengths)
+        return lengths
 
     @property
     def bytes(self):
-        return 4 * self.batch * self.context * self.kv_heads * self.size
+        return 4 * sum(self.lengths) * self.kv_heads * self.size
 
     def options(self):
         return {"heads": self.heads, "kv_heads": self.kv_heads,
@@ -66,6 +80,7 @@ class Case:
 CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
          + [Case(64, 8, 128, 4096, 128, page) for page in (0, 16)]
          + [Case(32, 8, 64, 8192, 128), Case(32, 8, 256, 8192, 32)]
+         + [Case(32, 8, 128, 16050, 64, page, ragged=True) for page in (16, 64)]
          + [Case(32, 8, 128, 131072, 1, page) for page in (0, 16)]
          + [Case(32, 8, 128, 8192, 1), Case(32, 8, 128, 1024, 1)]
          + [Case(32, 8, 128, 8192, 64, 0, 4)])
@@ -138,13 +153,16 @@ class Tensors:
                               for _ in "kv")
             self.given |= {"k": self.k, "v": self.v}
             return
-        per = math.ceil(c.context / c.page)
-        self.k, self.v = (normal(c.batch * per, c.page, c.kv_heads, c.size)
+        pages = [math.ceil(n / c.page) for n in c.lengths]
+        self.k, self.v = (normal(sum(pages), c.page, c.kv_heads, c.size)
                           for _ in "kv")
-        self.table = torch.randperm(c.batch * per, device="cuda").to(
-            torch.int32).view(c.batch, per)
-        lengths = torch.full((c.batch,), c.context, device="cuda",
-                             dtype=torch.int32)
+        # Pages at random places; no page past a sequence's end exists.
+        order = torch.randperm(sum(pages), device="cuda").to(torch.int32)
+        self.table = torch.full((c.batch, max(pages)), 0x3FFFFFFF,
+                                device="cuda", dtype=torch.int32)
+        for b, own in enumerate(order.split(pages)):
+            self.table[b, :len(own)] = own
+        lengths = torch.tensor(c.lengths, device="cuda", dtype=torch.int32)
         self.given |= {"k": self.k, "v": self.v}
         for name in "kv":
             self.given[f"{name}_table"] = self.table
@@ -154,7 +172,9 @@ class Tensors:
         x = self.k if which == "k" else self.v
         if not case.page:
             return x[b]
-        return x[self.table[b].long()].flatten(0, 1)[:case.context]
+        length = case.lengths[b]
+        pages = self.table[b, :math.ceil(length / case.page)].long()
+        return x[pages].flatten(0, 1)[:length]
 
 
 def reference(torch, case, tensors, b):
@@ -164,8 +184,9 @@ def reference(torch, case, tensors, b):
         case.heads // case.kv_heads, 1) for w in "kv")
     s = torch.einsum("ihd,jhd->hij", q, k) / math.sqrt(case.size)
     i = torch.arange(case.queries, device="cuda")[:, None]
-    j = torch.arange(case.context, device="cuda")[None]
-    s.masked_fill_(j > i + case.context - case.queries, -math.inf)
+    keys = case.lengths[b]
+    j = torch.arange(keys, device="cuda")[None]
+    s.masked_fill_(j > i + keys - case.queries, -math.inf)
     return torch.einsum("hij,jhd->ihd", s.softmax(-1), v)
 
 
@@ -177,7 +198,7 @@ def measure(torch, case, artifacts, ceiling, rounds, launches):
         runs[label] = lambda artifact=artifact: artifact(**tensors.given)
         tensors.out.fill_(math.nan)
         runs[label]()
-        for b in {0, case.batch - 1}:
+        for b in range(case.batch) if case.ragged else {0, case.batch - 1}:
             want = reference(torch, case, tensors, b)
             error = (tensors.out[b].float() - want).abs().max().item()
             if not error < 2e-2:

@@ -124,6 +124,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     const MatrixInstruction &small = target.matrixInstructions[1];
     choice.mma = {small.m, small.n, small.k};
     choice.splitKeys = true;
+    choice.equalShares = request.lengthsDiffer;
+    choice.lookAhead = request.pageSize > 0;
     choice.BM = request.foldedRows > 16 ? 32 : 16;
     choice.BN = 32;
     choice.warps = 1;

@@ -92,6 +92,8 @@ static constexpr int64_t kSharedPerBlock = 3 * 1024;
 static void splitKeysNVIDIA(const ScheduleRequest &request,
                             ScheduleChoice &choice) {
   choice.splitKeys = true;
+  choice.equalShares = request.lengthsDiffer;
+  choice.lookAhead = request.pageSize > 0;
   choice.BM = request.foldedRows > 16 ? 32 : 16;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
   choice.BN = depth <= 64 ? 32 : 16;

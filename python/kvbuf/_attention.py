@@ -115,6 +115,10 @@ def padded(ops, x, columns):
     return ops.pad_columns(x, missing) if missing else ops.rows_contiguous(x)
 
 
+#: Rows of a sequence, times the query heads that share a key head, up to which
+#: there is a kernel for each number of rows: it splits keys over blocks.
+FEW_ROWS = 32
+
 #: Told of each Request that was run.
 on_run = None
 
@@ -134,6 +138,12 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     kernel(**tensors, **request.sizes, device=device, stream=stream)
     ops.after_launch(name)
     return request.out, request.lse
+
+
+def few_rows(rows, group):
+    """The rows of a sequence if the kernel is to be for that number only, or
+    0."""
+    return rows if rows * group <= FEW_ROWS else 0
 
 
 def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
@@ -224,7 +234,10 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         else scale, softcap=require_number("softcap", softcap),
         sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant,
         alibi=0 if alibi is None else len(alibi.shape),
-        bias="" if bias is None else ops.dtype(bias), hidden=keep is not None)
+        bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
+        seq_q=(few_rows(q.shape[1], heads // kv_heads)
+               if not ragged and alibi is None and bias is None and keep is None
+               else 0))
 
     def operand(x):
         return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),

@@ -18,7 +18,9 @@ class Problem:
     "dense", "ragged", "continuous" or "paged" (with ``page_size`` tokens a
     page). ``index`` is the type of tables, lengths and offsets, "i32" or "i64".
     ``lengths`` says what the lengths of a continuous or paged cache count: "all"
-    tokens, or those that were "cached" before this call.
+    tokens, or those that were "cached" before this call. ``seq_q`` is the rows of
+    each sequence that the kernel is for, or 0 for any: kernels for a few rows
+    split keys over blocks. It goes with "dense" queries.
 
     ``causal`` and the windows are aligned bottom-right; -1 leaves a side open.
     ``scale`` None is 1/sqrt(head_size); ``softcap`` 0 is none. ``alibi`` is 1 for a
@@ -49,6 +51,7 @@ class Problem:
     alibi: int = 0
     bias: str = ""
     hidden: bool = False
+    seq_q: int = 0
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
@@ -69,6 +72,9 @@ class Problem:
         if self.head_size % 8:
             raise ValueError(f"head_size is {self.head_size}; expected a "
                              "multiple of 8")
+        if self.seq_q < 0 or (self.seq_q and self.query == "ragged"):
+            raise ValueError(f"seq_q is {self.seq_q}; expected 0, or the rows of "
+                             "each sequence of dense queries")
         if (self.cache == "paged") != (self.page_size > 0):
             raise ValueError("page_size goes with a paged cache")
         for name in "scale", "softcap":
@@ -86,7 +92,8 @@ class Problem:
         the problem has them, q_offsets, k_offsets, v_offsets, k_table, v_table,
         k_lengths, v_lengths, sink, alibi, bias, keep and lse."""
         ragged = self.query == "ragged"
-        rows, strides = (("?", "?, ?, 1") if ragged else ("?x?", "?, ?, ?, 1"))
+        rows, strides = (("?", "?, ?, 1") if ragged else
+                         (f"?x{self.seq_q or '?'}", "?, ?, ?, 1"))
         page = f", page_size = {self.page_size}" if self.page_size else ""
         query = (f"memref<{rows}x{self.heads}x{self.head_size}x{self.dtype}, "
                  f"strided<[{strides}]>>")

@@ -67,6 +67,9 @@ struct ScheduleRequest {
   /// then: query rows times the heads that share a head of the cache.
   bool splitKeys = false;
   int64_t foldedRows = 0;
+  /// Whether sequences may be of different lengths, which the device alone
+  /// knows.
+  bool lengthsDiffer = false;
 };
 
 /// What a chip proposes for a problem.
@@ -143,6 +146,9 @@ struct TargetInfo {
   /// Blocks of split keys that a multiprocessor is given at a time: as many as
   /// have enough bytes in flight for the memory's speed.
   int64_t splitsPerMultiprocessor = 8;
+  /// Query rows, of all heads that share a head of the cache, up to which keys
+  /// are split over blocks unless somebody asks for another schedule.
+  int64_t splitKeysRows = 32;
   /// Matrix instructions for 16-bit operands, bf16 or f16.
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
   /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;

@@ -267,6 +267,66 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
   return success();
 }
 
+/// Splits of a problem whose bits must not depend on its batch, keys.
+static constexpr int64_t kInvariantSplit = 1024;
+
+/// Registers of a lane for accumulators and P, which no compiler can save;
+/// two tiles of scores where they overlap.
+static int64_t registersFor(AttentionOp op, const ScheduleParameters &s,
+                            const TargetInfo &target) {
+  int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
+  int64_t rows = s.BM / s.warps, tilesOfScores = s.overlap ? 2 : 1;
+  return (rows * depth + tilesOfScores * rows * s.BN + rows * s.BN / 2) /
+         target.waveSize;
+}
+
+/// The schedule of a problem for which nobody has asked for one, if it has so
+/// few query rows that its keys are split over blocks; a remark says why.
+static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
+                                                     ScheduleRequest request,
+                                                     const TargetInfo &target) {
+  if (request.queries < 1 || request.foldedRows > target.splitKeysRows)
+    return std::nullopt;
+  if (op.hasOwnScores()) {
+    remark::missed(op.getLoc(),
+                   remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
+        << "keys are not split over blocks: the problem has a region of its "
+           "own";
+    return std::nullopt;
+  }
+  request.splitKeys = true;
+  // A sequence's splits must not depend on the others.
+  request.lengthsDiffer &= !op.getBatchInvariant();
+  ScheduleChoice choice = target.chooseSchedule(request);
+  if (op.getBatchInvariant())
+    choice.splitSize = kInvariantSplit;
+  std::string rows = std::to_string(request.foldedRows);
+  auto doesNotFit = [&](int64_t needs, StringRef what, int64_t has) {
+    if (needs <= has)
+      return false;
+    remark::missed(op.getLoc(),
+                   remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
+        << "keys are not split over blocks: " << rows
+        << " query rows of a head size of " << std::to_string(op.getHeadSize())
+        << " need " << std::to_string(needs) << " " << what.str() << ", "
+        << target.chip << " has " << std::to_string(has);
+    return true;
+  };
+  int64_t depth = llvm::alignTo(op.getHeadSize(), choice.BK);
+  int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8 * depth *
+                  (choice.BM + 2 * choice.stages * choice.BN);
+  if (doesNotFit(registersFor(op, choice, target), "registers in a lane",
+                 target.registersPerLane) ||
+      doesNotFit(bytes, "bytes of shared memory", target.ldsBytes))
+    return std::nullopt;
+  remark::passed(op.getLoc(),
+                 remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
+      << "keys are split over blocks: the heads that share a head of the cache "
+         "have "
+      << rows << " query rows";
+  return choice;
+}
+
 /// Whether K's fragments are in registers by parts.
 static bool isChunked(AttentionOp op, ScheduleAttr schedule) {
   int64_t chunk = schedule.getRegChunkDepth();
@@ -389,13 +449,7 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
            << "v_path = direct does not fit " << target.chip
            << ", which cannot read LDS transposed: V is transposed on its way "
               "through registers; expected v_path = registers";
-  // Accumulators and P are the registers that no compiler can save; two tiles
-  // of scores where they overlap.
-  int64_t tilesOfScores = schedule.getOverlap() ? 2 : 1;
-  int64_t registers = (schedule.getWM() * depth +
-                       tilesOfScores * schedule.getWM() * schedule.getBN() +
-                       schedule.getWM() * schedule.getBN() / 2) /
-                      target.waveSize;
+  int64_t registers = registersFor(op, schedule.getParameters(), target);
   if (isDefault && registers > target.registersPerLane &&
       registers <= int64_t(target.registersPerLane) * 5 / 4) {
     remark::missed(op.getLoc(),
@@ -467,7 +521,15 @@ struct ChooseSchedulePass
         }
         if (own)
           request.roles = false;
-        ScheduleChoice choice = target->chooseSchedule(request);
+        // Splits of a fixed size are what they are, whatever lengths are.
+        request.lengthsDiffer =
+            !asked.splitSize &&
+            op.getK().getType().getKind() != CacheKind::Dense;
+        std::optional<ScheduleChoice> split;
+        if (isDefault)
+          split = chooseSplitKeys(op, request, *target);
+        ScheduleChoice choice =
+            split ? *split : target->chooseSchedule(request);
         if (own)
           choice.pingPong = choice.overlap = choice.lazyRescale = false;
         // Beside V on its way through registers turns leave none for what a

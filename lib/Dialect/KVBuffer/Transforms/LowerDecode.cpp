@@ -8,10 +8,11 @@
 //
 // Where a sequence has few query rows, its keys are the work. The rows of a
 // tile are then all query rows of all heads that share a head of the cache, so
-// that each key is read once, and the keys of a sequence are split over blocks.
-// A block whose split is not the only one stores what its softmax has come to;
-// the last block to arrive joins the partial results in the order of the
-// splits, so that bits repeat.
+// that each key is read once, and the keys are dealt to blocks: those of each
+// sequence to as many blocks, or as many tiles of all sequences, one after the
+// other, to each block (`equal_shares`). A block that has a piece of a sequence
+// stores what its softmax has come to; the last block to arrive joins the
+// pieces in their order, so that bits repeat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +24,14 @@ using namespace mlir;
 using namespace kvbuf;
 
 /// Keys that are worth a block of their own: fewer take less time than a
-/// partial result costs.
-static constexpr int64_t kLeastSplit = 256;
+/// partial result costs (H200, one sequence of 8192 keys in a graph: 16.1 us,
+/// 17.0 with 256).
+static constexpr int64_t kLeastSplit = 128;
 /// Partial results on their way to the last block at a time.
 static constexpr int64_t kLoadedAtOnce = 4;
+/// Pieces that one block joins; where a sequence has more, several blocks join
+/// so many each, side by side, and one joins what they come to.
+static constexpr int64_t kJoinedByOne = 8;
 
 namespace {
 
@@ -76,11 +81,17 @@ private:
     return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
   }
 
+  /// Blocks that are busy at the same time, as an expression over sizes.
+  Attribute busyBlocks();
   /// Splits of a sequence's keys, as an expression over sizes.
   Attribute splitsOf();
+  /// Blocks of a head that have equal shares.
+  Attribute workersOf();
   /// Adds an argument that the runtime provides.
   Value addArgument(StringRef name, StringRef access, MemRefType type,
                     ArrayRef<Attribute> shape);
+  /// Adds the memory of `places` pieces a head.
+  void addScratch(Attribute places);
   State empty() {
     return {fill(accType, 0.0f),
             fill(rowType, -std::numeric_limits<float>::infinity()),
@@ -92,16 +103,41 @@ private:
   }
   /// The rows of a tensor [batch, tokens, heads, head_size].
   Value rowsOf(Value tensor) {
-    return DramTileOp::create(b, rowsType(), tensor,
-                              ValueRange{batch, constant(0), head}, rows,
-                              /*valid_cols=*/Value(), /*row_dim=*/IntegerAttr(),
-                              group);
+    return DramTileOp::create(
+        b, rowsType(), tensor, ValueRange{batch, constant(0), head}, rows,
+        /*valid_cols=*/Value(), /*row_dim=*/IntegerAttr(), group);
   }
+  /// The tiles of keys that some row of sequence `sequence` sees.
+  struct Tiles {
+    Value keys, begin, end, count;
+    KeyRangeOp range;
+  };
+  Tiles tilesOf(Value sequence);
+  Value positive(Value n) { return arith::MaxSIOp::create(b, n, constant(0)); }
+  /// Each block has a split of one sequence.
+  void buildSplits();
+  /// Each block has a share of all sequences.
+  void buildShares();
+  /// A block's piece of a sequence: `number` of `count`, whose first is at
+  /// place `base` of the memory for partial results.
+  struct Piece {
+    Value number, count, base;
+  };
+  /// Computes the tiles [first, last), one piece of sequence `batch`.
+  void computePiece(const Tiles &tiles, Value first, Value last,
+                    const Piece &piece);
   /// The loop over the tiles [first, end) of keys.
-  State readKeys(Value first, Value end, const KeyRangeOp &range);
-  /// Stores the state of a split; joins all where this block is the last.
-  SmallVector<Value> join(const State &own, Value split, Value used,
-                          Value parts, Value arrived);
+  State readKeys(Value first, Value end, const Tiles &tiles);
+  /// Stores the state of a piece; joins all where this block is the last.
+  SmallVector<Value> join(const State &own, const Piece &piece);
+  /// Joins `count` partial results of a level, each `step` places after the one
+  /// before it.
+  State joinFrom(int64_t level, Value place, Value count, int64_t step);
+  /// The values of the block that arrives last at a place, and whether this is
+  /// it: what `build` returns there.
+  SmallVector<Value> ifLast(int64_t level, Value place, Value count,
+                            function_ref<SmallVector<Value>(State)> build,
+                            int64_t step);
   void finish(State state);
 
   ImplicitLocOpBuilder &b;
@@ -121,7 +157,12 @@ private:
 
   // Values of the kernel: the cache's head, the first query head of it, the
   // rows of a tile and the queries of a sequence.
-  Value batch, kvHead, head, rows, queries, keys;
+  Value batch, kvHead, head, rows, queries;
+  /// Buffers, one for all pieces.
+  TypedValue<BufferType> kbuf, vbuf;
+  /// Partial results and counters: level (pieces, what blocks have joined of
+  /// them), head, place.
+  Value parts, arrived;
 };
 
 } // namespace
@@ -145,16 +186,40 @@ Attribute DecodeProgram::splitsOf() {
   }
   if (int64_t size = schedule.getSplitSize())
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
-  // As many as keep the device busy, as long as they are worth it. Rows that
-  // are looked up one by one wait for their look-ups: twice as many blocks have
-  // as much on its way (H200, pages of one token: 4278 GB/s against 3931).
-  int64_t blocks =
-      target.splitsPerMultiprocessor * (smallPageOf(op) != 0 ? 2 : 1);
+  // As many as keep the device busy, as long as they are worth it.
   Attribute most = expr(
-      "floordiv", {expr("product", {str("sms"), number(blocks)}),
-                   expr("product", {str("batch"), number(op.getKVHeads())})});
+      "floordiv",
+      {busyBlocks(), expr("product", {str("batch"), number(op.getKVHeads())})});
   Attribute worth = expr("ceildiv", {room, number(kLeastSplit)});
   return expr("max", {number(1), expr("min", {worth, most})});
+}
+
+Attribute DecodeProgram::busyBlocks() {
+  // Rows that are looked up one by one wait for their look-ups: twice as many
+  // blocks have as much on its way (H200, pages of one token: 4278 GB/s against
+  // 3931).
+  int64_t blocks =
+      target.splitsPerMultiprocessor * (smallPageOf(op) != 0 ? 2 : 1);
+  return expr("product", {str("sms"), number(blocks)});
+}
+
+Attribute DecodeProgram::workersOf() {
+  Attribute batch = str("batch"), one = number(1);
+  Attribute most = expr(
+      "max", {one, expr("floordiv", {busyBlocks(), number(op.getKVHeads())})});
+  // With a whole number of blocks a sequence, those of sequences of one length
+  // begin and end with them: then no piece is left over that others join. As
+  // long as no more than a tenth of the blocks is missing.
+  // With more sequences than blocks, each has a whole number of them instead.
+  Attribute even =
+      expr("max", {expr("product", {batch, expr("floordiv", {most, batch})}),
+                   expr("ceildiv", {batch, expr("ceildiv", {batch, most})})});
+  Attribute missing = expr("sum", {most, expr("product", {number(-1), even})});
+  Attribute tooMany = expr(
+      "max", {number(0), expr("sum", {expr("product", {number(9), most}),
+                                      expr("product", {number(-10), even})})});
+  return expr("sum",
+              {even, expr("product", {missing, expr("min", {one, tooMany})})});
 }
 
 Value DecodeProgram::addArgument(StringRef name, StringRef access,
@@ -169,84 +234,168 @@ Value DecodeProgram::addArgument(StringRef name, StringRef access,
   return kernel.getArgument(number);
 }
 
-void DecodeProgram::build() {
-  int64_t heads = op.getKVHeads(), BN = schedule.getBN();
-  Attribute splits = splitsOf();
-  kernel->setAttr(KVBufferDialect::kGridAttr,
-                  b.getArrayAttr({splits, number(heads), str("batch")}));
+void DecodeProgram::addScratch(Attribute places) {
+  int64_t heads = op.getKVHeads();
   // A row's maximum and sum after it; 16 bytes keep rows aligned.
   int64_t width = depth + 4;
   constexpr int64_t any = ShapedType::kDynamic;
   auto partsType =
-      MemRefType::get({any, heads, any, group * tokens, width}, b.getF32Type());
-  Value parts = addArgument("parts", "workspace", partsType,
-                            {str("batch"), number(heads), splits,
-                             number(group * tokens), number(width)});
-  Value arrived = addArgument("arrived", "counter",
-                              MemRefType::get({any, heads}, b.getI32Type()),
-                              {str("batch"), number(heads)});
+      MemRefType::get({2, heads, any, group * tokens, width}, b.getF32Type());
+  parts = addArgument("parts", "workspace", partsType,
+                      {number(2), number(heads), places, number(group * tokens),
+                       number(width)});
+  arrived = addArgument("arrived", "counter",
+                        MemRefType::get({2, heads, any}, b.getI32Type()),
+                        {number(2), number(heads), places});
+}
 
-  Value split = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  kvHead = gpu::BlockIdOp::create(b, gpu::Dimension::y);
-  batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
-  Value zero = constant(0), one = constant(1), bn = constant(BN);
-  head = arith::MulIOp::create(b, kvHead, constant(group));
+DecodeProgram::Tiles DecodeProgram::tilesOf(Value sequence) {
+  Value zero = constant(0), bn = constant(schedule.getBN());
+  Tiles tiles;
+  tiles.keys = CacheNumKeysOp::create(b, operand(op.getK()), sequence,
+                                      lengthsCountNew(op) ? zero : queries);
+  tiles.range = KeyRangeOp::create(b, zero, queries, tiles.keys,
+                                   schedule.getBM(), mask, group);
+  tiles.begin = arith::DivUIOp::create(b, positive(tiles.range.getLo()), bn);
+  tiles.end = arith::CeilDivUIOp::create(b, positive(tiles.range.getHi()), bn);
+  tiles.count =
+      positive(arith::SubIOp::create(b, tiles.end, tiles.begin).getResult());
+  return tiles;
+}
+
+void DecodeProgram::build() {
   rows = constant(group * tokens);
   queries = constant(tokens);
-  keys = CacheNumKeysOp::create(b, operand(op.getK()), batch,
-                                lengthsCountNew(op) ? zero : queries);
-  auto range =
-      KeyRangeOp::create(b, zero, queries, keys, schedule.getBM(), mask, group);
-  // The tiles that some row sees, and this block's.
-  auto positive = [&](Value n) -> Value {
-    return arith::MaxSIOp::create(b, n, zero);
-  };
-  Value begin = arith::DivUIOp::create(b, positive(range.getLo()), bn);
-  Value end = arith::CeilDivUIOp::create(b, positive(range.getHi()), bn);
-  Value count = positive(arith::SubIOp::create(b, end, begin));
-  Value share;
+  kvHead = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  head = arith::MulIOp::create(b, kvHead, constant(group));
+  kbuf = allocOperand(b, op, target, Operand::K, schedule.getBN(),
+                      schedule.getStages());
+  vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
+                      schedule.getStages());
+  if (schedule.getEqualShares())
+    buildShares();
+  else
+    buildSplits();
+}
+
+void DecodeProgram::buildSplits() {
+  Attribute splits = splitsOf();
+  // Blocks of neighbouring heads read neighbouring rows at the same time.
+  kernel->setAttr(
+      KVBufferDialect::kGridAttr,
+      b.getArrayAttr({number(op.getKVHeads()), splits, str("batch")}));
+  addScratch(expr("product", {str("batch"), splits}));
+  Value split = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  Tiles tiles = tilesOf(batch);
+  Value one = constant(1), splitCount = LaunchValueOp::create(b, splits), share;
   if (int64_t size = schedule.getSplitSize())
-    share = constant(size / BN);
+    share = constant(size / schedule.getBN());
   else
     share = arith::MaxUIOp::create(
-        b,
-        arith::CeilDivUIOp::create(b, count, LaunchValueOp::create(b, splits)),
-        one);
+        b, arith::CeilDivUIOp::create(b, tiles.count, splitCount), one);
+  // A sequence without a key has one split without a tile.
   Value used = arith::MaxUIOp::create(
-      b, arith::CeilDivUIOp::create(b, count, share), one);
+      b, arith::CeilDivUIOp::create(b, tiles.count, share), one);
   Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, split, used);
   auto ifMine = scf::IfOp::create(b, mine, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifMine.thenBlock());
   Value first = arith::AddIOp::create(
-      b, begin, arith::MulIOp::create(b, split, share).getResult());
+      b, tiles.begin, arith::MulIOp::create(b, split, share).getResult());
   Value last = arith::MinUIOp::create(
-      b, arith::AddIOp::create(b, first, share).getResult(), end);
-  // A sequence without a key has one split without a tile.
+      b, arith::AddIOp::create(b, first, share).getResult(), tiles.end);
   last = arith::MaxUIOp::create(b, last, first);
-  State own = readKeys(first, last, range);
+  Value base = arith::MulIOp::create(b, batch, splitCount);
+  computePiece(tiles, first, last, {split, used, base});
+}
 
-  Value alone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, used, one);
+void DecodeProgram::buildShares() {
+  Attribute workers = workersOf();
+  kernel->setAttr(
+      KVBufferDialect::kGridAttr,
+      b.getArrayAttr({number(op.getKVHeads()), workers, number(1)}));
+  // Each sequence and each block begins at most one piece.
+  addScratch(expr("sum", {str("batch"), workers}));
+  Value worker = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  Value one = constant(1);
+  auto share = ShareWorkOp::create(
+      b, worker, LaunchValueOp::create(b, workers),
+      LaunchSizeOp::create(b, "batch"),
+      constant(std::max<int64_t>(1, kLeastSplit / schedule.getBN())));
+  // A sequence without a key is a tile's work: its rows are written, too.
+  auto unitsOf = [&](const Tiles &tiles) -> Value {
+    return arith::MaxUIOp::create(b, tiles.count, one);
+  };
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body =
+        b.createBlock(&share.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
+    YieldOp::create(b, unitsOf(tilesOf(body->getArgument(0))));
+  }
+  Value size = share.getSize();
+  Value from = arith::MulIOp::create(b, worker, size);
+  Value upto = arith::AddIOp::create(b, from, size);
+  auto loop = scf::ForOp::create(b, share.getFirst(), share.getEnd(), one,
+                                 ValueRange{share.getStart()});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  // All have read the slots that the piece before filled.
+  MeetOp::create(b);
+  batch = loop.getInductionVar();
+  // Units [start, stop) are this sequence's; [first, last) of its own are this
+  // block's.
+  Value start = loop.getRegionIterArg(0);
+  Tiles tiles = tilesOf(batch);
+  Value stop = arith::AddIOp::create(b, start, unitsOf(tiles));
+  auto tileAt = [&](Value unit) -> Value {
+    Value own = arith::SubIOp::create(b, unit, start);
+    return arith::AddIOp::create(
+        b, tiles.begin,
+        arith::MinUIOp::create(b, own, tiles.count).getResult());
+  };
+  Value first = tileAt(arith::MaxUIOp::create(b, from, start));
+  Value last = tileAt(arith::MinUIOp::create(b, upto, stop));
+  // The blocks that have its first and its last unit.
+  Value firstWorker = arith::DivUIOp::create(b, start, size);
+  Value lastWorker = arith::DivUIOp::create(
+      b, arith::SubIOp::create(b, stop, one).getResult(), size);
+  Value count = arith::AddIOp::create(
+      b, arith::SubIOp::create(b, lastWorker, firstWorker).getResult(), one);
+  Value number = arith::SubIOp::create(b, worker, firstWorker);
+  Value base = arith::AddIOp::create(b, firstWorker, batch);
+  computePiece(tiles, first, last, {number, count, base});
+  b.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(b, ValueRange{stop});
+}
+
+void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
+                                 const Piece &piece) {
+  State own = readKeys(first, last, tiles);
+  Value alone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, piece.count,
+                                      constant(1));
   SmallVector<Type> types{accType, rowType, rowType, b.getI1Type()};
   auto ifAlone = scf::IfOp::create(b, types, alone, /*addThenBlock=*/true,
                                    /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
   {
-    OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(ifAlone.thenBlock());
     SmallVector<Value> values = own.values();
     values.push_back(arith::ConstantOp::create(b, b.getBoolAttr(true)));
     scf::YieldOp::create(b, values);
     b.setInsertionPointToStart(ifAlone.elseBlock());
-    scf::YieldOp::create(b, join(own, split, used, parts, arrived));
+    scf::YieldOp::create(b, join(own, piece));
   }
+  b.setInsertionPointAfter(ifAlone);
   auto writes = scf::IfOp::create(b, ifAlone.getResult(3),
                                   /*withElseRegion=*/false);
   b.setInsertionPointToStart(writes.thenBlock());
   finish(State::of(ifAlone.getResults()));
 }
 
-State DecodeProgram::readKeys(Value first, Value end, const KeyRangeOp &made) {
-  KeyRangeOp range = made;
+State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles) {
+  KeyRangeOp range = tiles.range;
+  Value keys = tiles.keys;
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   int64_t stages = schedule.getStages();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
@@ -255,10 +404,6 @@ State DecodeProgram::readKeys(Value first, Value end, const KeyRangeOp &made) {
   FragmentType qType = fragment(BM, depth, element, Role::A);
   FragmentType tileType = fragment(BN, depth, element, Role::B);
   Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
-  TypedValue<BufferType> kbuf =
-      allocOperand(b, op, target, Operand::K, BN, stages);
-  TypedValue<BufferType> vbuf =
-      allocOperand(b, op, target, Operand::V, BN, stages);
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
   Value fullEnd = arith::DivUIOp::create(
@@ -336,33 +481,31 @@ State DecodeProgram::readKeys(Value first, Value end, const KeyRangeOp &made) {
   return State::of(loop.getResults());
 }
 
-SmallVector<Value> DecodeProgram::join(const State &own, Value split,
-                                       Value used, Value parts, Value arrived) {
-  PartialStoreOp::create(b, own.acc, own.max, own.sum, parts,
-                         ValueRange{batch, kvHead, split}, rows);
-  Value last =
-      ArriveLastOp::create(b, arrived, ValueRange{batch, kvHead}, used);
-  SmallVector<Type> types{accType, rowType, rowType};
-  auto ifLast = scf::IfOp::create(b, types, last, /*addThenBlock=*/true,
-                                  /*addElseBlock=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifLast.elseBlock());
-  scf::YieldOp::create(b, empty().values());
-  b.setInsertionPointToStart(ifLast.thenBlock());
+State DecodeProgram::joinFrom(int64_t level, Value place, Value count,
+                              int64_t step) {
   // Several are loaded before the first is merged: one after the other, each
   // would take the memory's latency.
-  auto joinFrom = [&](Value from, Value upto, int64_t atOnce, State init) {
+  Value many = constant(kLoadedAtOnce);
+  Value whole = arith::MulIOp::create(
+      b, arith::DivUIOp::create(b, count, many).getResult(), many);
+  State joined = empty();
+  for (auto [from, upto, atOnce] :
+       {std::tuple(constant(0), whole, kLoadedAtOnce),
+        std::tuple(whole, count, int64_t(1))}) {
     auto loop =
-        scf::ForOp::create(b, from, upto, constant(atOnce), init.values());
+        scf::ForOp::create(b, from, upto, constant(atOnce), joined.values());
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(loop.getBody());
     SmallVector<State> loaded;
     for (int64_t n = 0; n < atOnce; ++n) {
       Value number =
           arith::AddIOp::create(b, loop.getInductionVar(), constant(n));
+      Value at = arith::AddIOp::create(
+          b, place,
+          arith::MulIOp::create(b, number, constant(step)).getResult());
       auto part =
           PartialLoadOp::create(b, accType, rowType, rowType, parts,
-                                ValueRange{batch, kvHead, number}, rows);
+                                ValueRange{constant(level), kvHead, at}, rows);
       loaded.push_back(State::of(part.getResults()));
     }
     State sofar = State::of(loop.getRegionIterArgs());
@@ -372,17 +515,67 @@ SmallVector<Value> DecodeProgram::join(const State &own, Value split,
                                                part.sum, softmaxScale)
                             .getResults());
     scf::YieldOp::create(b, sofar.values());
-    return State::of(loop.getResults());
+    joined = State::of(loop.getResults());
+  }
+  return joined;
+}
+
+SmallVector<Value>
+DecodeProgram::ifLast(int64_t level, Value place, Value count,
+                      function_ref<SmallVector<Value>(State)> build,
+                      int64_t step) {
+  Value last = ArriveLastOp::create(
+      b, arrived, ValueRange{constant(level), kvHead, place}, count);
+  SmallVector<Type> types{accType, rowType, rowType, b.getI1Type()};
+  auto branch = scf::IfOp::create(b, types, last, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  SmallVector<Value> nothing = empty().values();
+  nothing.push_back(arith::ConstantOp::create(b, b.getBoolAttr(false)));
+  scf::YieldOp::create(b, nothing);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, build(joinFrom(level, place, count, step)));
+  return SmallVector<Value>(branch.getResults());
+}
+
+SmallVector<Value> DecodeProgram::join(const State &own, const Piece &piece) {
+  auto store = [&](const State &state, int64_t level, Value place) {
+    PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
+                           ValueRange{constant(level), kvHead, place}, rows);
   };
-  Value many = constant(kLoadedAtOnce);
-  Value whole = arith::MulIOp::create(
-      b, arith::DivUIOp::create(b, used, many).getResult(), many);
-  State joined = joinFrom(constant(0), whole, kLoadedAtOnce, empty());
-  joined = joinFrom(whole, used, 1, joined);
-  scf::YieldOp::create(b, joined.values());
-  SmallVector<Value> values(ifLast.getResults());
-  values.push_back(last);
-  return values;
+  store(own, 0, arith::AddIOp::create(b, piece.base, piece.number).getResult());
+  // The pieces that are joined together with this one.
+  Value many = constant(kJoinedByOne);
+  Value first = arith::MulIOp::create(
+      b, arith::DivUIOp::create(b, piece.number, many).getResult(), many);
+  Value members = arith::MinUIOp::create(
+      b, many, arith::SubIOp::create(b, piece.count, first).getResult());
+  Value place = arith::AddIOp::create(b, piece.base, first);
+  auto yes = [&](State state) {
+    SmallVector<Value> values = state.values();
+    values.push_back(arith::ConstantOp::create(b, b.getBoolAttr(true)));
+    return values;
+  };
+  return ifLast(
+      0, place, members,
+      [&](State state) -> SmallVector<Value> {
+        Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule,
+                                          piece.count, many);
+        SmallVector<Type> types{accType, rowType, rowType, b.getI1Type()};
+        auto branch = scf::IfOp::create(b, types, few, /*addThenBlock=*/true,
+                                        /*addElseBlock=*/true);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(branch.thenBlock());
+        scf::YieldOp::create(b, yes(state));
+        b.setInsertionPointToStart(branch.elseBlock());
+        store(state, 1, place);
+        Value joiners = arith::CeilDivUIOp::create(b, piece.count, many);
+        scf::YieldOp::create(b,
+                             ifLast(1, piece.base, joiners, yes, kJoinedByOne));
+        return SmallVector<Value>(branch.getResults());
+      },
+      /*step=*/1);
 }
 
 void DecodeProgram::finish(State state) {

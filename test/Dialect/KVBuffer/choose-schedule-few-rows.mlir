@@ -1,0 +1,81 @@
+// Few query rows: keys are split over blocks, unless somebody asks for another
+// schedule or it does not fit; remarks say so.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
+// RUN: sed '/^func.func @wide/,$d' %s | kvbuf-opt --kvbuf-choose-schedule="chip=sm_80 schedule=stages=2" | FileCheck %s --check-prefix=ASKED --implicit-check-not=split_keys
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=AMD
+
+// ASKED: #kvbuffer.schedule<
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+!one = memref<?x1x32x128xbf16>
+!eight = memref<?x8x32x128xbf16>
+!nine = memref<?x9x32x128xbf16>
+!any = memref<?x?x32x128xbf16>
+
+// CHECK-DAG: #[[ONE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}warps = 1, {{.*}}split_keys = true>
+// CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
+// CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, split_size = 1024, look_ahead = true>
+// CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}split_keys = true>
+// CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, producers = 4
+// CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, producers = 4
+// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}mma_shape = [16, 8, 16]>
+
+// All caches are as long: each sequence has its own splits.
+// CHECK-LABEL: @one
+// CHECK: schedule = #[[ONE]]}
+// REMARK: choose-schedule-few-rows.mlir:[[#@LINE+3]]:3: remark: [Passed] split_keys{{.*}}keys are split over blocks: the heads that share a head of the cache have {{.*}}4{{.*}} query rows
+// AMD: choose-schedule-few-rows.mlir:[[#@LINE+2]]:3: remark: [Passed] split_keys
+func.func @one(%q: !one, %k: !kv, %v: !kv, %o: !one) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !one, !kv, !kv, !one
+  return
+}
+
+// Only the device knows lengths: blocks take equal shares of all of them.
+// CHECK-LABEL: @lengths
+// CHECK: schedule = #[[LENGTHS]]}
+func.func @lengths(%q: !one, %k: !paged, %v: !paged, %o: !one) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !one, !paged, !paged, !one
+  return
+}
+
+// Splits of a fixed size, which do not depend on the batch.
+// CHECK-LABEL: @invariant
+// CHECK: schedule = #[[INVARIANT]]}
+func.func @invariant(%q: !one, %k: !paged, %v: !paged, %o: !one) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {batch_invariant} : !one, !paged, !paged, !one
+  return
+}
+
+// CHECK-LABEL: @rows
+// CHECK: schedule = #[[ROWS]]}
+func.func @rows(%q: !eight, %k: !kv, %v: !kv, %o: !eight) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !eight, !kv, !kv, !eight
+  return
+}
+
+// More rows than 32, and rows that the launch decides.
+// CHECK-LABEL: @more
+// CHECK: schedule = #[[MORE]]}
+// CHECK-LABEL: @any
+// CHECK: schedule = #[[ANY]]}
+func.func @more(%q: !nine, %k: !kv, %v: !kv, %o: !nine) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !nine, !kv, !kv, !nine
+  return
+}
+func.func @any(%q: !any, %k: !kv, %v: !kv, %o: !any) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !any, !kv, !kv, !any
+  return
+}
+
+!kv512 = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 512>
+!q512 = memref<?x1x1x512xbf16>
+// CHECK-LABEL: @wide
+// CHECK: schedule = #[[WIDE]]}
+// REMARK: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}1{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}268{{.*}}registers in a lane{{.*}}sm_90a{{.*}} has {{.*}}255
+// AMD: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}1{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}147456{{.*}}bytes of shared memory{{.*}}gfx942{{.*}} has {{.*}}65536
+func.func @wide(%q: !q512, %k: !kv512, %v: !kv512, %o: !q512) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !q512, !kv512, !kv512, !q512
+  return
+}
