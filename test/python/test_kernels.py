@@ -199,12 +199,23 @@ class Kernels(unittest.TestCase):
         self.assertEqual(_kernels.known(), problems)
         self.assertIs(self.find(), made[0])
 
+    def test_few_rows(self):
+        """A kernel for each small number of rows, one for all others."""
+        from kvbuf._attention import few_rows
+        self.assertEqual([few_rows(*x) for x in ((1, 8), (4, 8), (5, 8), (33, 1))],
+                         [1, 4, 0, 0])
+        few = kvbuf.Problem(heads=2, kv_heads=2, head_size=64, seq_q=3)
+        self.assertIn("!q = memref<?x3x2x64xbf16, ", few.source())
+        self.assertIn("!q = memref<?x?x2x64xf16, ", PROBLEM.source())
+
     def test_errors(self):
         for pattern, options in (
                 ("dtype is 'f64'; expected one of bf16, f16", {"dtype": "f64"}),
                 ("3 query heads are no multiple of 2", {"heads": 3}),
                 ("head_size is 20; expected a multiple of 8", {"head_size": 20}),
                 ("page_size goes with a paged cache", {"page_size": 16}),
+                ("seq_q is 3; expected 0, or the rows", {"seq_q": 3,
+                                                         "query": "ragged"}),
                 ("scale is inf; expected a finite", {"scale": float("inf")})):
             with self.assertRaisesRegex(ValueError, pattern):
                 kvbuf.Problem(**{"heads": 2, "kv_heads": 2, "head_size": 64}
