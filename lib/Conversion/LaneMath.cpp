@@ -590,11 +590,14 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   }
   if (auto it = inLds.find(op.getSum()); it != inLds.end())
     storeRows(made.sum, it->second);
-  Values words;
-  if (failed(toOperand(op, op.getScores().getType(), op.getP().getType(),
-                       made.weights, words)))
-    return failure();
-  set(op.getP(), words);
+  // What nothing multiplies has no layout to be in.
+  if (!op.getP().use_empty()) {
+    Values words;
+    if (failed(toOperand(op, op.getScores().getType(), op.getP().getType(),
+                         made.weights, words)))
+      return failure();
+    set(op.getP(), words);
+  }
   set(op.getNewMax(), made.max);
   set(op.getNewSum(), made.sum);
   set(op.getRescale(), made.rescale);

@@ -196,10 +196,13 @@ LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
       return arith::AddFOp::create(b, x, y);
     });
   }
-  Values words;
-  if (failed(toOperand(op, type, op.getP().getType(), p, words)))
-    return failure();
-  set(op.getP(), words);
+  // What nothing multiplies has no layout to be in.
+  if (!op.getP().use_empty()) {
+    Values words;
+    if (failed(toOperand(op, type, op.getP().getType(), p, words)))
+      return failure();
+    set(op.getP(), words);
+  }
   set(op.getNewSum(), sum);
   return success();
 }
