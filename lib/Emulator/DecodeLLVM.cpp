@@ -110,6 +110,8 @@ static std::optional<IntegerOp> integerOp(StringRef name) {
       ENTRY("llvm.ashr", AShr, true, false),
       ENTRY("llvm.intr.umin", UMin, false, true),
       ENTRY("llvm.intr.umax", UMax, false, true),
+      // And a subtraction: the larger one less the second is a - b, or 0.
+      ENTRY("llvm.intr.usub.sat", UMax, false, true),
       ENTRY("llvm.intr.smin", SMin, true, false),
       ENTRY("llvm.intr.smax", SMax, true, false),
       ENTRY("llvm.intr.abs", Abs, true, false),
@@ -141,6 +143,7 @@ bool Decoder::decodeInteger(Operation *op) {
   // Words of packed elements need no unpacking for bitwise operations.
   bool bitwise =
       llvm::is_contained({Code::And32, Code::Or32, Code::Xor32}, entry->op32);
+  bool saturates = op->getName().getStringRef() == "llvm.intr.usub.sat";
   SmallVector<Comps> operands;
   for (Value v : op->getOperands()) {
     Comps comps = bitwise ? get(v) : unpack(v);
@@ -159,6 +162,8 @@ bool Decoder::decodeInteger(Operation *op) {
     };
     Comp result = emit(wide ? entry->op64 : entry->op32, wide, operand(0),
                        operand(1), operand(2));
+    if (saturates)
+      result = emit(wide ? Code::Sub64 : Code::Sub32, wide, result, operand(1));
     if (!entry->clean && bits < 32)
       result = emitFree(Code::AndImm32, false, result, {}, {},
                         (int64_t(1) << bits) - 1);

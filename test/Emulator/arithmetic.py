@@ -165,6 +165,7 @@ def integer_cases(k, width):
     binary("llvm.ashr", lambda x, y: s(x) >> y, small, vs)
     binary("llvm.intr.umin", min)
     binary("llvm.intr.umax", max)
+    binary("llvm.intr.usub.sat", lambda x, y: max(x - y, 0))
     binary("llvm.intr.smin", lambda x, y: min(s(x), s(y)))
     binary("llvm.intr.smax", lambda x, y: max(s(x), s(y)))
     r = k.emit(f'"llvm.intr.abs"({va}) <{{is_int_min_poison = false}}> : ({type}) -> {type}')
