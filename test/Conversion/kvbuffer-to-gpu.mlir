@@ -14,7 +14,7 @@
 // CHECK-SAME:   %arg5: memref<bf16>, %arg6: index, %arg7: index, %arg8: index, %arg9: i32,
 // CHECK-SAME:   kvbuffer.kernel = {alignment = 16 : i64, args = [{kind = "pointer", tensor = "q"}, {dim = 0 : i64, kind = "stride", tensor = "q"}, {dim = 1 : i64, kind = "stride", tensor = "q"}, {dim = 2 : i64, kind = "stride", tensor = "q"}, {kind = "size", name = "seq_q"}, {kind = "pointer", tensor = "k"}
 // Q, K and V: 16 x 32 x 2 bytes each, at multiples of 1024.
-// CHECK-SAME:   block = [32, 1, 1], dynamic_shared_bytes = 3072 : i64, entry = "attend", grid = [{ceildiv = ["seq_q", 16]}, 2, "batch"]}
+// CHECK-SAME:   block = [32, 1, 1], dynamic_shared_bytes = 3072 : i64, entry = "attend", grid = [{ceildiv = ["seq_q", 16]}, {product = [2, {ceildiv = ["batch", 32768]}]}, {min = ["batch", 32768]}]}
 // CHECK-SAME:   kvbuffer.phase = #kvbuffer.phase<thread>
 // CHECK:        nvgpu.device_async_copy
 // CHECK:        nvgpu.device_async_create_group

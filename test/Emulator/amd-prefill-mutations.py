@@ -32,7 +32,7 @@ def run(text, key_count=COUNT):
     command = [emulator, path, "--entry=prefill", f"--block={block}", "--grid=2,1,1", "--report"]
     for name, count, modulus in (("q", COUNT, 7), ("k", key_count, 5), ("v", COUNT, 3)):
         command += [f"--arg=buf:bf16:{count}:mod={modulus}:{name}", *strides, f"--arg=i32:{ROWS}"]
-    command += [f"--arg=buf:bf16:{COUNT}:zero:o", *strides, f"--dump=15:{path}.o"]
+    command += [f"--arg=buf:bf16:{COUNT}:zero:o", *strides, "--arg=i32:1", f"--dump=15:{path}.o"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     with open(path + ".o", "rb") as f:

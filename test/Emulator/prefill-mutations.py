@@ -30,7 +30,7 @@ def run(text, key_count=COUNT):
     command = [emulator, path, "--entry=prefill", "--block=128", "--grid=2,1,1", f"--shared={shared}"]
     for name, count, modulus in (("q", COUNT, 7), ("k", key_count, 5), ("v", COUNT, 3)):
         command += [f"--arg=buf:bf16:{count}:mod={modulus}:{name}", *strides, f"--arg=i32:{ROWS}"]
-    command += [f"--arg=buf:bf16:{COUNT}:zero:o", *strides, "--print=15"]
+    command += [f"--arg=buf:bf16:{COUNT}:zero:o", *strides, "--arg=i32:1", "--print=15"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, done.stdout, done.stderr

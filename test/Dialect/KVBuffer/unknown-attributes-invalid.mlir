@@ -18,7 +18,7 @@ func.func @misspelt(%q: !qo, %k: !kv) {
 !qo = memref<?x?x2x64xbf16>
 func.func @generic(%q: !qo, %k: !kv) {
   // expected-error @below {{'kvbuffer.attention' op has an unknown attribute 'softcapp'; did you mean 'softcap'?}}
-  "kvbuffer.attention"(%q, %k, %k, %q) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>, softcapp = 30.0 : f32} : (!qo, !kv, !kv, !qo) -> ()
+  "kvbuffer.attention"(%q, %k, %k, %q) ({}, {}) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1, 0>, softcapp = 30.0 : f32} : (!qo, !kv, !kv, !qo) -> ()
   return
 }
 
@@ -28,7 +28,7 @@ func.func @generic(%q: !qo, %k: !kv) {
 !qo = memref<?x?x2x64xbf16>
 func.func @property(%q: !qo, %k: !kv) {
   // expected-error @below {{has an unknown property 'batch_invarient'; did you mean 'batch_invariant'? (expected batch_invariant, mask, scale, schedule or softcap)}}
-  "kvbuffer.attention"(%q, %k, %k, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>, batch_invarient}> : (!qo, !kv, !kv, !qo) -> ()
+  "kvbuffer.attention"(%q, %k, %k, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1, 0>, batch_invarient}> ({}, {}) : (!qo, !kv, !kv, !qo) -> ()
   return
 }
 

@@ -30,8 +30,9 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext *context) {
   Value init = tensor::EmptyOp::create(b, type.getShape(), b.getBF16Type());
   auto mask = kvbuf::MaskAttr::get(context, /*causal=*/true, -1, -1);
   auto attention = kvbuf::AttentionOp::create(
-      b, TypeRange{type}, q, k, v, /*offsets=*/Value(), /*sink=*/Value(), init,
-      /*lse=*/Value(), mask, /*scale=*/FloatAttr(), /*softcap=*/FloatAttr(),
+      b, TypeRange{type}, q, k, v, /*offsets=*/Value(), /*sink=*/Value(),
+      /*captures=*/ValueRange(), init, /*lse=*/Value(), mask,
+      /*scale=*/FloatAttr(), /*softcap=*/FloatAttr(),
       /*batch_invariant=*/nullptr, /*schedule=*/nullptr);
   Value into = tensor::EmptyOp::create(b, type.getShape(), b.getBF16Type());
   auto sum = linalg::AddOp::create(b, TypeRange{type},
