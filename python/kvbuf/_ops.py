@@ -240,7 +240,7 @@ class Numpy(Framework):
         to[...] = of
 
 
-class Jax(Framework):
+class Jax(Numpy):
     """JAX's arrays, which nobody but JAX may change: results are new ones. JAX
     knows nothing of launches, so the host waits before and after each."""
 
@@ -256,9 +256,6 @@ class Jax(Framework):
         return {"f16": self.np.float16, "bf16": self.np.bfloat16,
                 "f32": self.np.float32, "i32": self.np.int32,
                 "i64": self.np.int64}[dtype]
-
-    def detach(self, x):
-        return x
 
     def place(self, x):
         if isinstance(x, self.jax.core.Tracer):
@@ -306,39 +303,9 @@ class Jax(Framework):
                             device=self.place(like))
         return self.jax.block_until_ready(made)
 
-    def expand(self, x, shape):
-        return self.np.broadcast_to(x, shape)
-
-    def as_flags(self, name, x):
-        _flags(name, self.dtype(x))
-        return x.astype(self.np.int32)
-
     def arange(self, count, like, dtype="i32"):
         return self.np.arange(count, dtype=self._kind(dtype),
                               device=self.place(like))
-
-    def pad_columns(self, x, count):
-        return self.np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
-
-    def minimum(self, x, most):
-        return self.np.minimum(x, most)
-
-    def maximum(self, x, least):
-        return self.np.maximum(x, least)
-
-    def take_rows(self, table, index):
-        return self.np.take_along_axis(table, index, 1)
-
-    def rotated(self, x, cos, sin, interleaved):
-        np, half = self.np, cos.shape[-1]
-        rotary, rest = x[..., :2 * half].astype(np.float32), x[..., 2 * half:]
-        cos, sin = (t.astype(np.float32)[:, :, None] for t in (cos, sin))
-        a, b = ((rotary[..., 0::2], rotary[..., 1::2]) if interleaved
-                else (rotary[..., :half], rotary[..., half:]))
-        pair = a * cos - b * sin, a * sin + b * cos
-        mixed = (np.stack(pair, -1).reshape(rotary.shape) if interleaved
-                 else np.concatenate(pair, -1))
-        return np.concatenate([mixed.astype(x.dtype), rest], -1)
 
     def before_launch(self, tensors):
         self.jax.block_until_ready(list(tensors))
