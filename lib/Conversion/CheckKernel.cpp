@@ -222,6 +222,57 @@ static std::string instructionOf(FragmentType type) {
   return mma ? shapeOf(mma.getShape()) : "such";
 }
 
+/// A fragment of products whose result's columns several warps share.
+static LogicalResult checkSharedCols(Operation *op, FragmentType type,
+                                     const FragmentLayout &layout,
+                                     ScheduleAttr schedule) {
+  int64_t rows = layout.gridRows, cols = layout.gridCols;
+  auto fault = [&]() -> InFlightDiagnostic {
+    return op->emitOpError()
+           << "has a fragment whose columns " << cols << " warps share";
+  };
+  if (op->getParentOfType<WarpRolesOp>())
+    return fault() << " beside kvbuffer.warp_roles, where groups of warps "
+                      "multiply together; expected warps = ["
+                   << rows * cols << ", 1]";
+  if (rows * cols != schedule.getWarps() || !llvm::isPowerOf2_64(cols))
+    return op->emitOpError()
+           << "has a fragment over a grid of " << rows << " x " << cols
+           << " warps in " << placeOf(op) << " " << schedule.getWarps()
+           << " warps; expected a grid of as many, both powers of two";
+  // Each warp has a part of all, which a part of them is not.
+  auto load = dyn_cast<FragmentLoadOp>(op);
+  auto slice = dyn_cast<FragmentSliceOp>(op);
+  auto mma = dyn_cast<MmaOp>(op);
+  bool isPart = slice && layout.colWarps > 1 &&
+                type.getCols() != slice.getSource().getType().getCols();
+  if (mma) {
+    FragmentType b = mma.getB().getType();
+    isPart =
+        (mma.getTransposeB() ? b.getRows() : b.getCols()) != type.getCols();
+  }
+  if (isPart)
+    return fault() << ", and some of them alone; expected all "
+                   << (mma ? type.getCols()
+                           : slice.getSource().getType().getCols())
+                   << " columns";
+  if (!load || (layout.rowWarps == 1 && layout.colWarps == 1))
+    return success();
+  // Where a warp's part begins is read off the bits of its number.
+  bool byRows = layout.rowWarps > 1;
+  int64_t part = byRows ? layout.warpRows(type) : layout.warpCols(type),
+          block = load.getStaged().getType().getParams().getBK();
+  if (!llvm::isPowerOf2_64(part) && (byRows || part % block))
+    return fault() << ", " << part << " for each of them; expected a power of "
+                   << "two"
+                   << (byRows ? "" : ", or a multiple of the buffer's BK");
+  int64_t first = byRows ? load.getSlotRow() : load.getSlotCol();
+  if (type.getRole() == Role::B && first % (part * cols))
+    return fault() << ", from " << first
+                   << " of the slot on; expected a multiple of " << part * cols;
+  return success();
+}
+
 /// Whether a fragment, and the part of another that it may be, is of whole
 /// atoms in each warp: lanes hold nothing else.
 static LogicalResult checkAtoms(Operation *op, FragmentType type,
@@ -241,12 +292,8 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
   bool isRow = type.getRole() == Role::Row;
   int64_t rows = atom.fragmentRows() * atom.rowWarps,
           cols = isRow ? 1 : atom.fragmentCols() * atom.colWarps;
-  if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-      mma && mma.getWarpCols() != 1)
-    return op->emitOpError()
-           << "has a fragment whose columns " << mma.getWarpCols()
-           << " warps share, for which there is no code yet; expected warps = ["
-           << mma.getWarpRows() * mma.getWarpCols() << ", 1]";
+  if (atom.sharesCols() && failed(checkSharedCols(op, type, atom, schedule)))
+    return failure();
   if (atom.layout.inLog2("lane") != llvm::Log2_64(target.waveSize))
     return op->emitOpError()
            << "has a fragment in the layout " << type.getLayout()

@@ -203,6 +203,27 @@ exchangeByShuffles(LaneLowering &lower, const FragmentLayout &source,
 LogicalResult LaneLowering::lower(ExchangeOp op) {
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
   const FragmentLayout &source = layouts.of(from), &result = layouts.of(to);
+  // Of an accumulator the registers are one vector, of an operand words.
+  int64_t width = to.getRole() == Role::Acc ? result.registers() : result.words;
+  if (source.sharesCols() || result.sharesCols()) {
+    Values elements;
+    for (Value vector : get(op.getSource()))
+      for (int64_t i = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+           i < e; ++i)
+        elements.push_back(element(vector, i));
+    std::optional<Values> moved = exchangeByLds(op, from, to, elements);
+    if (!moved)
+      return op.emitOpError()
+             << "cannot change " << from.getLayout() << " into "
+             << to.getLayout() << "; expected layouts without transpose_b";
+    Values vectors;
+    for (size_t i = 0; i < moved->size(); i += width)
+      vectors.push_back(vector::FromElementsOp::create(
+          b, VectorType::get({width}, to.getElementType()),
+          ArrayRef<Value>(*moved).slice(i, width)));
+    set(op.getFragment(), vectors);
+    return success();
+  }
   std::optional<SmallVector<int64_t>> order;
   if (target.transposesAmongLanes)
     order = transposedWords(source, from, result, to);
@@ -216,15 +237,14 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
              << to.getLayout()
              << "; expected layouts that give each warp the same elements, in "
                 "whole instructions";
-    bool whole = to.getRole() == Role::Acc;
-    set(op.getFragment(), vectorsOf(b, *moved, to.getElementType(),
-                                    whole ? result.registers() : result.words));
+    set(op.getFragment(), vectorsOf(b, *moved, to.getElementType(), width));
     return success();
   }
 
   // An accumulator's registers are one vector, an operand's are words.
   bool whole = from.getRole() == Role::Acc;
-  int64_t width = result.words, perAtom = source.registers() / width;
+  width = result.words;
+  int64_t perAtom = source.registers() / width;
   const Values held = get(op.getSource());
   auto wordType = VectorType::get({1}, b.getI32Type());
   auto pieceType = VectorType::get({width}, to.getElementType());

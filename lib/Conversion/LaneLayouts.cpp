@@ -21,8 +21,13 @@ FragmentLayout::FragmentLayout(FragmentLayoutInterface attribute)
   if (auto mma = dyn_cast<MmaLayoutAttr>(attribute)) {
     turned = mma.getTransposeB();
     layout = mma.getProductAtom();
+    gridRows = mma.getWarpRows();
+    gridCols = mma.getWarpCols();
+    byGridCols = mma.getOperand() == Role::B;
   } else {
     layout = attribute.getAtom();
+    gridRows = rowWarps;
+    gridCols = colWarps;
   }
   rows = int64_t(1) << layout.outLog2("row");
   cols = int64_t(1) << layout.outLog2("col");

@@ -41,10 +41,19 @@ public:
   bool turned = false;
   /// Parts that the warps cut the fragment's rows and columns into.
   int64_t rowWarps, colWarps;
+  /// The grid of warps over the products' results that the layout is of: warp w
+  /// has part w mod `gridRows` of their rows and part w / `gridRows` of their
+  /// columns. An operand is cut along one of the two.
+  int64_t gridRows = 1, gridCols = 1;
+  /// Whether parts of the fragment are chosen by a warp's place along the
+  /// grid's columns, as those of operand b are.
+  bool byGridCols = false;
   /// Elements in one word of an operand: the unit in which a lane's values of
   /// roles a and b are kept; the words of a group of instructions are one.
   int64_t words;
 
+  /// Whether several warps share the columns of the products' results.
+  bool sharesCols() const { return gridCols > 1; }
   int64_t registers() const { return int64_t(1) << layout.inLog2("register"); }
   /// The atom's extents as the fragment lies.
   int64_t fragmentRows() const { return turned ? cols : rows; }

@@ -465,6 +465,7 @@ void LaneLowering::lowerNarrow(Operation *op) {
 }
 
 LogicalResult LaneLowering::lowerOp(Operation *op) {
+  current = op;
   if (auto lowering = dyn_cast<LaneLoweringInterface>(op))
     return lowering.lowerToLanes(*this);
   if (isa_and_nonnull<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
@@ -523,7 +524,11 @@ LaneLowering::mapElements(TypedValue<FragmentType> fragment,
 }
 
 Value LaneLowering::reduceRow(FragmentType type, Value value, bool isMax) {
-  return reduceLanes(layouts.of(type), value, isMax);
+  const FragmentLayout &layout = layouts.of(type);
+  value = reduceLanes(layout, value, isMax);
+  if (layout.colWarps > 1)
+    value = reduceWarps(current, layout, value, isMax).front();
+  return value;
 }
 
 LogicalResult LaneLowering::checkNoRoles(Operation *op) {

@@ -339,6 +339,13 @@ public:
   mlir::Value laneCol(FragmentType type) override;
   mlir::Value reduceRow(FragmentType type, mlir::Value value,
                         bool isMax) override;
+  /// Which part of a fragment's rows this warp has, i32.
+  mlir::Value rowPart(const FragmentLayout &layout);
+  /// This warp's place along the columns of a layout's grid of warps, i32.
+  mlir::Value gridCol(const FragmentLayout &layout);
+  /// A column in a warp's part of a fragment as one of the fragment.
+  mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
+                         mlir::Value col);
 
   // For machines and emitters.
 
@@ -614,6 +621,28 @@ private:
   void lower(MmaOp op);
   mlir::LogicalResult lower(FragmentConvertOp op);
   mlir::LogicalResult lower(ExchangeOp op);
+
+  // Warps that share the columns of a fragment's rows (LaneWarps.cpp).
+  void lower(RowReduceOp op);
+  void lower(WarpReduceOp op);
+  /// Combines values with those of the lanes of the same number in the warps
+  /// that share a layout's columns, in the order of the warps. `values`: f32,
+  /// as many in each lane. All warps of the block, or of the team, get to `op`.
+  Values reduceWarps(mlir::Operation *op, const FragmentLayout &layout,
+                     llvm::ArrayRef<mlir::Value> values, bool isMax);
+  /// Moves a fragment through LDS into another layout, also of other warps;
+  /// `elements` and what it returns: a lane's elements, atom by atom. Nothing
+  /// where operand b is transposed.
+  std::optional<Values> exchangeByLds(mlir::Operation *op, FragmentType from,
+                                      FragmentType to,
+                                      llvm::ArrayRef<mlir::Value> elements);
+  /// LDS of `bytes` bytes for the block, or for each copy of a team; its byte.
+  mlir::Value scratch(int64_t bytes);
+  /// Meets before LDS that was read is written again: the next time that a loop
+  /// comes to `op`.
+  void meetInLoops(mlir::Operation *op);
+  /// The op of the tile program that is being lowered.
+  mlir::Operation *current = nullptr;
   mlir::LogicalResult lower(MapOp op);
   void lower(SoftcapOp op);
   void lower(FragmentScaleOp op);

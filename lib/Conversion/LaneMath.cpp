@@ -519,7 +519,14 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
           element(vector, reg));
 
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
+  Values largest;
+  if (op.getRowMax())
+    largest = get(op.getRowMax());
   for (int64_t r = 0; r < rows; ++r) {
+    if (!largest.empty()) {
+      newMax[r] = maxf(b, max[r], largest[r]);
+      continue;
+    }
     Values candidates{max[r]};
     llvm::append_range(candidates, byRow[r]);
     newMax[r] = reduceLanes(atom, fold(b, chains, candidates, maxf),

@@ -55,8 +55,8 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Block, DramLoadOp, LdsStageOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
-           ExchangeOp, MmaOp, MapOp, SoftcapOp, FragmentScaleOp, MaskOp,
-           RescaleOp>(context);
+           ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,
+           FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,

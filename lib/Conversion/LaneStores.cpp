@@ -44,7 +44,8 @@ Value LaneLowering::laneRow(FragmentType type) {
     basis.push_back(layout.layout.basis("lane", bit, "row"));
   Value inWarp = emitLinear(b, lane, basis);
   return arith::AddIOp::create(
-      b, inWarp, arith::MulIOp::create(b, warp, i32(layout.warpRows(type))));
+      b, inWarp,
+      arith::MulIOp::create(b, rowPart(layout), i32(layout.warpRows(type))));
 }
 
 Value LaneLowering::laneCol(FragmentType type) {
@@ -52,7 +53,28 @@ Value LaneLowering::laneCol(FragmentType type) {
   SmallVector<int64_t> basis;
   for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
     basis.push_back(layout.layout.basis("lane", bit, "col"));
-  return emitLinear(b, lane, basis);
+  return addColPart(layout, type, emitLinear(b, lane, basis));
+}
+
+Value LaneLowering::rowPart(const FragmentLayout &layout) {
+  if (!layout.sharesCols())
+    return warp;
+  if (layout.byGridCols)
+    return gridCol(layout);
+  return arith::AndIOp::create(b, warp, i32(layout.gridRows - 1));
+}
+
+Value LaneLowering::gridCol(const FragmentLayout &layout) {
+  return arith::ShRUIOp::create(b, warp, i32(llvm::Log2_64(layout.gridRows)));
+}
+
+Value LaneLowering::addColPart(const FragmentLayout &layout, FragmentType type,
+                               Value col) {
+  if (layout.colWarps == 1)
+    return col;
+  return arith::AddIOp::create(
+      b, col,
+      arith::MulIOp::create(b, gridCol(layout), i32(layout.warpCols(type))));
 }
 
 LogicalResult LaneLowering::lower(FragmentStoreOp op) {
@@ -188,6 +210,10 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   Value out = flat(tile.data);
   Value row = laneRow(type);
+  // Of warps that hold the same columns, the first one stores.
+  Value isFirst;
+  if (atom.sharesCols() && atom.colWarps == 1)
+    isFirst = compare(b, arith::CmpIPredicate::eq, gridCol(atom), i32(0));
 
   // Runs of registers with consecutive columns go out in one store, after an
   // exchange where the layout allows one and no vector is cut off.
@@ -203,7 +229,7 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       basis.push_back(atom.layout.basis("lane", bit, "col"));
     for (auto [step, bit] : llvm::enumerate(ArrayRef(lanes).take_front(steps)))
       basis[bit] = width << step;
-    return emitLinear(b, lane, basis);
+    return addColPart(atom, type, emitLinear(b, lane, basis));
   };
 
   for (int64_t i = 0; i < atomRows; ++i)
@@ -224,6 +250,8 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
 
       Value r = arith::AddIOp::create(b, row, i32(atom.rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
+      if (isFirst)
+        valid = arith::AndIOp::create(b, valid, isFirst);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
         return add(b, rowLine(op.getTile().getType(), tile, r), toIndex(col));

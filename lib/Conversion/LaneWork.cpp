@@ -46,9 +46,11 @@ Value LaneLowering::firstOfRow(const FragmentLayout &layout) {
   int64_t others = 0;
   for (unsigned bit : layout.reductionBits())
     others |= int64_t(1) << bit;
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                               arith::AndIOp::create(b, lane, i32(others)),
-                               i32(0));
+  Value place = arith::AndIOp::create(b, lane, i32(others));
+  // Of the warps that share a row's columns, the first one's.
+  if (layout.colWarps > 1)
+    place = arith::OrIOp::create(b, place, gridCol(layout));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place, i32(0));
 }
 
 void LaneLowering::lower(LaunchValueOp op) {

@@ -297,12 +297,40 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
                                   reads->basis("lane", bit, "col"))
                           : imageOf("lane", bit));
   address.terms.push_back({lower.lane, lanes});
+  Value blocks;
+  if (atom.sharesCols() && !isA) {
+    // Each warp has columns of the product of its own, which K's rows are.
+    int64_t cols = isV ? atom.warpCols(type) : atom.warpRows(type);
+    if (!llvm::isPowerOf2_64(cols) && (turned || !isV))
+      return op.emitOpError()
+             << "has " << cols << " columns of the product for "
+             << "each of " << atom.gridCols
+             << " warps; expected a power of two";
+    unsigned bits = llvm::Log2_64(atom.gridCols), inside = 0;
+    SmallVector<int64_t> parts;
+    for (; inside < bits && (turned || !isV || cols << inside < tile.blockCols);
+         ++inside)
+      parts.push_back(image(0, cols << inside));
+    Value part = lower.gridCol(atom);
+    if (inside)
+      address.terms.push_back({part, parts});
+    if (inside < bits)
+      blocks = arith::MulIOp::create(
+          b, arith::ShRUIOp::create(b, part, lower.i32(inside)),
+          lower.i32((cols << inside) / tile.blockCols * tile.blockBytes()));
+  }
+  auto emitAddress = [&](int64_t byte, int64_t align) -> Value {
+    Value at = address.emit(b, slot, align, byte);
+    if (blocks)
+      at = arith::AddIOp::create(b, at, lower.toIndex(blocks));
+    return at;
+  };
   if (isA) {
     SmallVector<int64_t> warps;
     unsigned bits = llvm::Log2_64_Ceil(atom.rowWarps);
     for (unsigned bit = 0; bit < bits; ++bit)
       warps.push_back(image(atom.warpRows(type) << bit, 0));
-    address.terms.push_back({lower.warp, warps});
+    address.terms.push_back({lower.rowPart(atom), warps});
   }
 
   // No more of K than a chunk is in registers: its reads wait for the products
@@ -325,7 +353,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   for (int64_t r = 0; r < rows; r += atom.rows)
     for (int64_t c = 0; c < cols; c += atom.cols) {
       if (!reads) {
-        Value at = address.emit(b, slot, align, byteOf(r, c));
+        Value at = emitAddress(byteOf(r, c), align);
         Value bytes = vector::LoadOp::create(
             b,
             VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
@@ -337,8 +365,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
       SmallVector<Value> parts;
       for (int64_t part = 0; part < atom.registers(); part += 4) {
         auto offset = atom.layout.apply({{"register", part}});
-        Value at =
-            address.emit(b, slot, align, byteOf(r + offset[0], c + offset[1]));
+        Value at = emitAddress(byteOf(r + offset[0], c + offset[1]), align);
         parts.push_back(amdgpu::TransposeLoadOp::create(
             b, VectorType::get({4}, element), lds, ValueRange{at}));
       }
@@ -403,7 +430,8 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
   }
   Value row = arith::AddIOp::create(
       b, emitLinear(b, lower.lane, rowBits),
-      arith::MulIOp::create(b, lower.warp, lower.i32(atom.warpRows(type))));
+      arith::MulIOp::create(b, lower.rowPart(atom),
+                            lower.i32(atom.warpRows(type))));
   Value col = emitLinear(b, lower.lane, colBits);
   int64_t width = atom.registers();
   for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {

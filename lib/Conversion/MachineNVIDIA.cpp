@@ -576,6 +576,32 @@ void NVIDIAMachine::emitNamedBarrier(LaneLowering &lower, Value id,
     NVVM::BarrierArriveOp::create(b, id, count);
 }
 
+/// Adds the columns of a warp's part of a fragment to an address, as far as
+/// they are places in a block; returns the elements of the blocks before them,
+/// or null.
+static Value emitColPart(LaneLowering &lower, const FragmentLayout &atom,
+                         FragmentType type, const SharedTile &tile,
+                         LinearAddress &address) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t cols = atom.warpCols(type);
+  unsigned bits = llvm::Log2_64(atom.colWarps), inside = 0;
+  SmallVector<int64_t> images;
+  LinearLayout block = tile.block();
+  for (; inside < bits && cols << inside < tile.blockCols; ++inside)
+    images.push_back(
+        block.apply({{"row", 0}, {"col", cols << inside}}, "byte") /
+        tile.elementBytes);
+  Value part = lower.gridCol(atom);
+  if (inside)
+    address.terms.push_back({part, images});
+  if (inside == bits)
+    return {};
+  int64_t step =
+      (cols << inside) / tile.blockCols * tile.blockBytes() / tile.elementBytes;
+  Value number = arith::ShRUIOp::create(b, part, lower.i32(inside));
+  return arith::MulIOp::create(b, number, lower.i32(step));
+}
+
 LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
                                               FragmentLoadOp op, Value slot,
                                               Values &words) {
@@ -682,7 +708,16 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
       basis.push_back(image(row, col));
     }
     address.terms.push_back({lower.lane, basis});
-    if (isA) {
+    Value blocks;
+    if (atom.sharesCols()) {
+      if (atom.rowWarps > 1)
+        address.terms.push_back(
+            {lower.rowPart(atom),
+             imagesOf(layout, "row", llvm::Log2_64(atom.warpRows(type)),
+                      llvm::Log2_64(atom.rowWarps))});
+      if (atom.colWarps > 1)
+        blocks = emitColPart(lower, atom, type, layout, address);
+    } else if (isA) {
       // Each warp has its own rows.
       int64_t warpRows = atom.warpRows(type);
       unsigned warpBits = llvm::Log2_64_Ceil(atom.rowWarps);
@@ -693,6 +728,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
     Value where = emitAddress(lower, address, first, params,
                               op.getSlotRow() + zero.row,
                               op.getSlotCol() + zero.col);
+    if (blocks)
+      where = arith::AddIOp::create(b, where, lower.toIndex(blocks));
     auto loaded = VectorType::get({count, 2}, params.getElementType());
     Value matrix = nvgpu::LdMatrixOp::create(
         b, loaded, shared, ValueRange{where}, transposed, count);

@@ -46,7 +46,8 @@ LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
   int64_t warpRows = atom.warpRows(type);
   Value row = arith::AddIOp::create(
       b, emitLinear(b, lower.lane, rowBits),
-      arith::MulIOp::create(b, lower.warp, lower.i32(warpRows)).getResult());
+      arith::MulIOp::create(b, lower.rowPart(atom), lower.i32(warpRows))
+          .getResult());
   Value col = emitLinear(b, lower.lane, colBits);
   Value source = lower.flat(tile.data);
   Value zero = arith::ConstantOp::create(b, wordType, b.getZeroAttr(wordType));

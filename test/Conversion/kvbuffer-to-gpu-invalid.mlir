@@ -228,8 +228,25 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     gpu.func @columns() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
-      // expected-error @below {{'kvbuffer.fragment_fill' op has a fragment whose columns 2 warps share, for which there is no code yet; expected warps = [2, 1]}}
+      // expected-error @below {{'kvbuffer.fragment_fill' op has a fragment over a grid of 1 x 2 warps in a kernel whose schedule has 1 warps; expected a grid of as many, both powers of two}}
       %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x32xf32, acc, #acc>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Columns that two warps share.
+#acc = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 2]>
+#rows = #kvbuffer.slice<row of #acc>
+!s = !kvbuffer.fragment<16x32xf32, acc, #acc>
+!row = !kvbuffer.fragment<16x1xf32, row, #rows>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @part(%s: !s) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16], warp_cols = 2>} {
+      // expected-error @below {{'kvbuffer.fragment_slice' op has a fragment whose columns 2 warps share, and some of them alone; expected all 32 columns}}
+      %part = kvbuffer.fragment_slice %s[0, 0] : !s -> !kvbuffer.fragment<16x16xf32, acc, #acc>
       gpu.return
     }
   }

@@ -53,6 +53,7 @@ VALUES = {
     "full_kv": ["true", "false"],
     "xcds": [1, 2, 2, 4, 8],
     "cluster": [1, 2, 2],
+    "warp_cols": [1, 2, 2, 4],
 }
 #: Parameters that mean something together are often drawn together.
 GROUPS = [
@@ -60,7 +61,7 @@ GROUPS = [
     ["overlap_products", "producers", "stages"], ["BM", "warps"],
     ["producers", "tiles", "join_tiles", "xcds"], ["full_kv", "stages"],
     ["k_path", "v_path"], ["BM", "warps", "mma_shape", "BK"],
-    ["cluster", "tiles"], ["xcds"], ["sums_in_lds", "split_masks"],
+    ["cluster", "tiles"], ["xcds"], ["warp_cols", "warps", "BM"], ["sums_in_lds", "split_masks"],
     ["q_stages", "tiles"], ["producers"],
     ["producers", "BM", "warps", "producer_registers", "consumer_registers"],
 ]

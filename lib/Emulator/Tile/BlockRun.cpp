@@ -536,6 +536,7 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
                          << "] is -inf";
   SoftmaxStep step =
       onlineSoftmax(scores, matrix(op.getMax()), matrix(op.getSum()),
+                    op.getRowMax() ? &matrix(op.getRowMax()) : nullptr,
                     op.getScale().convertToFloat());
   Type element = op.getP().getType().getElementType();
   set(op.getP(), map(step.p, element, [](float x) { return x; }));
@@ -647,6 +648,12 @@ LogicalResult BlockRun::runFragmentOp(Operation *op) {
                        [](float x) { return x; });
           })
           .Case([&](ExchangeOp op) { return matrix(op.getSource()); })
+          .Case([&](RowReduceOp op) {
+            return reduceRows(matrix(op.getSource()),
+                              op.getKind() == Reduction::Maximum);
+          })
+          // A row of a tile has one sum, of all its columns.
+          .Case([&](WarpReduceOp op) { return matrix(op.getSource()); })
           .Case([&](SoftcapOp op) {
             float scale = op.getScale().convertToFloat(),
                   cap = op.getCap().convertToFloat();

@@ -58,6 +58,17 @@ Matrix tile::map(const Matrix &m, mlir::Type elementType,
   return result;
 }
 
+Matrix tile::reduceRows(const Matrix &m, bool isMax) {
+  Matrix result(m.rows, 1);
+  for (int64_t r = 0; r < m.rows; ++r) {
+    float row = isMax ? -kInfinity : 0;
+    for (int64_t c = 0; c < m.cols; ++c)
+      row = isMax ? std::max(row, m.at(r, c)) : row + m.at(r, c);
+    result.at(r, 0) = row;
+  }
+  return result;
+}
+
 /// The keys [first, last) that the row at key position `p` sees.
 static std::pair<int64_t, int64_t> visible(int64_t p, int64_t keys,
                                            MaskAttr mask) {
@@ -93,12 +104,15 @@ Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries,
 }
 
 SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
-                                const Matrix &sum, float scale) {
+                                const Matrix &sum, const Matrix *rowMax,
+                                float scale) {
   SoftmaxStep step{Matrix(scores.rows, scores.cols), max, sum, max};
   float base2 = scale * std::numbers::log2e_v<float>;
   for (int64_t r = 0; r < scores.rows; ++r) {
     float m = max.at(r, 0);
-    for (int64_t c = 0; c < scores.cols; ++c)
+    if (rowMax)
+      m = std::max(m, rowMax->at(r, 0));
+    for (int64_t c = 0; !rowMax && c < scores.cols; ++c)
       m = std::max(m, scores.at(r, c));
     step.max.at(r, 0) = m;
     // A row without a key yet: any finite number keeps p at 0.

@@ -38,12 +38,17 @@ KeyRange keyRange(int64_t row, int64_t queries, int64_t keys, int64_t BM,
 Matrix hide(const Matrix &scores, int64_t row, int64_t queries, int64_t key,
             int64_t keys, MaskAttr mask, int64_t group);
 
+/// The sum or the largest element of each row: `kvbuffer.row_reduce`.
+Matrix reduceRows(const Matrix &m, bool isMax);
+
 /// The results of `kvbuffer.online_softmax`; `p` is not yet rounded.
 struct SoftmaxStep {
   Matrix p, max, sum, rescale;
 };
+/// `rowMax`: the scores' largest by row, where the program says it; null: they
+/// are looked at.
 SoftmaxStep onlineSoftmax(const Matrix &scores, const Matrix &max,
-                          const Matrix &sum, float scale);
+                          const Matrix &sum, const Matrix *rowMax, float scale);
 
 /// The results of `kvbuffer.raise_max`; the block's rows are one group.
 struct RaisedMax {

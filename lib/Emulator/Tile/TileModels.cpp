@@ -59,7 +59,8 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,
            QueuePutOp, QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
     attach<FragmentModel, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
-           ExchangeOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(context);
+           ExchangeOp, RowReduceOp, WarpReduceOp, SoftcapOp, FragmentScaleOp,
+           MaskOp, RescaleOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, memref::MemRefDialect *) {
     attach<TileModel, memref::DimOp, memref::LoadOp>(context);

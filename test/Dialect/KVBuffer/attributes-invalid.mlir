@@ -275,3 +275,13 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffe
 
 // expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [-1, 0, 3]}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [-1, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{warp_cols must be a power of two that divides warps = 4, got 3}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], warp_cols = 3>}
+
+// -----
+
+// expected-error @below {{warp_cols does not go with lazy_rescale, where each warp decides by itself whether a maximum is raised; expected lazy_rescale = false}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], lazy_rescale = true, warp_cols = 2>}

@@ -121,3 +121,19 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// A warp decides by what it holds of a row whether its maximum is raised.
+#acc = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 2]>
+!s = !kvbuffer.fragment<16x32xf32, acc, #acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @lazy(%s: !s, %m: !row) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16], warp_cols = 2>} {
+      // expected-error @below {{'kvbuffer.raise_max' op looks at scores or accumulators whose columns several warps share; expected kvbuffer.online_softmax, or warps = [n, 1]}}
+      %m1, %f, %any = kvbuffer.raise_max %s, %m {scale = 1.0 : f32} : !s, !row
+      gpu.return
+    }
+  }
+}

@@ -142,3 +142,44 @@ module attributes {kvbuffer.target = "gfx950"} {
     }
   }
 }
+
+// -----
+
+// Two warps share the columns of each row: they join the maximum before each step
+// and the sum at the end, and P changes places.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [2, 2]>
+// CHECK-DAG: #[[A:.*]] = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 2]>
+#kbuf = #kvbuffer.kv_buffer<32x16xbf16, BK = 16>
+!s = !kvbuffer.fragment<32x32xf32, acc>
+!p = !kvbuffer.fragment<32x32xbf16, a>
+!row = !kvbuffer.fragment<32x1xf32, row>
+!acc = !kvbuffer.fragment<32x16xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @shared(
+    gpu.func @shared(%q: !kvbuffer.fragment<32x16xbf16, a>, %k: !kvbuffer.fragment<32x16xbf16, b>, %vs: !kvbuffer.staged<#kbuf>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 16, warps = 4, mma_shape = [16, 8, 16], warp_cols = 2>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %o = kvbuffer.fragment_fill 0.0 : !acc
+      %zero = kvbuffer.fragment_fill 0.0 : !s
+      %m = kvbuffer.fragment_fill 1.0 : !row
+      %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %o, %max = %m, %sum = %m) -> (!acc, !row, !row) {
+        // CHECK: %[[S:.*]] = kvbuffer.mma
+        %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !kvbuffer.fragment<32x16xbf16, a>, !kvbuffer.fragment<32x16xbf16, b>, !s
+        // CHECK-NEXT: %[[TOP:.*]] = kvbuffer.row_reduce maximum %[[S]] : <32x32xf32, acc, #[[ACC]]>
+        // CHECK-NEXT: %[[P:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.online_softmax %[[S]], %{{.*}}, %{{.*}} row_max(%[[TOP]]) {{.*}} -> <32x32xbf16, a, #[[ACC]]>
+        // CHECK-NEXT: %[[MOVED:.*]] = kvbuffer.exchange %[[P]] {{.*}} -> <32x32xbf16, a, #[[A]]>
+        %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {scale = 1.0 : f32} : !s, !row -> !p
+        %v = kvbuffer.fragment_load %vs[0, 0] contracted(rows) : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x16xbf16, b>
+        %x = kvbuffer.rescale %acc, %f : !acc, !row
+        // CHECK: kvbuffer.mma %[[MOVED]]
+        %next = kvbuffer.mma %p, %v, %x : !p, !kvbuffer.fragment<32x16xbf16, b>, !acc
+        scf.yield %next, %m1, %l1 : !acc, !row, !row
+      }
+      // CHECK: %[[WHOLE:.*]] = kvbuffer.warp_reduce %{{.*}}#2
+      // CHECK-NEXT: kvbuffer.softmax_finish %{{.*}}#0, %{{.*}}#1, %[[WHOLE]]
+      %out, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !acc, !row
+      gpu.return
+    }
+  }
+}

@@ -79,6 +79,10 @@ def own_types(op):
         "fragment_convert": {"o": acc},
         "exchange": {"p": fragment("8x64xbf16", "a, #kvbuffer.mma<mma_sync, acc, "
                                    "shape = [16, 8, 16], warps = [1, 1], swapped = true>")},
+        "row_reduce": {"s": fragment("64x64xf32", "acc")},
+        "warp_reduce": {"a": fragment("64x128xf32", "acc"),
+                        "m": fragment("64x1xf32", "row"),
+                        "l": fragment("64x1xf32", "row")},
         "map": {"s": scores},
         "softcap": {"s": scores},
         "fragment_scale": {"s": scores},

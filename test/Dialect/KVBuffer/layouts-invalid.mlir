@@ -133,3 +133,30 @@ func.func @read(%s: !kvbuffer.staged<#buf>) {
   %y = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<32x32xbf16, b, #b>
   return
 }
+
+// -----
+
+func.func @row_reduce(%x: !kvbuffer.fragment<16x16xbf16, a>) {
+  // expected-error @below {{'kvbuffer.row_reduce' op expected accumulators of f32 and a value for each of their rows, got '!kvbuffer.fragment<16x16xbf16, a>' and '!kvbuffer.fragment<16x1xf32, row>'}}
+  %y = kvbuffer.row_reduce sum %x : !kvbuffer.fragment<16x16xbf16, a> -> !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @warp_reduce(%x: !kvbuffer.fragment<16x16xf32, acc>) {
+  // expected-error @below {{'kvbuffer.warp_reduce' op expected a value for each row, got '!kvbuffer.fragment<16x16xf32, acc>'}}
+  %y = kvbuffer.warp_reduce %x : !kvbuffer.fragment<16x16xf32, acc>
+  return
+}
+
+// -----
+
+// One more step of the softmax would count the sum once for each warp.
+func.func @goes_on(%s: !kvbuffer.fragment<16x16xf32, acc>, %l: !kvbuffer.fragment<16x1xf32, row>) {
+  // expected-error @below {{'kvbuffer.warp_reduce' op expected no use but as the sum of kvbuffer.softmax_finish or kvbuffer.partial_store, which end a softmax}}
+  %whole = kvbuffer.warp_reduce %l : !kvbuffer.fragment<16x1xf32, row>
+  // expected-note @below {{it is used here}}
+  %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %l, %whole {scale = 1.0 : f32} : !kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row> -> !kvbuffer.fragment<16x16xbf16, a>
+  return
+}

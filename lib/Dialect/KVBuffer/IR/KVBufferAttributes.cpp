@@ -322,7 +322,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << NAME " must be at most " << kMostElements            \
                        << ", got " << sizeOf(schedule.FIELD);
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-  if (schedule.warps < 1 || schedule.BM % schedule.warps)
+  if (schedule.warpCols < 1 || !llvm::isPowerOf2_64(schedule.warpCols) ||
+      (schedule.warps > 0 && schedule.warps % schedule.warpCols))
+    return emitError()
+           << "warp_cols must be a power of two that divides warps = "
+           << schedule.warps << ", got " << schedule.warpCols;
+  if (schedule.warps < 1 || schedule.BM % (schedule.warps / schedule.warpCols))
     return emitError() << "warps must divide BM = " << schedule.BM << ", got "
                        << schedule.warps;
   if (std::optional<std::string> why = whyIgnored(schedule))

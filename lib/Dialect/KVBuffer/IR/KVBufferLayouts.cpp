@@ -183,6 +183,45 @@ OpFoldResult ExchangeOp::fold(FoldAdaptor) {
   return {};
 }
 
+void RowReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getRow(), getKind() == Reduction::Maximum ? "largest" : "total");
+}
+
+LogicalResult RowReduceOp::verify() {
+  FragmentType source = getSource().getType(), row = getRow().getType();
+  if (source.getRole() != Role::Acc || row.getRole() != Role::Row ||
+      source.getRows() != row.getRows() || !source.getElementType().isF32())
+    return emitOpError() << "expected accumulators of f32 and a value for each "
+                            "of their rows, got "
+                         << source << " and " << row;
+  return success();
+}
+
+void WarpReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getRow(), "whole");
+}
+
+LogicalResult WarpReduceOp::verify() {
+  if (getSource().getType().getRole() != Role::Row)
+    return emitOpError() << "expected a value for each row, got "
+                         << getSource().getType();
+  for (OpOperand &use : getRow().getUses()) {
+    auto finish = dyn_cast<SoftmaxFinishOp>(use.getOwner());
+    auto store = dyn_cast<PartialStoreOp>(use.getOwner());
+    if ((finish && use.get() == finish.getSum() &&
+         use.get() != finish.getMax()) ||
+        (store && use.get() == store.getSum() && use.get() != store.getMax()))
+      continue;
+    InFlightDiagnostic diag =
+        emitOpError() << "expected no use but as the sum of "
+                         "kvbuffer.softmax_finish or kvbuffer.partial_store, "
+                         "which end a softmax";
+    diag.attachNote(use.getOwner()->getLoc()) << "it is used here";
+    return diag;
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // SliceLayoutAttr
 //===----------------------------------------------------------------------===//

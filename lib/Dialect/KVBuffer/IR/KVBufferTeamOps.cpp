@@ -29,6 +29,8 @@ ScheduleAttr TeamOp::getSchedule(ScheduleAttr kernel) {
   ScheduleParameters own = kernel.getParameters();
   own.warps = getWarps();
   own.BM = getBM() ? int64_t(getBM()) : kernel.getWM() * int64_t(getWarps());
+  // How the block's warps lie says nothing of a team's.
+  own.warpCols = 1;
   return ScheduleAttr::get(getContext(), own);
 }
 

@@ -84,6 +84,12 @@ findConflict(const ScheduleParameters &schedule) {
       {schedule.overlapProducts && !schedule.producers && schedule.stages < 2,
        "overlap_products without producers needs stages of at least 2: the "
        "next tile is loaded while one is read"},
+      {schedule.warpCols > 1 && schedule.lazyRescale,
+       "warp_cols does not go with lazy_rescale, where each warp decides by "
+       "itself whether a maximum is raised; expected lazy_rescale = false"},
+      {schedule.warpCols > 1 && !schedule.fullKV,
+       "warp_cols does not go with full_kv = false, where V has a product for "
+       "each block of columns; expected full_kv = true"},
       {turns && !schedule.fullKV,
        "ping_pong does not go with full_kv = false, where no tile is in shared "
        "memory as a whole; expected ping_pong = false"},

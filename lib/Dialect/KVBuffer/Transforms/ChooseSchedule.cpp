@@ -276,7 +276,9 @@ static int64_t registersFor(AttentionOp op, const ScheduleParameters &s,
                             const TargetInfo &target) {
   int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
   int64_t rows = s.BM / s.warps, tilesOfScores = s.overlap ? 2 : 1;
-  return (rows * depth + tilesOfScores * rows * s.BN + rows * s.BN / 2) /
+  // A warp holds P of all the columns, of its own of the rest.
+  return (rows * depth + tilesOfScores * rows * s.BN +
+          rows * s.warpCols * s.BN / 2) /
          target.waveSize;
 }
 
@@ -395,11 +397,22 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                             << " instruction divides " << what << " = " << size
                             << "; expected a multiple of " << unit;
   };
+  int64_t warpCols = schedule.getWarpCols();
+  auto shareOf = [&](StringRef what) {
+    return warpCols == 1
+               ? what.str()
+               : (what + ", of which each of warp_cols = " + Twine(warpCols) +
+                  " warps has a part,")
+                     .str();
+  };
   if (failed(divides(rowUnit, schedule.getWM(),
-                     "the rows of a warp, BM / warps")) ||
-      failed(divides(colUnit, schedule.getBN(), "BN")) ||
+                     warpCols == 1 ? "the rows of a warp, BM / warps"
+                                   : "the rows of a warp, BM / warps * "
+                                     "warp_cols")) ||
+      failed(divides(colUnit * warpCols, schedule.getBN(), shareOf("BN"))) ||
       failed(divides(mma->k * mma->group, schedule.getBN(), "BN")) ||
-      failed(divides(colUnit, depth, "the padded head size")) ||
+      failed(divides(colUnit * warpCols, depth,
+                     shareOf("the padded head size"))) ||
       failed(divides(mma->k * mma->group, schedule.getBK(), "BK")) ||
       failed(divides(mma->k * mma->group, schedule.getRegChunkDepth(),
                      "reg_chunk_depth")))
@@ -431,15 +444,19 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t lds =
       elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
                       slotCols * 2 * schedule.getStages() * schedule.getBN());
-  // A slot of row sums for each thread: one f32 for each row that a lane has.
-  if (schedule.getSumsInLds()) {
-    MmaLayouts layouts = target.layouts(*mma);
-    int64_t rows = schedule.getWM() / rowUnit;
-    for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
-      if (layouts.c.basis("register", bit, swapped ? "col" : "row"))
-        rows *= 2;
-    lds += 4 * schedule.getWarps() * target.waveSize * rows;
-  }
+  // One f32 for each row that a lane has, of all threads.
+  MmaLayouts layouts = target.layouts(*mma);
+  int64_t rowValues =
+      4 * schedule.getWarps() * target.waveSize * schedule.getWM() / rowUnit;
+  for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
+    if (layouts.c.basis("register", bit, swapped ? "col" : "row"))
+      rowValues *= 2;
+  if (schedule.getSumsInLds())
+    lds += rowValues;
+  // P, whose rows begin at other banks, maxima and sums: see LaneWarps.cpp.
+  if (warpCols > 1)
+    lds += schedule.getBM() * (elementBytes * schedule.getBN() + 16) +
+           2 * rowValues;
   if (lds > target.ldsBytes)
     return op.emitOpError()
            << "the schedule needs " << lds << " bytes of shared memory, "
@@ -507,7 +524,9 @@ struct ChooseSchedulePass
         llvm::StringSet<> named;
         if (failed(applyOverrides(schedule, asked, op.getLoc(), &named)))
           return WalkResult::interrupt();
-        request.roles = !named.contains("producers") || asked.producers > 0;
+        // So does who asks for warps that share columns.
+        request.roles = (!named.contains("producers") && asked.warpCols == 1) ||
+                        asked.producers > 0;
         request.splitKeys = asked.splitKeys;
         request.foldedRows =
             request.queries * (op.getHeads() / op.getKVHeads());
@@ -542,7 +561,8 @@ struct ChooseSchedulePass
         auto refused = [&](StringRef name, bool value) {
           return named.contains(name) && !value;
         };
-        bool eager = asked.sumsInLds || asked.overlapProducts;
+        bool eager =
+            asked.sumsInLds || asked.overlapProducts || asked.warpCols > 1;
         if (choice.lazyRescale && (op.getBatchInvariant() ||
                                    refused("lazy_rescale", asked.lazyRescale) ||
                                    (eager && !named.contains("lazy_rescale"))))

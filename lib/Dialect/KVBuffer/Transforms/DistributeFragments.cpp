@@ -88,6 +88,7 @@ private:
   FailureOr<SmallVector<int64_t>> orderOf(const Product &product,
                                           MmaLayoutAttr acc);
   void turnStores();
+  LogicalResult joinWarps();
   LogicalResult assignRest();
   void setTypes();
 
@@ -302,7 +303,7 @@ FailureOr<MmaLayoutAttr> Distribution::defaultLayout(Operation *op,
            << TargetInfo::shapesOf(target.matrixInstructionsFor(name));
   return MmaLayoutAttr::get(kernel.getContext(), target.matrixUnit(), Role::Acc,
                             {mma->m, mma->n, mma->k}, mma->group,
-                            schedule.getWarps(), /*warpCols=*/1,
+                            schedule.getWarpRows(), schedule.getWarpCols(),
                             /*transposeB=*/false, schedule.getSwapAB(),
                             /*order=*/{});
 }
@@ -355,7 +356,8 @@ FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
       classOf(scores).layout = acc;
     auto layout = dyn_cast<MmaLayoutAttr>(classOf(scores).layout);
     std::optional<LinearLayout> order;
-    if (layout)
+    // Where warps share the columns, none holds all that a product contracts.
+    if (layout && layout.getWarpCols() == 1)
       order = contractionOrder(operand, layout.getAtom());
     SmallVector<int64_t> bits;
     if (order)
@@ -452,8 +454,9 @@ void Distribution::turnStores() {
   for (FragmentStoreOp store : stores) {
     TypedValue<FragmentType> value = store.getFragment();
     auto acc = dyn_cast_or_null<MmaLayoutAttr>(classOf(value).layout);
+    // An operand's columns are in all warps that share them.
     if (store.getVia() || !acc || acc.getOperand() != Role::Acc ||
-        value.getType().getRole() != Role::Acc ||
+        acc.getWarpCols() > 1 || value.getType().getRole() != Role::Acc ||
         value.getType().getElementType().getIntOrFloatBitWidth() != 16 ||
         !liesTransposed(acc))
       continue;
@@ -463,6 +466,61 @@ void Distribution::turnStores() {
     classOf(exchange.getFragment()).layout = acc.forOperand(Role::A);
     store.getFragmentMutable().assign(exchange.getFragment());
   }
+}
+
+/// What ends a softmax, or takes part in one, looks at whole rows: where
+/// several warps share the columns, they join first.
+LogicalResult Distribution::joinWarps() {
+  auto areShared = [&](Value value) {
+    return classOf(value).layout.getColWarps() > 1;
+  };
+  // A row value that is made here, for the rows of an accumulator.
+  auto note = [&](Value row, Value acc) {
+    find(row);
+    rows.push_back({row, acc});
+  };
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    OpBuilder b(op);
+    if (auto softmax = dyn_cast<OnlineSoftmaxOp>(op)) {
+      if (softmax.getRowMax() || !areShared(softmax.getScores()))
+        return WalkResult::advance();
+      auto largest =
+          RowReduceOp::create(b, op->getLoc(), softmax.getMax().getType(),
+                              Reduction::Maximum, softmax.getScores());
+      softmax.getRowMaxMutable().assign(largest);
+      note(largest, softmax.getScores());
+      return WalkResult::advance();
+    }
+    // These end a softmax.
+    auto finish = dyn_cast<SoftmaxFinishOp>(op);
+    auto store = dyn_cast<PartialStoreOp>(op);
+    if (finish || store) {
+      Value acc = finish ? finish.getAcc() : store.getAcc();
+      OpOperand &sum = finish ? finish.getSumMutable() : store.getSumMutable();
+      if (!areShared(acc) || sum.get().getDefiningOp<WarpReduceOp>())
+        return WalkResult::advance();
+      if (finish && finish.getExcess())
+        return op->emitOpError()
+               << "takes what rounding has added to weights whose columns "
+               << classOf(acc).layout.getColWarps()
+               << " warps share; expected a softmax without lazy_rescale";
+      auto whole = WarpReduceOp::create(b, op->getLoc(), sum.get());
+      sum.set(whole);
+      note(whole, acc);
+      return WalkResult::advance();
+    }
+    // Parts of a softmax by which a warp decides for itself.
+    if (!isa<RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp>(op) ||
+        llvm::none_of(op->getOperands(), [&](Value value) {
+          return isFragment(value) && roleOf(value) == Role::Acc &&
+                 areShared(value);
+        }))
+      return WalkResult::advance();
+    return op->emitOpError()
+           << "looks at scores or accumulators whose columns several warps "
+              "share; expected kvbuffer.online_softmax, or warps = [n, 1]";
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult Distribution::assignRest() {
@@ -485,6 +543,8 @@ LogicalResult Distribution::assignRest() {
     classOf(value).layout =
         layout->forOperand(role, role == Role::B && isTurned(value));
   }
+  if (failed(joinWarps()))
+    return failure();
   // Two accumulators may share row values if their rows lie in the same lanes.
   for (auto [row, acc] : rows) {
     auto slice = SliceLayoutAttr::get(kernel.getContext(), classOf(acc).layout);

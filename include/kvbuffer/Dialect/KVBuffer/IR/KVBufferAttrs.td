@@ -75,9 +75,19 @@ def KVBuffer_Role : I32Enum<"Role", "What a fragment is to the matrix unit", [
   let cppNamespace = "::kvbuf";
 }
 
+def KVBuffer_Reduction
+    : I32Enum<"Reduction", "What becomes of the elements of a row",
+              [I32EnumCase<"Sum", 0, "sum">,
+               I32EnumCase<"Maximum", 1, "maximum">]> {
+  let cppNamespace = "::kvbuf";
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+def KVBuffer_ReductionAttr
+    : EnumAttr<KVBuffer_Dialect, KVBuffer_Reduction, "reduction">;
 
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
                                       "dimension">;
@@ -145,8 +155,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   let description = [{
     Chosen for a target by `kvbuf-choose-schedule`, or written by hand. Sizes in
     elements: `BM` queries and `BN` keys a tile, LDS blocks of `BK` columns.
-    `stages` LDS slots for each of K and V; `warps` waves, each with `BM / warps`
-    rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
+    `stages` LDS slots for each of K and V; `warps` waves, each with `BM / warps *
+    warp_cols` rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
     computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
     tile; `overlap` computes the scores of the next tile beside the softmax of
@@ -176,7 +186,9 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     that the launch chooses by the batch and the room of the cache,
     `equal_shares` gives each block as many tiles of keys as the others, of one
     sequence or of several that follow each other; `look_ahead` looks up the page
-    of a tile an iteration before the tile is loaded; `cluster`
+    of a tile an iteration before the tile is loaded; `warp_cols` warps share the
+    columns of each part of the rows, so that few rows feed several warps: they
+    join maxima and sums, and hand each other P, through LDS; `cluster`
     blocks work on neighbouring tiles of queries at the same
     time and load each tile of K and V once, a part each, for all of them.
 
@@ -198,7 +210,9 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 
     /// Rows of a warp's tile.
-    int64_t getWM() const { return getBM() / getWarps(); }
+    int64_t getWM() const { return getBM() / getWarpRows(); }
+    /// Parts that the warps cut the rows of accumulators into.
+    int64_t getWarpRows() const { return getWarps() / getWarpCols(); }
     int64_t getMmaM() const { return getMmaShape()[0]; }
     int64_t getMmaN() const { return getMmaShape()[1]; }
     int64_t getMmaK() const { return getMmaShape()[2]; }

@@ -36,6 +36,57 @@ def KVBuffer_ExchangeOp : KVBuffer_Op<"exchange", [KVBuffer_NamedResults, Pure]>
   let hasFolder = 1;
 }
 
+def KVBuffer_RowReduceOp
+    : KVBuffer_Op<"row_reduce", [KVBuffer_NamedResults, Pure]> {
+  let summary = "The sum or the maximum of each row";
+  let description = [{
+    One f32 for each row of the accumulators, of all its columns: also of those
+    that other warps hold, which then meet here and hand each other what they have
+    through LDS. `kvbuf-distribute-fragments` puts it before a softmax whose scores'
+    columns several warps share.
+
+    Example:
+
+    ```mlir
+    %largest = kvbuffer.row_reduce maximum %s
+      : !kvbuffer.fragment<64x64xf32, acc> -> !kvbuffer.fragment<64x1xf32, row>
+    ```
+  }];
+  let arguments = (ins KVBuffer_ReductionAttr:$kind,
+      Arg<KVBuffer_FragmentType, "accumulators">:$source);
+  let results = (outs Res<KVBuffer_FragmentType, "a value for each row">:$row);
+  let assemblyFormat =
+      "$kind $source attr-dict `:` type($source) `->` type($row)";
+  let hasVerifier = 1;
+}
+
+def KVBuffer_WarpReduceOp
+    : KVBuffer_Op<"warp_reduce", [KVBuffer_NamedResults, Pure,
+                                  AllTypesMatch<["source", "row"]>]> {
+  let summary = "Adds up a running sum's parts in the warps that share columns";
+  let description = [{
+    The running sum of an online softmax is kept in parts: each lane adds up the
+    weights that it computes. What ends the softmax adds up the lanes of a warp;
+    this adds up the warps before, where several share a row's columns, through
+    LDS and in one order, so that all get the same bits. On whole tiles, where a
+    row has one sum, it is that sum. Nothing but `kvbuffer.softmax_finish` and
+    `kvbuffer.partial_store` may use the result, as more steps would count it
+    once for each warp. `kvbuf-distribute-fragments` puts it where it is needed.
+
+    Example:
+
+    ```mlir
+    %whole = kvbuffer.warp_reduce %l : !kvbuffer.fragment<64x1xf32, row>
+    %o, %lse = kvbuffer.softmax_finish %a, %m, %whole {scale = 0.125 : f32}
+      : !kvbuffer.fragment<64x128xf32, acc>, !kvbuffer.fragment<64x1xf32, row>
+    ```
+  }];
+  let arguments = (ins Arg<KVBuffer_FragmentType, "a running sum">:$source);
+  let results = (outs Res<KVBuffer_FragmentType, "of all the warps">:$row);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def KVBuffer_LaneTransposeOp : KVBuffer_Op<"lane_transpose"> {
   let summary = "Transposes an 8x8 matrix that a warp's lanes hold";
   let description = [{

@@ -725,8 +725,12 @@ def KVBuffer_MaskOp : KVBuffer_Op<"mask", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
-    Pure, AllTypesMatch<["max", "newMax", "sum", "newSum", "rescale"]>]> {
+def KVBuffer_OnlineSoftmaxOp
+    : KVBuffer_Op<"online_softmax",
+                  [Pure,
+                   AllTypesMatch<["max", "newMax", "sum", "newSum", "rescale"]>,
+                   OptionalTypesMatchWith<"row_max and max have the same type",
+                                          "max", "row_max", "$_self">]> {
   let summary = "One step of the online softmax";
   let description = [{
     m' = max(m, rowmax s); p = exp(scale * (s - m')); rescale = exp(scale * (m -
@@ -734,7 +738,9 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
     score; `rescale` is exactly 1 where m' = m. `masked` says that scores may be
     -inf: a row whose maximum is -inf gives p = 0. Without it every score is finite;
     it is dropped where the scores come straight from the matrix unit. P has the
-    type of the operand that it becomes.
+    type of the operand that it becomes. `row_max` is rowmax s, where it is known:
+    where several warps share the scores' columns, it has to be
+    (`kvbuffer.row_reduce`).
 
     Example:
 
@@ -744,13 +750,26 @@ def KVBuffer_OnlineSoftmaxOp : KVBuffer_Op<"online_softmax", [
         -> !kvbuffer.fragment<128x64xbf16, a>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
-                       KVBuffer_FragmentType:$sum, F32Attr:$scale,
-                       UnitAttr:$masked);
+  let arguments = (ins KVBuffer_FragmentType:$scores,
+      KVBuffer_FragmentType:$max, KVBuffer_FragmentType:$sum, F32Attr:$scale,
+      UnitAttr:$masked,
+      Arg<Optional<KVBuffer_FragmentType>,
+          "the largest score of each row">:$row_max);
   let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newMax,
                       KVBuffer_FragmentType:$newSum, KVBuffer_FragmentType:$rescale);
+  let builders = [
+      // Of a step that finds the largest scores itself.
+      OpBuilder<(ins "::mlir::Type":$p, "::mlir::Type":$newMax,
+                    "::mlir::Type":$newSum, "::mlir::Type":$rescale,
+                    "::mlir::Value":$scores, "::mlir::Value":$max,
+                    "::mlir::Value":$sum, "::mlir::FloatAttr":$scale,
+                    "::mlir::UnitAttr":$masked),
+                [{
+      build($_builder, $_state, p, newMax, newSum, rescale, scores, max, sum,
+            scale, masked, /*row_max=*/::mlir::Value());
+    }]>];
   let assemblyFormat = [{
-    $scores `,` $max `,` $sum attr-dict
+    $scores `,` $max `,` $sum (`row_max` `(` $row_max^ `)`)? attr-dict
     `:` type($scores) `,` type($max) `->` type($p)
   }];
   let hasVerifier = 1;

@@ -420,6 +420,12 @@ def DistributeFragments
     what comes from memory, that of the accumulators for what is made of them.
     Where accumulators are no operand in any order, a `kvbuffer.exchange` follows
     the op that makes one of them.
+
+    Warps that share columns (`warp_cols` of the schedule, or `warps = [rows,
+    columns]` of a layout) have parts of each row. A `kvbuffer.row_reduce` before a
+    softmax finds its maximum, a `kvbuffer.warp_reduce` before what ends the softmax
+    its sum, and P, of which each warp multiplies all columns, goes through a
+    `kvbuffer.exchange`.
   }];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
