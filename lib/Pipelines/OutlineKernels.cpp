@@ -71,6 +71,11 @@ static MakeCacheOp makerOf(Operation *problem, const NamedOperand &operand) {
     problem->emitOpError() << "has a cache '" << operand.name
                            << "' that no kvbuffer.make_cache makes in this "
                               "function; the launch needs its memrefs";
+  else if (maker.isOnTensors()) {
+    maker.emitOpError(
+        "is on tensors; expected memrefs: run one-shot-bufferize first");
+    return nullptr;
+  }
   return maker;
 }
 

@@ -8,6 +8,7 @@
 // RUN: %outline sm_80,schedule=split_keys=true %S/Inputs/reference.mlir %s | FileCheck %s
 // RUN: %outline sm_90a %S/Inputs/reference.mlir %s | FileCheck %s
 // RUN: %outline gfx942 %S/Inputs/reference.mlir %s | FileCheck %s
+// RUN: %outline gfx950 %S/Inputs/reference.mlir %s | FileCheck %s
 
 // A program that reads one key too few is found.
 // RUN: sed -e 's/out(%eo) :/out(%eo) {kvbuffer.lengths = "all"} :/' %s > %t.few.mlir

@@ -50,3 +50,25 @@ func.func @at(%k: tensor<2x1x2x64xbf16>, %kc: tensor<2x?x2x64xbf16>, %at: memref
   kvbuffer.cache_append k(%k : tensor<2x1x2x64xbf16>) to(%kc : tensor<2x?x2x64xbf16>) at(%at : memref<2xi32>)
   return
 }
+
+// -----
+
+!data = tensor<?x16x2x64xbf16>
+!cache = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+func.func @another_tensor(%d: !data, %other: !data, %table: tensor<2x4xi32>, %lengths: tensor<2xi32>) -> !data {
+  // expected-note @below {{the cache is made here}}
+  %c = kvbuffer.make_cache %d indices(%table, %lengths : tensor<2x4xi32>, tensor<2xi32>) : !data -> !cache
+  // expected-error @below {{expected a cache that a kvbuffer.make_cache of this function makes of 'into' as data}}
+  %n = kvbuffer.cache_tensor %c into(%other) : !cache -> !data
+  return %n : !data
+}
+
+// -----
+
+!data = tensor<?x16x2x64xbf16>
+!cache = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+func.func @no_scales(%c: !cache, %d: !data) -> !data {
+  // expected-error @below {{expected a cache that a kvbuffer.make_cache of this function makes of 'into' as scales}}
+  %n = kvbuffer.cache_tensor %c scales into(%d) : !cache -> !data
+  return %n : !data
+}

@@ -29,8 +29,8 @@ static std::string shapeText(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// Whether a memref has this shape, as far as both sides fix it.
-static bool hasShape(MemRefType type, ArrayRef<int64_t> shape) {
+/// Whether a memref or tensor has this shape, as far as both sides fix it.
+static bool hasShape(ShapedType type, ArrayRef<int64_t> shape) {
   return type.getRank() == int64_t(shape.size()) &&
          llvm::all_of(llvm::zip_equal(type.getShape(), shape), [](auto pair) {
            auto [a, b] = pair;
@@ -70,9 +70,23 @@ static SmallVector<int64_t> scaleShape(CacheLayout layout) {
   return shape;
 }
 
+void MakeCacheOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  // Two caches of one tensor are two memories, where one of them is written.
+  if (isOnTensors())
+    effects.emplace_back(MemoryEffects::Allocate::get(),
+                         cast<OpResult>(getCache()));
+}
+
+Speculation::Speculatability MakeCacheOp::getSpeculatability() {
+  return isOnTensors() ? Speculation::NotSpeculatable
+                       : Speculation::Speculatable;
+}
+
 LogicalResult MakeCacheOp::verify() {
   auto layout = cast<CacheLayout>(getCache().getType());
-  auto data = cast<MemRefType>(getData().getType());
+  auto data = cast<ShapedType>(getData().getType());
   SmallVector<int64_t> shape = sizesOf(layout.getLeadingDims());
   shape.append({layout.getHeads(), layout.getCacheDepth()});
   if (!hasShape(data, shape) ||
@@ -98,7 +112,7 @@ LogicalResult MakeCacheOp::verify() {
                 << getIndices().size();
   }
   for (auto [tensor, value] : llvm::zip_equal(tensors, getIndices())) {
-    auto type = cast<MemRefType>(value.getType());
+    auto type = cast<ShapedType>(value.getType());
     Type element = type.getElementType();
     if (!hasShape(type, sizesOf(tensor.dims)) ||
         !(element.isSignlessInteger(32) || element.isSignlessInteger(64)))
@@ -112,7 +126,7 @@ LogicalResult MakeCacheOp::verify() {
                          << "scales for " << getCache().getType();
   if (!getScales())
     return success();
-  auto scales = cast<MemRefType>(getScales().getType());
+  auto scales = cast<ShapedType>(getScales().getType());
   if (!hasShape(scales, scaleShape(layout)) ||
       scales.getElementType() != layout.getScaleType())
     return emitOpError() << "expected scales of " << layout.getScaleType()
@@ -120,6 +134,29 @@ LogicalResult MakeCacheOp::verify() {
                          << " for " << getCache().getType() << ", got "
                          << scales;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// cache_tensor
+//===----------------------------------------------------------------------===//
+
+LogicalResult CacheTensorOp::verify() {
+  auto make = getCache().getDefiningOp<MakeCacheOp>();
+  // (Bufferization replaces the cache first.)
+  Value part = !make         ? Value()
+               : getScales() ? make.getScales()
+                             : make.getData();
+  if (part && isa<MemRefType>(part.getType()))
+    part = nullptr;
+  if (part && part == getInto())
+    return success();
+  InFlightDiagnostic diag =
+      emitOpError() << "expected a cache that a kvbuffer.make_cache of this "
+                       "function makes of 'into' as "
+                    << (getScales() ? "scales" : "data");
+  if (make)
+    diag.attachNote(make.getLoc()) << "the cache is made here";
+  return diag;
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,7 +9,8 @@
 /// \file
 /// Problems on tensors become problems on memrefs: destinations are written in
 /// place where nobody needs their old contents, and a tensor of keys or values
-/// is a dense cache of its buffer.
+/// is a dense cache of its buffer. Caches of tensors become caches of their
+/// buffers.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
@@ -31,6 +33,10 @@ static bool hasUnknownRows(MemRefType type) {
   return failed(type.getStridesAndOffset(strides, offset)) ||
          (!strides.empty() && strides.back() != 1);
 }
+
+static constexpr llvm::StringLiteral kExpectedRows =
+    ": expected elements of the last dimension side by side, a stride of 1; "
+    "function-boundary-type-conversion=identity-layout-map makes arguments so";
 
 /// Lets the regions of an op, whose operands are buffers, read these.
 static LogicalResult bufferizeRegions(AttentionOp op, RewriterBase &rewriter) {
@@ -83,12 +89,9 @@ bufferizeProblem(Op op, RewriterBase &rewriter,
       return failure();
     auto type = dyn_cast<MemRefType>(buffer->getType());
     if (!type || hasUnknownRows(type))
-      return op.emitOpError()
-             << "cannot use the buffer of operand "
-             << operand.getOperandNumber() << ", of type " << buffer->getType()
-             << ": expected elements of the last dimension side by side, a "
-                "stride of 1; function-boundary-type-conversion="
-                "identity-layout-map makes arguments so";
+      return op.emitOpError() << "cannot use the buffer of operand "
+                              << operand.getOperandNumber() << ", of type "
+                              << buffer->getType() << kExpectedRows;
     if (cast<DestinationStyleOpInterface>(op.getOperation())
             .isDpsInit(&operand))
       results.push_back(*buffer);
@@ -149,6 +152,146 @@ struct CacheAppendModel
   }
 };
 
+/// Whether an op may store something in a cache that is its operand.
+bool storesInto(OpOperand &cache) {
+  Operation *op = cache.getOwner();
+  if (isa<AttentionOp, CacheTensorOp>(op))
+    return false;
+  if (auto append = dyn_cast<CacheAppendOp>(op))
+    return &cache == &append.getKCacheMutable() ||
+           llvm::is_contained(
+               llvm::make_pointer_range(append.getVCacheMutable()), &cache);
+  return !hasSingleEffect<MemoryEffects::Read>(op);
+}
+
+struct MakeCacheModel
+    : BufferizableOpInterface::ExternalModel<MakeCacheModel, MakeCacheOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+
+  bool bufferizesToMemoryWrite(Operation *op, OpOperand &operand,
+                               const AnalysisState &) const {
+    auto make = cast<MakeCacheOp>(op);
+    bool isIndex = llvm::is_contained(
+        llvm::make_pointer_range(make.getIndicesMutable()), &operand);
+    return !isIndex && llvm::any_of(make.getCache().getUses(), storesInto);
+  }
+
+  AliasingValueList getAliasingValues(Operation *, OpOperand &,
+                                      const AnalysisState &) const {
+    return {};
+  }
+
+  /// The analysis takes the cache for what it is where it is made. So nobody
+  /// else may write its buffers from there to its last use.
+  LogicalResult verifyAnalysis(Operation *op, const AnalysisState &any) const {
+    auto &state = static_cast<const OneShotAnalysisState &>(any);
+    Value cache = cast<MakeCacheOp>(op).getCache();
+    Operation *last = op;
+    for (Operation *user : cache.getUsers()) {
+      if (user->hasTrait<OpTrait::IsTerminator>() ||
+          llvm::is_contained(user->getResultTypes(), cache.getType()))
+        return user->emitOpError()
+               << "passes on a cache of tensors; expected it to be used in its "
+                  "function, without another name";
+      Operation *there = op->getBlock()->findAncestorOpInBlock(*user);
+      if (there && last->isBeforeInBlock(there))
+        last = there;
+    }
+    Operation *writer = nullptr;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (!isa<TensorType>(operand.get().getType()) ||
+          !state.isInPlace(operand))
+        continue;
+      state.applyOnAliases(operand.get(), [&](Value alias) {
+        for (OpOperand &use : alias.getUses()) {
+          Operation *there =
+              op->getBlock()->findAncestorOpInBlock(*use.getOwner());
+          auto tensor = dyn_cast<CacheTensorOp>(use.getOwner());
+          bool between = there && there != op && op->isBeforeInBlock(there) &&
+                         !last->isBeforeInBlock(there);
+          if (between && !(tensor && tensor.getCache() == cache) &&
+              isa<TensorType>(use.get().getType()) && state.isInPlace(use) &&
+              state.bufferizesToMemoryWrite(use))
+            writer = use.getOwner();
+        }
+      });
+    }
+    if (!writer)
+      return success();
+    InFlightDiagnostic diag = writer->emitOpError()
+                              << "writes a tensor in place while a cache that "
+                                 "is made of it is in use";
+    diag.attachNote(op->getLoc())
+        << "the cache is made here; make another one after the write";
+    return diag;
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto make = cast<MakeCacheOp>(op);
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      if (!isa<TensorType>(operand.getType())) {
+        operands.push_back(operand);
+        continue;
+      }
+      FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+      if (failed(buffer))
+        return failure();
+      auto type = dyn_cast<MemRefType>(buffer->getType());
+      if (!type || (operand == make.getData() && hasUnknownRows(type)))
+        return op->emitOpError()
+               << "cannot use the buffer of a tensor, of type "
+               << buffer->getType() << kExpectedRows;
+      operands.push_back(*buffer);
+    }
+    rewriter.setInsertionPoint(op);
+    Operation *onBuffers =
+        mlir::clone(rewriter, op, op->getResultTypes(), operands);
+    rewriter.replaceOp(op, onBuffers->getResults());
+    return success();
+  }
+};
+
+struct CacheTensorModel
+    : BufferizableOpInterface::ExternalModel<CacheTensorModel, CacheTensorOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return true;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &,
+                                      const AnalysisState &) const {
+    return {{op->getResult(0), BufferRelation::Equivalent}};
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto tensor = cast<CacheTensorOp>(op);
+    auto make = tensor.getCache().getDefiningOp<MakeCacheOp>();
+    FailureOr<Value> into =
+        getBuffer(rewriter, tensor.getInto(), options, state);
+    if (failed(into))
+      return failure();
+    // The cache is of that buffer, unless someone else reads what it held.
+    Value from = tensor.getScales() ? make.getScales() : make.getData();
+    rewriter.setInsertionPoint(op);
+    if (from != *into &&
+        failed(options.createMemCpy(rewriter, op->getLoc(), from, *into)))
+      return failure();
+    replaceOpWithBufferizedValues(rewriter, op, *into);
+    return success();
+  }
+};
+
 } // namespace
 
 void kvbuf::registerBufferizableOpInterfaceExternalModels(
@@ -156,6 +299,8 @@ void kvbuf::registerBufferizableOpInterfaceExternalModels(
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     AttentionOp::attachInterface<AttentionModel>(*context);
     CacheAppendOp::attachInterface<CacheAppendModel>(*context);
+    MakeCacheOp::attachInterface<MakeCacheModel>(*context);
+    CacheTensorOp::attachInterface<CacheTensorModel>(*context);
     context->loadDialect<BufferizationDialect>();
   });
 }

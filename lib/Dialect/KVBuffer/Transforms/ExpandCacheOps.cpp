@@ -326,8 +326,8 @@ template <typename Op> struct ExpandOp : OpRewritePattern<Op> {
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     auto make = op.getCache().template getDefiningOp<MakeCacheOp>();
-    if (!make)
-      return rewriter.notifyMatchFailure(op, "a cache of unknown parts");
+    if (!make || make.isOnTensors())
+      return rewriter.notifyMatchFailure(op, "a cache of unknown memrefs");
     Expander b(op.getLoc(), rewriter, make);
     if constexpr (std::is_same_v<Op, CacheStoreOp> ||
                   std::is_same_v<Op, StoreScaleOp>) {
@@ -360,8 +360,14 @@ struct ExpandCacheOpsPass
       if (make || !op->hasTrait<LaneLevel>())
         return WalkResult::advance();
       if (auto prompt = dyn_cast<MaxPromptLengthOp>(op);
-          prompt && prompt.getCache().getDefiningOp<MakeCacheOp>())
+          prompt && prompt.getCache().getDefiningOp<MakeCacheOp>() &&
+          !prompt.getCache().getDefiningOp<MakeCacheOp>().getMaxPrompt())
         return op->emitOpError("asks a cache that was made without max_prompt");
+      for (Value operand : op->getOperands())
+        if (auto of = operand.getDefiningOp<MakeCacheOp>();
+            of && of.isOnTensors())
+          return op->emitOpError("uses a cache of tensors; expected one of "
+                                 "memrefs: run one-shot-bufferize first");
       return op->emitOpError()
              << "uses a cache whose memrefs are not known here; expected one "
                 "that a kvbuffer.make_cache of this function makes, or an "

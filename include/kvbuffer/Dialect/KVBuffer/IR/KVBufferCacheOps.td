@@ -23,9 +23,14 @@ def KVBuffer_LaneLevel : NativeOpTrait<"LaneLevel"> {
   let cppNamespace = "::kvbuf";
 }
 
+/// What a cache is made of: a memref, or a tensor before bufferization.
+def KVBuffer_CachePart : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
+
 def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
-    KVBuffer_LaneLevel, KVBuffer_NamedResults, AttrSizedOperandSegments, Pure]> {
-  let summary = "Makes a cache of memrefs";
+    KVBuffer_LaneLevel, KVBuffer_NamedResults, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<ConditionallySpeculatable>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Makes a cache of memrefs or tensors";
   let description = [{
     A value that stands for the cache in these memrefs; nothing is copied. `data`
     has the dimensions that the kind of cache says, with any strides but for the
@@ -33,6 +38,12 @@ def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
     dense cache, `offsets` of a ragged one, `table` and `lengths` of a continuous or
     paged one. `scales` belong to quantized caches. `max_prompt` and `max_context`
     are the longest lengths of the request, where the program knows them.
+
+    Each may be a tensor, too. The cache is memory then that holds the tensors'
+    elements, and `kvbuffer.cache_tensor` says what they are after something was
+    stored. Bufferization takes the tensors' own buffers; it copies data and scales
+    first if something is stored in the cache and the tensor is read later. While a
+    cache is in use no tensor of it can be written by other ops.
 
     Example:
 
@@ -42,9 +53,9 @@ def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "leading dimensions, heads, columns">:$data,
-    Arg<Variadic<AnyMemRef>, "the kind's tables, lengths and offsets">:$indices,
-    Arg<Optional<AnyMemRef>, "scales of a quantized cache">:$scales,
+    Arg<KVBuffer_CachePart, "leading dimensions, heads, columns">:$data,
+    Arg<Variadic<KVBuffer_CachePart>, "the kind's tables, lengths and offsets">:$indices,
+    Arg<Optional<KVBuffer_CachePart>, "scales of a quantized cache">:$scales,
     Arg<Optional<Index>, "most new tokens of a sequence">:$max_prompt,
     Arg<Optional<Index>, "most tokens of a sequence">:$max_context);
   let results = (outs KVBuffer_AnyCache:$cache);
@@ -53,6 +64,48 @@ def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
     (`scales` `(` $scales^ `:` type($scales) `)`)?
     (`max_prompt` `(` $max_prompt^ `)`)? (`max_context` `(` $max_context^ `)`)?
     attr-dict `:` type($data) `->` type($cache)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether a part is a tensor, as none is after bufferization.
+    bool isOnTensors() {
+      return ::llvm::any_of((*this)->getOperandTypes(), [](::mlir::Type type) {
+        return ::llvm::isa<::mlir::TensorType>(type);
+      });
+    }
+  }];
+}
+
+def KVBuffer_CacheTensorOp : KVBuffer_Op<"cache_tensor", [
+    AllTypesMatch<["into", "result"]>, MemoryEffects<[MemRead]>]> {
+  let summary = "A tensor that a cache was made of, as it is now";
+  let description = [{
+    The data, or with `scales` the scales, of a cache that `kvbuffer.make_cache` has
+    made of tensors in this function, after everything that was stored in it before.
+    `into` is the tensor that the cache was made of: a destination, whose buffer the
+    result has.
+
+    Example:
+
+    ```mlir
+    func.func @step(%k: tensor<2x1x8x128xbf16>, %pages: tensor<?x64x8x128xbf16>,
+                    %table: tensor<2x?xi32>, %lengths: tensor<2xi32>)
+        -> tensor<?x64x8x128xbf16> {
+      %c = kvbuffer.make_cache %pages indices(%table, %lengths : tensor<2x?xi32>, tensor<2xi32>)
+        : tensor<?x64x8x128xbf16> -> !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
+      kvbuffer.cache_append k(%k : tensor<2x1x8x128xbf16>)
+        to(%c : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>)
+      %new = kvbuffer.cache_tensor %c into(%pages)
+        : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64> -> tensor<?x64x8x128xbf16>
+      return %new : tensor<?x64x8x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins KVBuffer_AnyCache:$cache, AnyRankedTensor:$into,
+                       UnitAttr:$scales);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $cache (`scales` $scales^)? `into` `(` $into `)` attr-dict `:` type($cache) `->` type($result)
   }];
   let hasVerifier = 1;
 }
