@@ -323,105 +323,40 @@ static void prepareAgain(ModuleOp problem, const Twine &name,
                    StringAttr::get(problem.getContext(), target.chip));
 }
 
-/// Whether launches decide over the clusters of a problem's kernel: nobody has
-/// asked for some or none, and types leave the number of query rows open.
-static bool choosesByLaunch(ModuleOp problem, const CompileOptions &options) {
-  SmallVector<StringRef> asked;
-  StringRef(options.schedule).split(asked, ',');
-  bool open = llvm::none_of(asked, [](StringRef parameter) {
-    return parameter.split('=').first.trim() == "cluster";
-  });
-  problem.walk([&](AttentionOp op) {
-    open &= !op.getScheduleAttr() && !op.isRagged() &&
-            cast<ShapedType>(op.getQ().getType()).isDynamicDim(1);
-  });
-  return open;
-}
-
-/// Where the clusters of `found`'s kernel do not suit every launch: lowers
-/// `problem`, from which it comes, without them, and adds that kernel.
-static LogicalResult addKernelWithoutClusters(ModuleOp problem,
-                                              const TargetInfo &target,
-                                              const CompileOptions &options,
-                                              TargetModule &found) {
-  LLVM::LLVMFuncOp kernel = found.kernels.front();
-  auto schedule =
-      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  if (!schedule || schedule.getCluster() == 1 ||
-      !choosesByLaunch(problem, options))
-    return success();
-  std::string name = (kernel.getName() + "_without_clusters").str();
-  OwningOpRef<ModuleOp> again = problem.clone();
-  prepareAgain(*again, name, target);
-  CompileOptions plain = options;
-  plain.onStep = nullptr;
-  if (failed(lowerTo(*again, Stage::Target, plain)))
-    return failure();
-  llvm::FailureOr<TargetModule> other = findKernels(*again);
-  if (failed(other))
-    return failure();
-  bool masked = false;
-  problem.walk([&](AttentionOp op) {
-    MaskAttr mask = op.getMaskValue();
-    masked = mask.boundsLeft() || mask.boundsRight();
-  });
-  setLaunchIf(kernel, launchIfClustersGain(problem.getContext(), target,
-                                           "seq_q", schedule.getBM(), masked));
-  found.kernels.push_back(addAlternative(found.code, kernel, other->code,
-                                         other->kernels.front(), name));
-  remark::passed(
-      kernel.getLoc(),
-      remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
-      << "added '" << found.kernels.back().getName().str()
-      << "', which runs where clusters lose more by few query rows than they "
-         "gain";
-  return success();
-}
-
-/// Lowers `problem`, from which `found` comes, once more, for tensors that its
-/// kernels cannot take, and adds that kernel to `found`.
-static LogicalResult addKernelForAnyTensor(ModuleOp problem,
-                                           const TargetInfo &target,
-                                           const CompileOptions &options,
-                                           TargetModule &found) {
-  LLVM::LLVMFuncOp kernel = found.kernels.back();
-  std::string name = alternativeName(found.kernels.front());
-  CompileOptions plain = options;
-  plain.onStep = nullptr;
-  prepareAgain(problem, name, target);
-  auto schedule =
-      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  if (schedule && schedule.getProducers()) {
-    // The roles of a program of the tile stage are its author's.
-    bool isProblem =
-        problem
-            .walk([](AttentionOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
-    if (!isProblem)
-      return success();
-    // The options' schedule, and the problem's, are for a kernel with roles.
-    plain.schedule = "producers=0";
-    problem.walk([](AttentionOp op) { op.removeScheduleAttr(); });
+/// Adds the kernels that launches choose between besides `found`'s one, which
+/// comes from `problem`.
+static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
+                                     const CompileOptions &options,
+                                     TargetModule &found) {
+  AttentionOp attention;
+  problem.walk([&](AttentionOp op) { attention = op; });
+  for (const KernelAlternative &alternative : alternativesOf(
+           found.kernels.front(), attention, target, options.schedule)) {
+    LLVM::LLVMFuncOp kernel = found.kernels.back();
+    OwningOpRef<ModuleOp> again = problem.clone();
+    prepareAgain(*again, alternative.name, target);
+    CompileOptions plain = options;
+    plain.onStep = nullptr;
+    if (alternative.schedule) {
+      plain.schedule = *alternative.schedule;
+      again->walk([](AttentionOp op) { op.removeScheduleAttr(); });
+    }
+    if (failed(lowerTo(*again, Stage::Target, plain, alternative.alignment)))
+      return failure();
+    llvm::FailureOr<TargetModule> other = findKernels(*again);
+    if (failed(other))
+      return failure();
+    if (alternative.launchIf)
+      setLaunchIf(kernel, alternative.launchIf);
+    found.kernels.push_back(addAlternative(found.code, kernel, other->code,
+                                           other->kernels.front(),
+                                           alternative.name));
+    remark::passed(
+        kernel.getLoc(),
+        remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
+        << "added '" << found.kernels.back().getName().str() << "', "
+        << alternative.when;
   }
-  int64_t alignment = target.copiesUnaligned ? 2 : 16;
-  if (failed(lowerTo(problem, Stage::Target, plain, alignment)))
-    return failure();
-  llvm::FailureOr<TargetModule> other = findKernels(problem);
-  if (failed(other))
-    return failure();
-  found.kernels.push_back(addAlternative(found.code, kernel, other->code,
-                                         other->kernels.front(), name));
-  std::string which;
-  if (takesTensorMaps(kernel))
-    which = " that no tensor map can describe";
-  if (target.copiesUnaligned)
-    which += std::string(which.empty() ? "" : ", or") +
-             " whose addresses or strides are no multiples of 16 bytes";
-  remark::passed(
-      kernel.getLoc(),
-      remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
-      << "added '" << found.kernels.back().getName().str()
-      << "', which runs for tensors" << which;
   return success();
 }
 
@@ -444,16 +379,9 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   llvm::FailureOr<TargetModule> found = findKernels(module);
   if (failed(found))
     return failure();
-  // Kernels by lanes keep to the alignment of their accesses; there is no other
-  // kernel for them.
   if (problem && found->kernels.size() == 1 &&
-      found->kernels.front()->hasAttr(KVBufferDialect::kScheduleAttr)) {
-    if (failed(addKernelWithoutClusters(*problem, *target, options, *found)))
-      return failure();
-    if ((target->copiesUnaligned || takesTensorMaps(found->kernels.front())) &&
-        failed(addKernelForAnyTensor(*problem, *target, options, *found)))
-      return failure();
-  }
+      failed(addAlternatives(*problem, *target, options, *found)))
+    return failure();
   SmallVector<KernelResources> use =
       llvm::map_to_vector(found->kernels, resourcesOf);
   Artifact artifact;

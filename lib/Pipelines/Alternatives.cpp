@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Pipelines/Alternatives.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
@@ -53,12 +52,6 @@ bool kvbuf::takesTensorMaps(LLVM::LLVMFuncOp kernel) {
            auto kind = fields ? fields.getAs<StringAttr>("kind") : nullptr;
            return kind && kind.getValue() == "tensor_map";
          });
-}
-
-std::string kvbuf::alternativeName(LLVM::LLVMFuncOp kernel) {
-  return (kernel.getName() +
-          (takesTensorMaps(kernel) ? "_without_maps" : "_unaligned"))
-      .str();
 }
 
 void kvbuf::moveKernel(gpu::GPUModuleOp code, gpu::GPUModuleOp other,
@@ -112,7 +105,11 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
   return alternative;
 }
 
-Attribute kvbuf::launchIfClustersGain(MLIRContext *context,
+/// The condition on a launch (a size expression that is to be more than 0)
+/// under which clusters of two blocks, each with `BM` of the query rows called
+/// `rows`, gain on a chip; `masked` where a mask hides keys that other rows
+/// see.
+static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
                                       int64_t BM, bool masked) {
   Builder b(context);
@@ -136,4 +133,58 @@ Attribute kvbuf::launchIfClustersGain(MLIRContext *context,
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
   setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
+}
+
+/// Whether launches decide over the clusters of a problem's kernel: nobody has
+/// asked for some or none, and types leave the number of query rows open.
+static bool choosesByLaunch(AttentionOp problem, StringRef schedule) {
+  SmallVector<StringRef> asked;
+  schedule.split(asked, ',');
+  return llvm::none_of(asked,
+                       [](StringRef parameter) {
+                         return parameter.split('=').first.trim() == "cluster";
+                       }) &&
+         !problem.getScheduleAttr() && !problem.isRagged() &&
+         cast<ShapedType>(problem.getQ().getType()).isDynamicDim(1);
+}
+
+SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
+                                                     AttentionOp problem,
+                                                     const TargetInfo &target,
+                                                     StringRef schedule) {
+  SmallVector<KernelAlternative> list;
+  auto chosen =
+      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  // Kernels by lanes keep to the alignment of their accesses.
+  if (!chosen)
+    return list;
+  std::string entry = kernel.getName().str();
+  if (problem && chosen.getCluster() > 1 &&
+      choosesByLaunch(problem, schedule)) {
+    MaskAttr mask = problem.getMaskValue();
+    KernelAlternative &plain = list.emplace_back();
+    plain.name = entry + "_without_clusters";
+    plain.launchIf = launchIfClustersGain(
+        kernel.getContext(), target, "seq_q", chosen.getBM(),
+        /*masked=*/mask.boundsLeft() || mask.boundsRight());
+    plain.when = "which runs where clusters lose more by few query rows than "
+                 "they gain";
+  }
+  bool maps = takesTensorMaps(kernel);
+  // The roles of a program of the tile stage are its author's.
+  if ((!maps && !target.copiesUnaligned) || (chosen.getProducers() && !problem))
+    return list;
+  KernelAlternative &any = list.emplace_back();
+  any.name = entry + (maps ? "_without_maps" : "_unaligned");
+  any.alignment = target.copiesUnaligned ? 2 : 16;
+  // The caller's schedule, and the problem's, are for a kernel with roles.
+  if (chosen.getProducers())
+    any.schedule = "producers=0";
+  any.when = "which runs for tensors";
+  if (maps)
+    any.when += " that no tensor map can describe";
+  if (target.copiesUnaligned)
+    any.when += std::string(maps ? ", or" : "") +
+                " whose addresses or strides are no multiples of 16 bytes";
+  return list;
 }

@@ -512,6 +512,12 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
   Value suits = emitAligned(first);
   if (Value mappable = emitMappable(first))
     suits = both(suits, mappable);
+  if (Attribute condition = first.launch.get("launch_if")) {
+    FailureOr<Value> gain = size(condition);
+    if (failed(gain))
+      return failure();
+    suits = both(suits, less(index(0), *gain));
+  }
   if (!suits)
     return emitOne(first);
   if (kernels.size() == 1) {

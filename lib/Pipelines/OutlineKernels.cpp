@@ -109,7 +109,7 @@ public:
     Base::getDependentDialects(registry);
     for (Vendor vendor : {Vendor::NVIDIA, Vendor::AMD}) {
       OpPassManager pm(ModuleOp::getOperationName());
-      buildPipeline(pm, vendor, /*schedule=*/"", /*alignment=*/16);
+      buildPipeline(pm, vendor, LoweringOptions());
       pm.getDependentDialects(registry);
     }
   }
@@ -119,12 +119,13 @@ public:
 private:
   /// From a problem to what gpu-module-to-binary takes.
   static void buildPipeline(OpPassManager &pm, Vendor vendor,
-                            StringRef schedule, int64_t alignment);
+                            const LoweringOptions &options);
   /// Lowers a copy of a problem with `schedule` and `alignment`; its module
   /// is nested in this one, with one gpu.module and one kernel.
+  /// `otherByLaunch`: launches may choose another kernel (ScheduleRequest).
   FailureOr<ModuleOp> lower(Operation *problem, StringRef name,
                             StringRef schedule, int64_t alignment,
-                            bool keepSchedule);
+                            bool keepSchedule, bool otherByLaunch = false);
   /// The kernels of a problem, the preferred one first.
   FailureOr<SmallVector<LaunchableKernel>> kernelsOf(Operation *problem);
   /// Moves the kernel of a lowered module into the one gpu.module.
@@ -142,10 +143,7 @@ private:
 } // namespace
 
 void OutlineKernelsPass::buildPipeline(OpPassManager &pm, Vendor vendor,
-                                       StringRef schedule, int64_t alignment) {
-  LoweringOptions lowering;
-  lowering.schedule = schedule.str();
-  lowering.alignment = alignment;
+                                       const LoweringOptions &lowering) {
   buildTilePipeline(pm, lowering);
   buildScheduledPipeline(pm, lowering);
   buildThreadPipeline(pm, lowering);
@@ -157,11 +155,10 @@ void OutlineKernelsPass::buildPipeline(OpPassManager &pm, Vendor vendor,
     module.addPass(createConvertNVVMToLLVMPass());
 }
 
-FailureOr<ModuleOp> OutlineKernelsPass::lower(Operation *problem,
-                                              StringRef name,
-                                              StringRef schedule,
-                                              int64_t alignment,
-                                              bool keepSchedule) {
+FailureOr<ModuleOp>
+OutlineKernelsPass::lower(Operation *problem, StringRef name,
+                          StringRef schedule, int64_t alignment,
+                          bool keepSchedule, bool otherByLaunch) {
   OpBuilder b(&getContext());
   b.setInsertionPointToEnd(getOperation().getBody());
   Location loc = problem->getLoc();
@@ -192,7 +189,11 @@ FailureOr<ModuleOp> OutlineKernelsPass::lower(Operation *problem,
     attention.removeScheduleAttr();
   func::ReturnOp::create(b, loc);
   OpPassManager pm(ModuleOp::getOperationName());
-  buildPipeline(pm, target->vendor, schedule, alignment);
+  LoweringOptions lowering;
+  lowering.schedule = schedule.str();
+  lowering.alignment = alignment;
+  lowering.otherByLaunch = otherByLaunch;
+  buildPipeline(pm, target->vendor, lowering);
   if (succeeded(runPipeline(pm, module)))
     return module;
   module.erase();
@@ -287,28 +288,26 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
   if (unsigned number = names[stem]++)
     stem += "_" + std::to_string(number);
   SmallVector<LaunchableKernel> kernels;
-  FailureOr<ModuleOp> first = lower(problem, stem, schedule,
-                                    /*alignment=*/16, /*keepSchedule=*/true);
-  if (failed(first))
+  FailureOr<ModuleOp> lowered = lower(problem, stem, schedule,
+                                      /*alignment=*/16, /*keepSchedule=*/true,
+                                      /*otherByLaunch=*/alternatives);
+  if (failed(lowered))
     return failure();
-  LLVM::LLVMFuncOp kernel = kernelOf(*first);
-  // As kvbuf-compile does (Compiler.cpp): kernels by lanes keep to the
-  // alignment of their accesses, the others have one that takes any tensor.
-  auto chosen =
-      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  bool another = alternatives && chosen &&
-                 (target->copiesUnaligned || takesTensorMaps(kernel));
-  std::string other = alternativeName(kernel);
-  kernels.push_back(take(*first));
-  if (another) {
-    bool roles = chosen.getProducers();
-    FailureOr<ModuleOp> second = lower(
-        problem, other, roles ? StringRef("producers=0") : StringRef(schedule),
-        target->copiesUnaligned ? 2 : 16, /*keepSchedule=*/!roles);
-    if (failed(second))
+  SmallVector<KernelAlternative> others;
+  if (alternatives)
+    others = alternativesOf(kernelOf(*lowered), dyn_cast<AttentionOp>(problem),
+                            *target, schedule);
+  for (const KernelAlternative &other : others) {
+    if (other.launchIf)
+      setLaunchIf(kernelOf(*lowered), other.launchIf);
+    kernels.push_back(take(*lowered));
+    lowered =
+        lower(problem, other.name, other.schedule.value_or(schedule.getValue()),
+              other.alignment, /*keepSchedule=*/!other.schedule);
+    if (failed(lowered))
       return failure();
-    kernels.push_back(take(*second));
   }
+  kernels.push_back(take(*lowered));
   known[key] = kernels;
   return kernels;
 }

@@ -9,8 +9,10 @@
 #ifndef KVBUFFER_PIPELINES_ALTERNATIVES_H
 #define KVBUFFER_PIPELINES_ALTERNATIVES_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include <optional>
 
 namespace kvbuf {
 
@@ -20,10 +22,30 @@ struct TargetInfo;
 /// by?
 bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 
-/// What a kernel is called that runs instead of `kernel` for tensors which that
-/// cannot take, by what it needs: `<entry>_without_maps` or
-/// `<entry>_unaligned`.
-std::string alternativeName(mlir::LLVM::LLVMFuncOp kernel);
+/// A kernel that a problem gets besides its first one, and how it is lowered.
+struct KernelAlternative {
+  /// Its name, by what the kernel before it needs: `<entry>_without_clusters`,
+  /// `<entry>_without_maps` or `<entry>_unaligned`.
+  std::string name;
+  /// If set: parameters of the schedule instead of the caller's, and the
+  /// problem's own schedule does not count.
+  std::optional<std::string> schedule;
+  /// Bytes that addresses and strides of 16-bit tensors are multiples of.
+  int64_t alignment = 16;
+  /// The condition (the field `launch_if`) on launches of the kernel before it;
+  /// null where what that one can take decides alone.
+  mlir::Attribute launchIf;
+  /// For a remark: "which runs ...".
+  std::string when;
+};
+
+/// The kernels that launches choose between besides `kernel`, at the target
+/// stage, in the order in which they are tried. `problem` is what it was made
+/// of (null where that is no attention), with `schedule` as the caller's
+/// parameters.
+llvm::SmallVector<KernelAlternative>
+alternativesOf(mlir::LLVM::LLVMFuncOp kernel, AttentionOp problem,
+               const TargetInfo &target, llvm::StringRef schedule);
 
 /// Moves everything of `other` into `code`; what has the same symbol and is the
 /// same serves both, and what is not gets another symbol: `stem` is that of
@@ -41,15 +63,6 @@ mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
                                       mlir::gpu::GPUModuleOp other,
                                       mlir::LLVM::LLVMFuncOp alternative,
                                       llvm::StringRef stem);
-
-/// The condition on a launch (the field `launch_if` of its kernel, a size
-/// expression that is to be more than 0) under which clusters of two blocks,
-/// each with `BM` of the query rows called `rows`, gain on a chip; `masked`
-/// where a mask hides keys that other rows see.
-mlir::Attribute launchIfClustersGain(mlir::MLIRContext *context,
-                                     const TargetInfo &target,
-                                     llvm::StringRef rows, int64_t BM,
-                                     bool masked);
 
 /// Lets `kernel`, which has an alternative, run for launches alone that fulfil
 /// a condition.

@@ -23,7 +23,8 @@ def OutlineKernels : Pass<"kvbuf-outline-kernels", "::mlir::ModuleOp"> {
     What an artifact's manifest states the host computes here from the memrefs'
     sizes and strides, in `arith`, `memref`, `scf` and `gpu`: the grid, shared
     memory, workspaces and zeroed counters (`gpu.alloc`, `gpu.memset`), and which
-    of the problem's kernels suits the tensors' addresses and strides. Tensor maps
+    of the problem's kernels suits the tensors' addresses and strides and the
+    launch's size. Tensor maps
     are made by a call of `mgpuTensorMapEncodeTiled`, which MLIR's CUDA runtime
     has, too. Launches are synchronous; `gpu-async-region` makes them
     asynchronous, which launches that allocate need.
@@ -41,8 +42,9 @@ def OutlineKernels : Pass<"kvbuf-outline-kernels", "::mlir::ModuleOp"> {
            "Put #nvvm.target or #rocdl.target on the gpu.module; false where a "
            "pipeline attaches its own">,
     Option<"alternatives", "alternatives", "bool", /*default=*/"true",
-           "Make second kernels for tensors whose addresses or strides the first "
-           "cannot take; false: such tensors end the program">,
+           "Make further kernels for tensors whose addresses or strides the first "
+           "cannot take, and for launches that it does not suit; false: such "
+           "tensors end the program">,
     Option<"checks", "checks", "bool", /*default=*/"true",
            "Check at run time (cf.assert) that sizes agree and that the kernel "
            "can take them">,
