@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
 using namespace kvbuf;
 using namespace kvbuf::mgpu;
@@ -36,6 +37,8 @@ enum : int {
   kEventDisableTiming = 2,
   kAttachGlobal = 1,
   kPeerAccessEnabled = 704,
+  // CUDA_ERROR_NOT_SUPPORTED, and hipErrorNotSupported.
+  kNotSupported = 801,
   // hipMemcpyDefault: by the addresses.
   kCopyDefault = 4,
 };
@@ -120,19 +123,32 @@ public:
     check(eventRecord(event, stream), "recording an event");
   }
 
-  void *allocate(uint64_t bytes, Handle, bool hostShared) override {
+  void *allocate(uint64_t bytes, Handle stream, bool hostShared) override {
     Scope scope(*this);
     uint64_t address = 0;
-    if (hostShared)
+    if (hostShared) {
       check(memAllocManaged(&address, bytes, kAttachGlobal),
             "allocating shared memory");
-    else if (bytes)
-      check(memAlloc(&address, bytes), "allocating memory");
+    } else if (bytes) {
+      // In the order of the stream, where it has one: nothing waits, and the
+      // stream can be captured. (Other GPUs do not see such memory.)
+      int code = stream && memAllocAsync && memFreeAsync && !hasPeers
+                     ? memAllocAsync(&address, bytes, stream)
+                     : kNotSupported;
+      if (code == 0)
+        ofStreams.insert(address);
+      else if (code == kNotSupported)
+        code = memAlloc(&address, bytes);
+      check(code, "allocating memory");
+    }
     return reinterpret_cast<void *>(address);
   }
-  void free(void *address, Handle) override {
+  void free(void *memory, Handle stream) override {
     Scope scope(*this);
-    check(memFree(reinterpret_cast<uint64_t>(address)), "freeing memory");
+    uint64_t address = reinterpret_cast<uint64_t>(memory);
+    bool ofStream = ofStreams.erase(address);
+    check(ofStream && stream ? memFreeAsync(address, stream) : memFree(address),
+          "freeing memory");
   }
   void fill(void *to, uint32_t value, unsigned width, size_t count,
             Handle stream) override {
@@ -164,6 +180,10 @@ protected:
 
   DynamicLibrary lib;
   int device = 0;
+  /// What was allocated in the order of a stream.
+  std::unordered_set<uint64_t> ofStreams;
+  /// Whether a GPU may read another one's memory.
+  bool hasPeers = false;
 
   int (*init)(unsigned) = nullptr;
   int (*deviceGetCount)(int *) = nullptr;
@@ -183,6 +203,9 @@ protected:
   int (*memAlloc)(uint64_t *, size_t) = nullptr;
   int (*memAllocManaged)(uint64_t *, size_t, unsigned) = nullptr;
   int (*memFree)(uint64_t) = nullptr;
+  /// Null where the driver is older than memory in the order of streams.
+  int (*memAllocAsync)(uint64_t *, size_t, Handle) = nullptr;
+  int (*memFreeAsync)(uint64_t, Handle) = nullptr;
   int (*memset32)(uint64_t, unsigned, size_t, Handle) = nullptr;
   int (*memset16)(uint64_t, unsigned short, size_t, Handle) = nullptr;
   int (*hostRegister)(void *, size_t, unsigned) = nullptr;
@@ -222,6 +245,8 @@ public:
     lib.get(memAlloc, "cuMemAlloc_v2");
     lib.get(memAllocManaged, "cuMemAllocManaged");
     lib.get(memFree, "cuMemFree_v2");
+    lib.getIfThere(memAllocAsync, "cuMemAllocAsync");
+    lib.getIfThere(memFreeAsync, "cuMemFreeAsync");
     lib.get(memcpyAsync, "cuMemcpyAsync");
     lib.get(memset32, "cuMemsetD32Async");
     lib.get(memset16, "cuMemsetD16Async");
@@ -319,6 +344,7 @@ public:
     ctxPop(&old);
     if (code != kPeerAccessEnabled)
       check(code, "enabling access to a peer");
+    hasPeers = true;
   }
 
   void encodeTensorMap(const TensorMapRequest &r, void *map) override {
@@ -408,6 +434,8 @@ public:
     lib.get(memAlloc, "hipMalloc");
     lib.get(memAllocManaged, "hipMallocManaged");
     lib.get(memFree, "hipFree");
+    lib.getIfThere(memAllocAsync, "hipMallocAsync");
+    lib.getIfThere(memFreeAsync, "hipFreeAsync");
     lib.get(memcpyAsync, "hipMemcpyAsync");
     lib.get(memset32, "hipMemsetD32Async");
     lib.get(memset16, "hipMemsetD16Async");
@@ -468,6 +496,7 @@ public:
     hipSetDevice(device);
     if (code != kPeerAccessEnabled)
       check(code, "enabling access to a peer");
+    hasPeers = true;
   }
   void encodeTensorMap(const TensorMapRequest &, void *) override {
     throw Error("tensor maps are NVIDIA's");

@@ -35,6 +35,14 @@ void kvbuf::mgpu::warn(const std::string &text) {
   std::fprintf(stderr, "kvbuf: %s\n", text.c_str());
 }
 
+/// Ends the program where it can have no device. Its destructors would unload
+/// modules, from which a device is asked for again.
+[[noreturn]] static void endWithoutDevice(const std::string &why) {
+  warn("error: " + why);
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
 static std::unique_ptr<Backend> makeBackend() {
   const char *chosen = std::getenv("KVBUF_DEVICE");
   std::string_view device = chosen ? chosen : "";
@@ -45,15 +53,12 @@ static std::unique_ptr<Backend> makeBackend() {
     try {
       return device == "cuda" ? makeCudaBackend() : makeHipBackend();
     } catch (const rt::Error &e) {
-      warn(std::string("error: KVBUF_DEVICE=") + chosen + ": " + e.what());
-      std::exit(1);
+      endWithoutDevice(std::string("KVBUF_DEVICE=") + chosen + ": " + e.what());
     }
   }
-  if (!device.empty()) {
-    warn("error: KVBUF_DEVICE is '" + std::string(device) +
-         "'; expected cuda, hip or emulator");
-    std::exit(1);
-  }
+  if (!device.empty())
+    endWithoutDevice("KVBUF_DEVICE is '" + std::string(device) +
+                     "'; expected cuda, hip or emulator");
   try {
     return makeCudaBackend();
   } catch (const rt::Error &) {
@@ -125,12 +130,13 @@ KVBUF_MGPU void mgpuLaunchKernel(Handle function, intptr_t gridX,
   });
 }
 
-KVBUF_MGPU void
-mgpuLaunchClusterKernel(Handle function, intptr_t clusterX, intptr_t clusterY,
-                        intptr_t clusterZ, intptr_t gridX, intptr_t gridY,
-                        intptr_t gridZ, intptr_t blockX, intptr_t blockY,
-                        intptr_t blockZ, int32_t smem, Handle stream,
-                        void **params, void **extra) {
+KVBUF_MGPU void mgpuLaunchClusterKernel(Handle function, intptr_t clusterX,
+                                        intptr_t clusterY, intptr_t clusterZ,
+                                        intptr_t gridX, intptr_t gridY,
+                                        intptr_t gridZ, intptr_t blockX,
+                                        intptr_t blockY, intptr_t blockZ,
+                                        int32_t smem, Handle stream,
+                                        void **params, void **extra) {
   auto n = [](intptr_t x) { return static_cast<uint64_t>(x); };
   Dimensions size = {{n(gridX), n(gridY), n(gridZ)},
                      {n(blockX), n(blockY), n(blockZ)},

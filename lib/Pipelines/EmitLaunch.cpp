@@ -54,6 +54,17 @@ Value LaunchEmitter::pointer(Value address) {
                                   word);
 }
 
+SmallVector<Value> LaunchEmitter::dependencies() {
+  if (!options.stream)
+    return {};
+  // The stream is what upstream's conversion makes of a token.
+  return {UnrealizedConversionCastOp::create(b, tokenType(), options.stream)
+              .getResult(0)};
+}
+Type LaunchEmitter::tokenType() {
+  return options.stream ? gpu::AsyncTokenType::get(b.getContext()) : Type();
+}
+
 void LaunchEmitter::check(Value condition, const Twine &message) {
   if (options.checks && !matchPattern(condition, m_One()))
     cf::AssertOp::create(b, condition, message.str());
@@ -275,13 +286,12 @@ Value LaunchEmitter::emitScratch(Value bytes, bool zeroed) {
   Value words = arith::CeilDivUIOp::create(b, bytes, index(4));
   words = arith::MaxSIOp::create(b, words, index(1));
   auto type = MemRefType::get({ShapedType::kDynamic}, b.getI32Type());
-  Value memory = gpu::AllocOp::create(b, type, /*asyncToken=*/Type(),
-                                      /*asyncDependencies=*/ValueRange(),
+  Value memory = gpu::AllocOp::create(b, type, tokenType(), dependencies(),
                                       /*dynamicSizes=*/ValueRange{words},
                                       /*symbolOperands=*/ValueRange())
                      .getMemref();
   if (zeroed)
-    gpu::MemsetOp::create(b, /*asyncToken=*/Type(), ValueRange(), memory,
+    gpu::MemsetOp::create(b, tokenType(), dependencies(), memory,
                           arith::ConstantIntOp::create(b, 0, 32));
   scratch.push_back(memory);
   return memref::ExtractAlignedPointerAsIndexOp::create(b, memory);
@@ -500,10 +510,9 @@ LogicalResult LaunchEmitter::emitOne(const LaunchableKernel &kernel) {
       kernel.launch.getAs<IntegerAttr>("dynamic_shared_bytes").getInt();
   Value shared = lds ? arith::ConstantIntOp::create(b, lds, 32) : Value();
   gpu::LaunchFuncOp::create(b, kernel.symbol, blocks, threads, shared, operands,
-                            /*asyncTokenType=*/Type(),
-                            /*asyncDependencies=*/ValueRange(), clusters);
+                            tokenType(), dependencies(), clusters);
   for (Value memory : scratch)
-    gpu::DeallocOp::create(b, /*asyncToken=*/Type(), ValueRange(), memory);
+    gpu::DeallocOp::create(b, tokenType(), dependencies(), memory);
   return success();
 }
 

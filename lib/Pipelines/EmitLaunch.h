@@ -44,6 +44,9 @@ struct LaunchOptions {
   /// Whether tensors lie in the host's memory, which is registered for the time
   /// of the launch.
   bool registerHost = false;
+  /// The stream, an `!llvm.ptr`, that everything goes to, in order and without
+  /// a wait; null: launches are synchronous.
+  mlir::Value stream;
 };
 
 /// Emits the launch of one problem's kernels at an insertion point.
@@ -80,6 +83,10 @@ private:
   mlir::Value both(mlir::Value x, mlir::Value y);
   mlir::Value select(mlir::Value c, mlir::Value x, mlir::Value y);
   mlir::Value pointer(mlir::Value address);
+  /// What an asynchronous op on the stream depends on, and its result's type;
+  /// none and null without a stream.
+  llvm::SmallVector<mlir::Value> dependencies();
+  mlir::Type tokenType();
   /// Ends the program with a message where `condition` does not hold.
   void check(mlir::Value condition, const llvm::Twine &message);
 

@@ -98,6 +98,24 @@ static FailureOr<Type> indexTypeOf(Operation *problem, MakeCacheOp maker) {
   return type;
 }
 
+/// The argument of the problem's function that is the stream of its launches;
+/// null without one.
+static FailureOr<Value> streamOf(Operation *problem) {
+  auto function = problem->getParentOfType<FunctionOpInterface>();
+  Value stream;
+  for (auto [i, arg] : llvm::enumerate(function.getArguments())) {
+    if (!function.getArgAttr(i, KVBufferDialect::kStreamAttr))
+      continue;
+    if (stream || !isa<LLVM::LLVMPointerType>(arg.getType()))
+      return function.emitOpError()
+             << "argument " << i << " is "
+             << (stream ? "a second stream; expected one"
+                        : "no stream; expected an '!llvm.ptr'");
+    stream = arg;
+  }
+  return stream;
+}
+
 namespace {
 
 class OutlineKernelsPass
@@ -320,6 +338,15 @@ LogicalResult OutlineKernelsPass::launch(Operation *problem,
                                             : int64_t(target->multiprocessors);
   how.checks = checks;
   how.registerHost = registerHost;
+  FailureOr<Value> stream = streamOf(problem);
+  if (failed(stream))
+    return failure();
+  how.stream = *stream;
+  if (how.stream && registerHost)
+    return problem->emitOpError(
+        "goes to a stream, which nobody waits for here; expected "
+        "register-host=false: its memory has to stay registered until the "
+        "launch is over");
   LaunchEmitter emitter(b, problem, how);
   for (const NamedOperand &operand : operandsOf(problem)) {
     if (!operand.value)
@@ -397,4 +424,8 @@ void OutlineKernelsPass::runOnOperation() {
         maker->erase();
   }
   module->removeAttr(KVBufferDialect::kTargetAttr);
+  module.walk([](FunctionOpInterface function) {
+    for (unsigned i : llvm::seq(function.getNumArguments()))
+      function.removeArgAttr(i, KVBufferDialect::kStreamAttr);
+  });
 }

@@ -54,3 +54,36 @@ func.func @elements(%q: !q, %m: !q) {
   kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !c, !c, !q
   return
 }
+
+// -----
+
+!q = memref<2x1x4x64xbf16>
+!c = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
+func.func @made_of_tensors(%q: !q, %t: tensor<2x8x4x64xbf16>) {
+  // expected-error @below {{is on tensors; expected memrefs: run one-shot-bufferize first}}
+  %k = kvbuffer.make_cache %t : tensor<2x8x4x64xbf16> -> !c
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !c, !c, !q
+  return
+}
+
+// -----
+
+!q = memref<2x1x4x64xbf16>
+!c = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
+// expected-error @below {{argument 1 is no stream; expected an '!llvm.ptr'}}
+func.func @no_stream(%q: !q, %stream: i64 {kvbuffer.stream}) {
+  %k = kvbuffer.make_cache %q : !q -> !c
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !c, !c, !q
+  return
+}
+
+// -----
+
+!q = memref<2x1x4x64xbf16>
+!c = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
+// expected-error @below {{argument 2 is a second stream; expected one}}
+func.func @two_streams(%q: !q, %a: !llvm.ptr {kvbuffer.stream}, %b: !llvm.ptr {kvbuffer.stream}) {
+  %k = kvbuffer.make_cache %q : !q -> !c
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !c, !c, !q
+  return
+}

@@ -19,6 +19,8 @@ def OutlineKernels : Pass<"kvbuf-outline-kernels", "::mlir::ModuleOp"> {
     dialect of the chip's vendor, and a `gpu.launch_func`. Problems that differ in
     nothing but the values of their operands share a kernel. Caches have to be
     made in the function by `kvbuffer.make_cache`, whose memrefs the launch takes.
+    Where an argument of the function, an `!llvm.ptr`, has `kvbuffer.stream`,
+    everything goes to that stream, and nothing waits.
 
     What an artifact's manifest states the host computes here from the memrefs'
     sizes and strides, in `arith`, `memref`, `scf` and `gpu`: the grid, shared

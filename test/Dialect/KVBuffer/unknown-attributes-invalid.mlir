@@ -94,7 +94,7 @@ module attributes {kvbuffer.targets = "sm_80"} {
 
 // -----
 
-// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name, kvbuffer.access, kvbuffer.shape or kvbuffer.index)}}
+// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name, kvbuffer.access, kvbuffer.shape, kvbuffer.index or kvbuffer.stream)}}
 func.func private @f(memref<?xf32> {kvbuffer.role = "sink"})
 
 // -----
@@ -170,3 +170,8 @@ func.func @loop(%n: index) {
   } {kvbuffer.whole_after_first = false}
   return
 }
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.stream' of argument 0 must be unit, got 3 : i64}}
+func.func private @stream(!llvm.ptr {kvbuffer.stream = 3})

@@ -406,3 +406,67 @@ cuTensorMapEncodeTiled(void *out, int type, uint32_t rank, void *address,
   return kSuccess;
 }
 #endif
+
+//===----------------------------------------------------------------------===//
+// What MLIR's programs call besides (lib/MlirRuntime)
+//===----------------------------------------------------------------------===//
+
+CUDA_EXPORT int cuModuleLoadData(void **module, const void *image) {
+  return refused() ? kCaptureUnsupported
+                   : cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+CUDA_EXPORT int cuCtxEnablePeerAccess(void *, unsigned) { return kSuccess; }
+CUDA_EXPORT int cuStreamCreate(void **stream, unsigned) {
+  *stream = new char;
+  return kSuccess;
+}
+CUDA_EXPORT int cuStreamDestroy_v2(void *stream) {
+  delete static_cast<char *>(stream);
+  return kSuccess;
+}
+CUDA_EXPORT int cuStreamSynchronize(void *) {
+  return refused() ? kCaptureUnsupported : kSuccess;
+}
+CUDA_EXPORT int cuStreamWaitEvent(void *, void *, unsigned) { return kSuccess; }
+CUDA_EXPORT void mockSay() { std::fprintf(stderr, "captured\n"); }
+/// In a capture the graph has the memory, at this address.
+CUDA_EXPORT int cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) {
+  *address = reinterpret_cast<uint64_t>(std::calloc(bytes, 1));
+  return onStream(stream, [=] {
+    std::fprintf(stderr, "allocate %zu bytes on the stream\n", bytes);
+  });
+}
+CUDA_EXPORT int cuMemFreeAsync(uint64_t address, void *stream) {
+  return onStream(stream, [=] {
+    std::fprintf(stderr, "free on the stream\n");
+    std::free(reinterpret_cast<void *>(address));
+  });
+}
+CUDA_EXPORT int cuMemAllocManaged(uint64_t *address, size_t bytes, unsigned) {
+  return cuMemAlloc_v2(address, bytes);
+}
+CUDA_EXPORT int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes,
+                              void *stream) {
+  return onStream(stream, [=] {
+    std::memmove(reinterpret_cast<void *>(to),
+                 reinterpret_cast<const void *>(from), bytes);
+  });
+}
+CUDA_EXPORT int cuMemsetD16Async(uint64_t address, unsigned short value,
+                                 size_t count, void *stream) {
+  return onStream(stream, [=] {
+    for (size_t i = 0; i < count; ++i)
+      reinterpret_cast<uint16_t *>(address)[i] = value;
+  });
+}
+CUDA_EXPORT int cuMemHostRegister_v2(void *, size_t, unsigned) {
+  return refused() ? kCaptureUnsupported : kSuccess;
+}
+CUDA_EXPORT int cuMemHostUnregister(void *) {
+  return refused() ? kCaptureUnsupported : kSuccess;
+}
+CUDA_EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *there, void *address,
+                                             unsigned) {
+  *there = reinterpret_cast<uint64_t>(address);
+  return kSuccess;
+}

@@ -470,11 +470,14 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                ? success()
                : bad("i32 or i64");
   }
+  if (name == KVBufferDialect::kStreamAttr)
+    return isa<UnitAttr>(attr.getValue()) ? success() : bad("unit");
   InFlightDiagnostic diag = op->emitOpError()
                             << "argument " << argument
                             << " has an unknown attribute '" << name << "'";
   suggest(diag, name,
           {KVBufferDialect::kNameAttr, KVBufferDialect::kAccessAttr,
-           KVBufferDialect::kShapeAttr, kIndexAttr});
+           KVBufferDialect::kShapeAttr, kIndexAttr,
+           KVBufferDialect::kStreamAttr});
   return diag;
 }

@@ -52,6 +52,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `instead`, `launch_if`, `requires` | thread and target stages |
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
+    | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
     | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
 
     The last dictionaries are the manifest's entries, which
@@ -110,6 +111,10 @@ def KVBuffer_Dialect : Dialect {
     /// On a kernel from the thread stage on: the tensors that the parameters
     /// refer to, for the manifest; an array of dictionaries.
     static constexpr ::llvm::StringLiteral kTensorsAttr = "kvbuffer.tensors";
+
+    /// On a function's argument, an `!llvm.ptr`: the stream of the launches that
+    /// its problems become; a unit attribute.
+    static constexpr ::llvm::StringLiteral kStreamAttr = "kvbuffer.stream";
 
     void registerAttributes();
     void registerTypes();
