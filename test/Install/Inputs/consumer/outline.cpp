@@ -1,5 +1,7 @@
-// Another compiler: it builds a function on tensors with builders, attention
-// among linalg ops, and has kvbuf make launches of it.
+// Another compiler: it builds functions on tensors with builders, attention
+// among linalg ops, and has kvbuf make launches of it. It prints the module
+// with the kernels' code: assembly, or, with the argument "offloading", bitcode
+// that the emulator executes.
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
@@ -8,6 +10,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -16,7 +19,8 @@
 
 using namespace mlir;
 
-/// func @layer(q, k, v) { fill; attention; add q }
+/// func @layer(q, k, v) { attention; add q }
+/// func @main() { print an element of layer(1.0, 1.0, 3.0) }
 static OwningOpRef<ModuleOp> makeModule(MLIRContext *context) {
   ImplicitLocOpBuilder b(UnknownLoc::get(context), context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(b.getLoc());
@@ -39,13 +43,32 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext *context) {
                                    ValueRange{attention.getResult(0), q},
                                    ValueRange{into});
   func::ReturnOp::create(b, sum.getResult(0));
+
+  b.setInsertionPointToEnd(module->getBody());
+  auto main = func::FuncOp::create(b, "main", b.getFunctionType({}, {}));
+  b.setInsertionPointToStart(main.addEntryBlock());
+  auto filled = [&](float value) {
+    Value number =
+        arith::ConstantOp::create(b, b.getFloatAttr(b.getBF16Type(), value));
+    Value empty = tensor::EmptyOp::create(b, type.getShape(), b.getBF16Type());
+    return linalg::FillOp::create(b, number, empty).getResult(0);
+  };
+  Value ones = filled(1), threes = filled(3);
+  auto result = func::CallOp::create(b, layer, ValueRange{ones, ones, threes});
+  SmallVector<Value> at;
+  for (int64_t i : {1, 69, 3, 63})
+    at.push_back(arith::ConstantIndexOp::create(b, i));
+  Value element = tensor::ExtractOp::create(b, result.getResult(0), at);
+  vector::PrintOp::create(
+      b, arith::ExtFOp::create(b, b.getF32Type(), element).getResult());
+  func::ReturnOp::create(b);
   return module;
 }
 
-int main(int, char **argv) {
+int main(int argc, char **argv) {
   DialectRegistry registry;
   kvbuf::registerAllDialects(registry);
-  registry.insert<linalg::LinalgDialect>();
+  registry.insert<linalg::LinalgDialect, vector::VectorDialect>();
   // What bufferizes the other ops, and makes binaries.
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
@@ -60,9 +83,10 @@ int main(int, char **argv) {
   PassManager pm(&context);
   kvbuf::OutlineKernelsOptions options;
   options.chip = argv[1];
+  options.registerHost = true; // @main's tensors lie there
   kvbuf::buildLaunchPipeline(pm, options);
   GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
+  binary.compilationTarget = argc > 2 ? argv[2] : "isa";
   pm.addPass(createGpuModuleToBinaryPass(binary));
   if (failed(verify(*module)) || failed(pm.run(*module)))
     return 1;
