@@ -162,3 +162,53 @@ LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
   set(op.getResult(), words);
   return success();
 }
+
+LogicalResult Decoder::decodeAmdFloat8(Operation *op, StringRef name,
+                                       bool &known) {
+  // "cvt.pk.fp8.f32", "cvt.f32.bf8", "cvt.pk.f32.fp8".
+  StringRef rest = name;
+  rest.consume_front("cvt.");
+  bool pair = rest.consume_front("pk.");
+  auto [first, second] = rest.split('.');
+  StringRef to8 = second == "f32" && pair ? first : "",
+            from8 = first == "f32" ? second : "", format = to8;
+  if (format.empty())
+    format = from8;
+  known = format == "fp8" || format == "bf8";
+  if (!known)
+    return success();
+  if (program.chip.float8 == Float8::None)
+    return unsupported(op, "8-bit floats on " + program.chip.describe() +
+                               ", whose format is not known");
+  unsigned flags =
+      (format == "bf8" ? 2 : 0) | (program.chip.float8 == Float8::FNUZ ? 1 : 0);
+  auto shifted = [&](Code code, Comp x, int64_t bits) {
+    return emitFree(code, false, x, constant(bits));
+  };
+  std::optional<int64_t> place =
+      immediate(op, pair ? "wordSel" : "byteSel", to8.empty() ? 1 : 3);
+  if (!place || op->getNumOperands() < (to8.empty() ? 1u : 3u))
+    return unsupported(op, "a place that is no constant");
+  int64_t begin = *place % 4 * (pair ? 16 : 8) % 32;
+  if (!to8.empty()) {
+    // Two numbers, rounded, into one half of a word.
+    Comp low = laneCall("f8.from.f32", {getNarrow(op->getOperand(0))}, flags),
+         high = laneCall("f8.from.f32", {getNarrow(op->getOperand(1))}, flags);
+    Comp both = emitFree(Code::Or32, false, low, shifted(Code::Shl32, high, 8));
+    Comp old = emitFree(Code::And32, false, getNarrow(op->getOperand(2)),
+                        constant(begin ? 0xFFFF : 0xFFFF0000u));
+    set(op->getResult(0),
+        {emitFree(Code::Or32, false, old, shifted(Code::Shl32, both, begin))});
+    return success();
+  }
+  Comps numbers;
+  for (int64_t i = 0; i < (pair ? 2 : 1); ++i) {
+    Comp byte = emitFree(
+        Code::And32, false,
+        shifted(Code::LShr32, getNarrow(op->getOperand(0)), begin + 8 * i),
+        constant(0xFF));
+    numbers.push_back(laneCall("f32.from.f8", {byte}, flags));
+  }
+  set(op->getResult(0), numbers);
+  return success();
+}

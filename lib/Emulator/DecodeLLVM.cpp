@@ -135,7 +135,8 @@ bool Decoder::decodeInteger(Operation *op) {
   Type type = op->getResult(0).getType();
   unsigned bits = bitsOf(elementOf(type));
   bool wide = bits > 32;
-  // Leading and trailing zeros and funnel shifts depend on the width itself.
+  // Leading and trailing zeros (DecodeBits.cpp has those of other widths) and
+  // funnel shifts depend on the width itself.
   bool exact = llvm::is_contained(
       {Code::Ctlz32, Code::Cttz32, Code::Fshl32, Code::Fshr32}, entry->op32);
   if (exact && bits != 32 && bits != 64)
@@ -275,8 +276,8 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
   if (isa<LLVM::AssumeOp, LLVM::LifetimeStartOp, LLVM::LifetimeEndOp,
           LLVM::DbgValueOp, LLVM::DbgDeclareOp>(op))
     return success();
-  known = decodeInteger(op) || decodeFloat(op) || decodeConversion(op) ||
-          decodeReduction(op) || decodeAggregate(op);
+  known = decodeInteger(op) || decodeBits(op) || decodeFloat(op) ||
+          decodeConversion(op) || decodeReduction(op) || decodeAggregate(op);
   return success();
 }
 

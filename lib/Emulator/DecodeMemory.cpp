@@ -388,6 +388,10 @@ LogicalResult Decoder::decodeMemory(Operation *op, bool &known) {
                             load.getAlignment().value_or(alignOf(type)), data,
                             /*store=*/false)))
       return failure();
+    // PTX says that a plain load is a race there; nothing follows from an old
+    // value but another turn, and MLIR's own lowering relies on that.
+    if (!order && isFirstGuess(load))
+      order = atomicAccess;
     for (Inst &inst : llvm::drop_begin(code[current], first)) {
       inst.order = order;
       inst.scope = scope;

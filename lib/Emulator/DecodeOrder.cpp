@@ -137,6 +137,43 @@ LogicalResult Decoder::decodeCompareExchange(LLVM::AtomicCmpXchgOp op) {
   return success();
 }
 
+/// The pointer and the offsets of an address that is computed in one step.
+static bool isSameAddress(Value a, Value b) {
+  auto x = a.getDefiningOp<LLVM::GEPOp>(), y = b.getDefiningOp<LLVM::GEPOp>();
+  return a == b || (x && y &&
+                    OperationEquivalence::isEquivalentTo(
+                        x, y, OperationEquivalence::IgnoreLocations));
+}
+
+bool Decoder::isFirstGuess(LLVM::LoadOp load) {
+  Type type = load.getType();
+  if (load.getOrdering() != LLVM::AtomicOrdering::not_atomic ||
+      isa<VectorType>(type) ||
+      !llvm::is_contained({8u, 16u, 32u, 64u}, bitsOf(type)))
+    return false;
+  // The loaded value is what a block expects to find at the address, in its
+  // own type or as an integer.
+  for (OpOperand &use : load.getResult().getUses()) {
+    auto branch = dyn_cast<BranchOpInterface>(use.getOwner());
+    std::optional<BlockArgument> arg;
+    if (branch)
+      arg = branch.getSuccessorBlockArgument(use.getOperandNumber());
+    if (!arg)
+      continue;
+    SmallVector<Value> names{*arg};
+    for (Operation *user : arg->getUsers())
+      if (auto cast = dyn_cast<LLVM::BitcastOp>(user))
+        names.push_back(cast.getResult());
+    for (Value name : names)
+      for (Operation *user : name.getUsers())
+        if (auto exchange = dyn_cast<LLVM::AtomicCmpXchgOp>(user))
+          if (exchange.getCmp() == name &&
+              isSameAddress(exchange.getPtr(), load.getAddr()))
+            return true;
+  }
+  return false;
+}
+
 static std::optional<Scope> ptxScope(StringRef name) {
   return llvm::StringSwitch<std::optional<Scope>>(name)
       .Case("cta", Scope::Block)

@@ -44,10 +44,8 @@ static std::optional<Special> specialRegister(StringRef name) {
       .Default(std::nullopt);
 }
 
-// An immediate: an attribute of the dialect's operation, or a constant operand
-// of the intrinsic.
-static std::optional<int64_t> immediate(Operation *op, StringRef attribute,
-                                        unsigned operand) {
+std::optional<int64_t> kvbuf::emu::immediate(Operation *op, StringRef attribute,
+                                             unsigned operand) {
   if (auto attr = op->getAttrOfType<IntegerAttr>(attribute))
     return attr.getValue().zextOrTrunc(64).getZExtValue();
   APInt value;
@@ -305,6 +303,14 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
                           "s.setprio", "s.nop", "s.sleep", "wave.barrier"},
                          name))
     return success();
+
+  if (name.starts_with("cvt.")) {
+    if (failed(decodeAmdFloat8(op, name, known)))
+      return failure();
+    if (known)
+      return success();
+    known = true;
+  }
 
   // Waits and barriers.
   if (name == "s.waitcnt") {

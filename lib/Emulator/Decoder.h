@@ -61,6 +61,11 @@ std::string describeLocation(mlir::Location loc);
 /// The class under which the report counts an operation by default.
 Class defaultClass(Code op);
 
+/// An immediate: an attribute of the dialect's operation, or a constant operand
+/// of the intrinsic; none if it is neither.
+std::optional<int64_t> immediate(mlir::Operation *op, llvm::StringRef attribute,
+                                 unsigned operand);
+
 class Decoder {
 public:
   Decoder(mlir::LLVM::LLVMFuncOp kernel, const Chip &chip,
@@ -103,6 +108,9 @@ private:
   bool decodeConversion(mlir::Operation *op);
   mlir::LogicalResult decodeBitcast(mlir::LLVM::BitcastOp op);
   bool decodeAggregate(mlir::Operation *op);
+  /// Integer functions that depend on the width (DecodeBits.cpp).
+  bool decodeBits(mlir::Operation *op);
+  struct Bits;
   mlir::LogicalResult floatOp(mlir::Operation *op, Code op32, Code op64,
                               mlir::ValueRange operands);
 
@@ -131,6 +139,9 @@ private:
                                   uint8_t &order, Scope &scope);
   mlir::LogicalResult decodeFence(mlir::LLVM::FenceOp op);
   mlir::LogicalResult decodeCompareExchange(mlir::LLVM::AtomicCmpXchgOp op);
+  /// Whether a plain load is the first guess of a loop that exchanges the value
+  /// where it finds it still, as memref.generic_atomic_rmw becomes.
+  bool isFirstGuess(mlir::LLVM::LoadOp op);
   /// A fence as one instruction of assembly. False: it is none that is known.
   bool decodeFenceText(llvm::StringRef text);
   /// NVIDIA's own fences. False: it is none.
@@ -180,6 +191,9 @@ private:
   mlir::LogicalResult decodeROCDL(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeAmdgcn(mlir::Operation *op, llvm::StringRef name,
                                    bool &known);
+  /// Conversions of AMD's 8-bit floats (DecodeConversion.cpp).
+  mlir::LogicalResult decodeAmdFloat8(mlir::Operation *op, llvm::StringRef name,
+                                      bool &known);
   mlir::LogicalResult decodeLaneMap(mlir::Operation *op, mlir::Value old,
                                     mlir::Value source, bool zero,
                                     llvm::function_ref<uint32_t(uint32_t)> map);

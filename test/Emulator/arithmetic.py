@@ -172,6 +172,28 @@ def integer_cases(k, width):
     k.result(r, type, [abs(s(x)) % top for x in a], f"abs {type}")
     r = k.emit(f"llvm.intr.ctpop({va}) : ({type}) -> {type}")
     k.result(r, type, [bin(x).count("1") for x in a], f"ctpop {type}")
+    low, high = -(top // 2), top // 2 - 1
+    binary("llvm.intr.sadd.sat", lambda x, y: min(max(s(x) + s(y), low), high))
+    binary("llvm.intr.uadd.sat", lambda x, y: min(x + y, top - 1))
+    binary("llvm.intr.ssub.sat", lambda x, y: min(max(s(x) - s(y), low), high))
+    for name, f in {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}.items():
+        for sign, number in (("s", s), ("u", lambda x: x)):
+            pair = k.emit(f'"llvm.intr.{sign}{name}.with.overflow"({va}, {vb}) : ({type}, {type}) '
+                          f"-> !llvm.struct<({type}, i1)>")
+            r = k.emit(f"llvm.extractvalue {pair}[0] : !llvm.struct<({type}, i1)>")
+            exact = [f(number(x), number(y)) for x, y in zip(a, b)]
+            k.result(r, type, [x % top for x in exact], f"{sign}{name}.with.overflow {type}")
+            r = k.emit(f"llvm.extractvalue {pair}[1] : !llvm.struct<({type}, i1)>")
+            k.result(r, "i1", [int(number(x % top) != x) for x in exact], f"{sign}{name} overflows {type}")
+    r = k.emit(f"llvm.intr.bitreverse({va}) : ({type}) -> {type}")
+    k.result(r, type, [int(f"{x:0{width}b}"[::-1], 2) for x in a], f"bitreverse {type}")
+    if width % 16 == 0:
+        r = k.emit(f"llvm.intr.bswap({va}) : ({type}) -> {type}")
+        k.result(r, type, [int.from_bytes(x.to_bytes(width // 8, "little"), "big") for x in a], f"bswap {type}")
+    r = k.emit(f'"llvm.intr.ctlz"({va}) <{{is_zero_poison = false}}> : ({type}) -> {type}')
+    k.result(r, type, [width - x.bit_length() for x in a], f"ctlz {type}")
+    r = k.emit(f'"llvm.intr.cttz"({va}) <{{is_zero_poison = false}}> : ({type}) -> {type}')
+    k.result(r, type, [(x & -x).bit_length() - 1 if x else width for x in a], f"cttz {type}")
     if width >= 32:
         r = k.emit(f"llvm.intr.fshl({va}, {vb}, {vs}) : ({type}, {type}, {type}) -> {type}")
         k.result(r, type, [(x << n | y >> (width - n)) % top for x, y, n in zip(a, b, small)], f"fshl {type}")
