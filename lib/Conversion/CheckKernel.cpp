@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
-#include "LaneLayouts.h"
+#include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -336,29 +336,29 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
                            << rows << " and " << cols;
 }
 
-/// The policies that a chip's copies implement. Where copies go straight into
-/// LDS for every tile, nothing is staged in registers.
-static SmallVector<Policy> policiesOf(const TargetInfo &target) {
-  SmallVector<Policy> policies{Policy::DoubleBuffered};
-  if (target.copiesByWave)
-    policies.push_back(Policy::RegisterStaged);
-  return policies;
-}
-
-/// A buffer whose policy the lowering implements: another would be filled by
-/// some policy that the program does not name.
-static LogicalResult checkPolicy(AllocOp op, const TargetInfo &target) {
-  Policy policy = op.getBuffer().getType().getParams().getPolicy();
-  SmallVector<Policy> known = policiesOf(target);
-  if (llvm::is_contained(known, policy))
-    return success();
-  InFlightDiagnostic diag = op.emitOpError()
-                            << "has the policy " << stringifyPolicy(policy)
-                            << ", which is not implemented for " << target.chip
-                            << "; expected ";
-  llvm::interleave(
-      known, diag, [&](Policy one) { diag << stringifyPolicy(one); }, " or ");
-  return diag;
+/// A buffer whose elements are turned is for chips whose lanes do that; a copy
+/// engine fills rings, and knows no registers.
+static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
+                                 const TargetInfo &target) {
+  if (isa<RingOp>(op) && params.getPolicy() != Policy::DoubleBuffered)
+    return op->emitOpError()
+           << "has the policy " << stringifyPolicy(params.getPolicy())
+           << ", but its slots are filled by warps of their own; expected "
+              "double_buffered";
+  if (params.getOrder() == Dimension::Cols && !target.copiesByWave)
+    return op->emitOpError()
+           << "has a buffer with order = cols, which " << target.chip
+           << " needs not, as it reads shared memory transposed; expected "
+              "order = rows";
+  if (isTurnedInLds(target, params) &&
+      params.getPolicy() == Policy::DoubleBuffered)
+    return op->emitOpError()
+           << "has the policy double_buffered, whose copies cannot turn V, "
+              "which "
+           << target.chip
+           << " does not read transposed; expected register_staged or "
+              "streaming";
+  return success();
 }
 
 LogicalResult kvbuf::checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
@@ -407,7 +407,10 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
     for (Type type : op->getResultTypes()) {
       LogicalResult good =
           llvm::TypeSwitch<Type, LogicalResult>(type)
-              .Case<BufferType, RingType>([&](auto buffer) {
+              .Case<BufferType, RingType>([&](auto buffer) -> LogicalResult {
+                if (isa<AllocOp, RingOp>(op) &&
+                    failed(checkPolicy(op, buffer.getParams(), target)))
+                  return failure();
                 return checkBuffer(op, buffer.getParams(), schedule, target);
               })
               .Default([](Type) { return success(); });
@@ -417,8 +420,6 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
     auto alloc = dyn_cast<AllocOp>(op);
     if (!alloc)
       return WalkResult::advance();
-    if (failed(checkPolicy(alloc, target)))
-      return failure();
     KVBufferAttr params = alloc.getBuffer().getType().getParams();
     // Each copy of a team has slots of its own.
     auto team = op->getParentOfType<TeamOp>();

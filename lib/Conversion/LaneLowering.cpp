@@ -48,6 +48,13 @@ bool kvbuf::isTurnedInLds(const TargetInfo &target, KVBufferAttr params) {
          (params.getOperand() == Operand::V && !target.readsTransposed);
 }
 
+bool kvbuf::goesThroughRegisters(const TargetInfo &target,
+                                 KVBufferAttr params) {
+  return params.getPolicy() == Policy::RegisterStaged ||
+         (params.getPolicy() == Policy::Streaming &&
+          isTurnedInLds(target, params));
+}
+
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                               bool roles) {
   if (target.vendor == Vendor::AMD)

@@ -129,6 +129,10 @@ struct TensorMapRequest {
 /// read transposed.
 bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 
+/// Whether a buffer's tiles come into LDS through registers: those that are
+/// register staged, and strips that are turned on their way.
+bool goesThroughRegisters(const TargetInfo &target, KVBufferAttr params);
+
 /// What a load's tiles need of the producers, each more than what comes before
 /// it: one lane that asks a copy engine; one warp, another one for each slot,
 /// that also looks up pages and copies what no engine can; or all the

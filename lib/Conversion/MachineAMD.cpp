@@ -50,7 +50,7 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
     // A team's loads are by its own warps.
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
-    if (params.getPolicy() != Policy::RegisterStaged) {
+    if (!goesThroughRegisters(lower.target, params)) {
       CopyPlan plan = copyPlan(lower, params, schedule);
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
@@ -69,7 +69,7 @@ void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
   bool direct = false;
   for (auto [operand, values] : llvm::zip_equal(op.getTokens(), tokens)) {
     KVBufferAttr params = cast<TokenType>(operand.getType()).getParams();
-    if (params.getPolicy() == Policy::RegisterStaged)
+    if (goesThroughRegisters(lower.target, params))
       emitStagedStores(lower, params, values.front(),
                        ArrayRef<Value>(values).drop_front());
     else

@@ -8,6 +8,7 @@
 
 #include "MachineAMD.h"
 #include "Pages.h"
+#include "Staging.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -363,7 +364,7 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
 
 void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
                             SmallVectorImpl<Type> &types) {
-  if (params.getPolicy() != Policy::RegisterStaged)
+  if (!goesThroughRegisters(lower.target, params))
     return;
   StagingPlan plan = stagingPlan(lower, params);
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
@@ -375,7 +376,7 @@ Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                             const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  bool staged = params.getPolicy() == Policy::RegisterStaged;
+  bool staged = goesThroughRegisters(lower.target, params);
   if (!tile.cols) {
     if (staged)
       return emitStagedLoads(lower, op, tile, /*checkCols=*/false);
@@ -407,57 +408,6 @@ Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   emitSide(ifWhole.thenBlock(), /*cut=*/false);
   emitSide(ifWhole.elseBlock(), /*cut=*/true);
   return Values(ifWhole.getResults());
-}
-
-/// The vector at element `at` (an index) of a tile's data, of which the first
-/// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
-/// others are zero.
-static Value loadCut(LaneLowering &lower, const TileValues &tile,
-                     VectorType type, Value at, Value ok, Value valid) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Type element = type.getElementType();
-  int64_t count = type.getNumElements();
-  Value source = lower.flat(tile.data);
-  auto either = [&](Value condition, Type result, function_ref<Value()> there,
-                    function_ref<Value()> otherwise) -> Value {
-    auto ifOp = scf::IfOp::create(b, TypeRange{result}, condition,
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(b, there());
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, otherwise());
-    return ifOp.getResult(0);
-  };
-  auto has = [&](int64_t elements) -> Value {
-    return arith::AndIOp::create(
-        b, ok,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, valid,
-                              lower.i32(elements)));
-  };
-  return either(
-      has(count), type,
-      [&]() -> Value {
-        return vector::LoadOp::create(
-            b, type, source, ValueRange{at}, /*nontemporal=*/false,
-            llvm::Align(count * element.getIntOrFloatBitWidth() / 8));
-      },
-      [&]() -> Value {
-        Values elements;
-        for (int64_t i = 0; i < count; ++i)
-          elements.push_back(either(
-              has(i + 1), element,
-              [&]() -> Value {
-                return memref::LoadOp::create(
-                    b, source,
-                    ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
-              },
-              [&]() -> Value {
-                return arith::ConstantOp::create(b, element,
-                                                 b.getZeroAttr(element));
-              }));
-        return vector::FromElementsOp::create(b, type, elements);
-      });
 }
 
 /// Key (or row) and column of a thread's piece at step `step`, in elements; for
@@ -552,7 +502,8 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
   Value columns = arith::MinSIOp::create(
       b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
   Value vector = loadCut(lower, tile, type, at, source.valid(piece.row),
-                         arith::SubIOp::create(b, columns, piece.col));
+                         arith::SubIOp::create(b, columns, piece.col),
+                         kVectorBytes);
   Value element = arith::DivUIOp::create(
       b, slot,
       lower.i32(params.getElementType().getIntOrFloatBitWidth() / 8));
@@ -626,7 +577,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
         at = arith::AddIOp::create(b, at, lower.toIndex(piece.col));
         vectors.push_back(
             loadCut(lower, tile, type, at, ok,
-                    arith::SubIOp::create(b, tile.cols, piece.col)));
+                    arith::SubIOp::create(b, tile.cols, piece.col),
+                    width * bytes));
         continue;
       }
       // Each row finds its own page; none is looked up for a row that is not

@@ -28,9 +28,12 @@ std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
   return std::make_unique<NVIDIAMachine>();
 }
 
-void NVIDIAMachine::tokenTypes(LaneLowering &lower, KVBufferAttr,
+void NVIDIAMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
                                SmallVectorImpl<Type> &types) {
-  types.push_back(nvgpu::DeviceAsyncTokenType::get(lower.b.getContext()));
+  if (goesThroughRegisters(lower.target, params))
+    stagedTypes(lower, params, types);
+  if (hasAsyncCopies)
+    types.push_back(nvgpu::DeviceAsyncTokenType::get(lower.b.getContext()));
 }
 
 SmallVector<int64_t> NVIDIAMachine::imagesOf(const SharedTile &tile,
@@ -524,7 +527,13 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
 Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
-  {
+  Values values;
+  if (goesThroughRegisters(lower.target,
+                           op.getBuffer().getType().getParams())) {
+    values = emitStagedLoads(lower, op, tile);
+    if (!hasAsyncCopies)
+      return values;
+  } else {
     OpBuilder::InsertionGuard guard(b);
     if (op.getPred()) {
       auto issued = scf::IfOp::create(b, lower.lookupScalar(op.getPred()),
@@ -539,16 +548,26 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   // Printed bare, it would take the next line's result for an operand of its
   // own when it is read back; an attribute ends it.
   group->setAttr(KVBufferDialect::kGroupAttr, b.getUnitAttr());
-  return {group};
+  values.push_back(group);
+  return values;
 }
 
 void NVIDIAMachine::emitStage(LaneLowering &lower, LdsStageOp op,
                               ArrayRef<Values> tokens) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (!tokens.empty())
+  Value group;
+  for (auto [operand, values] : llvm::zip_equal(op.getTokens(), tokens)) {
+    KVBufferAttr params = cast<TokenType>(operand.getType()).getParams();
+    if (goesThroughRegisters(lower.target, params))
+      emitStagedStores(
+          lower, params, values.front(),
+          ArrayRef<Value>(values).drop_front().drop_back(hasAsyncCopies));
+    else
+      group = values.back();
+  }
+  if (group)
     nvgpu::DeviceAsyncWaitOp::create(
-        b, tokens.back().back(),
-        b.getI32IntegerAttr(op.getYounger().value_or(0)));
+        b, group, b.getI32IntegerAttr(op.getYounger().value_or(0)));
   emitMeet(lower);
 }
 

@@ -23,6 +23,8 @@ namespace kvbuf {
 class NVIDIAMachine : public Machine {
 public:
   bool sharesReciprocals() const override { return true; }
+  mlir::LogicalResult prepare(LaneLowering &lower,
+                              mlir::gpu::GPUFuncOp kernel) override;
   void tokenTypes(LaneLowering &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
   Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
@@ -83,6 +85,26 @@ protected:
   /// A load's copies, of the kind that the tile's rows allow.
   void emitTileCopies(LaneLowering &lower, DramLoadOp op,
                       const TileValues &tile, mlir::Value slot);
+
+  // Through registers (MachineNVIDIAStaging.cpp).
+
+  /// The copies whose vectors a lane loads and stores instead.
+  static Copy stagedCopy(LaneLowering &lower, KVBufferAttr params);
+  /// The types of the vectors that a lane holds of a tile.
+  static void stagedTypes(LaneLowering &lower, KVBufferAttr params,
+                          llvm::SmallVectorImpl<mlir::Type> &types);
+  /// Loads them; what is not valid is zero.
+  static Values emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+                                const TileValues &tile);
+  /// Stores them in the slot at byte `slot`.
+  static void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
+                               mlir::Value slot,
+                               llvm::ArrayRef<mlir::Value> vectors);
+  /// Whether the kernel has asynchronous copies, whose groups waits count. Loads
+  /// through registers are groups without a copy then, as `younger` counts all
+  /// loads.
+  bool hasAsyncCopies = true;
+
   /// The entry (i32) of the page that row `row` (i32) of a tile over small
   /// pages lies in. The row is there.
   static mlir::Value emitPageLookup(LaneLowering &lower, TileType type,

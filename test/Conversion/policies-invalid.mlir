@@ -1,12 +1,12 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu))" --split-input-file --verify-diagnostics
 
-// A policy that a chip's lowering does not implement would be another one.
+// Buffers whose policy the chip, or whoever fills them, does not carry out.
 
-#buf = #kvbuffer.kv_buffer<k, bf16, streaming, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+#buf = #kvbuffer.kv_buffer<64x64xbf16, policy = register_staged, order = cols>
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    gpu.func @streaming() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
-      // expected-error @below {{'kvbuffer.alloc' op has the policy streaming, which is not implemented for sm_80; expected double_buffered}}
+    gpu.func @turned() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer with order = cols, which sm_80 needs not, as it reads shared memory transposed; expected order = rows}}
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
       gpu.return
     }
@@ -15,25 +15,27 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
-#buf = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+#buf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 8], BN = 64, WN = 64, BK = 32, num_threads = 64, depth = 64, stages = 2, warp_size = 64>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @straight() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 32, warps = 1, mma_shape = [32, 32, 8], swap_a_b = true>} {
+      // expected-error @below {{'kvbuffer.alloc' op has the policy double_buffered, whose copies cannot turn V, which gfx942 does not read transposed; expected register_staged or streaming}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#buf = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3], policy = register_staged>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @staged() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
-      // expected-error @below {{'kvbuffer.alloc' op has the policy register_staged, which is not implemented for sm_90a; expected double_buffered}}
+    gpu.func @ring(%x: memref<?x64xbf16> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-      gpu.return
-    }
-  }
-}
-
-// -----
-
-#buf = #kvbuffer.kv_buffer<k, bf16, streaming, mma_shape = [32, 32, 16], BN = 64, WN = 64, BK = 32, num_threads = 64, depth = 64, stages = 1, warp_size = 64>
-module attributes {kvbuffer.target = "gfx950"} {
-  gpu.module @m {
-    gpu.func @streaming() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
-      // expected-error @below {{'kvbuffer.alloc' op has the policy streaming, which is not implemented for gfx950; expected double_buffered or register_staged}}
-      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      // expected-error @below {{'kvbuffer.ring' op has the policy register_staged, but its slots are filled by warps of their own; expected double_buffered}}
+      %ring = kvbuffer.ring %buf {releases = 1 : i64} : !kvbuffer.buffer<#buf>
       gpu.return
     }
   }

@@ -72,6 +72,11 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, order = c
 
 // -----
 
+// expected-error @below {{policy streaming has one slot, through which strips go one after the other; expected stages = 1, got 2}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, policy = streaming>}
+
+// -----
+
 // expected-error @below {{unknown parameter 'depth', expected one of BK, stages, swizzle, policy, order}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, depth = 64>}
 

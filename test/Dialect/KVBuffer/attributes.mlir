@@ -4,7 +4,7 @@
 // RUN: kvbuf-opt %s --emit-bytecode | kvbuf-opt | FileCheck %s
 
 // CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 80, stages = 1>
-// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 3, warp_size = 64>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 1, warp_size = 64>
 // CHECK-DAG: #[[R:.*]] = #kvbuffer.kv_buffer<q, f8E4M3FN, register_staged, mma_shape = [32, 32, 64], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, stages = 1, warp_size = 64>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 3, warps = 2, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
@@ -19,7 +19,7 @@
 func.func private @buffers() attributes {
   // In any order; what follows from the depth and the block need not be said.
   k = #kvbuffer.kv_buffer<k, bf16, double_buffered, depth = 80, smem_depth = 128, BK = 64, cache_depth = 80, BN = 64, WN = 64, num_threads = 128, mma_shape = [16, 8, 16], stages = 1>,
-  v = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 3, warp_size = 64>,
+  v = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 1, warp_size = 64>,
   r = #kvbuffer.kv_buffer<q, f8E4M3FN, register_staged, mma_shape = [32, 32, 64], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, warp_size = 64>
 }
 

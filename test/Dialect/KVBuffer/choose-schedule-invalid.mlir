@@ -197,10 +197,30 @@
 // RUN: %{run}
 // CLUSTERROLES: error: 'kvbuffer.attention' op cluster = 2 needs warps with roles; expected producers > 0, or cluster = 1
 
-// REDEFINE: %{options} = chip=sm_90 schedule=v_path=registers
+// REDEFINE: %{options} = chip=sm_90a schedule=v_path=registers,producers=4
 // REDEFINE: %{prefix} = PATH
 // RUN: %{run}
-// PATH: error: 'kvbuffer.attention' op v_path = registers does not fit sm_90, which has copies into LDS for every tile; expected direct
+// PATH: error: 'kvbuffer.attention' op v_path = registers does not go with warps that have roles; expected producers = 0, or v_path = direct
+
+// REDEFINE: %{options} = chip=sm_90 schedule=k_path=streaming,stages=2
+// REDEFINE: %{prefix} = STRIPSLOTS
+// RUN: %{run}
+// STRIPSLOTS: error: 'kvbuffer.attention' op k_path = streaming or v_path = streaming has one slot, through which strips go one after the other; expected stages = 1
+
+// REDEFINE: %{options} = chip=sm_90 schedule=k_path=streaming,full_kv=false
+// REDEFINE: %{prefix} = STRIPBLOCKS
+// RUN: %{run}
+// STRIPBLOCKS: error: 'kvbuffer.attention' op k_path = streaming or v_path = streaming has strips of its own; expected full_kv = true
+
+// REDEFINE: %{options} = chip=sm_90 schedule=v_path=streaming,overlap=true
+// REDEFINE: %{prefix} = STRIPAHEAD
+// RUN: %{run}
+// STRIPAHEAD: error: 'kvbuffer.attention' op {{overlap needs stages of at least 2|k_path = streaming or v_path = streaming goes with none of overlap}}
+
+// REDEFINE: %{options} = chip=sm_90 schedule=v_path=streaming,BN=32,BK=64
+// REDEFINE: %{prefix} = STRIPROWS
+// RUN: %{run}
+// STRIPROWS: error: 'kvbuffer.attention' op v_path = streaming has strips of BK = 64 keys, which do not divide BN = 32; expected a multiple of BK
 
 // REDEFINE: %{options} = chip=gfx942 schedule=swap_a_b=false
 // REDEFINE: %{prefix} = PLAIN

@@ -550,9 +550,14 @@ LogicalResult KVBufferAttr::verify(
   if (regChunk <= 0 || regChunk > smemDepth)
     return emitError() << "reg_chunk_depth must be in 1.." << smemDepth
                        << ", got " << regChunk;
-  if (order == Dimension::Cols && policy != Policy::RegisterStaged)
+  if (order == Dimension::Cols && policy == Policy::DoubleBuffered)
     return emitError() << "order = cols needs policy = register_staged: elements "
                           "are turned in registers on their way";
+  // A strip goes where the one before was.
+  if (policy == Policy::Streaming && stages != 1)
+    return emitError() << "policy streaming has one slot, through which strips "
+                          "go one after the other; expected stages = 1, got "
+                       << stages;
   return success();
 }
 

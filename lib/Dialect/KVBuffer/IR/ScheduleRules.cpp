@@ -63,6 +63,8 @@ findConflict(const ScheduleParameters &schedule) {
     llvm::StringLiteral text;
   };
   bool turns = schedule.pingPong && !schedule.producers;
+  bool strips =
+      schedule.kPath == Path::Streaming || schedule.vPath == Path::Streaming;
   const Conflict conflicts[] = {
       {schedule.overlap && schedule.overlapProducts,
        "overlap does not go with overlap_products, which rotates the same "
@@ -99,6 +101,18 @@ findConflict(const ScheduleParameters &schedule) {
       {schedule.overlap && !schedule.fullKV,
        "overlap does not go with full_kv = false, where no tile is in shared "
        "memory as a whole; expected overlap = false"},
+      {strips && schedule.stages != 1,
+       "k_path = streaming or v_path = streaming has one slot, through which "
+       "strips go one after the other; expected stages = 1"},
+      {strips && !schedule.fullKV,
+       "k_path = streaming or v_path = streaming has strips of its own; expected "
+       "full_kv = true"},
+      {strips && (schedule.overlap || schedule.overlapProducts || turns),
+       "k_path = streaming or v_path = streaming goes with none of overlap, "
+       "overlap_products and ping_pong, which load ahead"},
+      {strips && schedule.splitKeys,
+       "k_path = streaming or v_path = streaming does not go with split_keys; "
+       "expected split_keys = false"},
       {turns && (!schedule.overlap || !schedule.lazyRescale),
        "ping_pong without producers needs overlap = true and lazy_rescale = "
        "true, whose parts take turns"},

@@ -364,13 +364,12 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
            << ": scores of its matrix instructions lie across other lanes than "
               "operands; expected swap_a_b = "
            << (swapped ? "false" : "true");
-  for (auto [name, path] :
-       {std::pair<StringRef, Path>{"k_path", schedule.getKPath()},
-        {"v_path", schedule.getVPath()}})
-    if (path == Path::Registers && !target.copiesByWave)
-      return op.emitOpError()
-             << name << " = registers does not fit " << target.chip
-             << ", which has copies into LDS for every tile; expected direct";
+  if (schedule.getVPath() == Path::Streaming &&
+      schedule.getBN() % schedule.getBK())
+    return op.emitOpError()
+           << "v_path = streaming has strips of BK = " << schedule.getBK()
+           << " keys, which do not divide BN = " << schedule.getBN()
+           << "; expected a multiple of BK";
   if (failed(checkSplitKeys(op, schedule)))
     return failure();
   if (schedule.getProducers())
@@ -441,9 +440,15 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   bool qInLds = !(schedule.getQInRegs() && target.fragmentsFromDram);
   int64_t slotCols = schedule.getFullKV() ? depth : schedule.getBK();
-  int64_t lds =
-      elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
-                      slotCols * 2 * schedule.getStages() * schedule.getBN());
+  // K's strips are blocks of columns, V's are rows.
+  int64_t slotOfK = schedule.getKPath() == Path::Streaming
+                        ? schedule.getBK() * schedule.getBN()
+                        : slotCols * schedule.getBN();
+  int64_t slotOfV = schedule.getVPath() == Path::Streaming
+                        ? schedule.getBK() * slotCols
+                        : slotCols * schedule.getBN();
+  int64_t lds = elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
+                                schedule.getStages() * (slotOfK + slotOfV));
   // One f32 for each row that a lane has, of all threads.
   MmaLayouts layouts = target.layouts(*mma);
   int64_t rowValues =
@@ -524,8 +529,11 @@ struct ChooseSchedulePass
         llvm::StringSet<> named;
         if (failed(applyOverrides(schedule, asked, op.getLoc(), &named)))
           return WalkResult::interrupt();
-        // So does who asks for warps that share columns.
-        request.roles = (!named.contains("producers") && asked.warpCols == 1) ||
+        // So does who asks for warps that share columns, or for another path: an
+        // engine fills slots directly.
+        bool alike = asked.warpCols > 1 || asked.kPath != Path::Direct ||
+                     asked.vPath != Path::Direct;
+        request.roles = (!named.contains("producers") && !alike) ||
                         asked.producers > 0;
         request.splitKeys = asked.splitKeys;
         request.foldedRows =
@@ -567,6 +575,15 @@ struct ChooseSchedulePass
                                    refused("lazy_rescale", asked.lazyRescale) ||
                                    (eager && !named.contains("lazy_rescale"))))
           choice.lazyRescale = choice.pingPong = choice.overlap = false;
+        // Strips have one slot, and nothing that runs ahead.
+        if (asked.kPath == Path::Streaming || asked.vPath == Path::Streaming) {
+          choice.stages = 1;
+          choice.fullKV = true;
+          choice.pingPong = choice.overlap = choice.overlapProducts = false;
+          // Strips of V divide a tile.
+          choice.BK = std::gcd(choice.BK,
+                               named.contains("BN") ? asked.BN : choice.BN);
+        }
         // Turns need whole tiles in LDS and whole fragments in registers.
         bool chunks = asked.regChunkDepth > 0 || !asked.fullKV;
         if (chunks && !named.contains("ping_pong"))

@@ -46,8 +46,13 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
               : which == Operand::V ? schedule.getVPath()
                                     : Path::Direct;
   int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op);
-  bool direct =
-      path == Path::Direct && target.canCopyDirectly(rows, rowBytes, smallPage);
+  // Rows of pages that a copy would straddle go through registers, strips too.
+  Policy policy = path == Path::Registers ||
+                          !target.canCopyDirectly(rows, rowBytes, smallPage)
+                      ? Policy::RegisterStaged
+                  : path == Path::Streaming ? Policy::Streaming
+                                            : Policy::DoubleBuffered;
+  bool kStrips = path == Path::Streaming && which == Operand::K;
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
@@ -65,11 +70,10 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
     chunk = std::min(headSize, schedule.getRegChunkDepth());
   auto params = KVBufferAttr::get(
       b.getContext(), which, element,
-      direct ? Policy::DoubleBuffered : Policy::RegisterStaged,
-      schedule.getMmaShape(), swizzleParams, rows,
+      policy, schedule.getMmaShape(), swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads,
-      /*full_kv=*/rowsOfWarps || schedule.getFullKV(),
+      /*full_kv=*/rowsOfWarps || (schedule.getFullKV() && !kStrips),
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
       /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
       Dimension::Rows);
@@ -152,14 +156,17 @@ private:
   TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages) {
     return allocOperand(b, op, target, operand, rows, stages);
   }
-  /// The tile of a cache at key `start`.
-  Value cacheTile(Value cache, Value start);
+  /// The `rows` rows of a cache from key `start` on.
+  Value cacheTile(Value cache, Value start, int64_t rows);
   /// Adds to `acc` the product of `a` and a cache's tile at `key`, which comes
   /// through `buffer` as a whole or block by block; `a` gives columns of the
   /// operand, from one on so many. `iteration` counts the loop's.
   Value multiplyTile(function_ref<Value(int64_t, int64_t)> a, Value cache,
                      TypedValue<BufferType> buffer, Value key, Value iteration,
                      Value slot, Value acc);
+  /// The same for V by strips of as many keys as a slot has rows.
+  Value multiplyStrips(function_ref<Value(int64_t, int64_t)> a, Value cache,
+                       TypedValue<BufferType> buffer, Value key, Value acc);
   Value operand(Value value) { return args.lookup(value); }
   /// The program's own functions of the scores, tile at `key`.
   Value mapScores(Value scores, Value key, double scale);
@@ -186,10 +193,18 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
                                 Value acc) {
   KVBufferAttr params = buffer.getType().getParams();
   bool whole = params.getFullKv(), isK = params.isTranspose();
+  bool strips = isK ? schedule.getKPath() == Path::Streaming
+                    : schedule.getVPath() == Path::Streaming;
+  if (strips && !isK)
+    return multiplyStrips(a, cache, buffer, key, acc);
   int64_t blocks = whole ? 1 : params.getNumRepeats();
   int64_t cols = params.getSmemCols();
-  Value tile = cacheTile(cache, key);
+  Value tile = cacheTile(cache, key, schedule.getBN());
   for (int64_t block = 0; block < blocks; ++block) {
+    // The reads of the strip before have to end; those of the tile before have
+    // at the waits for V.
+    if (strips && block > 0)
+      MeetOp::create(b);
     // Blocks take turns in the slots, over all iterations.
     if (!whole && blocks % stages() == 0) {
       slot = constant(block % stages());
@@ -213,9 +228,37 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
   return acc;
 }
 
-Value TileProgram::cacheTile(Value cache, Value start) {
+Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
+                                  Value cache, TypedValue<BufferType> buffer,
+                                  Value key, Value acc) {
+  KVBufferAttr params = buffer.getType().getParams();
+  int64_t rows = params.getBN(), cols = params.getSmemCols();
+  Value weights = a(0, schedule.getBN());
+  for (int64_t first = 0; first < schedule.getBN(); first += rows) {
+    if (first > 0)
+      MeetOp::create(b);
+    Value at = arith::AddIOp::create(b, key, constant(first));
+    Value token =
+        DramLoadOp::create(b, cacheTile(cache, at, rows), buffer, constant(0),
+                           Value(), /*whole=*/false, /*block=*/0);
+    Value staged =
+        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+    Value part = weights;
+    if (rows < schedule.getBN())
+      part = FragmentSliceOp::create(
+          b, fragment(schedule.getBM(), rows, element, Role::A), weights, 0,
+          first);
+    Value strip = FragmentLoadOp::create(
+        b, fragment(rows, cols, element, Role::B), staged, 0, 0);
+    acc = MmaOp::create(b, part, strip, acc, /*transpose_b=*/false,
+                        /*column=*/0);
+  }
+  return acc;
+}
+
+Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
   auto type = cast<CacheType>(cache.getType());
-  auto tile = TileType::get(b.getContext(), schedule.getBN(),
+  auto tile = TileType::get(b.getContext(), rows,
                             type.getCacheDepth(), element, smallPageOf(op));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
@@ -372,7 +415,11 @@ void TileProgram::computeTile() {
   Value qbuf =
       qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
   TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
-  TypedValue<BufferType> vbuf = alloc(Operand::V, BN, schedule.getStages());
+  // A strip of V is BK keys.
+  TypedValue<BufferType> vbuf =
+      alloc(Operand::V,
+            schedule.getVPath() == Path::Streaming ? schedule.getBK() : BN,
+            schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left,
                                    /*valid_cols=*/Value(), IntegerAttr());
   Value qs;

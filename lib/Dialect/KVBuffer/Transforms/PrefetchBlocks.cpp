@@ -152,9 +152,11 @@ struct PrefetchBlocksPass
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
+      // Buffers of one slot ask for no prefetch.
       if (llvm::any_of(
               loop.getBody()->getOps<DramLoadOp>(), [](DramLoadOp load) {
-                return !load.getBuffer().getType().getParams().getFullKv();
+                KVBufferAttr params = load.getBuffer().getType().getParams();
+                return !params.getFullKv() && params.getStages() > 1;
               }))
         loops.push_back(loop);
     });

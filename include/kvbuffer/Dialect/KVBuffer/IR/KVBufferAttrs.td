@@ -46,7 +46,8 @@ def KVBuffer_TileOrder : I32Enum<"TileOrder", "How blocks come by tiles of queri
 
 def KVBuffer_Path : I32Enum<"Path", "How a tile comes into LDS", [
     I32EnumCase<"Direct", 0, "direct">,
-    I32EnumCase<"Registers", 1, "registers">]> {
+    I32EnumCase<"Registers", 1, "registers">,
+    I32EnumCase<"Streaming", 2, "streaming">]> {
   let cppNamespace = "::kvbuf";
 }
 
@@ -231,7 +232,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `stages` | slots | slots of the buffer | 1 |
     | `swizzle` | | [bits, base, shift], see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |
-    | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; the buffer is `register_staged`, which turns them | `rows` |
+    | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming` | `rows` |
 
     Which dimension a product contracts is a property of the read
     (`kvbuffer.fragment_load`, `contracted`), so that one slot may be read both
@@ -264,8 +265,12 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | policy | |
     |---|---|
     | `double_buffered` | from DRAM straight into LDS, slots in turn |
-    | `streaming` | one strip of a tile at a time, through a single slot |
-    | `register_staged` | from DRAM into registers, and from there into LDS |
+    | `streaming` | one strip of a tile at a time, through a single slot; the program meets (`kvbuffer.meet`) before it loads the next |
+    | `register_staged` | from DRAM into registers, which `kvbuffer.lds_stage` stores into LDS before its barrier |
+
+    The reads of what a slot held before have ended at a barrier when
+    `kvbuffer.lds_stage` stores into it: that of another slot's wait, or a
+    `kvbuffer.meet`.
 
     The other parameters are written `name = value`, in any order. Those with a
     default may be left out:

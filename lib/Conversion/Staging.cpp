@@ -1,0 +1,69 @@
+//===- Staging.cpp - Tiles on their way through registers -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Staging.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+static Value either(LaneLowering &lower, Value condition, Type type,
+                    function_ref<Value()> there,
+                    function_ref<Value()> otherwise) {
+  ImplicitLocOpBuilder &b = lower.b;
+  auto ifOp = scf::IfOp::create(b, TypeRange{type}, condition,
+                                /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, there());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, otherwise());
+  return ifOp.getResult(0);
+}
+
+Value kvbuf::loadIf(LaneLowering &lower, Value condition, Type type,
+                    function_ref<Value()> there) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return either(lower, condition, type, there, [&]() -> Value {
+    return arith::ConstantOp::create(b, type, b.getZeroAttr(type));
+  });
+}
+
+Value kvbuf::loadCut(LaneLowering &lower, const TileValues &tile,
+                     VectorType type, Value at, Value ok, Value valid,
+                     int64_t alignment) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Type element = type.getElementType();
+  int64_t count = type.getNumElements();
+  Value source = lower.flat(tile.data);
+  auto has = [&](int64_t elements) -> Value {
+    return arith::AndIOp::create(
+        b, ok,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, valid,
+                              lower.i32(elements)));
+  };
+  return either(
+      lower, has(count), type,
+      [&]() -> Value {
+        return vector::LoadOp::create(b, type, source, ValueRange{at},
+                                      /*nontemporal=*/false,
+                                      llvm::Align(alignment));
+      },
+      [&]() -> Value {
+        Values elements;
+        for (int64_t i = 0; i < count; ++i)
+          elements.push_back(
+              loadIf(lower, has(i + 1), element, [&]() -> Value {
+                return memref::LoadOp::create(
+                    b, source,
+                    ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
+              }));
+        return vector::FromElementsOp::create(b, type, elements);
+      });
+}

@@ -1,0 +1,34 @@
+//===- Staging.h - Tiles on their way through registers ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What machines share where lanes load a tile's vectors themselves.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_STAGING_H
+#define KVBUFFER_LIB_CONVERSION_STAGING_H
+
+#include "LaneLowering.h"
+
+namespace kvbuf {
+
+/// The vector at element `at` (an index) of a tile's data, of which the first
+/// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
+/// others are zero. `at` is a multiple of `alignment` bytes.
+mlir::Value loadCut(LaneLowering &lower, const TileValues &tile,
+                    mlir::VectorType type, mlir::Value at, mlir::Value ok,
+                    mlir::Value valid, int64_t alignment);
+
+/// The value of `there` where `condition` holds, else zero.
+mlir::Value loadIf(LaneLowering &lower, mlir::Value condition, mlir::Type type,
+                   llvm::function_ref<mlir::Value()> there);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_STAGING_H
