@@ -91,7 +91,8 @@ static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
     return access.getValue();
   bool reads = false, writes = false;
   for (Operation *user : kernel.getArgument(argument).getUsers()) {
-    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, FindTileOp>(user)) {
+    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, FindTileOp,
+            MakeCacheOp>(user)) {
       reads = true;
     } else if (isa<RowStoreOp>(user)) {
       writes = true;
@@ -191,17 +192,48 @@ static void fixShapes(MutableArrayRef<Attribute> tensors,
   }
 }
 
+/// The dimensions of an argument whose sizes its uses in `make_cache` need.
+static SmallVector<unsigned> sizesOfMade(Value argument) {
+  SmallVector<unsigned> dims;
+  for (OpOperand &use : argument.getUses()) {
+    auto make = dyn_cast<MakeCacheOp>(use.getOwner());
+    auto type =
+        make ? dyn_cast<CacheType>(make.getCache().getType()) : CacheType();
+    if (!type)
+      continue;
+    bool isData = make.getData() == argument;
+    switch (type.getKind()) {
+    case CacheKind::Dense:
+    case CacheKind::Continuous:
+      if (isData)
+        dims.push_back(1);
+      break;
+    case CacheKind::Ragged:
+      if (isData)
+        dims.push_back(0);
+      break;
+    case CacheKind::Paged:
+      if (!isData && make.getIndices()[0] == argument)
+        dims.push_back(1);
+      break;
+    }
+  }
+  return dims;
+}
+
 StringRef LaneLowering::sizeNeededBy(Operation *op) {
   if (auto size = dyn_cast<LaunchSizeOp>(op))
     return size.getName();
-  CacheType cache;
+  TypedValue<CacheType> value;
   if (auto keys = dyn_cast<CacheNumKeysOp>(op))
-    cache = keys.getCache().getType();
+    value = keys.getCache();
   if (auto tile = dyn_cast<CacheTileOp>(op);
       tile && tile.getCache().getType().getKind() == CacheKind::Ragged)
-    cache = tile.getCache().getType();
-  if (!cache)
+    value = tile.getCache();
+  // What a program makes of memrefs has their sizes.
+  if (!value || value.getDefiningOp())
     return "";
+  CacheType cache = value.getType();
   switch (cache.getKind()) {
   case CacheKind::Dense:
     return "";
@@ -329,7 +361,10 @@ LogicalResult LaneLowering::expandArguments() {
     for (int64_t d = 0; d + 1 < rank; ++d) {
       // With groups of heads the rows of a tile run along these, too.
       int64_t along = groups && d == rank - 2 ? rank - 3 : d;
-      int64_t rows = !cache        ? loadedRows(kernel.getArgument(i), along)
+      bool ofCache =
+          cache || llvm::any_of(kernel.getArgument(i).getUsers(),
+                                llvm::IsaPred<MakeCacheOp>);
+      int64_t rows = !ofCache      ? loadedRows(kernel.getArgument(i), along)
                      : d == rank - 3 ? schedule.getBN()
                                      : 0;
       stride(
@@ -342,6 +377,9 @@ LogicalResult LaneLowering::expandArguments() {
     llvm::BitVector needed(rank);
     if (cache && cache.getKind() == CacheKind::Dense)
       needed.set(1);
+    for (unsigned d : sizesOfMade(kernel.getArgument(i)))
+      if (ShapedType::isDynamic(dims[d]))
+        needed.set(d);
     for (Operation *user : kernel.getArgument(i).getUsers())
       if (auto dim = dyn_cast<memref::DimOp>(user))
         if (std::optional<int64_t> d = dim.getConstantIndex();
@@ -487,12 +525,13 @@ LogicalResult LaneLowering::expandArguments() {
 
 DictionaryAttr
 LaneLowering::describeTensorMap(const TensorMapRequest &request) {
-  auto argument = cast<BlockArgument>(request.tensor);
+  auto make = request.tensor.getDefiningOp<MakeCacheOp>();
+  auto argument = cast<BlockArgument>(make ? make.getData() : request.tensor);
   Attribute name =
       kernel.getArgAttr(argument.getArgNumber(), KVBufferDialect::kNameAttr);
   // Columns, rows, and the other dimensions from the innermost on: heads and,
   // where there is one, the batch or block.
-  auto cache = dyn_cast<CacheType>(argument.getType());
+  auto cache = dyn_cast<CacheType>(request.tensor.getType());
   int64_t rank = cache ? (cache.getKind() == CacheKind::Ragged ? 3 : 4)
                        : cast<MemRefType>(argument.getType()).getRank();
   SmallVector<int64_t> dims{rank - 1, request.rowDimension},

@@ -59,6 +59,10 @@ struct TensorArg {
   Values sizes;
   /// Of caches: table, its row stride, lengths, offsets; null where absent.
   mlir::Value table, tableStride, lengths, offsets;
+  /// Of a cache that the program makes of memrefs: the size that its kind names
+  /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose room
+  /// is the launch's size.
+  mlir::Value room;
 };
 
 /// A tile in DRAM, as lane values (in this order in a value list).
@@ -471,6 +475,9 @@ private:
   /// buffer takes.
   TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params,
                       int64_t block = 0);
+  mlir::LogicalResult lower(MakeCacheOp op);
+  /// The size that an op asks for of its cache.
+  mlir::Value roomOf(mlir::Value cache, mlir::Operation *op);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
   void lower(DramTileOp op);

@@ -49,7 +49,7 @@ template <Warps warps, typename... Ops> void attach(MLIRContext *context) {
 void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     // What moves.
-    attach<Warps::Any, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
+    attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
            AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
            FragmentStoreOp, RowStoreOp>(context);
     attach<Warps::Block, DramLoadOp, LdsStageOp>(context);

@@ -45,6 +45,62 @@ static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
 // Caches and tiles
 //===----------------------------------------------------------------------===//
 
+LogicalResult LaneLowering::lower(MakeCacheOp op) {
+  auto type = dyn_cast<CacheType>(op.getCache().getType());
+  if (!type)
+    return op.emitOpError() << "makes a cache of a kind whose tiles no program "
+                               "reads; expected a !kvbuffer.cache, got "
+                            << op.getCache().getType();
+  SmallVector<Value> memrefs{op.getData()};
+  llvm::append_range(memrefs, op.getIndices());
+  for (Value memref : memrefs)
+    if (!isa<MemRefType>(memref.getType()) || !isa<BlockArgument>(memref))
+      return op.emitOpError()
+             << "makes a cache of what is not a memref among the kernel's "
+                "arguments, whose address tiles are read from";
+  const TensorArg data = tensors[op.getData()];
+  SmallVector<TensorArg> indices;
+  for (Value tensor : op.getIndices())
+    indices.push_back(tensors[tensor]);
+  auto sizeOf = [&](Value memref, const TensorArg &tensor, unsigned d) {
+    auto shape = cast<MemRefType>(memref.getType());
+    return shape.isDynamicDim(d) ? tensor.sizes[d]
+                                 : index(shape.getDimSize(d));
+  };
+  TensorArg cache;
+  cache.data = data.data;
+  cache.strides = data.strides;
+  switch (type.getKind()) {
+  case CacheKind::Dense:
+    cache.sizes = {Value(), sizeOf(op.getData(), data, 1)};
+    break;
+  case CacheKind::Ragged:
+    cache.room = sizeOf(op.getData(), data, 0);
+    cache.offsets = indices[0].data;
+    break;
+  case CacheKind::Continuous:
+    cache.room = sizeOf(op.getData(), data, 1);
+    cache.table = indices[0].data;
+    cache.lengths = indices[1].data;
+    break;
+  case CacheKind::Paged:
+    cache.room = sizeOf(op.getIndices()[0], indices[0], 1);
+    cache.table = indices[0].data;
+    cache.tableStride = indices[0].strides[0];
+    cache.lengths = indices[1].data;
+    break;
+  }
+  tensors[op.getCache()] = cache;
+  set(op.getCache(), {});
+  return success();
+}
+
+Value LaneLowering::roomOf(Value cache, Operation *op) {
+  if (Value room = tensors[cache].room)
+    return room;
+  return launchSize(sizeNeededBy(op));
+}
+
 void LaneLowering::lower(CacheNumKeysOp op) {
   const TensorArg &cache = tensors[op.getCache()];
   Value batch = single(op.getBatch());
@@ -54,7 +110,7 @@ void LaneLowering::lower(CacheNumKeysOp op) {
     keys = cache.sizes[1];
     break;
   case CacheKind::Ragged: {
-    Value rows = launchSize("total_k");
+    Value rows = roomOf(op.getCache(), op);
     Value first = lookupWithin(cache.offsets, batch, index(0), rows);
     Value next =
         lookupWithin(cache.offsets, add(b, batch, index(1)), first, rows);
@@ -64,7 +120,7 @@ void LaneLowering::lower(CacheNumKeysOp op) {
   case CacheKind::Continuous:
   case CacheKind::Paged: {
     // No more keys than the slot, or the row of the page table, has room for.
-    Value room = launchSize(sizeNeededBy(op));
+    Value room = roomOf(op.getCache(), op);
     if (int64_t page = op.getCache().getType().getPageSize())
       room = mul(b, room, index(page));
     Value length = lookupWithin(cache.lengths, batch, index(0), room);
@@ -150,7 +206,7 @@ void LaneLowering::lower(CacheTileOp op) {
     tile.rowStride = s[0];
     // V's offsets may differ from those that the keys were counted from: all
     // keys lie within the tensor wherever they say that the sequence begins.
-    Value last = sub(b, launchSize("total_k"), single(op.getUpto()));
+    Value last = sub(b, roomOf(op.getCache(), op), single(op.getUpto()));
     last = arith::MaxSIOp::create(b, last, index(0));
     Value row =
         add(b, lookupWithin(cache.offsets, batch, index(0), last), start);

@@ -263,6 +263,24 @@ LogicalResult BlockRun::runOp(memref::LoadOp op) {
   return success();
 }
 
+LogicalResult BlockRun::runOp(MakeCacheOp op) {
+  auto type = dyn_cast<CacheType>(op.getCache().getType());
+  if (!type)
+    return error(op) << "makes a cache of a kind that tiles are not read from";
+  auto cache = std::make_unique<Cache>();
+  cache->type = type;
+  cache->data = get<Tensor *>(op.getData());
+  if (type.getKind() == CacheKind::Ragged)
+    cache->offsets = get<Tensor *>(op.getIndices()[0]);
+  if (type.hasTable()) {
+    cache->table = get<Tensor *>(op.getIndices()[0]);
+    cache->lengths = get<Tensor *>(op.getIndices()[1]);
+  }
+  set(op.getCache(), static_cast<const Cache *>(cache.get()));
+  made.push_back(std::move(cache));
+  return success();
+}
+
 LogicalResult BlockRun::runOp(CacheNumKeysOp op) {
   FailureOr<int64_t> keys =
       numKeys(*get<const Cache *>(op.getCache()), integer(op.getBatch()),

@@ -93,6 +93,7 @@ private:
   // DRAM (BlockRun.cpp).
   mlir::LogicalResult runOp(mlir::memref::DimOp op);
   mlir::LogicalResult runOp(mlir::memref::LoadOp op);
+  mlir::LogicalResult runOp(MakeCacheOp op);
   mlir::LogicalResult runOp(CacheNumKeysOp op);
   mlir::LogicalResult runOp(CacheTileOp op);
   mlir::LogicalResult runOp(DramTileOp op);
@@ -232,6 +233,8 @@ private:
   TurnWaitOp turn;
   /// Calls of next_tile; -1 once one of them has found no more.
   int64_t tilesTaken = 0;
+  /// Caches that the program makes of memrefs.
+  std::vector<std::unique_ptr<Cache>> made;
 };
 
 } // namespace kvbuf::emu::tile

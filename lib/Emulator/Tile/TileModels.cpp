@@ -46,7 +46,7 @@ void attach(MLIRContext *context) {
 
 void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
-    attach<TileModel, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
+    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
            FragmentStoreOp, RowStoreOp, AllocOp, StagedViewOp, DramLoadOp,
            LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
            OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,

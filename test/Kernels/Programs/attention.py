@@ -131,6 +131,82 @@ class Programs(unittest.TestCase):
     def test_bias(self):
         self.check_bias(kvbuf.compile(program("bias"), target=CHIP))
 
+    #: Caches that the program makes of memrefs: type, data, other arguments.
+    MADE = {
+        "dense": ("", "?x?x4x64", '"batch", "seq_k"', ""),
+        "ragged": ("", "?x4x64", '"total_k"', "offsets"),
+        "continuous": ("", "?x?x4x64", '"slots", "room"', "table, lengths"),
+        "paged": (", page_size = 64", "?x64x4x64", '"blocks", 64', "table, lengths"),
+    }
+
+    def made(self, kind):
+        """The sigmoid program, with caches made of memrefs; both share what says
+        where rows are."""
+        more, shape, sizes, indices = self.MADE[kind]
+        strides = ", ".join(["?"] * shape.count("x")) + ", 1"
+        data = f"memref<{shape}xbf16, strided<[{strides}]>>"
+        of = {"offsets": ("memref<?xi32>", '{sum = ["batch", 1]}'),
+              "lengths": ("memref<?xi32>", '"batch"'),
+              "table": (("memref<?x?xi32>", '"batch", "pages"') if kind == "paged"
+                        else ("memref<?xi32>", '"batch"'))}
+        names = indices.split(", ") if indices else []
+        arguments = [f'%{x}_data: {data} {{kvbuffer.name = "{x}", kvbuffer.shape = '
+                     f"[{sizes}, 4, 64]}}" for x in "kv"]
+        arguments += [f'%{n}: {of[n][0]} {{kvbuffer.name = "{n}", kvbuffer.shape = '
+                      f"[{of[n][1]}]}}" for n in names]
+        made = "".join(
+            f"    %{x} = kvbuffer.make_cache %{x}_data"
+            + (f" indices({', '.join('%' + n for n in names)} : "
+               f"{', '.join(of[n][0] for n in names)})" if names else "")
+            + f" : {data} -> !kv\n" for x in "kv")
+        text = program("sigmoid")
+        for old, new in (
+                ('%k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}',
+                 ", ".join(arguments)),
+                ("    %c0 = arith", made + "    %c0 = arith"),
+                ("!kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>",
+                 f"!kvbuffer.cache<{kind}, bf16, heads = 4, head_size = 64{more}>")):
+            self.assertIn(old, text)
+            text = text.replace(old, new, 1)
+        return kvbuf.compile(text, target=CHIP)
+
+    def test_made_caches(self):
+        """K and V are every second block of one tensor, the rest of which is
+        NaN."""
+        for kind in self.MADE:
+            run = self.made(kind)
+            for batch, queries, keys in (2, 70, 150), (1, 5, 37):
+                q, k, v = self.tensors(batch, queries, keys)
+                out = np.full(q.shape, 0x7FC0, np.uint16)
+                more = {}
+                if kind == "ragged":
+                    both = np.stack([k.reshape(-1, 4, 64), v.reshape(-1, 4, 64)])
+                    more["offsets"] = np.arange(batch + 1, dtype=np.int32) * keys
+                elif kind == "dense":
+                    both = np.stack([k, v])
+                else:
+                    run_of = 64 if kind == "paged" else 192
+                    per = -(-keys // run_of)
+                    blocks = RNG.permutation(batch * per + 2)[:batch * per]
+                    both = np.full((2, batch * per + 2, run_of, 4, 64), 0x7FC0,
+                                   np.uint16)
+                    for i, block in enumerate(blocks):
+                        b, at = divmod(i, per)
+                        for one, x in zip(both, (k, v)):
+                            part = x[b, at * run_of:(at + 1) * run_of]
+                            one[block, :len(part)] = part
+                    table = blocks.astype(np.int32).reshape(batch, per)
+                    more["table"] = table if kind == "paged" else table[:, 0]
+                    more["lengths"] = np.full(batch, keys - queries, np.int32)
+                apart = np.full(both.shape[:2] + (2,) + both.shape[2:], 0x7FC0,
+                                np.uint16)
+                apart[:, :, 1] = both
+                run(q=q, k=apart[0, :, 1], v=apart[1, :, 1], out=out, **more)
+                q, k, v = map(from_bf16, (q, k, v))
+                i, j = positions(q, k)
+                p = np.where(j <= i, 1 / (1 + np.exp(2 - scores(q, k) / 8)), 0)
+                self.check(out, p, v, normalize=False)
+
     @unittest.skipIf(CHIP in AMD, "these chips have a pipeline of their own")
     def test_captured_in_the_loop(self):
         """The region uses what the loop computes for it alone, and the products

@@ -62,11 +62,11 @@ static bool isLaneOp(Operation *op) {
 }
 
 /// Whether an op belongs to the lane level: it must not appear where values are
-/// tiles.
+/// tiles. What makes a cache of memrefs belongs to either.
 static bool isLaneLevel(Operation *op) {
   if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
           gpu::BarrierOp, gpu::SubgroupBroadcastOp>(op) ||
-      isLaneOp(op))
+      (isLaneOp(op) && !isa<MakeCacheOp>(op)))
     return true;
   return isa_and_nonnull<vector::VectorDialect, LLVM::LLVMDialect>(
       op->getDialect());
