@@ -9,6 +9,8 @@
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Launch.h"
 
+#include <algorithm>
+
 using namespace kvbuf::rt;
 
 namespace {
@@ -47,6 +49,29 @@ void checkOffsets(const Integers &offsets, int64_t batch, int64_t rows,
                   ", the rows of '" + of + "'");
 }
 
+/// The entries from `first` to `last`, included, of sequence `b` in a table of
+/// pages, or of whole sequences (`paged` false, entry 0): blocks of `data`.
+/// `where` says in a message what they are of.
+void checkBlocks(const TensorArg &table, const TensorArg &data, bool paged,
+                 int64_t b, int64_t first, int64_t last, const char *where) {
+  int64_t stride = !table.strides.empty() ? table.strides[0]
+                   : paged                ? table.shape[1]
+                                          : 1;
+  TensorArg flat = table;
+  flat.strides = {1};
+  Integers entries{&flat};
+  int64_t step = paged && table.strides.size() > 1 ? table.strides[1] : 1;
+  for (int64_t page = first; page <= last; ++page)
+    if (int64_t block = entries[b * stride + page * step];
+        block < 0 || block >= data.shape[0])
+      throw Error("tensor '" + table.name + "' holds " + std::to_string(block) +
+                  " at " + std::to_string(b) +
+                  (paged ? ", " + std::to_string(page) : std::string()) +
+                  where + "; expected 0 to " +
+                  std::to_string(data.shape[0] - 1) + ", a block of '" +
+                  data.name + "'");
+}
+
 /// An append's offsets, lengths and the pages of its new tokens. Where
 /// positions are given besides lengths, any may be: what has no row is left
 /// out.
@@ -73,9 +98,6 @@ void checkAppend(const Manifest &manifest,
       continue;
     bool paged = p.cache == Layout::Paged;
     int64_t room = paged ? table.arg->shape[1] * p.pageSize : data->shape[1];
-    int64_t stride = table.arg->strides.empty()
-                         ? (paged ? table.arg->shape[1] : 1)
-                         : table.arg->strides[0];
     for (int64_t b = 0; b < batch; ++b) {
       int64_t added =
           offsets.arg ? offsets[b + 1] - offsets[b] : tokens->shape[1];
@@ -87,20 +109,10 @@ void checkAppend(const Manifest &manifest,
                     ", the tokens that a sequence has room for in '" + cache +
                     "' less the new ones");
       int64_t size = paged ? p.pageSize : room;
-      for (int64_t page = size ? length / size : 0;
-           added > 0 && page <= (length + added - 1) / size; ++page) {
-        TensorArg flat = *table.arg;
-        flat.strides = {1};
-        Integers entries{&flat};
-        if (int64_t block = entries[b * stride + (paged ? page : 0)];
-            block < 0 || block >= data->shape[0])
-          throw Error("tensor '" + table.arg->name + "' holds " +
-                      std::to_string(block) + " at " + std::to_string(b) +
-                      (paged ? ", " + std::to_string(page) : std::string()) +
-                      ", where new tokens go; expected 0 to " +
-                      std::to_string(data->shape[0] - 1) + ", a block of '" +
-                      cache + "'");
-      }
+      if (size && added > 0)
+        checkBlocks(*table.arg, *data, paged, b, paged ? length / size : 0,
+                    paged ? (length + added - 1) / size : 0,
+                    ", where new tokens go");
     }
   }
 }
@@ -153,6 +165,19 @@ void kvbuf::rt::checkLengths(const Manifest &manifest,
                          : " - " + std::to_string(added) +
                                ", the keys that a sequence has room for less "
                                "the new ones"));
+      // The blocks of keys that some query may see: no other one is looked up.
+      int64_t rows = queries.arg ? queries[b + 1] - queries[b] : q->shape[1];
+      int64_t keys = lengths[b] + added;
+      int64_t first =
+          p.windowLeft < 0
+              ? 0
+              : std::clamp<int64_t>(keys - rows - p.windowLeft, 0, keys);
+      if (rows < 1 || first >= keys)
+        continue;
+      bool paged = p.cache == Layout::Paged;
+      checkBlocks(*table, *data, paged, b, paged ? first / p.pageSize : 0,
+                  paged ? (keys - 1) / p.pageSize : 0,
+                  ", which is looked up");
     }
   }
 }

@@ -18,10 +18,11 @@ HEADS, SIZE, PAGE = 2, 64, 64
 LEAST, MOST = -2**31, 2**31 - 1
 
 
-def compile(cache, ragged):
+def compile(cache, ragged, rows="?"):
+    """`rows`: of queries that are not ragged; 1 is a decode kernel's."""
     of = {"paged": f", page_size = {PAGE}"}.get(cache, "")
     cache = f"!kvbuffer.cache<{cache}, f16, heads = 1, head_size = {SIZE}{of}>"
-    q = f"memref<{'?x' if ragged else '?x?x'}{HEADS}x{SIZE}xf16>"
+    q = f"memref<{'?x' if ragged else f'?x{rows}x'}{HEADS}x{SIZE}xf16>"
     more, types = "", ""
     arguments = f"%q: {q}, %k: {cache}, %v: {cache}, %o: {q}"
     if ragged:
@@ -65,8 +66,7 @@ class Lengths(unittest.TestCase):
         np.testing.assert_allclose(o.astype(np.float64), expected, rtol=0,
                                    atol=1e-2)
 
-    def cache(self, kernel, lengths, room, tables, data):
-        new = 3
+    def cache(self, kernel, lengths, room, tables, data, new=3):
         q = normal(len(lengths), new, HEADS, SIZE)
         k, v = (normal(*data, 1, SIZE) for _ in range(2))
         lengths = np.array(lengths, np.int32)
@@ -90,12 +90,38 @@ class Lengths(unittest.TestCase):
                 kernel(**given, out=o)
         lengths[:] = room - new
         kernel(**given, out=o)
+        # So are the entries of tables that keys are looked up by, and no others.
+        blocks = data[0]
+        for name in "kv":
+            tables = given[f"{name}_table"] = tables.copy()
+            last = (len(lengths) - 1,) + (1,) * (tables.ndim - 1)
+            for bad in -1, blocks, MOST:
+                kept, tables[last] = tables[last], bad
+                with self.assertRaisesRegex(
+                        kvbuf.Error, rf"^tensor '{name}.table' holds {bad} at "
+                        rf"{', '.join(map(str, last))}, which is looked up; "
+                        rf"expected 0 to {blocks - 1}, a block of '{name}'$"):
+                    kernel(**given, out=o)
+                if tables.ndim > 1:
+                    lengths[-1] = PAGE - new
+                    kernel(**given, out=o)
+                    lengths[-1] = room - new
+                tables[last] = kept
 
     WILD = [LEAST, -1, MOST, 0, 127, 128, 126, 2**20]
 
     def test_paged(self):
         tables = RNG.permutation(20)[:16].astype(np.int32).reshape(8, 2)
         self.cache(compile("paged", False), self.WILD, 128, tables, (20, PAGE))
+
+    def test_decode(self):
+        """Keys split over blocks, one new token a sequence."""
+        tables = RNG.permutation(20)[:16].astype(np.int32).reshape(8, 2)
+        self.cache(compile("paged", False, 1), self.WILD, 128, tables,
+                   (20, PAGE), new=1)
+        tables = RNG.permutation(9)[:8].astype(np.int32)
+        self.cache(compile("continuous", False, 1), self.WILD, 128, tables,
+                   (9, 128), new=1)
 
     def test_continuous(self):
         tables = RNG.permutation(9)[:8].astype(np.int32)

@@ -104,7 +104,7 @@ def rotated(x, position, cos, sin, interleaved):
 class Append(unittest.TestCase):
     def check(self, text, counts, lengths, page=4, blocks=11, per_seq=4, heads=2,
               size=64, rope=None, interleaved=False, stored="bf16", granularity=None,
-              ragged=True, values=True, at=None, scale=None):
+              ragged=True, values=True, at=None, scale=None, device=None):
         kernel = kvbuf.compile(text, target=CHIP)
         total = sum(counts)
         table = RNG.permutation(max(blocks, len(counts) * per_seq))[
@@ -112,7 +112,7 @@ class Append(unittest.TestCase):
         given = {"k_table": table, "k_lengths": np.int32(lengths)}
         if at is not None:
             given["at"] = np.int32(at)
-        begin = lengths if at is None else at
+        begin = np.clip(lengths, 0, per_seq * page) if at is None else at
         new, caches, scales = {}, {}, {}
         for name in "kv" if values else "k":
             x = to_bf16(RNG.standard_normal((total, heads, size)))
@@ -140,7 +140,7 @@ class Append(unittest.TestCase):
             angles = RNG.uniform(0, 7, (per_seq * page, rope))
             given["cos"], given["sin"] = (f(angles).astype(np.float32)
                                           for f in (np.cos, np.sin))
-        kernel(**given)
+        kernel(**given, **({"device": device} if device else {}))
         for name in caches:
             expected = caches[name].copy()
             expected_scales = scales[name].copy() if name in scales else None
@@ -231,6 +231,14 @@ class Append(unittest.TestCase):
 
     def test_pages_that_there_are_not(self):
         self.check(problem(self.PAGED, at=True), [9, 9], [0, 0], blocks=4, at=[2, 0])
+
+    def test_what_a_device_reads(self):
+        """Lengths count as the nearest that there can be; what has no row, or no
+        page, is left out."""
+        device = kvbuf.Device("emulator", check_lengths=False)
+        self.check(problem(self.PAGED), [4, 4, 3, 5], [-5, 14, 1 << 30, -2 ** 31],
+                   device=device, blocks=16)
+        self.check(problem(self.PAGED), [9, 9], [0, 3], blocks=4, device=device)
 
     def test_what_the_host_knows(self):
         """Errors instead, where lengths alone say where tokens go."""
