@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -109,6 +110,27 @@ static void addAttributes(llvm::Function &function, const TargetInfo &target) {
       function.addFnAttr(input.unusedAttribute);
 }
 
+/// Gives atomic operations the order that they ask for by fences: LLVM 22's
+/// NVIDIA backend drops it (of `atomicrmw acq_rel` it makes a plain `atom`).
+static void fenceAtomics(llvm::Function &function) {
+  using Order = llvm::AtomicOrdering;
+  for (llvm::Instruction &instruction : llvm::instructions(function)) {
+    auto *atomic = dyn_cast<llvm::AtomicRMWInst>(&instruction);
+    if (!atomic || !llvm::isStrongerThanMonotonic(atomic->getOrdering()))
+      continue;
+    Order order = atomic->getOrdering();
+    bool isTotal = order == Order::SequentiallyConsistent;
+    llvm::SyncScope::ID scope = atomic->getSyncScopeID();
+    llvm::IRBuilder<> b(atomic);
+    if (llvm::isReleaseOrStronger(order))
+      b.CreateFence(isTotal ? order : Order::Release, scope);
+    atomic->setOrdering(Order::Monotonic);
+    b.SetInsertPoint(atomic->getNextNode());
+    if (llvm::isAcquireOrStronger(order))
+      b.CreateFence(isTotal ? order : Order::Acquire, scope);
+  }
+}
+
 std::unique_ptr<llvm::Module>
 kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
                        llvm::LLVMContext &context) {
@@ -142,8 +164,11 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
     translated->setModuleFlag(llvm::Module::Error, "amdhsa_code_object_version",
                               500);
   for (llvm::Function &function : *translated)
-    if (!function.isDeclaration())
+    if (!function.isDeclaration()) {
       addAttributes(function, target);
+      if (target.vendor == Vendor::NVIDIA)
+        fenceAtomics(function);
+    }
   return translated;
 }
 

@@ -194,7 +194,9 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   }
 };
 
-/// `kvbuffer.lane_arrive` to an atomic addition.
+/// `kvbuffer.lane_arrive` to an atomic addition between two fences: LLVM 22's
+/// code for atomic operations drops their order (of `atomicrmw acq_rel` it
+/// makes a plain `atom.global.add`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -207,9 +209,14 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
     Value at = getStridedElementPtr(
         rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
         adaptor.getCounters(), adaptor.getIndices());
-    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, LLVM::AtomicBinOp::add, at, one, LLVM::AtomicOrdering::acq_rel,
-        "device");
+    LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
+                          "device");
+    Value before = LLVM::AtomicRMWOp::create(
+        rewriter, loc, LLVM::AtomicBinOp::add, at, one,
+        LLVM::AtomicOrdering::monotonic, "device");
+    LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
+                          "device");
+    rewriter.replaceOp(op, before);
     return success();
   }
 };

@@ -28,7 +28,9 @@ gpu.module @work {
     // CHECK: gpu.barrier
     // CHECK: kvbuffer.lane_any %[[LAST]]
     // NVVM-LABEL: llvm.func @one_warp
-    // NVVM: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") acq_rel
+    // NVVM: llvm.fence syncscope("device") release
+    // NVVM-NEXT: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+    // NVVM-NEXT: llvm.fence syncscope("device") acquire
     %last = kvbuffer.arrive_last %arrived[%c0, %c0] of %n : memref<?x2xi32>
     gpu.return
   }
