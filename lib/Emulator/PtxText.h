@@ -44,7 +44,7 @@ public:
 private:
   void skipSpace() { rest = rest.ltrim(); }
   static bool isWord(char c) {
-    return llvm::isAlnum(c) || llvm::StringRef("_.:%-").contains(c);
+    return llvm::isAlnum(c) || llvm::StringRef("_.:%-$").contains(c);
   }
   llvm::StringRef word() {
     llvm::StringRef w = rest.take_while(isWord);

@@ -35,6 +35,8 @@ public:
 
   /// The operation that does the same; null: there is none.
   Operation *run();
+  /// The same for nothing but arithmetic.
+  Operation *runArithmetic();
 
 private:
   bool readConstraints();
@@ -718,8 +720,19 @@ Operation *Raiser::run() {
   return nullptr;
 }
 
+Operation *Raiser::runArithmetic() {
+  SmallVector<PtxInstruction> instructions;
+  if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
+      instructions.empty())
+    return nullptr;
+  return raiseArithmetic(op, instructions, numbered);
+}
+
 void kvbuf::emu::raisePtx(LLVM::InlineAsmOp op) {
-  if (Operation *raised = Raiser(op).run()) {
+  Operation *raised = Raiser(op).run();
+  if (!raised)
+    raised = Raiser(op).runArithmetic();
+  if (raised) {
     if (op.getNumResults() && raised->getNumResults() == op.getNumResults())
       op->replaceAllUsesWith(raised->getResults());
     else if (!op->use_empty())

@@ -18,6 +18,15 @@ namespace kvbuf::emu {
 /// gets from MLIR's import.
 void raisePtx(mlir::LLVM::InlineAsmOp text);
 
+struct PtxInstruction;
+
+/// Makes operations of the LLVM dialect of straight lines of arithmetic, and
+/// returns the one whose result is that of `text`; null where there is another
+/// instruction. `numbered`: "$0" and on, null for outputs.
+mlir::Operation *raiseArithmetic(mlir::LLVM::InlineAsmOp text,
+                                 llvm::ArrayRef<PtxInstruction> instructions,
+                                 llvm::ArrayRef<mlir::Value> numbered);
+
 } // namespace kvbuf::emu
 
 #endif // KVBUF_LIB_EMULATOR_RAISEPTX_H

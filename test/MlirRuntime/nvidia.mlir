@@ -17,6 +17,7 @@
 // RUN: %nvvm %t/math.mlir | %mlir_runner | FileCheck %t/math.mlir
 // RUN: %nvvm %t/globals.mlir | %mlir_runner | FileCheck %t/globals.mlir
 // RUN: %nvvm %t/types.mlir | %mlir_runner | FileCheck %t/types.mlir
+// RUN: %nvvm %t/ptx.mlir | %mlir_runner | FileCheck %t/ptx.mlir
 
 //--- vecadd.mlir
 // CHECK: [0,  3,  6,  9,  12]
@@ -591,3 +592,58 @@ func.func @main() {
   return
 }
 func.func private @printMemrefF32(memref<*xf32>)
+
+//--- ptx.mlir
+// Arithmetic as inline assembly, which libdevice is full of. (2^64 - 1) b is b 2^64 - b;
+// NaN is equal or unordered; the first bit of 40 is the 27th from the left; 1 less 1e-9,
+// towards zero, is the number before 1.
+// CHECK: [-1311768467463790320,  1311768467463790319,  7,  26,  1065353215]
+func.func @main() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<5xi64>
+  %in = memref.alloc() : memref<3xi64>
+  %v = arith.constant dense<[-1, 1311768467463790320, 40]> : vector<3xi64>
+  vector.store %v, %in[%c0] : memref<3xi64>, vector<3xi64>
+  %u = memref.cast %m : memref<5xi64> to memref<*xi64>
+  %ui = memref.cast %in : memref<3xi64> to memref<*xi64>
+  gpu.host_register %u : memref<*xi64>
+  gpu.host_register %ui : memref<*xi64>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %i0 = arith.constant 0 : index
+    %i1 = arith.constant 1 : index
+    %i2 = arith.constant 2 : index
+    %i3 = arith.constant 3 : index
+    %i4 = arith.constant 4 : index
+    %a = memref.load %in[%i0] : memref<3xi64>
+    %b = memref.load %in[%i1] : memref<3xi64>
+    %c = memref.load %in[%i2] : memref<3xi64>
+    %p = llvm.inline_asm "{\0A .reg .u32 r0, r1, r2, r3, alo, ahi, blo, bhi;\0A mov.b64 {alo,ahi}, $2;\0A mov.b64 {blo,bhi}, $3;\0A mul.lo.u32 r0, alo, blo;\0A mul.hi.u32 r1, alo, blo;\0A mad.lo.cc.u32 r1, alo, bhi, r1;\0A madc.hi.u32 r2, alo, bhi, 0;\0A mad.lo.cc.u32 r1, ahi, blo, r1;\0A madc.hi.cc.u32 r2, ahi, blo, r2;\0A madc.hi.u32 r3, ahi, bhi, 0;\0A mad.lo.cc.u32 r2, ahi, bhi, r2;\0A addc.u32 r3, r3, 0;\0A mov.b64 $0, {r0,r1};\0A mov.b64 $1, {r2,r3};\0A}", "=l,=l,l,l" %a, %b : (i64, i64) -> !llvm.struct<(i64, i64)>
+    %low = llvm.extractvalue %p[0] : !llvm.struct<(i64, i64)>
+    %high = llvm.extractvalue %p[1] : !llvm.struct<(i64, i64)>
+    %nan = llvm.bitcast %a : i64 to f64
+    %one = arith.constant 1.0 : f64
+    %seven = arith.constant 7.0 : f64
+    %eight = arith.constant 8.0 : f64
+    %s = llvm.inline_asm "{ .reg .pred __$$temp3;\0A  setp.equ.f64 __$$temp3, $1, $2;\0A  selp.f64 $0, $3, $4, __$$temp3;}", "=d,d,d,d,d" %one, %nan, %seven, %eight : (f64, f64, f64, f64) -> f64
+    %si = arith.fptosi %s : f64 to i64
+    %c32 = arith.trunci %c : i64 to i32
+    %f = llvm.inline_asm "bfind.shiftamt.u32 $0, $1;", "=r,r" %c32 : (i32) -> i32
+    %fi = arith.extui %f : i32 to i64
+    %x = arith.constant 1.0 : f32
+    %y = arith.constant 1.0e-9 : f32
+    %d = llvm.inline_asm "sub.rz.f32 $0, $1, $2;", "=f,f,f" %x, %y : (f32, f32) -> f32
+    %di = arith.bitcast %d : f32 to i32
+    %dw = arith.extui %di : i32 to i64
+    memref.store %low, %m[%i0] : memref<5xi64>
+    memref.store %high, %m[%i1] : memref<5xi64>
+    memref.store %si, %m[%i2] : memref<5xi64>
+    memref.store %fi, %m[%i3] : memref<5xi64>
+    memref.store %dw, %m[%i4] : memref<5xi64>
+    gpu.terminator
+  }
+  call @printMemrefI64(%u) : (memref<*xi64>) -> ()
+  return
+}
+func.func private @printMemrefI64(memref<*xi64>)
