@@ -47,6 +47,12 @@ enum MBarrierFlags : uint8_t {
   mbarrierParity = 128, // tests: for a parity, not for a state
 };
 
+/// Flags of BulkLoad.
+enum BulkFlags : uint8_t {
+  bulkToCluster = 1, // into each block of the cluster that a word names
+  bulkGathers = 2,   // a column and four rows: PTX ISA, "tile::gather4"
+};
+
 constexpr unsigned warpsPerGroup = 4;
 constexpr unsigned maxGroups = maxWarps / warpsPerGroup;
 
@@ -71,6 +77,8 @@ struct BulkCopy {
   bool isWord = false;
   uint32_t word = 0;
   std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
+  /// `at` is a column and four rows of a matrix, not the beginning of a box.
+  bool gathers = false;
   uint32_t shared, bytes;
   uint64_t issued = 0; // see Trace.h
   /// The bytes have been moved.

@@ -37,7 +37,13 @@ AsyncState::Piece AsyncState::rowOf(const BulkCopy &copy, uint32_t row) {
   if (!m.rank)
     return {copy.global, 0, copy.bytes};
   uint64_t global = m.address;
-  for (unsigned d = 1; d < m.rank; ++d) {
+  if (copy.gathers) {
+    int64_t at = copy.at[1 + row];
+    if (at < 0 || static_cast<uint64_t>(at) >= m.dims[1])
+      return {0, 0, 0};
+    global += at * m.strides[0];
+  }
+  for (unsigned d = 1; !copy.gathers && d < m.rank; ++d) {
     int64_t at = static_cast<int64_t>(copy.at[d]) + row % m.box[d];
     row /= m.box[d];
     if (at < 0 || static_cast<uint64_t>(at) >= m.dims[d])
@@ -99,7 +105,8 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     copy.issued = run.trace->time(w, inst);
   copy.map = {};
   copy.at = {};
-  unsigned rank = inst.imm;
+  copy.gathers = inst.op == Code::BulkLoad && inst.flags & bulkGathers;
+  unsigned coordinates = inst.imm, rank = copy.gathers ? 2 : coordinates;
   bool store = inst.op == Code::BulkStore, watching = run.hot.watching;
   GlobalMemory &memory = run.window.memory;
   if (watching && store)
@@ -123,12 +130,18 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
       return bad(why);
     if (copy.map.rank != rank)
       return bad("it has " + number(copy.map.rank) + " dimensions, and " +
-                 number(rank) + " coordinates are given");
+                 (copy.gathers ? "rows of a matrix are gathered"
+                               : number(rank) + " coordinates are given"));
+    if (copy.gathers && copy.map.box[1] != 1)
+      return bad("its boxes have " + number(copy.map.box[1]) +
+                 " rows; rows are gathered in boxes of one");
     uint64_t all = copy.map.elementBytes;
-    for (unsigned d = 0; d < rank; ++d) {
+    for (unsigned d = 0; d < rank; ++d)
       all *= copy.map.box[d];
+    for (unsigned d = 0; d < coordinates; ++d)
       copy.at[d] = at[d];
-    }
+    if (copy.gathers)
+      all *= coordinates - 1;
     if (all > run.hot.sharedBytes) {
       run.fault(FaultKind::Bounds, w, inst, lane,
                 "out of bounds: a box of " + number(all) +

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Async.h"
 #include "Decoder.h"
 #include "HostMath.h"
 #include "MatrixJob.h"
@@ -219,10 +220,12 @@ static Fields fieldsOf(const Inst &i) {
   case Code::BulkLoad:
   case Code::BulkStore: {
     bool load = i.op == Code::BulkLoad, fits = i.imm >= 0 && i.imm <= 5;
+    // A column and four rows.
+    fits &= !(load && i.flags & bulkGathers) || i.imm == 5;
     Fields f = withStat(!fits  ? "x"
                         : load ? "abc"
                                : "ab",
-                        2 + i.imm + (load && i.flags ? 1 : 0));
+                        2 + i.imm + (load && i.flags & bulkToCluster ? 1 : 0));
     f.optional = true;
     return f;
   }

@@ -50,6 +50,7 @@ static std::optional<Chip> namedChip(llvm::StringRef name) {
     unsigned n = 0;
     number.consumeInteger(10, n);
     chip.hasMatrixGroups = n == 90;
+    chip.gathersRows = n >= 100;
     return chip;
   }
   return std::nullopt;
@@ -94,6 +95,7 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel, llvm::StringRef name) {
   else if (!target->float8Formats.empty())
     chip.float8 = Float8::OCP;
   chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
+  chip.gathersRows = target->gathersRows;
   chip.hasTransposeReads = chip.isAMD && target->readsTransposed;
   return chip;
 }

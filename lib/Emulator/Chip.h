@@ -51,6 +51,8 @@ struct Chip {
 
   /// wgmma and setmaxnreg.
   bool hasMatrixGroups = true;
+  /// Whether the copy engine gathers rows of a matrix.
+  bool gathersRows = true;
 
   /// The name, or a description where there is none, for messages.
   std::string describe() const { return name.empty() ? "this chip" : name; }

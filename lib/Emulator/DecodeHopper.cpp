@@ -172,7 +172,8 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   // Bulk copies.
   auto bulk = [&](Code code, Value shared, Value global, Value mbarrier,
                   Value predicate, Value bytes, ValueRange coordinates,
-                  Value multicast = {}) -> LogicalResult {
+                  Value multicast = {},
+                  bool gathers = false) -> LogicalResult {
     Comp s = sharedPointer(shared), g = getWide(global),
          m = mbarrier ? sharedPointer(mbarrier) : Comp{};
     Comps parts = {optional(predicate), optional(bytes)};
@@ -183,7 +184,7 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     if (coordinates.size() > 5 || (coordinates.empty() && !bytes))
       return unsupported(op, "this number of coordinates");
     Inst &inst = emitAsync(code);
-    inst.flags = bool(multicast);
+    inst.flags = (multicast ? bulkToCluster : 0) | (gathers ? bulkGathers : 0);
     inst.a = s.slot;
     inst.b = g.slot;
     inst.c = m.slot;
@@ -194,13 +195,18 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
     return success();
   };
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op)) {
-    if (x.getMode() != NVVM::TMALoadMode::TILE || !x.getIm2colOffsets().empty())
-      return unsupported(op, "modes other than tile");
-    if (x.getCoordinates().empty())
-      return unsupported(op, "no coordinates");
+    bool gathers = x.getMode() == NVVM::TMALoadMode::TILE_GATHER4;
+    if ((x.getMode() != NVVM::TMALoadMode::TILE && !gathers) ||
+        !x.getIm2colOffsets().empty())
+      return unsupported(op, "modes other than tile and tile_gather4");
+    if (gathers && !program.chip.gathersRows)
+      return unsupported(op, program.chip.describe() + " does not have it");
+    if (x.getCoordinates().empty() ||
+        (gathers && x.getCoordinates().size() != 5))
+      return unsupported(op, "this number of coordinates");
     return bulk(Code::BulkLoad, x.getDstMem(), x.getTmaDescriptor(),
                 x.getMbar(), x.getPredicate(), {}, x.getCoordinates(),
-                x.getMulticastMask());
+                x.getMulticastMask(), gathers);
   }
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op)) {
     if (x.getMode() != NVVM::TMAStoreMode::TILE)

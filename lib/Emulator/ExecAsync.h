@@ -86,7 +86,7 @@ void bulkCopy(const Inst &i) {
     uint32_t bytes = i.imm ? 0 : reg<uint32_t>(slots[1])[l];
     if (store)
       r.bulkStore(w, i, l, shared[l] + i.offset, global[l], at, bytes);
-    else if (i.flags)
+    else if (i.flags & bulkToCluster)
       r.bulkMulticast(w, i, l, shared[l] + i.offset, global[l],
                       reg<uint32_t>(i.c)[l], at, bytes,
                       reg<uint32_t>(slots[2 + i.imm])[l] & 0xFFFF);

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Async.h"
 #include "HostMath.h"
 #include "Machine.h"
 #include "MatrixJob.h"

@@ -269,10 +269,21 @@ bool Raiser::raiseTensor(StringRef name) {
                : 0;
   };
   MLIRContext *context = builder.getContext();
+  // Of gathered rows there are a column and four rows.
+  auto modeOf = [&](StringRef &text, unsigned &coordinates) -> Attribute {
+    bool gathers = text.consume_front("gather4.");
+    coordinates = rankOf(text);
+    if (gathers && coordinates)
+      coordinates = 5;
+    return NVVM::TMALoadModeAttr::get(
+        context, gathers ? NVVM::TMALoadMode::TILE_GATHER4
+                         : NVVM::TMALoadMode::TILE);
+  };
+  unsigned rank;
   if (name.consume_front("g2s.tile.")) {
     // dst, mbarrier, map, coordinates, multicast, cache, and whether those are
     // used, and the group of blocks.
-    unsigned rank = rankOf(name);
+    Attribute mode = modeOf(name, rank);
     if (!rank || args.size() < rank + 7)
       return false;
     std::optional<int64_t> multicast = constant(rank + 5);
@@ -284,15 +295,14 @@ bool Raiser::raiseTensor(StringRef name) {
     if (*multicast)
       operands.push_back(args[3 + rank]);
     return replace("nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
-                   {attr("mode", NVVM::TMALoadModeAttr::get(
-                                     context, NVVM::TMALoadMode::TILE)),
+                   {attr("mode", mode),
                     segments({1, 1, static_cast<int32_t>(rank), 1, 0,
                               *multicast ? 1 : 0, 0, 0})});
   }
   if (name.consume_front("g2s.cta.tile.")) {
     // Into the block's own memory: dst, mbarrier, map, coordinates, cache, and
     // whether that is used.
-    unsigned rank = rankOf(name);
+    Attribute mode = modeOf(name, rank);
     if (!rank || args.size() < rank + 5)
       return false;
     SmallVector<Value> operands = {args[0], args[2]};
@@ -300,13 +310,12 @@ bool Raiser::raiseTensor(StringRef name) {
     operands.push_back(args[1]);
     return replace(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
-        {attr("mode",
-              NVVM::TMALoadModeAttr::get(context, NVVM::TMALoadMode::TILE)),
+        {attr("mode", mode),
          attr("isCTAOnly", builder.getBoolAttr(true)),
          segments({1, 1, static_cast<int32_t>(rank), 1, 0, 0, 0, 0})});
   }
   if (name.consume_front("s2g.tile.")) {
-    unsigned rank = rankOf(name);
+    rank = rankOf(name);
     if (!rank || args.size() < rank + 2)
       return false;
     SmallVector<Value> operands = {args[1], args[0]};

@@ -214,6 +214,9 @@ Operation *Raiser::raiseTensor(const PtxInstruction &inst) {
   code.consume_front("tile.");
   if (code.consume_front("shared::cluster.global.")) {
     code.consume_front("tile.");
+    NVVM::TMALoadMode mode = code.consume_front("tile::gather4.")
+                                 ? NVVM::TMALoadMode::TILE_GATHER4
+                                 : NVVM::TMALoadMode::TILE;
     if (!code.consume_front("mbarrier::complete_tx::bytes"))
       return nullptr;
     bool multicast = code.consume_front(".multicast::cluster"),
@@ -233,8 +236,7 @@ Operation *Raiser::raiseTensor(const PtxInstruction &inst) {
       return nullptr;
     return make(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
-        {attr("mode",
-              NVVM::TMALoadModeAttr::get(context, NVVM::TMALoadMode::TILE)),
+        {attr("mode", NVVM::TMALoadModeAttr::get(context, mode)),
          segments({1, 1, static_cast<int32_t>(o[1].parts[1].parts.size()), 1, 0,
                    multicast, hint, predicate})});
   }

@@ -306,6 +306,34 @@ void parseOnly(const Reader &r, const char *key, const char *word) {
                 " (the artifact may come from a newer compiler)");
 }
 
+/// The members of a map of a cache's rows (TensorMapRecipe::Flat).
+TensorMapRecipe::Flat parseFlat(const Reader &r, const TensorSpec &tensor) {
+  TensorMapRecipe::Flat flat;
+  try {
+    flat.view = parseDType(r.string("view"));
+  } catch (const Error &error) {
+    throw Error("manifest: " + r.at("view") + ": " + error.what());
+  }
+  if (r.has("fold")) {
+    flat.fold = r.natural("fold", 0);
+    if (*flat.fold >= tensor.shape.size())
+      throw Error("manifest: " + r.at("fold") + " is " +
+                  std::to_string(*flat.fold) + "; tensor '" + tensor.name +
+                  "' has rank " + std::to_string(tensor.shape.size()));
+  }
+  flat.firstByte = r.natural("first_byte", 0);
+  flat.columns = r.natural("columns", 0);
+  flat.stride = r.natural("stride", 0);
+  flat.cutRows = r.natural("cut_rows", 0);
+  if (flat.firstByte % TensorMapRecipe::kAlignment)
+    throw Error("manifest: " + r.at("first_byte") + " is " +
+                std::to_string(flat.firstByte) + "; expected a multiple of 16");
+  if (flat.cutRows > TensorMapRecipe::kBox)
+    throw Error("manifest: " + r.at("cut_rows") + " is " +
+                std::to_string(flat.cutRows) + "; expected at most 256");
+  return flat;
+}
+
 /// What holds for the map of any tensor of this type and rank; what depends on
 /// the tensor at hand is checked at the launch.
 TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
@@ -322,14 +350,25 @@ TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
                     "' of rank " + std::to_string(rank);
   if (rank > TensorMapRecipe::kRank)
     throw Error(who + "; expected a rank of at most 5");
-  if (std::set<unsigned>(map.dims.begin(), map.dims.end()).size() != rank ||
-      map.dims.size() != rank)
+  size_t elementBytes = sizeOf(tensor.dtype), extents = rank;
+  std::set<unsigned> distinct(map.dims.begin(), map.dims.end());
+  if (r.has("flat")) {
+    map.flat = parseFlat(Reader(r.get("flat"), r.at("flat")), tensor);
+    elementBytes = sizeOf(map.flat->view);
+    extents = map.dims.size() + (map.flat->cutRows != 0);
+    if (distinct.size() != map.dims.size() || map.dims.size() < 2 ||
+        extents > TensorMapRecipe::kRank ||
+        (map.flat->fold && distinct.count(*map.flat->fold)))
+      throw Error(who + " has \"dims\" " + r.get("dims").dump() +
+                  "; expected two to four of the tensor's dimensions, each once, "
+                  "and not the one that is folded");
+  } else if (distinct.size() != rank || map.dims.size() != rank)
     throw Error(who + " has \"dims\" " + r.get("dims").dump() +
                 "; expected each of the tensor's dimensions once");
   if (map.dims[0] + 1 != rank)
     throw Error(who + " begins with dimension " + std::to_string(map.dims[0]) +
                 "; expected the innermost one, " + std::to_string(rank - 1));
-  if (map.box.size() != rank)
+  if (map.box.size() != extents)
     throw Error(who + " has a \"box\" of " + std::to_string(map.box.size()) +
                 " extents; expected one for each dimension");
   if (r.has("columns")) {
@@ -347,7 +386,7 @@ TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
     map.firstColumn = columns[0];
     map.columns = columns[1];
   }
-  size_t row = map.box[0] * sizeOf(tensor.dtype);
+  size_t row = map.box[0] * elementBytes;
   if (row % TensorMapRecipe::kAlignment != 0)
     throw Error(who + " has a box of " + std::to_string(row) +
                 " contiguous bytes; expected a multiple of 16");

@@ -18,18 +18,19 @@ static int64_t sharedBytes(llvm::StringRef chip) {
   return llvm::StringSwitch<int64_t>(chip)
       .Cases({"sm_80", "sm_87"}, 163 * 1024)
       .Cases({"sm_86", "sm_89"}, 99 * 1024)
-      .Cases({"sm_90", "sm_90a"}, 227 * 1024)
+      .Cases({"sm_90", "sm_90a", "sm_100a"}, 227 * 1024)
       .Default(0);
 }
 
 /// Multiprocessors of the largest device: the whitepapers of A100, A40, Jetson
-/// AGX Orin, L40S and H200.
+/// AGX Orin, L40S, H200 and B200.
 static unsigned multiprocessors(llvm::StringRef chip) {
   return llvm::StringSwitch<unsigned>(chip)
       .Case("sm_80", 108)
       .Case("sm_86", 84)
       .Case("sm_87", 16)
       .Case("sm_89", 142)
+      .Case("sm_100a", 148)
       .Default(132);
 }
 
@@ -56,7 +57,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need
   // PTX 8.6; the rest is in 8.0.
-  target.features = chip == "sm_90a" ? "+ptx87" : "+ptx80";
+  target.features =
+      chip == "sm_90a" || chip == "sm_100a" ? "+ptx87" : "+ptx80";
   target.dataLayout =
       "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
   target.functionAttributes = {
@@ -71,6 +73,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   // them.
   if (chip == "sm_89" || chip.starts_with("sm_90"))
     target.float8Formats = {"f8E4M3FN", "f8E5M2"};
+  // PTX ISA, "cp.async.bulk.tensor": since sm_90; "tile::gather4" since sm_100.
+  // Of sm_100a there is no more here: products are the portable ones.
+  target.gathersRows = chip == "sm_100a";
+  target.copiesBoxes = target.gathersRows || chip.starts_with("sm_90");
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;

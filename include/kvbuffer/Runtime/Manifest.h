@@ -113,6 +113,27 @@ struct TensorMapRecipe {
   unsigned swizzle = 0;
   /// Bytes that L2 fetches at a time: 0 (as the load asks), 64, 128 or 256.
   unsigned l2Promotion = 128;
+
+  /// A map of rows that follow each other through all blocks of a cache (in the
+  /// manifest "flat"). The first of `dims` is the tensor's last dimension, the
+  /// last of them its rows; each of the others may be there or not.
+  struct Flat {
+    /// The dimension whose indices are so many rows apart as its stride says
+    /// (blocks); none where there is no such dimension.
+    std::optional<unsigned> fold;
+    /// The type of the map's elements, whatever the tensor's are.
+    DType view;
+    /// Bytes from the beginning of a row to the map's column 0; columns that
+    /// the map covers, 0: those that a row of the tensor has; elements of `view`
+    /// from row to row, 0: any.
+    unsigned firstByte = 0, columns = 0, stride = 0;
+    /// Not 0: rows of cut tiles. A dimension of so many rows stands behind the
+    /// columns, in `box` too; the map's row r is `cutRows` rows before the
+    /// tensor's, so that index `cutRows` - n of the one and r + n of the other
+    /// begin the n rows from r on, and what comes behind them is outside.
+    unsigned cutRows = 0;
+  };
+  std::optional<Flat> flat;
 };
 
 /// One argument of a kernel.

@@ -163,6 +163,9 @@ struct TargetInfo {
   unsigned warpsPerMatrixGroup = 0;
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;
+  /// Whether a copy engine moves boxes of tensors, by maps that the host makes;
+  /// and whether it gathers rows of a matrix.
+  bool copiesBoxes = false, gathersRows = false;
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;
@@ -225,7 +228,8 @@ struct TargetInfo {
 /// The chip of that name; nothing if it is not known.
 std::optional<TargetInfo> lookupTarget(llvm::StringRef chip);
 
-/// The names of all known chips, sorted, for messages and help.
+/// The names of all known chips, by vendor and generation, for messages and
+/// help.
 llvm::ArrayRef<llvm::StringRef> knownTargets();
 
 } // namespace kvbuf

@@ -97,7 +97,8 @@ enum class Kind {
   Integers,
   /// An expression over sizes of the problem, or an array of them.
   Sizes,
-  /// An array of dictionaries, which is verified on its own.
+  /// A dictionary, or an array of them, which is verified on its own.
+  Dictionary,
   Dictionaries
 };
 
@@ -127,10 +128,14 @@ static constexpr Key kSizeKeys[] = {
 static constexpr Key kCounterKeys[] = {{"kind", Kind::String}};
 static constexpr Key kTensorMapKeys[] = {
     {"box", Kind::Integers},    {"columns", Kind::Integers},
-    {"dims", Kind::Integers},   {"interleave", Kind::String},
-    {"kind", Kind::String},     {"l2_promotion", Kind::Integer},
-    {"oob_fill", Kind::String}, {"swizzle", Kind::Integer},
-    {"tensor", Kind::String}};
+    {"dims", Kind::Integers},     {"flat", Kind::Dictionary},
+    {"interleave", Kind::String}, {"kind", Kind::String},
+    {"l2_promotion", Kind::Integer}, {"oob_fill", Kind::String},
+    {"swizzle", Kind::Integer},   {"tensor", Kind::String}};
+static constexpr Key kFlatKeys[] = {
+    {"columns", Kind::Integer}, {"cut_rows", Kind::Integer},
+    {"first_byte", Kind::Integer}, {"fold", Kind::Integer},
+    {"stride", Kind::Integer}, {"view", Kind::String}};
 static constexpr Key kLdsKeys[] = {
     {"banks", Kind::Integer},      {"cols", Kind::Integer},
     {"depth", Kind::Integer},      {"element_bytes", Kind::Integer},
@@ -217,6 +222,8 @@ static bool isKind(Attribute value, Kind kind) {
   case Kind::Sizes:
     return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
            (array ? llvm::all_of(array, isSize) : isSize(value));
+  case Kind::Dictionary:
+    return isa<DictionaryAttr>(value);
   case Kind::Dictionaries:
     return array && llvm::all_of(array, llvm::IsaPred<DictionaryAttr>);
   }
@@ -239,6 +246,8 @@ static StringRef nameOf(Kind kind) {
   case Kind::Sizes:
     return "an array of integers, sizes and {product, sum, ceildiv, floordiv, "
            "min or max = [...]}";
+  case Kind::Dictionary:
+    return "a dictionary";
   case Kind::Dictionaries:
     return "an array of dictionaries";
   }
@@ -298,6 +307,9 @@ static LogicalResult verifyKernel(Operation *op, StringRef where,
       return diag;
     }
     if (failed(verifyKeys(op, where, arg, known->keys)))
+      return failure();
+    if (auto flat = arg.getAs<DictionaryAttr>("flat");
+        flat && failed(verifyKeys(op, where, flat, kFlatKeys)))
       return failure();
   }
   return success();

@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TmaTile.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
@@ -81,6 +83,9 @@ private:
   FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
   FailureOr<Value> cacheArgument(unsigned i, StringRef name,
                                  CacheLayout layout);
+  /// Makes parameters of the tensor maps that the kernel makes of argument `i`, a
+  /// cache with this name.
+  LogicalResult tensorMaps(unsigned i, StringRef name, CacheLayout layout);
   /// What the kernel does with argument `i`: as it says, or by its uses.
   Access accessOf(unsigned i, bool scales = false);
   /// The largest alignment that an access to argument `i` states, bytes.
@@ -324,12 +329,77 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
       return failure();
     scales = *value;
   }
+  if (failed(tensorMaps(i, name, layout)))
+    return failure();
   Value maxPrompt;
   if (llvm::any_of(kernel.getArgument(i).getUsers(),
                    llvm::IsaPred<MaxPromptLengthOp>))
     maxPrompt = size(b.getStringAttr("max_prompt_length"));
   return Value(MakeCacheOp::create(b, layout, *data, indices, scales, maxPrompt,
                                    /*max_context=*/Value()));
+}
+
+LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
+                                    CacheLayout layout) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  auto chip =
+      module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+             : StringAttr();
+  std::optional<TargetInfo> target =
+      chip ? lookupTarget(chip.getValue()) : std::nullopt;
+  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
+  // Blocks, where the kind has them, rows, heads and columns.
+  unsigned leading = layout.getLeadingDims().size();
+  unsigned columns = leading + 1, heads = leading, rows = leading - 1;
+  llvm::MapVector<Attribute, Value> known;
+  for (Operation *op :
+       llvm::make_early_inc_range(kernel.getArgument(i).getUsers())) {
+    std::optional<TmaTile> tile = tmaTileOf(op);
+    if (!tile)
+      continue;
+    if (target && !(tile->gathers ? target->gathersRows : target->copiesBoxes))
+      return op->emitOpError()
+             << "makes a tensor map for copies that " << target->chip
+             << (tile->gathers ? " lacks: it gathers no rows"
+                               : " lacks: it copies no boxes of tensors");
+    if (typeName(tile->element).empty())
+      return op->emitOpError()
+             << "makes a tensor map of elements " << tile->element
+             << "; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64";
+    SmallVector<int64_t> dims{columns}, box{tile->boxCols};
+    if (tile->cutRows)
+      box.push_back(tile->cutRows);
+    if (!tile->gathers) {
+      dims.push_back(heads);
+      box.push_back(1);
+    }
+    dims.push_back(rows);
+    box.push_back(tile->cutRows ? 1 : tile->boxRows);
+    NamedAttrList flat;
+    flat.append("view", b.getStringAttr(typeName(tile->element)));
+    if (leading > 1)
+      flat.append("fold", number(0));
+    for (auto [key, value] :
+         {std::pair<StringRef, int64_t>{"first_byte", tile->firstByte},
+          {"columns", tile->columns},
+          {"stride", tile->stride},
+          {"cut_rows", tile->cutRows}})
+      if (value)
+        flat.append(key, number(value));
+    SmallVector<NamedAttribute> description{
+        entry("kind", "tensor_map"), entry("tensor", name),
+        entry("dims", b.getI64ArrayAttr(dims)),
+        entry("box", b.getI64ArrayAttr(box)),
+        entry("swizzle", number(tile->swizzle)),
+        entry("l2_promotion", number(tile->l2Promotion)),
+        entry("flat", flat.getDictionary(b.getContext()))};
+    Value &map = known[b.getDictionaryAttr(description)];
+    if (!map)
+      map = parameter(op->getResult(0).getType(), description);
+    op->getResult(0).replaceAllUsesWith(map);
+    op->erase();
+  }
+  return success();
 }
 
 /// The alignment that an access states; 1: none.
@@ -350,8 +420,6 @@ int64_t Expansion::alignmentOf(unsigned i) {
 }
 
 void Expansion::finish() {
-  lowered.setFunctionType(
-      b.getFunctionType(lowered.getBody().front().getArgumentTypes(), {}));
   NamedAttrList list;
   // Each tensor says for itself what it has to keep to.
   list.append("alignment", b.getI64IntegerAttr(2));
@@ -373,7 +441,8 @@ LogicalResult Expansion::run() {
   lowered =
       gpu::GPUFuncOp::create(b, kernel.getName(), b.getFunctionType({}, {}));
   for (NamedAttribute attr : kernel->getAttrs())
-    if (attr.getName() != "function_type" && attr.getName() != "arg_attrs")
+    if (attr.getName() != "function_type" && attr.getName() != "arg_attrs" &&
+        attr.getName() != "workgroup_attributions")
       lowered->setAttr(attr.getName(), attr.getValue());
   b.setInsertionPointToStart(&lowered.getBody().front());
   SmallVector<Value> values;
@@ -399,6 +468,15 @@ LogicalResult Expansion::run() {
   }
   // The old body goes on after what has become of its arguments.
   Block &entryBlock = kernel.getBody().front();
+  lowered.setFunctionType(
+      b.getFunctionType(lowered.getBody().front().getArgumentTypes(), {}));
+  // Memory of the block stays what it is, behind the parameters.
+  for (BlockArgument memory : kernel.getWorkgroupAttributions())
+    values.push_back(
+        lowered.addWorkgroupAttribution(memory.getType(), memory.getLoc()));
+  for (BlockArgument memory : kernel.getPrivateAttributions())
+    values.push_back(
+        lowered.addPrivateAttribution(memory.getType(), memory.getLoc()));
   for (auto [argument, value] :
        llvm::zip_equal(entryBlock.getArguments(), values))
     argument.replaceAllUsesWith(value);

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/TmaTile.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/CacheOps.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -357,6 +358,11 @@ struct ExpandCacheOpsPass
         make->erase();
         return WalkResult::advance();
       }
+      if (tmaTileOf(op))
+        return op->emitOpError()
+               << "is of a cache that this function makes, but tensor maps are "
+                  "made by the host; expected an argument of a kernel that "
+                  "kvbuf-expand-arguments has not expanded";
       if (make || !op->hasTrait<LaneLevel>())
         return WalkResult::advance();
       if (auto prompt = dyn_cast<MaxPromptLengthOp>(op);

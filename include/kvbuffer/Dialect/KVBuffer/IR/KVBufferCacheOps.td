@@ -548,4 +548,6 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
   }];
 }
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTmaOps.td"
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD
