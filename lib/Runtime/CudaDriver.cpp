@@ -190,6 +190,10 @@ public:
           "describing tensor '" + bound.tensor + "' to the copy engine");
   }
 
+  bool moveTensorMap(uint64_t address, void *map) const override {
+    return replaceAddress && replaceAddress(map, address) == 0;
+  }
+
 private:
   int attribute(int which) {
     int value = 0;
@@ -235,6 +239,7 @@ private:
     lib.getIfThere(driver.userObjectCreate, "cuUserObjectCreate");
     lib.getIfThere(driver.graphRetainUserObject, "cuGraphRetainUserObject");
     lib.getIfThere(encodeTiled, "cuTensorMapEncodeTiled");
+    lib.getIfThere(replaceAddress, "cuTensorMapReplaceAddress");
   }
 
   DynamicLibrary lib;
@@ -246,7 +251,8 @@ private:
   int (*ctxGetCurrent)(GpuDriver::Handle *) = nullptr;
   int (*getErrorName)(int, const char **) = nullptr;
   int (*getErrorString)(int, const char **) = nullptr;
-  /// Null before CUDA 12.
+  // Null before CUDA 12.
+  int (*replaceAddress)(void *map, uint64_t address) = nullptr;
   int (*encodeTiled)(void *map, int dataType, uint32_t rank, uint64_t address,
                      const uint64_t *dims, const uint64_t *strides,
                      const uint32_t *box, const uint32_t *elementStrides,

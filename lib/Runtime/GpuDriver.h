@@ -102,6 +102,11 @@ public:
   virtual unsigned maxSharedBytes() const = 0;
   /// Writes the 128 bytes of a tensor map to `out`, which is 64-byte aligned.
   virtual void encodeTensorMap(const BoundTensorMap &map, void *out) const;
+  /// Makes a tensor map that was written so one of another address; false where
+  /// the driver cannot, and nothing is changed.
+  virtual bool moveTensorMap(uint64_t address, void *map) const {
+    return false;
+  }
 
   GpuDriver driver = {};
   /// `chip` is what the GPU is, `compileFor` what to compile for on it; either

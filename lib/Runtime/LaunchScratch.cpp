@@ -17,6 +17,8 @@ using namespace kvbuf::rt;
 
 /// Streams and captures that are remembered; see LaunchCounters.
 static constexpr size_t kGroups = 1024;
+/// Stands for the default stream; no stream has this number.
+static constexpr uint64_t kDefaultStream = ~uint64_t(0);
 /// The least that is allocated at a time.
 static constexpr uint64_t kLeast = 1 << 20;
 /// CUstreamCaptureStatus, CUuserObject_flags and CUuserObjectRetain_flags;
@@ -28,6 +30,12 @@ StreamUse rt::useOf(GpuBackend &gpu, void *stream) {
   int status = 0;
   unsigned long long capture = 0, number = 0;
   StreamUse use;
+  if (!stream) {
+    // The default stream is never captured or destroyed, nor is its handle
+    // another stream's. Each question to the driver is a part of a microsecond.
+    use.stream = kDefaultStream;
+    return use;
+  }
   gpu.check(gpu.driver.streamGetCaptureInfo(stream, &status, &capture,
                                             &use.graph, nullptr, nullptr),
             "asking whether the stream is captured");

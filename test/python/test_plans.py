@@ -100,12 +100,28 @@ class Addresses(unittest.TestCase):
         run, module = self.kernel(b"mock MMMMiiic", tensor_maps=True)
         first = self.fresh()
         plan = self.plan(run, module, first)
-        for tensors, encoded in ((first, 4), (self.fresh(), 4), (first, 0)):
+        for tensors, encoded, moved in ((first, 4, 0), (self.fresh(), 0, 4),
+                                        (first, 0, 4), (first, 0, 0)):
             text = self.launch(plan, tensors)
             self.assertEqual(
                 [int(x, 16) for x in re.findall(r"map at (\w+)", text)],
                 [t.address for t in tensors.values()])
-            # Those of known tensors need no new encoding.
+            # Maps that are there take new addresses.
+            self.assertEqual(text.count("encode"), encoded)
+            self.assertEqual(text.count("move"), moved)
+
+    def test_maps_of_an_old_driver(self):
+        """Without cuTensorMapReplaceAddress each address is encoded."""
+        run, module = self.kernel(b"mock MMMMiiic", tensor_maps=True)
+        first = self.fresh()
+        plan = self.plan(run, module, first)
+        os.environ["KVBUF_MOCK_OLD"] = "1"
+        self.addCleanup(os.environ.pop, "KVBUF_MOCK_OLD")
+        for tensors, encoded in (first, 4), (self.fresh(), 4), (first, 4), (first, 0):
+            text = self.launch(plan, tensors)
+            self.assertEqual(
+                [int(x, 16) for x in re.findall(r"map at (\w+)", text)],
+                [t.address for t in tensors.values()])
             self.assertEqual(text.count("encode"), encoded)
 
     def test_maps_of_later_columns(self):

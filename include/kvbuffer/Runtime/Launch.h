@@ -58,7 +58,8 @@ struct BoundTensorMap {
   /// the device puts a zero of its own, since no map can have an extent of 0.
   SoftwareTensorMap map = {};
 
-  bool operator==(const BoundTensorMap &other) const;
+  /// Whether the two differ in nothing but the address.
+  bool isLike(const BoundTensorMap &other) const;
 };
 
 /// What a kernel gets for one parameter.

@@ -369,6 +369,14 @@ CUDA_EXPORT int cuEventElapsedTime(float *milliseconds, void *, void *) {
 }
 
 #ifndef KVBUF_NO_TENSOR_MAPS
+CUDA_EXPORT int cuTensorMapReplaceAddress(void *out, uint64_t address) {
+  // $KVBUF_MOCK_OLD: a driver without the function, as far as it matters.
+  if (std::getenv("KVBUF_MOCK_OLD") || address % 16 || !address)
+    return kInvalidValue;
+  std::fprintf(stderr, "move\n");
+  static_cast<EncodedMap *>(out)->address = address;
+  return kSuccess;
+}
 CUDA_EXPORT int
 cuTensorMapEncodeTiled(void *out, int type, uint32_t rank, void *address,
                        const uint64_t *dims, const uint64_t *strides,
