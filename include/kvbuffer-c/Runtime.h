@@ -44,7 +44,9 @@ enum {
   /** Bad usage or bad input. */
   KVBUF_BAD_INPUT = 2,
   /** kvbufDeviceInterrupt ended the launch. */
-  KVBUF_INTERRUPTED = 3
+  KVBUF_INTERRUPTED = 3,
+  /** kvbufCallsLaunch has no plan for such tensors. */
+  KVBUF_NO_PLAN = 4
 };
 
 /** A compiled kernel: manifest and binaries. */
@@ -196,6 +198,41 @@ KVBUF_RUNTIME_API int kvbufPlanLaunch(kvbufPlan *plan, void *const *data,
 
 /** Releases a plan, before its module. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufPlanDestroy(kvbufPlan *plan);
+
+/** Plans by the tensors that they are for, where tensors are objects of a
+ *  framework for Python: a call that was made before is found and launched
+ *  without a step in Python. */
+typedef struct kvbufCalls kvbufCalls;
+
+/** Calls with `tensor_count` tensors each, at most 7. `exchange` is the
+ *  framework's DLPackExchangeAPI (DLPack 1.3): what the capsule
+ *  `__dlpack_c_exchange_api__` of the objects' type holds. `save` and `restore`
+ *  are CPython's PyEval_SaveThread and PyEval_RestoreThread: other threads run
+ *  Python while the launch is made; both NULL: they do not. NULL on error. */
+KVBUF_RUNTIME_API kvbufCalls *kvbufCallsCreate(const void *exchange,
+                                               size_t tensor_count,
+                                               void *(*save)(void),
+                                               void (*restore)(void *));
+
+/** From now on a call with tensors whose types, shapes, strides and devices are
+ *  those of a to g (PyObjects; only the first `tensor_count` are looked at) is
+ * a launch of `plan`. Its address number i is that of tensor order[i];
+ *  `order_count` is the plan's number of tensors. The plan has to outlive the
+ *  calls. The interpreter's lock is held by the caller, here and below; where
+ *  the framework refuses an object, its Python exception is set. */
+KVBUF_RUNTIME_API int kvbufCallsAdd(kvbufCalls *calls, kvbufPlan *plan,
+                                    const int32_t *order, size_t order_count,
+                                    void *a, void *b, void *c, void *d, void *e,
+                                    void *f, void *g);
+
+/** Launches the plan of such tensors on the stream that the framework works on
+ *  now, on the first one's device. KVBUF_NO_PLAN if there is none. */
+KVBUF_RUNTIME_API int kvbufCallsLaunch(kvbufCalls *calls, void *a, void *b,
+                                       void *c, void *d, void *e, void *f,
+                                       void *g);
+
+/** Releases calls, not their plans. NULL is allowed. */
+KVBUF_RUNTIME_API void kvbufCallsDestroy(kvbufCalls *calls);
 
 /** Releases a module. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufModuleUnload(kvbufModule *module);

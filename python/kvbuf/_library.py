@@ -62,6 +62,8 @@ _PROTOTYPES = {
     "kvbufPlanCreate": (c_void_p, [c_void_p, *_TENSORS]),
     "kvbufPlanLaunch": (c_int, [c_void_p, c_void_p, c_void_p]),
     "kvbufPlanDestroy": (None, [c_void_p]),
+    "kvbufCallsCreate": (c_void_p, [c_void_p, c_size_t, c_void_p, c_void_p]),
+    "kvbufCallsDestroy": (None, [c_void_p]),
     "kvbufModuleReport": (c_char_p, [c_void_p]),
     "kvbufModuleRemarks": (c_char_p, [c_void_p]),
     "kvbufModuleUnload": (None, [c_void_p]),
@@ -80,12 +82,14 @@ def _candidates():
         yield str(folder / "build" / "lib" / LIBRARY)
 
 
+def library_path():
+    """What to open: a file, or a name for the loader to find."""
+    return next(filter(os.path.exists, _candidates()), LIBRARY)
+
+
 def _open():
-    for path in _candidates():
-        if os.path.exists(path):
-            return ctypes.CDLL(path)
     try:
-        return ctypes.CDLL(LIBRARY)
+        return ctypes.CDLL(library_path())
     except OSError:
         raise ImportError(
             f"{LIBRARY} was not found; build the project, or set "

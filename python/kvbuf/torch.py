@@ -27,7 +27,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from . import _attention, _flash, _kernels, _ops, _tensors
+from . import _attention, _calls, _flash, _kernels, _ops, _tensors
 from ._attention import attention, needs_gradients
 from ._library import Error, check
 
@@ -78,7 +78,7 @@ def configure(
         _settings.gradients = gradients
     if float32 is not None:
         _settings.float32 = None if float32 == "none" else float32
-        _plans.clear()
+        _forget()
 
     @contextlib.contextmanager
     def until_the_end():
@@ -86,7 +86,7 @@ def configure(
             yield
         finally:
             vars(_settings).update(before)
-            _plans.clear()
+            _forget()
 
     return until_the_end()
 
@@ -98,6 +98,55 @@ def configure(
 #: Launches by what they follow from; addresses alone are open.
 _plans: dict = {}
 _MOST_PLANS = 4096
+#: The same on GPUs, where torch describes its tensors to C: _Calls by what a call
+#: says besides its tensors.
+_calls_by_options: dict = {}
+
+
+def _forget():
+    """Every plan."""
+    _plans.clear()
+    _calls_by_options.clear()
+
+
+class _Calls(_calls.Calls):
+    """Each `run` returns None for a call that was not made before. Those that
+    take no x and y have three tensors."""
+
+    __slots__ = ()
+
+    def run(self, q, k, v, x=None, y=None):
+        """The output, which is like q."""
+        out = _empty_like(q)
+        try:
+            status = self.launch(self.handle, id(out), id(q), id(k), id(v),
+                                 id(x), id(y), 0)
+        except Exception:  # a tensor that DLPack cannot describe
+            return None
+        if status:
+            return self.failed(status)
+        return out
+
+    def run_lse(self, q, k, v, x=None, y=None):
+        """(output, log-sum-exp)."""
+        like = self.like.get(q.shape)
+        if like is None:
+            return None
+        out, lse = _empty_like(q), _empty_like(like)
+        try:
+            status = self.launch(self.handle, id(out), id(lse), id(q), id(k),
+                                 id(v), id(x), id(y))
+        except Exception:
+            return None
+        if status:
+            return self.failed(status)
+        return out, lse
+
+    @staticmethod
+    def failed(status):
+        """None where there is no plan; else raises."""
+        if status != _calls.NO_PLAN:
+            check(status)
 
 
 class _Plan:
@@ -105,11 +154,12 @@ class _Plan:
     alone. Its output is like the query. `run` takes as few steps as it can:
     whoever calls it pays for each."""
 
-    __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack")
+    __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack",
+                 "emulated")
 
     def __init__(self, request, like, order):
         name = _ops.of(like).device_name(like)
-        emulated = name == "emulator"
+        self.emulated = emulated = name == "emulator"
         chip = (_kernels.emulated_chip() if emulated
                 else _kernels.Device.shared(name).chip)
         kernel = _kernels.find(request.problem, chip, None, emulated)
@@ -159,7 +209,34 @@ def _laid_out_like(out, q):
         for n, a, b in zip(out.shape, out.stride(), like.stride()))
 
 
-def _remember(key, request, tensors):
+def _keep(key, options, request, tensors, result, order):
+    """Keeps a launch whose tensors are the call's, those of `order`, and
+    `result`."""
+    if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
+        _forget()
+    plan = _Plan(request, tensors[0], order)
+    outputs = (result, request.lse) if request.problem.lse else (result,)
+    count = len(outputs) + len(tensors)
+    if (plan.emulated or count > _calls.MOST_TENSORS
+            or not _calls.supported(tensors[0])):
+        _plans[key] = plan
+        return
+    calls = _calls_by_options.get(options)
+    if calls is None:
+        calls = _Calls(_Tensor, count)
+        if not calls.handle:  # another DLPack
+            _plans[key] = plan
+            return
+        _calls_by_options[options] = calls
+    if len(calls.plans) >= _MOST_PLANS:
+        calls = _calls_by_options[options] = _Calls(_Tensor, count)
+    calls.add(plan.plan, [*(len(outputs) + i for i in order),
+                          *range(len(outputs))], (*outputs, *tensors))
+    if request.problem.lse:
+        calls.like[tensors[0].shape] = plan.lse
+
+
+def _remember(key, options, request, tensors):
     """Keeps a plan if the kernel took these tensors as they are."""
     if key is None or request.finish or request.empty:
         return
@@ -174,9 +251,7 @@ def _remember(key, request, tensors):
         order.append(at)
     if order[0] != 0:
         return
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    _plans[key] = _Plan(request, tensors[0], order)
+    _keep(key, options, request, tensors, request.out, order)
 
 
 #===------------------------------------------------------------------------===#
@@ -258,7 +333,7 @@ def flash_attn_func(
     row that sees no key.
 
     ``alibi_slopes`` (heads) or (batch, heads), float32: scores fall by the slope
-    times the distance from the query's place (not under torch.compile).
+    times the distance from the query's place.
 
     NotImplementedError: ``dropout_p`` other than 0, tensors that require
     gradients. kvbuf's own: ``out`` is written in place of a new
@@ -267,13 +342,21 @@ def flash_attn_func(
     if (type(q) is type(k) is type(v) is _Tensor and not _is_compiling()
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
                                           or v.requires_grad))):
-        key = None
+        key = options = None
         if alibi_slopes is None and out is None and sink is None:
+            options = ("dense", dropout_p, softmax_scale, causal, window_size,
+                       softcap, want)
             try:
-                key = ("dense", q.shape, k.shape, v.shape, q.stride(),
-                       k.stride(), v.stride(), q.dtype, k.dtype, v.dtype,
-                       q.device, k.device, v.device, dropout_p, softmax_scale,
-                       causal, window_size, softcap, want)
+                calls = _calls_by_options.get(options)
+                if calls is not None:
+                    both = (calls.run_lse if want else calls.run)(q, k, v)
+                    if both is not None:
+                        if return_attn_probs:
+                            return *both, q.new_empty((0,))
+                        return both
+                key = (q.shape, k.shape, v.shape, q.stride(), k.stride(),
+                       v.stride(), q.dtype, k.dtype, v.dtype, q.device,
+                       k.device, v.device, options)
                 plan = _plans.get(key)
             except TypeError:  # a window in a list
                 key = plan = None
@@ -285,7 +368,7 @@ def flash_attn_func(
                 if return_attn_probs:
                     return *both, q.new_empty((0,))
                 return both
-        return _dense(key, q, k, v, dropout_p, softmax_scale, causal,
+        return _dense(key, options, q, k, v, dropout_p, softmax_scale, causal,
                       window_size, softcap, alibi_slopes, want,
                       return_attn_probs, return_lse, out, sink)
     if isinstance(q, _Tensor):
@@ -311,17 +394,16 @@ def _given(result, lse, out, return_attn_probs, return_lse):
     return (result, lse) if return_lse else result
 
 
-def _dense(key, q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
-           alibi_slopes, want, return_attn_probs, return_lse, out, sink):
+def _dense(key, options, q, k, v, dropout_p, softmax_scale, causal, window_size,
+           softcap, alibi_slopes, want, return_attn_probs, return_lse, out, sink):
     """The first call of its kind."""
     ops = _ops.of(q)
     request = _attention.build(
         ops, q, k, v, out=out, sink=sink, convert=_settings.float32,
         want_lse=want, alibi=alibi_slopes,
-        **_flash.options(softmax_scale, causal, window_size, softcap, dropout_p,
-                         None))
+        **_flash.options(softmax_scale, causal, window_size, softcap, dropout_p))
     result, lse = _attention.run(ops, request, q)
-    _remember(key, request, (q, k, v))
+    _remember(key, options, request, (q, k, v))
     return _flash.results(ops, result, lse, return_attn_probs, return_lse)
 
 
@@ -365,18 +447,27 @@ def flash_attn_varlen_func(
                 q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
                 *opts.values(), block_table, seqused_k, sink, want)
         return _given(result, lse, out, return_attn_probs, return_lse)
-    key = None
+    key = options = None
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None):
+        options = ("varlen", dropout_p, softmax_scale, causal, window_size,
+                   softcap, want, max_seqlen_q, max_seqlen_k)
         try:
-            key = ("varlen", q.shape, k.shape, v.shape, cu_seqlens_q.shape,
+            calls = _calls_by_options.get(options)
+            if calls is not None:
+                both = (calls.run_lse if want else calls.run)(
+                    q, k, v, cu_seqlens_q, cu_seqlens_k)
+                if both is not None:
+                    if return_attn_probs:
+                        return *both, q.new_empty((0,))
+                    return both
+            key = (q.shape, k.shape, v.shape, cu_seqlens_q.shape,
                    cu_seqlens_k.shape, q.stride(), k.stride(), v.stride(),
                    cu_seqlens_q.stride(), cu_seqlens_k.stride(), q.dtype,
                    k.dtype, v.dtype, cu_seqlens_q.dtype, cu_seqlens_k.dtype,
                    q.device, k.device, v.device, cu_seqlens_q.device,
-                   cu_seqlens_k.device, dropout_p, softmax_scale, causal,
-                   window_size, softcap, want, max_seqlen_q, max_seqlen_k)
+                   cu_seqlens_k.device, options)
             plan = _plans.get(key)
         except TypeError:
             key = plan = None
@@ -396,7 +487,8 @@ def flash_attn_varlen_func(
             alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
             out, sink, _settings.float32)
     if key is not None:
-        _remember(key, requests[-1], (q, k, v, cu_seqlens_q, cu_seqlens_k))
+        _remember(key, options, requests[-1],
+                  (q, k, v, cu_seqlens_q, cu_seqlens_k))
     return result
 
 
@@ -469,7 +561,7 @@ def flash_attn_with_kvcache(
             rotary_interleaved, num_splits, return_softmax_lse, cu_seqlens_q,
             max_seqlen_q, sink)
         return _given(result, lse, out, False, return_softmax_lse)
-    key = None
+    key = options = None
     table = cache_batch_idx if block_table is None else block_table
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
             is type(cache_seqlens) is _Tensor and k is None and v is None
@@ -477,15 +569,21 @@ def flash_attn_with_kvcache(
             and alibi_slopes is None and out is None and sink is None
             and cu_seqlens_q is None
             and (cache_batch_idx is None or block_table is None)):
+        options = ("cache", softmax_scale, causal, window_size, softcap,
+                   return_softmax_lse, num_splits)
         try:
-            key = ("cache", q.shape, k_cache.shape, v_cache.shape, table.shape,
+            calls = _calls_by_options.get(options)
+            if calls is not None:
+                both = (calls.run_lse if return_softmax_lse else calls.run)(
+                    q, k_cache, v_cache, table, cache_seqlens)
+                if both is not None:
+                    return both
+            key = (q.shape, k_cache.shape, v_cache.shape, table.shape,
                    cache_seqlens.shape, q.stride(), k_cache.stride(),
                    v_cache.stride(), table.stride(), cache_seqlens.stride(),
                    q.dtype, k_cache.dtype, v_cache.dtype, table.dtype,
                    cache_seqlens.dtype, q.device, k_cache.device,
-                   v_cache.device, table.device, cache_seqlens.device,
-                   softmax_scale, causal, window_size, softcap,
-                   return_softmax_lse, num_splits)
+                   v_cache.device, table.device, cache_seqlens.device, options)
             plan = _plans.get(key)
         except TypeError:
             key = plan = None
@@ -500,7 +598,8 @@ def flash_attn_with_kvcache(
             window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
             return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink)
     if key is not None:
-        _remember(key, requests[-1], (q, k_cache, v_cache, table, cache_seqlens))
+        _remember(key, options, requests[-1],
+                  (q, k_cache, v_cache, table, cache_seqlens))
     return result
 
 
@@ -596,10 +695,16 @@ def scaled_dot_product_attention(
         name = None
         if (attn_mask is None and type(key) is type(value) is _Tensor
                 and query.dim() == 4):
-            name = ("sdpa", query.shape, key.shape, value.shape, query.stride(),
+            options = "sdpa", dropout_p, is_causal, scale, enable_gqa
+            calls = _calls_by_options.get(options)
+            if calls is not None:
+                result = calls.run(query, key, value)
+                if result is not None:
+                    return result
+            name = (query.shape, key.shape, value.shape, query.stride(),
                     key.stride(), value.stride(), query.dtype, key.dtype,
                     value.dtype, query.device, key.device, value.device,
-                    dropout_p, is_causal, scale, enable_gqa)
+                    options)
             plan = _plans.get(name)
             if plan is not None:
                 return plan.run(query, (query.data_ptr(), key.data_ptr(),
@@ -609,13 +714,14 @@ def scaled_dot_product_attention(
                                  is_causal, scale, enable_gqa,
                                  _settings.float32)
         if name is not None and len(requests) == 1:
-            _remember_sdpa(name, requests[0], (query, key, value), result)
+            _remember_sdpa(name, options, requests[0], (query, key, value),
+                           result)
         return result
     return _flash.sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale,
                        enable_gqa, _settings.float32)
 
 
-def _remember_sdpa(name, request, tensors, result):
+def _remember_sdpa(name, options, request, tensors, result):
     """As `_remember`, for operands that are transposed views of torch's."""
     q, k, v = tensors
     own = [request.tensors[n] for n in ("q", "k", "v")]
@@ -625,9 +731,7 @@ def _remember_sdpa(name, request, tensors, result):
                    for mine, t in zip(own, tensors))):
         return
     # The kernel's tensors are views, whose addresses are those of torch's.
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    _plans[name] = _Plan(request, q, (0, 1, 2))
+    _keep(name, options, request, tensors, result, (0, 1, 2))
 
 
 _requests = threading.local()
