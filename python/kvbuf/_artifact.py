@@ -149,7 +149,9 @@ class Artifact:
         self._operators = None
         # Not all kernels of ragged queries ask for it; callers may say it to
         # all.
-        self._ragged = self.manifest.get("problem", {}).get("query") == "ragged"
+        problem = self.manifest.get("problem", {})
+        self._ragged = (problem.get("query") == "ragged"
+                        and problem.get("op") == "attention")
         if self._ragged:
             self._sizes.add("seq_q")
         self._modules = {}

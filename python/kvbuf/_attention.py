@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import sys
 from typing import Any
 
 from . import _kernels, _ops
@@ -37,6 +38,11 @@ class Request:
         if self.problem.lse:
             given["lse"] = self.lse
         return {name: ops.detach(x) for name, x in given.items()}
+
+    def sizes_of(self, kernel):
+        """The sizes that this kernel takes: not all order work by the longest
+        query."""
+        return {n: size for n, size in self.sizes.items() if n in kernel._sizes}
 
 
 def shape_of(x):
@@ -135,7 +141,7 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     kernel = _kernels.find(problem, target, schedule, emulated)
     tensors = request.arguments(ops)
     ops.before_launch(tensors.values())
-    kernel(**tensors, **request.sizes, device=device, stream=stream)
+    kernel(**tensors, **request.sizes_of(kernel), device=device, stream=stream)
     ops.after_launch(name)
     return request.out, request.lse
 
@@ -407,6 +413,17 @@ def attention(
     Raises ValueError for arguments that do not fit together,
     NotImplementedError for what no kernel computes, Error where the compiler or
     the runtime refuses."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        from . import torch as traced
+        return traced.traced_attention(
+            q, k, v, causal=causal, window=window, scale=scale, softcap=softcap,
+            sink=sink, q_offsets=q_offsets, k_offsets=k_offsets,
+            longest_query=longest_query, page_table=page_table, slots=slots,
+            lengths=lengths, lengths_count=lengths_count, out=out, lse=lse,
+            return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
+            mask=mask, batch_invariant=batch_invariant, convert=convert,
+            target=target, schedule=schedule, device=device, stream=stream)
     ops = _ops.of(q)
     left, right = check_window("window", window)
     if lengths_count not in ("all", "cached"):

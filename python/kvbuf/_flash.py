@@ -25,12 +25,9 @@ def refuse(name, value, *neutral, why=""):
         f"{neutral[0]})")
 
 
-def options(softmax_scale, causal, window_size, softcap, dropout_p,
-            alibi_slopes):
+def options(softmax_scale, causal, window_size, softcap, dropout_p):
     """What all functions share, as `build` takes it."""
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
-    refuse("alibi_slopes", alibi_slopes, None,
-           why=" under torch.compile, and none with gradients")
     left, right = check_window("window_size", window_size)
     if causal:
         right = -1
@@ -56,7 +53,7 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes,
                     **options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, None))
+                              dropout_p))
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 
@@ -92,7 +89,7 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes,
                     **options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, None))
+                              dropout_p))
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 
@@ -104,7 +101,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                  return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink):
     """flash_attn_with_kvcache."""
     ops = _ops.of(q)
-    opts = options(softmax_scale, causal, window_size, softcap, 0.0, None)
+    opts = options(softmax_scale, causal, window_size, softcap, 0.0)
     require_index("num_splits", num_splits, 0)
     ragged = cu_seqlens_q is not None
     require_rank("q", q, 3 if ragged else 4, "(rows, heads, head size)" if ragged

@@ -163,7 +163,8 @@ class _Plan:
         chip = (_kernels.emulated_chip() if emulated
                 else _kernels.Device.shared(name).chip)
         kernel = _kernels.find(request.problem, chip, None, emulated)
-        self.plan = kernel.plan(request.arguments(_ops.of(like)), request.sizes)
+        self.plan = kernel.plan(request.arguments(_ops.of(like)),
+                                request.sizes_of(kernel))
         self.launch, self.handle = self.plan.launch, self.plan.handle
         self.stream = _tensors.stream_getter(
             like, "host" if emulated else name)
@@ -277,6 +278,10 @@ def _by_torch(name, tensors):
     return True
 
 
+def _no_slopes(alibi_slopes):
+    _flash.refuse("alibi_slopes", alibi_slopes, None, why=" with gradients")
+
+
 def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
     """Attention of torch's operators, with a backward pass: (out, lse) on
     [batch, rows, heads, columns]; bottom-right masks."""
@@ -373,12 +378,13 @@ def flash_attn_func(
                       return_attn_probs, return_lse, out, sink)
     if isinstance(q, _Tensor):
         opts = _flash.options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, alibi_slopes)
+                              dropout_p)
         if _by_torch("flash_attn_func", (q, k, v, sink)):
+            _no_slopes(alibi_slopes)
             result, lse = _plainly(q, k, v, *opts.values(), sink)
         else:
             result, lse = torch.ops.kvbuf.flash_attn(
-                q, k, v, *opts.values(), sink, want)
+                q, k, v, *opts.values(), sink, want, alibi_slopes)
         return _given(result, lse, out, return_attn_probs, return_lse)
     return _flash.dense(q, k, v, dropout_p, softmax_scale, causal, window_size,
                         softcap, alibi_slopes, return_attn_probs, return_lse,
@@ -434,8 +440,9 @@ def flash_attn_varlen_func(
             _is_compiling() or type(q) is not _Tensor
             or _grad_enabled() and needs_gradients(_ops.of(q), q, k, v, sink)):
         opts = _flash.options(softmax_scale, causal, window_size, softcap,
-                              dropout_p, alibi_slopes)
+                              dropout_p)
         if _by_torch("flash_attn_varlen_func", (q, k, v, sink)):
+            _no_slopes(alibi_slopes)
             if block_table is not None:
                 raise NotImplementedError(
                     "block_table is given, and a tensor requires gradients; "
@@ -445,7 +452,8 @@ def flash_attn_varlen_func(
         else:
             result, lse = torch.ops.kvbuf.flash_attn_varlen(
                 q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-                *opts.values(), block_table, seqused_k, sink, want)
+                *opts.values(), block_table, seqused_k, sink, want,
+                alibi_slopes)
         return _given(result, lse, out, return_attn_probs, return_lse)
     key = options = None
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
@@ -548,8 +556,7 @@ def flash_attn_with_kvcache(
             raise NotImplementedError(
                 "flash_attn_with_kvcache has no backward pass, and a tensor "
                 "requires gradients; call it under torch.no_grad()")
-        opts = _flash.options(softmax_scale, causal, window_size, softcap, 0.0,
-                              alibi_slopes)
+        opts = _flash.options(softmax_scale, causal, window_size, softcap, 0.0)
         if isinstance(cache_seqlens, int):
             batch = (q.shape[0] if cu_seqlens_q is None
                      else cu_seqlens_q.shape[0] - 1)
@@ -559,7 +566,7 @@ def flash_attn_with_kvcache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
             cache_batch_idx, cache_leftpad, block_table, *opts.values(),
             rotary_interleaved, num_splits, return_softmax_lse, cu_seqlens_q,
-            max_seqlen_q, sink)
+            max_seqlen_q, sink, alibi_slopes)
         return _given(result, lse, out, False, return_softmax_lse)
     key = options = None
     table = cache_batch_idx if block_table is None else block_table
@@ -679,19 +686,18 @@ def scaled_dot_product_attention(
     ``is_causal`` is aligned top-left, as torch's. With ``enable_gqa`` the heads
     of key and value divide query's; without, they are as many, or one.
     ``attn_mask`` broadcasts to (..., heads, rows, keys): booleans (true: the row
-    sees the key) or floats that are added to scores; a row that sees no key is 0
-    (not under torch.compile). NotImplementedError: ``dropout_p`` other than 0,
-    leading dimensions that differ, tensors that require gradients."""
+    sees the key) or floats that are added to scores; a row that sees no key is 0.
+    NotImplementedError: ``dropout_p`` other than 0, leading dimensions that
+    differ, tensors that require gradients."""
     if isinstance(query, _Tensor):
         if _grad_enabled() and needs_gradients(_ops.of(query), query, key, value):
             _by_torch("scaled_dot_product_attention", (query, key, value))
             return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                is_causal, scale=scale, enable_gqa=enable_gqa)
         if _is_compiling() or type(query) is not _Tensor:
-            _flash.refuse("attn_mask", attn_mask, None)
             _flash.refuse("dropout_p", dropout_p, 0.0)
             return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
-                                        enable_gqa)
+                                        enable_gqa, attn_mask)
         name = None
         if (attn_mask is None and type(key) is type(value) is _Tensor
                 and query.dim() == 4):
@@ -786,12 +792,13 @@ def _options(scale, causal, left, right, softcap):
             "window_size": (left, right), "softcap": softcap}
 
 
-@_operator("flash_attn", f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}, "
-           "Tensor? sink, bool lse) -> (Tensor, Tensor)")
-def _flash_attn(q, k, v, scale, causal, left, right, softcap, sink, lse):
+@_operator("flash_attn", f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}, Tensor? "
+           "sink, bool lse, Tensor? alibi_slopes=None) -> (Tensor, Tensor)")
+def _flash_attn(q, k, v, scale, causal, left, right, softcap, sink, lse,
+                alibi_slopes=None):
     return _both(flash_attn_func(
         q, k, v, **_options(scale, causal, left, right, softcap), sink=sink,
-        return_lse=lse), lse)
+        alibi_slopes=alibi_slopes, return_lse=lse), lse)
 
 
 def _fake_out(q, v):
@@ -800,7 +807,8 @@ def _fake_out(q, v):
 
 
 @_flash_attn.register_fake
-def _(q, k, v, scale, causal, left, right, softcap, sink, lse):
+def _(q, k, v, scale, causal, left, right, softcap, sink, lse,
+      alibi_slopes=None):
     shape = (q.shape[0], q.shape[2], q.shape[1]) if lse else (0,)
     return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
 
@@ -808,20 +816,22 @@ def _(q, k, v, scale, causal, left, right, softcap, sink, lse):
 @_operator("flash_attn_varlen", "(Tensor q, Tensor k, Tensor v, Tensor "
            "cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, SymInt "
            f"max_seqlen_k, {_OPTIONS}, Tensor? block_table, Tensor? seqused_k, "
-           "Tensor? sink, bool lse) -> (Tensor, Tensor)")
+           "Tensor? sink, bool lse, Tensor? alibi_slopes=None) -> (Tensor, "
+           "Tensor)")
 def _flash_attn_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
                        max_seqlen_k, scale, causal, left, right, softcap,
-                       block_table, seqused_k, sink, lse):
+                       block_table, seqused_k, sink, lse, alibi_slopes=None):
     return _both(flash_attn_varlen_func(
         q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
         **_options(scale, causal, left, right, softcap),
         block_table=block_table, seqused_k=seqused_k, sink=sink,
-        return_lse=lse), lse)
+        alibi_slopes=alibi_slopes, return_lse=lse), lse)
 
 
 @_flash_attn_varlen.register_fake
 def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale,
-      causal, left, right, softcap, block_table, seqused_k, sink, lse):
+      causal, left, right, softcap, block_table, seqused_k, sink, lse,
+      alibi_slopes=None):
     shape = (q.shape[1], q.shape[0]) if lse else (0,)
     return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
 
@@ -831,19 +841,21 @@ def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale,
            "rotary_sin, Tensor? cache_seqlens, Tensor? cache_batch_idx, Tensor? "
            f"cache_leftpad, Tensor? block_table, {_OPTIONS}, bool "
            "rotary_interleaved, SymInt num_splits, bool lse, Tensor? "
-           "cu_seqlens_q, SymInt? max_seqlen_q, Tensor? sink) -> (Tensor, "
-           "Tensor)", mutates=("k_cache", "v_cache"))
+           "cu_seqlens_q, SymInt? max_seqlen_q, Tensor? sink, Tensor? "
+           "alibi_slopes=None) -> (Tensor, Tensor)",
+           mutates=("k_cache", "v_cache"))
 def _flash_attn_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                         cache_seqlens, cache_batch_idx, cache_leftpad,
                         block_table, scale, causal, left, right, softcap,
                         rotary_interleaved, num_splits, lse, cu_seqlens_q,
-                        max_seqlen_q, sink):
+                        max_seqlen_q, sink, alibi_slopes=None):
     return _both(flash_attn_with_kvcache(
         q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
         cache_batch_idx, cache_leftpad, block_table,
         **_options(scale, causal, left, right, softcap),
         rotary_interleaved=rotary_interleaved, num_splits=num_splits,
-        return_softmax_lse=lse, cu_seqlens_q=cu_seqlens_q,
+        alibi_slopes=alibi_slopes, return_softmax_lse=lse,
+        cu_seqlens_q=cu_seqlens_q,
         max_seqlen_q=max_seqlen_q, sink=sink), lse)
 
 
@@ -851,7 +863,7 @@ def _flash_attn_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
 def _(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
       cache_batch_idx, cache_leftpad, block_table, scale, causal, left, right,
       softcap, rotary_interleaved, num_splits, lse, cu_seqlens_q, max_seqlen_q,
-      sink):
+      sink, alibi_slopes=None):
     if not lse:
         shape = (0,)
     elif cu_seqlens_q is None:
@@ -862,15 +874,75 @@ def _(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
 
 
 @_operator("sdpa", "(Tensor query, Tensor key, Tensor value, bool is_causal, "
-           "float? scale, bool enable_gqa) -> Tensor")
-def _sdpa(query, key, value, is_causal, scale, enable_gqa):
-    return scaled_dot_product_attention(query, key, value, is_causal=is_causal,
-                                        scale=scale, enable_gqa=enable_gqa)
+           "float? scale, bool enable_gqa, Tensor? attn_mask=None) -> Tensor")
+def _sdpa(query, key, value, is_causal, scale, enable_gqa, attn_mask=None):
+    return scaled_dot_product_attention(query, key, value, attn_mask,
+                                        is_causal=is_causal, scale=scale,
+                                        enable_gqa=enable_gqa)
 
 
 @_sdpa.register_fake
-def _(query, key, value, is_causal, scale, enable_gqa):
+def _(query, key, value, is_causal, scale, enable_gqa, attn_mask=None):
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
+
+
+#: kvbuf.attention's tensors and what else it takes, as its operator does.
+_TENSORS = ("sink", "q_offsets", "k_offsets", "page_table", "slots", "lengths",
+            "alibi_slopes", "bias", "mask")
+
+
+@_operator("attention", "(Tensor q, Tensor k, Tensor v, "
+           + ", ".join(f"Tensor? {name}" for name in _TENSORS)
+           + ", bool causal, SymInt left, SymInt right, float? scale, float "
+           "softcap, SymInt? longest_query, str lengths_count, bool lse, bool "
+           "batch_invariant, str? convert, str? target, str? schedule) -> "
+           "(Tensor, Tensor)")
+def _attention_operator(q, k, v, sink, q_offsets, k_offsets, page_table, slots,
+                        lengths, alibi_slopes, bias, mask, causal, left, right,
+                        scale, softcap, longest_query, lengths_count, lse,
+                        batch_invariant, convert, target, schedule):
+    return _both(attention(
+        q, k, v, sink=sink, q_offsets=q_offsets, k_offsets=k_offsets,
+        page_table=page_table, slots=slots, lengths=lengths,
+        alibi_slopes=alibi_slopes, bias=bias, mask=mask, causal=causal,
+        window=(left, right), scale=scale, softcap=softcap,
+        longest_query=longest_query, lengths_count=lengths_count,
+        return_lse=lse, batch_invariant=batch_invariant, convert=convert,
+        target=target, schedule=schedule), lse)
+
+
+@_attention_operator.register_fake
+def _(q, k, v, sink, q_offsets, k_offsets, page_table, slots, lengths,
+      alibi_slopes, bias, mask, causal, left, right, scale, softcap,
+      longest_query, lengths_count, lse, batch_invariant, convert, target,
+      schedule):
+    if not lse:
+        shape = (0,)
+    elif q_offsets is None:
+        shape = (q.shape[0], q.shape[2], q.shape[1])
+    else:
+        shape = (q.shape[1], q.shape[0])
+    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
+
+
+def traced_attention(q, k, v, *, window, softcap, return_lse, out, lse, device,
+                     stream, **options):
+    """kvbuf.attention where torch.compile or torch.export traces it."""
+    if device is not None or stream is not None:
+        raise ValueError("device and stream are given under torch.compile: they "
+                         "are those of the tensors and the graph")
+    _attention.refuse_gradients(_ops.of(q), "kvbuf.attention", q, k, v,
+                                options["sink"])
+    left, right = _attention.check_window("window", window)
+    want = return_lse or lse is not None
+    result, numbers = torch.ops.kvbuf.attention(
+        q, k, v, left=left, right=right, softcap=softcap or 0.0, lse=want,
+        **options)
+    if out is not None:
+        result = out.copy_(result)
+    if lse is not None:
+        numbers = lse.copy_(numbers)
+    return (result, numbers) if want else result
 
 
 #===------------------------------------------------------------------------===#

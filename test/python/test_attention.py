@@ -443,6 +443,21 @@ class Scores(Case):
                 self.check(o, lse, causal=causal,
                            slopes=np.broadcast_to(slopes, (2, 4)))
 
+    def test_slopes_of_ragged(self):
+        """The longest query is said, which kernels of own scores do not ask
+        for."""
+        slopes = RNG.random(4, np.float32)
+        cu_q, cu_k = (np.array([0, *n], np.int32).cumsum(dtype=np.int32)
+                      for n in ((7, 0, 5), (9, 3, 18)))
+        q, k, v = (make("bf16", n, h, 64) for n, h in ((12, 4), (30, 2), (30, 2)))
+        o, lse = flash_attn_varlen_func(q, k, v, cu_q, cu_k, 7, 18, causal=True,
+                                        alibi_slopes=slopes, return_lse=True)
+        for a, b, c, d in zip(cu_q, cu_q[1:], cu_k, cu_k[1:]):
+            e, el = attention(exact(q[a:b]), exact(k[c:d]), exact(v[c:d]),
+                              causal=True, slopes=slopes)
+            self.close(o[a:b], e, "bf16", (a, b))
+            self.lse_close(lse[:, a:b], el)
+
     def test_slopes_of_a_cache(self):
         slopes = RNG.random(4, np.float32)
         pages = [make("bf16", 6, 8, 2, 64) for _ in "kv"]

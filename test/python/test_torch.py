@@ -245,7 +245,43 @@ class Programs(Case):
                 cache_seqlens=lengths - 1, block_table=table)
             return o, k_cache
 
-        for f in dense, lse, varlen, sdpa, cache:
+        slopes = torch.tensor([0.5, 0.25])
+        bias, mask = torch.randn(8, 8), torch.rand(2, 8, 8) < 0.7
+
+        def sloping(q, k, v):
+            return kt.flash_attn_func(q, k, v, causal=True, alibi_slopes=slopes)
+
+        def sloping_varlen(q, k, v):
+            return kt.flash_attn_varlen_func(q[0], k[0], v[0], cu, cu, 5, 5,
+                                             alibi_slopes=slopes)
+
+        def sloping_cache(q, k, v):
+            caches = torch.zeros(2, 2, 16, 2, 64, dtype=q.dtype) + 1
+            return kt.flash_attn_with_kvcache(
+                q, *caches, cache_seqlens=lengths, block_table=table,
+                alibi_slopes=slopes, return_softmax_lse=True)
+
+        def masked(q, k, v):
+            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+            return (kt.scaled_dot_product_attention(q, k, v, mask) * 2
+                    + kt.scaled_dot_product_attention(q, k, v, bias))
+
+        def own(q, k, v):
+            o, lse = kvbuf.attention(q, k, v, bias=bias, mask=mask, window=(5, 1),
+                                     softcap=9.0, return_lse=True)
+            return o * 2, lse
+
+        def own_out(q, k, v):
+            o = torch.zeros_like(q)
+            kvbuf.attention(q, k, v, causal=True, alibi_slopes=slopes, out=o)
+            return o
+
+        def own_ragged(q, k, v):
+            return kvbuf.attention(q[0], k[0], v[0], q_offsets=cu, k_offsets=cu,
+                                   longest_query=5)
+
+        for f in (dense, lse, varlen, sdpa, cache, sloping, sloping_varlen,
+                  sloping_cache, masked, own, own_out, own_ragged):
             torch._dynamo.reset()
             compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
             torch.testing.assert_close(compiled(q, k, v), f(q, k, v), rtol=0,
@@ -268,6 +304,43 @@ class Programs(Case):
                 program.module()(q2, k2, v2),
                 kt.flash_attn_func(q2, k2, v2, causal=True)))
 
+    def test_exported_masks(self):
+        """A mask is an input of the program; rows are a symbol."""
+        class Model(torch.nn.Module):
+            def forward(self, q, k, v, mask, slopes):
+                heads = [x.transpose(1, 2) for x in (q, k, v)]
+                return (kt.scaled_dot_product_attention(*heads, mask),
+                        kvbuf.attention(q, k, v, alibi_slopes=slopes))
+
+        def inputs(n):
+            return (*normal(3, 1, n, 2, 64), torch.rand(n, n) < 0.7,
+                    torch.tensor([0.5, 0.25]))
+
+        rows = torch.export.Dim("rows", min=2, max=64)
+        for strict in False, True:
+            program = torch.export.export(
+                Model(), inputs(8), strict=strict, dynamic_shapes=[
+                    *[{1: rows}] * 3, {0: rows, 1: rows}, None])
+            graph = str(program.graph)
+            self.assertIn("kvbuf.sdpa", graph)
+            self.assertIn("kvbuf.attention", graph)
+            given = inputs(11)
+            for got, want in zip(program.module()(*given), Model()(*given)):
+                self.assertTrue(torch.equal(got, want))
+
+    def test_refused_where_traced(self):
+        """What has no meaning in a graph, and what needs a backward pass."""
+        q, k, v = normal(3, 1, 8, 2, 64)
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(Exception, "device and stream are given"):
+            torch.compile(lambda q: kvbuf.attention(q, k, v, device="emulator"),
+                          backend="eager", fullgraph=True)(q)
+        slopes = torch.ones(2)
+        with kt.configure(gradients="torch"), self.assertRaisesRegex(
+                NotImplementedError, "alibi_slopes is of shape .*with gradients"):
+            kt.flash_attn_func(q.clone().requires_grad_(), k, v,
+                               alibi_slopes=slopes)
+
     def test_operators(self):
         q, k, v = normal(3, 1, 8, 2, 64)
         options = None, True, -1, -1, 0.0
@@ -275,8 +348,13 @@ class Programs(Case):
         for lse in False, True:
             torch.library.opcheck(torch.ops.kvbuf.flash_attn.default, (
                 q, k, v, *options, None, lse), test_utils=checks)
-        torch.library.opcheck(torch.ops.kvbuf.sdpa.default, (
-            q, k, v, False, None, False), test_utils=checks)
+        for mask in None, torch.ones(8, 8, dtype=torch.bool):
+            heads = [x.transpose(1, 2) for x in (q, k, v)]
+            torch.library.opcheck(torch.ops.kvbuf.sdpa.default, (
+                *heads, False, None, False, mask), test_utils=checks)
+        torch.library.opcheck(torch.ops.kvbuf.attention.default, (
+            q, k, v, *[None] * 7, torch.zeros(8, 8), None, True, -1, -1, None, 0.0,
+            None, "all", True, False, None, None, None), test_utils=checks)
 
 
 class Patched(Case):
