@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a repeated call costs the host, from Python and from C, beside torch's.
+
+    benchmark/overhead.py [--rounds 30] [--calls 100] [--json FILE]
+
+Tensors are small, so that the device waits for the host. Each round makes
+`--calls` calls of each function and then waits for the device; a number is the
+median of the rounds, in microseconds a call. "launch" is kvbufPlanLaunch, from a
+loop in C, with the driver's own launch of an empty kernel beside it
+(benchmark/overhead.c, built with $CC, or cc; --launch FILE: one that is built
+already).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def cases(device):
+    """{name: a call}, and the tensors of the first one."""
+    import torch
+    import kvbuf.torch as kt
+
+    def normal(*shape):
+        return torch.randn(shape, device=device).bfloat16()
+
+    q, k, v = normal(1, 64, 8, 128), normal(1, 64, 2, 128), normal(1, 64, 2, 128)
+    heads = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
+    at = torch.tensor([0, 40, 64], dtype=torch.int32, device=device)
+    pages = normal(8, 16, 2, 128), normal(8, 16, 2, 128)
+    slots = normal(4, 64, 2, 128), normal(4, 64, 2, 128)
+    table = torch.arange(8, dtype=torch.int32, device=device).view(2, 4)
+    lengths = torch.tensor([60, 33], dtype=torch.int32, device=device)
+    index = torch.tensor([3, 1], dtype=torch.int32, device=device)
+    one = normal(2, 1, 8, 128)
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    return {
+        "flash_attn_func": lambda: kt.flash_attn_func(q, k, v),
+        "with log-sum-exp": lambda: kt.flash_attn_func(q, k, v, return_lse=True),
+        "flash_attn_varlen_func": lambda: kt.flash_attn_varlen_func(
+            q[0], k[0], v[0], at, at, 40, 40),
+        "flash_attn_with_kvcache, pages": lambda: kt.flash_attn_with_kvcache(
+            one, *pages, cache_seqlens=lengths, block_table=table),
+        "flash_attn_with_kvcache, slots": lambda: kt.flash_attn_with_kvcache(
+            one, *slots, cache_seqlens=lengths, cache_batch_idx=index),
+        "scaled_dot_product_attention": lambda: kt.scaled_dot_product_attention(
+            *heads, enable_gqa=True),
+        "torch's own": lambda: sdpa(*heads, enable_gqa=True),
+        "empty_like": lambda: torch.empty_like(q),
+    }, (q, k, v)
+
+
+def measure(rounds, calls):
+    """{name: median microseconds}."""
+    import torch
+    made, _ = cases("cuda")
+    for call in made.values():
+        for _ in range(20):
+            call()
+    torch.cuda.synchronize()
+    took = {name: [] for name in made}
+    for _ in range(rounds):
+        for name, call in made.items():
+            begin = time.perf_counter()
+            for _ in range(calls):
+                call()
+            took[name].append((time.perf_counter() - begin) / calls * 1e6)
+            torch.cuda.synchronize()
+    return {name: statistics.median(t) for name, t in took.items()}
+
+
+def from_c(rounds, calls, program):
+    """The same of overhead.c, which is given an artifact of the first call's
+    problem."""
+    import kvbuf
+    from kvbuf import _kernels
+    problem = kvbuf.Problem(heads=8, kv_heads=2, head_size=128)
+    library = pathlib.Path(kvbuf._library.library_path()).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        artifact = os.path.join(folder, "dense.kvbuf")
+        _kernels.find(problem, _kernels.default_chip()[0]).save(artifact)
+        if program is None:
+            program = os.path.join(folder, "overhead")
+            subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program,
+                            HERE / "overhead.c", f"-I{HERE.parent / 'include'}",
+                            library, f"-Wl,-rpath,{library.parent}", "-ldl"], check=True)
+        said = subprocess.run(
+            [program, artifact, str(rounds), str(calls)], check=True,
+            stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(
+                [str(library.parent), os.environ.get("LD_LIBRARY_PATH", "")])}).stdout
+    return json.loads(said)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--calls", type=int, default=100)
+    parser.add_argument("--launch", metavar="FILE")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    common.need_gpu("overhead.py")
+    result = {}
+    for part in (lambda: measure(options.rounds, options.calls),
+                 lambda: from_c(options.rounds, options.calls, options.launch)):
+        part = part()
+        for name, microseconds in part.items():
+            print(f"{name:40} {microseconds:7.2f} us", flush=True)
+        result |= part
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
