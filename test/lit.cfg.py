@@ -50,8 +50,8 @@ for package in ["torch", "jax"]:
         config.available_features.add(package)
 
 # LLVM's linker and readelf come in packages of their own (lld, llvm).
-# patchelf makes a wheel's libraries find each other.
-for tool in ["ld.lld", "llvm-readelf", "patchelf"]:
+# patchelf makes a wheel's libraries find each other; node draws pages' pictures.
+for tool in ["ld.lld", "llvm-readelf", "patchelf", "node"]:
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
 
