@@ -340,11 +340,24 @@ void LaneLowering::lower(KeyRangeOp op) {
         keys = single(op.getKeys());
   MaskAttr mask = op.getMask();
   Value zero = index(0);
+  int64_t rows = op.getQueriesOfRows();
+  // Groups of warps own neighbouring rows where each warp has those of one
+  // instruction.
+  bool own =
+      op.getPerGroup() && group && int64_t(op.getGroup()) == 1 &&
+      rows == schedule.getMmaShape()[0] * schedule.getWarps() * cluster();
+  if (own) {
+    rows /= groups() * cluster();
+    Value number = group;
+    if (cluster() > 1)
+      number = arith::AddIOp::create(
+          b, number, arith::MulIOp::create(b, rank, i32(groups())));
+    row = add(b, row, mul(b, toIndex(number), index(rows)));
+  }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
   Value shift = sub(b, keys, queries);
-  Value end = arith::MinSIOp::create(
-      b, add(b, row, index(op.getQueriesOfRows())), queries);
+  Value end = arith::MinSIOp::create(b, add(b, row, index(rows)), queries);
   Value first = add(b, row, shift);
   Value last = add(b, sub(b, end, index(1)), shift);
   if (mask.boundsRight()) {
@@ -356,6 +369,12 @@ void LaneLowering::lower(KeyRangeOp op) {
     Value left = index(mask.getLeft());
     lo = arith::MaxSIOp::create(b, zero, sub(b, first, left));
     fullLo = arith::MaxSIOp::create(b, zero, sub(b, last, left));
+  }
+  // A group may own no row of the last tile of queries.
+  if (own) {
+    Value any =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
+    hi = arith::SelectOp::create(b, any, hi, zero);
   }
   set(op.getLo(), {lo});
   set(op.getHi(), {hi});

@@ -127,6 +127,6 @@
 !qo = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 64>
 func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %lse: memref<?x2x?xf32>) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo, lse memref<?x2x?xf32>
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x2x?xf32>
   return
 }

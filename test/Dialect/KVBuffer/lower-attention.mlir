@@ -27,7 +27,7 @@
 // CHECK:     %[[ACTIVE:.*]] = arith.cmpi slt, %[[ROW]], %[[QUERIES]]
 // CHECK:     scf.if %[[ACTIVE]]
 // CHECK:       %[[KEYS:.*]] = kvbuffer.cache.num_keys %[[ARGK]][%[[BATCH]]] new(%[[QUERIES]])
-// CHECK:       %[[LO:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[QUERIES]] keys %[[KEYS]] {BM = 128 : i64, mask = #kvbuffer.mask<causal = true>}
+// CHECK:       %[[LO:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[QUERIES]] keys %[[KEYS]] {BM = 128 : i64, descending, mask = #kvbuffer.mask<causal = true>}
 // CHECK:       %[[QBUF:.*]] = kvbuffer.alloc : <#[[Q]]>
 // CHECK:       %[[KBUF:.*]] = kvbuffer.alloc : <#[[K]]>
 // CHECK:       %[[VBUF:.*]] = kvbuffer.alloc : <#[[V]]>

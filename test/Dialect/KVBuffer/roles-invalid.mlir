@@ -115,3 +115,23 @@ func.func @awaited(%a: vector<8xf32>) {
   %r = kvbuffer.wgmma_wait %a {pending = 0 : i64} : vector<8xf32>
   return
 }
+
+// -----
+
+// Groups are of consumers.
+func.func @no_groups(%i: index) {
+  // expected-error @below {{'kvbuffer.key_range' op has per_group outside of the consumers of kvbuffer.warp_roles, whose groups it speaks of}}
+  %r:4 = kvbuffer.key_range %i of %i keys %i {BM = 128, mask = #kvbuffer.mask<causal = true>, per_group}
+  return
+}
+
+// -----
+
+func.func @of_both(%i: index) {
+  kvbuffer.warp_roles producers(4, 40) {
+  } consumers(8, 232) {
+    // expected-error @below {{'kvbuffer.key_range' op has descending and per_group: the first asks for the second}}
+    %r:4 = kvbuffer.key_range %i of %i keys %i {BM = 128, mask = #kvbuffer.mask<causal = true>, descending, per_group}
+  }
+  return
+}

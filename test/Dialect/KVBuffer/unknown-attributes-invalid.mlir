@@ -36,7 +36,7 @@ func.func @property(%q: !qo, %k: !kv) {
 
 // A name that is required: the wrong one is reported, not the missing one.
 func.func @required(%row: index) {
-  // expected-error @below {{'kvbuffer.key_range' op has an unknown attribute 'masks'; did you mean 'mask'? (expected BM, group or mask)}}
+  // expected-error @below {{'kvbuffer.key_range' op has an unknown attribute 'masks'; did you mean 'mask'? (expected BM, descending, group, mask or per_group)}}
   %r:4 = kvbuffer.key_range %row of %row keys %row {BM = 64, masks = #kvbuffer.mask<>}
   return
 }

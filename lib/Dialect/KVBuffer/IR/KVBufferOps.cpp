@@ -520,9 +520,26 @@ LogicalResult DramTileOp::verify() {
   return success();
 }
 
+void KeyRangeOp::build(OpBuilder &b, OperationState &state, Value row,
+                       Value queries, Value keys, int64_t BM, MaskAttr mask,
+                       int64_t group) {
+  build(b, state, row, queries, keys, BM, mask, group, /*descending=*/false,
+        /*per_group=*/false);
+}
+
 LogicalResult KeyRangeOp::verify() {
   if (int64_t(getBM()) <= 0)
     return emitOpError() << "expected a positive BM, got " << int64_t(getBM());
+  if (getPerGroup()) {
+    auto roles = getOperation()->getParentOfType<WarpRolesOp>();
+    if (!roles ||
+        !roles.getConsumers().isAncestor(getOperation()->getParentRegion()))
+      return emitOpError() << "has per_group outside of the consumers of "
+                              "kvbuffer.warp_roles, whose groups it speaks of";
+    if (getDescending())
+      return emitOpError()
+             << "has descending and per_group: the first asks for the second";
+  }
   return verifyGroup(*this, getGroup());
 }
 

@@ -35,6 +35,8 @@ struct Channel {
   AllocOp buffer;
   /// The ring or the mailbox.
   Value value;
+  /// Whether all that fills it is tiles of a cache.
+  bool ofKeys = false;
 };
 
 /// Writes one role's version of a tile program. Both roles number the fillings
@@ -42,8 +44,8 @@ struct Channel {
 class RoleWriter {
 public:
   RoleWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
-             bool isProducer)
-      : b(b), channels(channels), isProducer(isProducer) {
+             bool isProducer, ScheduleAttr schedule)
+      : b(b), channels(channels), isProducer(isProducer), schedule(schedule) {
     count.assign(channels.size(), constant(0));
   }
 
@@ -112,10 +114,14 @@ private:
   void post(NextTileOp op);
   /// Takes number `number` out of the mailbox.
   void take(NextTileOp op, Value number);
+  /// Consumers: narrows a descending range of keys to what the executing group
+  /// sees, and passes over the tiles before it.
+  void trim(KeyRangeOp op);
 
   ImplicitLocOpBuilder &b;
   ArrayRef<Channel> channels;
   bool isProducer;
+  ScheduleAttr schedule;
   IRMapping map;
   /// Fillings of each channel so far.
   SmallVector<Value> count;
@@ -211,6 +217,50 @@ void RoleWriter::take(NextTileOp op, Value number) {
                                 channels[*channelOf(op)].value, number));
 }
 
+void RoleWriter::trim(KeyRangeOp op) {
+  auto whole = cast<KeyRangeOp>(b.clone(*op, map));
+  whole.setDescending(false);
+  auto own = cast<KeyRangeOp>(b.clone(*whole));
+  own.setPerGroup(true);
+  // One tile stays where the block has any: the loop's prologue is one.
+  Value zero = constant(0);
+  Value least =
+      add(b.createOrFold<arith::MaxSIOp>(whole.getLo(), zero), constant(1));
+  Value hi = arith::MinSIOp::create(
+      b, whole.getHi(), arith::MaxSIOp::create(b, own.getHi(), least));
+  auto tilesUp = [&](Value n) {
+    return arith::CeilDivUIOp::create(b, arith::MaxSIOp::create(b, n, zero),
+                                      constant(schedule.getBN()));
+  };
+  Value skipped = sub(tilesUp(whole.getHi()), tilesUp(hi));
+  // A slot is given back after it was filled: who ran ahead would arrive twice
+  // for one filling.
+  auto loop = scf::ForOp::create(b, zero, skipped, constant(1));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+    for (auto [c, channel] : llvm::enumerate(channels))
+      if (channel.ofKeys) {
+        Value fill = add(count[c], loop.getInductionVar());
+        RingWaitOp::create(b, channel.value, fill);
+        RingReleaseOp::create(b, channel.value, fill);
+      }
+  }
+  // Counts that were the same stay the same value.
+  llvm::DenseMap<Value, Value> after;
+  for (auto [c, channel] : llvm::enumerate(channels))
+    if (channel.ofKeys) {
+      Value &next = after[count[c]];
+      if (!next)
+        next = add(count[c], skipped);
+      count[c] = next;
+    }
+  map.map(op.getLo(), whole.getLo());
+  map.map(op.getHi(), hi);
+  map.map(op.getFullLo(), own.getFullLo());
+  map.map(op.getFullHi(), own.getFullHi());
+}
+
 LogicalResult RoleWriter::write(Block &body) {
   // Producers ask for a number early; who reads it from the mailbox does so
   // when it is needed, so that it takes no register before.
@@ -251,6 +301,12 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
               "scf.for, scf.if or scf.while";
   if (isa<AllocOp>(op))
     return success();
+  if (auto range = dyn_cast<KeyRangeOp>(op); range && range.getDescending() &&
+                                             !isProducer &&
+                                             !schedule.getJoinTiles()) {
+    trim(range);
+    return success();
+  }
 
   if (auto load = dyn_cast<DramLoadOp>(op)) {
     std::optional<unsigned> c = channelOf(op);
@@ -540,7 +596,11 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
       op->moveBefore(&body, b.getInsertionPoint());
       b.setInsertionPointAfter(op);
       if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
-        channels.push_back({op, Value()});
+        channels.push_back(
+            {op, Value(), llvm::all_of(op->getUsers(), [](Operation *user) {
+               auto load = dyn_cast<DramLoadOp>(user);
+               return !load || load.getTile().getDefiningOp<CacheTileOp>();
+             })});
     }
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
@@ -561,7 +621,7 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     for (bool isProducer : {true, false}) {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(isProducer ? &roles.getProducers() : &roles.getConsumers());
-      RoleWriter writer(b, channels, isProducer);
+      RoleWriter writer(b, channels, isProducer, schedule);
       // What stands in front of the roles, buffers and channels, stays.
       for (Operation *op = roles->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())

@@ -124,6 +124,24 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     return true;
   }
 
+  /// A loop that passes over slots takes the turns of the iterations whose
+  /// place it takes, so that all groups take as many.
+  static void passTurns(scf::ForOp loop) {
+    RingReleaseOp first;
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      if (!isa<RingWaitOp, RingReleaseOp, arith::AddIOp, arith::SubIOp>(op))
+        return;
+      if (!first)
+        first = dyn_cast<RingReleaseOp>(op);
+    }
+    if (!first)
+      return;
+    OpBuilder b(first->getContext());
+    b.setInsertionPointAfter(first);
+    TurnWaitOp::create(b, loop.getLoc());
+    TurnPassOp::create(b, loop.getLoc());
+  }
+
   void runOnOperation() override {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
@@ -161,7 +179,9 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       bool any = false;
       roles.getConsumers().walk(
           [&](scf::ForOp loop) { any |= takeTurns(loop); });
-      if (!any)
+      if (any)
+        roles.getConsumers().walk([](scf::ForOp loop) { passTurns(loop); });
+      else
         warnLost(roles, DEBUG_TYPE, "ping-pong",
                  "no turns: no loop starts two products that overlap");
     }

@@ -383,6 +383,7 @@ void TileProgram::computeTile() {
   keys = CacheNumKeysOp::create(b, k, batch,
                                 lengthsCountNew(op) ? constant(0) : queries);
   auto range = KeyRangeOp::create(b, row, queries, keys, BM, mask);
+  range.setDescending(mask.boundsRight());
   keyLo = range.getLo();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   auto tilesUp = [&](Value n) {

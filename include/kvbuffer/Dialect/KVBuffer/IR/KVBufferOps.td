@@ -326,6 +326,16 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
     every key of it. With `group`, every `group` rows of the BM are one query (see
     `kvbuffer.dram_tile`); `row` and `queries` count queries.
 
+    `descending` promises how the program goes through the keys: in tiles of the
+    schedule's BN rows, from the one that holds key `hi` - 1 to the one that holds
+    `lo`, each once; each buffer of keys is filled once a tile; and a tile that no
+    row of a group of warps sees leaves what that group holds as it is.
+    `kvbuf-assign-roles` then lets each group of consumers begin at the first tile
+    that it sees. With `per_group` the range is that of the rows which the executing
+    group of consumers owns, BM / (groups x blocks of a cluster) of them; it may be
+    read as that of all rows, as the tile interpreter does, which executes groups as
+    one.
+
     Example:
 
     ```mlir
@@ -335,8 +345,12 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
   }];
   let arguments = (ins Index:$row, Index:$queries, Index:$keys,
                        I64Attr:$BM, KVBuffer_MaskAttr:$mask,
-                       DefaultValuedAttr<I64Attr, "1">:$group);
+                       DefaultValuedAttr<I64Attr, "1">:$group,
+                       UnitAttr:$descending, UnitAttr:$per_group);
   let results = (outs Index:$lo, Index:$hi, Index:$fullLo, Index:$fullHi);
+  let builders = [OpBuilder<(ins "::mlir::Value":$row, "::mlir::Value":$queries,
+      "::mlir::Value":$keys, "int64_t":$BM, "MaskAttr":$mask,
+      CArg<"int64_t", "1">:$group)>];
   let extraClassDeclaration = [{
     /// The queries that the rows are of.
     int64_t getQueriesOfRows() {
