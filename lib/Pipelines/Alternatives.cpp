@@ -107,11 +107,12 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
 
 /// The condition on a launch (a size expression that is to be more than 0)
 /// under which clusters of two blocks, each with `BM` of the query rows called
-/// `rows`, gain on a chip; `masked` where a mask hides keys that other rows
-/// see.
+/// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a mask
+/// hides keys that other rows see.
 static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
-                                      int64_t BM, bool masked) {
+                                      int64_t BM, int64_t headSize,
+                                      bool masked) {
   Builder b(context);
   auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
     return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
@@ -126,7 +127,7 @@ static Attribute launchIfClustersGain(MLIRContext *context,
   Attribute gain =
       expr("sum", {expr("product", {number(n), tilesOf(BM)}),
                    expr("product", {number(2 - 2 * n), tilesOf(2 * BM)})});
-  int64_t fewest = masked ? target.clusterMaskedTiles : target.clusterTiles;
+  int64_t fewest = target.fewestClusterTiles(headSize, masked);
   return expr("min", {gain, expr("sum", {tilesOf(BM), number(1 - fewest)})});
 }
 
@@ -166,7 +167,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     plain.name = entry + "_without_clusters";
     plain.launchIf = launchIfClustersGain(
         kernel.getContext(), target, "seq_q", chosen.getBM(),
-        /*masked=*/mask.boundsLeft() || mask.boundsRight());
+        problem.getHeadSize(), /*masked=*/mask.boundsLeft() || mask.boundsRight());
     plain.when = "which runs where clusters lose more by few query rows than "
                  "they gain";
   }

@@ -84,6 +84,7 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.clusterTiles = 16;
     target.clusterOddTiles = 63;
     target.clusterMaskedTiles = 64;
+    target.clusterMaskedWideTiles = 32;
   }
   return target;
 }

@@ -43,8 +43,7 @@ static bool gainsByClusters(const TargetInfo &target,
     return request.otherByLaunch;
   int64_t tiles = llvm::divideCeil(request.queries, BM);
   return (tiles % 2 == 0 || tiles >= target.clusterOddTiles) &&
-         tiles >=
-             (request.masked ? target.clusterMaskedTiles : target.clusterTiles);
+         tiles >= target.fewestClusterTiles(request.headSize, request.masked);
 }
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as

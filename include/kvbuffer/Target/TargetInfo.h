@@ -172,9 +172,17 @@ struct TargetInfo {
   /// Clusters of two blocks, which read keys for each other, gain by what they
   /// do not read twice, and lose where the last tile of an odd number has no
   /// partner, and where one of two masked tiles waits for keys that the other
-  /// alone sees. The fewest tiles of a sequence with which they gain: at all, of
-  /// an odd number, and under a mask.
-  int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1;
+  /// alone sees. The fewest tiles of a sequence with which they gain: at all,
+  /// of an odd number, under a mask, and there at more than 128 columns, where
+  /// a tile of keys is more bytes.
+  int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
+          clusterMaskedWideTiles = 1;
+  /// The fewest tiles with which heads of `headSize` gain.
+  int64_t fewestClusterTiles(int64_t headSize, bool masked) const {
+    if (!masked)
+      return clusterTiles;
+    return headSize > 128 ? clusterMaskedWideTiles : clusterMaskedTiles;
+  }
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
