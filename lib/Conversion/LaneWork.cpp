@@ -223,29 +223,72 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Neighbouring columns of a lane's accumulators: from register `reg` of vector
-/// `vector` on, at column `at` less what depends on the lane.
-struct Run {
-  int64_t vector, reg, at;
+/// Words of a row that a lane moves at once: registers of vectors, and where
+/// they lie in the row's memory less what depends on the lane.
+struct Words {
+  SmallVector<std::pair<int64_t, int64_t>> registers;
+  int64_t at;
+};
+/// How the lanes that share a row keep it in memory.
+struct RowMemory {
+  /// What depends on the lane.
+  Value lane;
+  /// Words that are moved at once.
+  int64_t atOnce;
+  /// Those of the row's part `part`, the first atom of which is vector `first`.
+  SmallVector<Words> of(const FragmentLayout &atom, int64_t first, int64_t cols,
+                        unsigned part) const;
+  /// Lanes of a row where each has `atOnce` words side by side, whatever
+  /// columns they are of; 0 where columns lie in their own order.
+  int64_t lanes;
 };
 } // namespace
 
-/// The runs of row part `part` of a row of `cols` atoms, the first of which is
-/// vector `first`.
-static SmallVector<Run> runsOf(const FragmentLayout &atom, int64_t first,
-                               int64_t cols, unsigned part) {
-  SmallVector<Run> runs;
+/// Words of 32 bits that a lane moves at once, at most.
+static constexpr int64_t kWidest = 4;
+
+SmallVector<Words> RowMemory::of(const FragmentLayout &atom, int64_t first,
+                                 int64_t cols, unsigned part) const {
+  SmallVector<Words> all;
   for (int64_t j = 0; j < cols; ++j)
-    for (int64_t reg = 0; reg < atom.registers(); reg += atom.columnRun())
-      if (atom.rowPart(reg) == part)
-        runs.push_back({first + j, reg, j * atom.cols + atom.colOffset(reg)});
-  return runs;
+    for (int64_t reg = 0; reg < atom.registers(); ++reg) {
+      if (atom.rowPart(reg) != part)
+        continue;
+      if (all.empty() || int64_t(all.back().registers.size()) == atOnce) {
+        int64_t place = lanes ? int64_t(all.size()) * atOnce * lanes
+                              : j * atom.cols + atom.colOffset(reg);
+        all.push_back({{}, place});
+      }
+      all.back().registers.push_back({first + j, reg});
+    }
+  return all;
+}
+
+/// Who stores a partial result and who loads it hold it alike: where a lane has
+/// few neighbouring columns, its words lie side by side all the same, those of
+/// neighbouring lanes after them, so that each access is 16 bytes of a lane and
+/// all lanes of a row together read one piece of it.
+static RowMemory rowMemory(LaneLowering &lower, FragmentType type,
+                           const FragmentLayout &atom, int64_t cols) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t run = atom.columnRun(), lanes = int64_t(1)
+                                          << atom.reductionBits().size();
+  int64_t words = cols * atom.registers() / int64_t(atom.rowParts().size());
+  if (run >= kWidest || words % kWidest || words * lanes != type.getCols())
+    return {lower.toIndex(lower.laneCol(type)), run, 0};
+  SmallVector<int64_t> basis(atom.layout.inLog2("lane"), 0);
+  for (auto [i, bit] : llvm::enumerate(atom.reductionBits()))
+    basis[bit] = kWidest << i;
+  return {lower.toIndex(emitLinear(b, lower.lane, basis)), kWidest, lanes};
 }
 
 /// Whether a row part that begins at row `offset` has no valid row in any lane,
 /// where the program says how many there are.
 static bool isPast(Value valid, int64_t offset) {
   IntegerAttr rows;
+  if (auto choice = valid.getDefiningOp<arith::SelectOp>())
+    return isPast(choice.getTrueValue(), offset) &&
+           isPast(choice.getFalseValue(), offset);
   return matchPattern(valid, m_Constant(&rows)) && offset >= rows.getInt();
 }
 
@@ -259,7 +302,7 @@ void LaneLowering::lower(PartialStoreOp op) {
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
   const FragmentLayout &atom = layouts.of(type);
-  int64_t cols = atom.atomCols(type), run = atom.columnRun();
+  int64_t cols = atom.atomCols(type);
   const Values acc = get(op.getAcc()), max = get(op.getMax());
   Values sum;
   for (Value part : rowValues(op.getSum()))
@@ -269,8 +312,8 @@ void LaneLowering::lower(PartialStoreOp op) {
   Value base = offsetOf(op.getParts(), op.getIndices());
   Value rows =
       toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
-  Value row = laneRow(type), col = toIndex(laneCol(type)),
-        isFirst = firstOfRow(atom);
+  Value row = laneRow(type), isFirst = firstOfRow(atom);
+  RowMemory memory = rowMemory(*this, type, atom, cols);
   unsigned rowParts = atom.rowParts().size();
   bool oneWarp = atom.rowWarps == 1;
   for (auto [i, top] : llvm::enumerate(max)) {
@@ -284,16 +327,17 @@ void LaneLowering::lower(PartialStoreOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(valid.thenBlock());
     Value line = add(b, base, mul(b, toIndex(r), index(width)));
-    Value from = add(b, line, col);
-    for (const Run &piece :
-         runsOf(atom, i / rowParts * cols, cols, i % rowParts)) {
-      Value whole = acc[piece.vector];
-      Value value = vector::ShuffleOp::create(
-          b, whole, whole,
-          llvm::to_vector(llvm::seq(piece.reg, piece.reg + run)));
-      vector::StoreOp::create(b, value, out,
-                              ValueRange{add(b, from, index(piece.at))},
-                              /*nontemporal=*/false, alignOf(run, width));
+    Value from = add(b, line, memory.lane);
+    auto many = VectorType::get({memory.atOnce}, b.getF32Type());
+    for (const Words &words :
+         memory.of(atom, i / rowParts * cols, cols, i % rowParts)) {
+      Values values;
+      for (auto [vector, reg] : words.registers)
+        values.push_back(element(acc[vector], reg));
+      vector::StoreOp::create(
+          b, vector::FromElementsOp::create(b, many, values), out,
+          ValueRange{add(b, from, index(words.at))},
+          /*nontemporal=*/false, alignOf(memory.atOnce, width));
     }
     auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
     b.setInsertionPointToStart(first.thenBlock());
@@ -310,7 +354,7 @@ void LaneLowering::lower(PartialLoadOp op) {
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
   const FragmentLayout &atom = layouts.of(type);
-  int64_t cols = atom.atomCols(type), run = atom.columnRun();
+  int64_t cols = atom.atomCols(type);
   Value in = flat(tensors[op.getParts()].data);
   Value base = offsetOf(op.getParts(), op.getIndices());
   Value rows =
@@ -319,8 +363,8 @@ void LaneLowering::lower(PartialLoadOp op) {
   // keeps loads from being in flight together.
   Value lastRow = arith::MaxSIOp::create(
       b, arith::SubIOp::create(b, rows, i32(1)).getResult(), i32(0));
-  Value row = laneRow(type), col = toIndex(laneCol(type)),
-        isFirst = firstOfRow(atom);
+  Value row = laneRow(type), isFirst = firstOfRow(atom);
+  RowMemory memory = rowMemory(*this, type, atom, cols);
   Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
   unsigned rowParts = atom.rowParts().size();
   SmallVector<Type> types;
@@ -332,10 +376,10 @@ void LaneLowering::lower(PartialLoadOp op) {
   for (unsigned i = 0; i < types.size(); ++i) {
     if (oneWarp &&
         isPast(op.getValid(), atom.rowOffset(i / rowParts, i % rowParts))) {
-      for (const Run &piece :
-           runsOf(atom, i / rowParts * cols, cols, i % rowParts))
-        for (int64_t n = 0; n < run; ++n)
-          elements[piece.vector][piece.reg + n] = zero;
+      for (const Words &words :
+           memory.of(atom, i / rowParts * cols, cols, i % rowParts))
+        for (auto [vector, reg] : words.registers)
+          elements[vector][reg] = zero;
       max.push_back(lowest);
       sum.push_back(zero);
       continue;
@@ -345,16 +389,16 @@ void LaneLowering::lower(PartialLoadOp op) {
     Value line = add(
         b, base,
         mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width)));
-    Value from = add(b, line, col);
-    for (const Run &piece :
-         runsOf(atom, i / rowParts * cols, cols, i % rowParts)) {
-      Value loaded =
-          vector::LoadOp::create(b, VectorType::get({run}, b.getF32Type()), in,
-                                 ValueRange{add(b, from, index(piece.at))},
-                                 /*nontemporal=*/false, alignOf(run, width));
-      for (int64_t n = 0; n < run; ++n)
-        elements[piece.vector][piece.reg + n] =
-            vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{n});
+    Value from = add(b, line, memory.lane);
+    auto many = VectorType::get({memory.atOnce}, b.getF32Type());
+    for (const Words &words :
+         memory.of(atom, i / rowParts * cols, cols, i % rowParts)) {
+      Value loaded = vector::LoadOp::create(
+          b, many, in, ValueRange{add(b, from, index(words.at))},
+          /*nontemporal=*/false, alignOf(memory.atOnce, width));
+      for (auto [n, place] : llvm::enumerate(words.registers))
+        elements[place.first][place.second] =
+            vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{int64_t(n)});
     }
     Value pair =
         vector::LoadOp::create(b, VectorType::get({2}, b.getF32Type()), in,

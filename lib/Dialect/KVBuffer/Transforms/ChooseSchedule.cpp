@@ -257,25 +257,37 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
            << " query rows of the " << group
            << " heads that share a head of the cache in one tile; BM = "
            << s.getBM() << " has no room for " << rows;
-  if (s.getWarps() > 1 || s.getOverlap() || s.getOverlapProducts() ||
-      s.getLazyRescale() || s.getSumsInLds() || s.getXcds() > 1 ||
-      !s.getFullKV() || s.getRegChunkDepth())
-    return op.emitOpError()
-           << "split_keys = true is for blocks of one warp, and goes with none "
-              "of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, "
-              "reg_chunk_depth and full_kv = false";
+  if (s.getOverlap() || s.getOverlapProducts() || s.getLazyRescale() ||
+      s.getSumsInLds() || s.getXcds() > 1 || !s.getFullKV() ||
+      s.getRegChunkDepth() || s.getWarpCols() > 1)
+    return op.emitOpError() << "split_keys = true is for warps that work by "
+                               "themselves, and goes "
+                               "with none of overlap, overlap_products, "
+                               "lazy_rescale, sums_in_lds, xcds, warp_cols, "
+                               "reg_chunk_depth and full_kv = false";
   return success();
 }
 
 /// Splits of a problem whose bits must not depend on its batch, keys.
 static constexpr int64_t kInvariantSplit = 1024;
 
+/// Bytes of LDS that a block of split keys needs for its tiles and for what its
+/// warps leave each other.
+static int64_t splitKeysBytes(AttentionOp op, const ScheduleParameters &s) {
+  int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
+  int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t tiles = elementBytes * depth * 2 * s.stages * s.BN;
+  return s.warps == 1 ? tiles : s.warps * (tiles + 4 * (depth + 2) * s.BM);
+}
+
 /// Registers of a lane for accumulators and P, which no compiler can save;
 /// two tiles of scores where they overlap.
 static int64_t registersFor(AttentionOp op, const ScheduleParameters &s,
                             const TargetInfo &target) {
   int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
-  int64_t rows = s.BM / s.warps, tilesOfScores = s.overlap ? 2 : 1;
+  // Where keys are split, each warp has all rows.
+  int64_t rows = s.splitKeys ? s.BM : s.BM / s.warps;
+  int64_t tilesOfScores = s.overlap ? 2 : 1;
   // A warp holds P of all the columns, of its own of the rest.
   return (rows * depth + tilesOfScores * rows * s.BN +
           rows * s.warpCols * s.BN / 2) /
@@ -314,9 +326,7 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
         << target.chip << " has " << std::to_string(has);
     return true;
   };
-  int64_t depth = llvm::alignTo(op.getHeadSize(), choice.BK);
-  int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8 * depth *
-                  (choice.BM + 2 * choice.stages * choice.BN);
+  int64_t bytes = splitKeysBytes(op, choice);
   if (doesNotFit(registersFor(op, choice, target), "registers in a lane",
                  target.registersPerLane) ||
       doesNotFit(bytes, "bytes of shared memory", target.ldsBytes))
@@ -404,7 +414,9 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                   " warps has a part,")
                      .str();
   };
-  if (failed(divides(rowUnit, schedule.getWM(),
+  int64_t rowsOfWarp =
+      schedule.getSplitKeys() ? schedule.getBM() : schedule.getWM();
+  if (failed(divides(rowUnit, rowsOfWarp,
                      warpCols == 1 ? "the rows of a warp, BM / warps"
                                    : "the rows of a warp, BM / warps * "
                                      "warp_cols")) ||
@@ -449,6 +461,8 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                         : slotCols * schedule.getBN();
   int64_t lds = elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
                                 schedule.getStages() * (slotOfK + slotOfV));
+  if (schedule.getSplitKeys())
+    lds = splitKeysBytes(op, schedule.getParameters());
   // One f32 for each row that a lane has, of all threads.
   MmaLayouts layouts = target.layouts(*mma);
   int64_t rowValues =
