@@ -131,21 +131,58 @@ static Attribute launchIfClustersGain(MLIRContext *context,
   return expr("min", {gain, expr("sum", {tilesOf(BM), number(1 - fewest)})});
 }
 
+/// The condition on a launch under which blocks of several warps, as many as a
+/// device has multiprocessors, have each nearly a whole multiprocessor's share:
+/// no more than a tenth of them is left over when each of the `heads` heads of
+/// the sequences is split over as many.
+static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads) {
+  Builder b(context);
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  Attribute sms = b.getStringAttr("sms");
+  Attribute lines =
+      expr("max", {number(1),
+                   expr("product", {b.getStringAttr("batch"), number(heads)})});
+  Attribute filled =
+      expr("product", {number(10), lines, expr("floordiv", {sms, lines})});
+  return expr("sum", {filled, expr("product", {number(-9), sms}), number(1)});
+}
+
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
   setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
 }
 
+/// Whether a schedule's parameters leave one of them to the compiler.
+static bool leavesOpen(StringRef schedule, StringRef name) {
+  SmallVector<StringRef> asked;
+  schedule.split(asked, ',');
+  return llvm::none_of(asked, [&](StringRef parameter) {
+    return parameter.split('=').first.trim() == name;
+  });
+}
+
+/// Threads of a kernel's blocks; 1 where nothing says how many.
+static int64_t threadsOf(LLVM::LLVMFuncOp kernel) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
+  int64_t threads = 1;
+  if (block)
+    for (auto size : block.getAsRange<IntegerAttr>())
+      threads *= size.getInt();
+  return threads;
+}
+
 /// Whether launches decide over the clusters of a problem's kernel: nobody has
 /// asked for some or none, and types leave the number of query rows open.
 static bool choosesByLaunch(AttentionOp problem, StringRef schedule) {
-  SmallVector<StringRef> asked;
-  schedule.split(asked, ',');
-  return llvm::none_of(asked,
-                       [](StringRef parameter) {
-                         return parameter.split('=').first.trim() == "cluster";
-                       }) &&
-         !problem.getScheduleAttr() && !problem.isRagged() &&
+  return leavesOpen(schedule, "cluster") && !problem.getScheduleAttr() &&
+         !problem.isRagged() &&
          cast<ShapedType>(problem.getQ().getType()).isDynamicDim(1);
 }
 
@@ -170,6 +207,16 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
         problem.getHeadSize(), /*masked=*/mask.boundsLeft() || mask.boundsRight());
     plain.when = "which runs where clusters lose more by few query rows than "
                  "they gain";
+  }
+  if (problem && chosen.getSplitKeys() && !problem.getScheduleAttr() &&
+      leavesOpen(schedule, "warps") &&
+      threadsOf(kernel) > int64_t(target.waveSize)) {
+    KernelAlternative &small = list.emplace_back();
+    small.name = entry + "_of_small_blocks";
+    small.launchIf =
+        launchIfBlocksFill(kernel.getContext(), problem.getKVHeads());
+    small.when = "which runs where blocks of several warps would leave "
+                 "multiprocessors idle";
   }
   bool maps = takesTensorMaps(kernel);
   // The roles of a program of the tile stage are its author's.

@@ -101,19 +101,39 @@ static constexpr int64_t kSplitInFlight = 16 * 1024, kPagesInFlight = 24 * 1024;
 /// One warp a block, which needs no barrier but its own; 16 KiB of K and V on
 /// their way while as much is read, so that a few blocks fill a
 /// multiprocessor's share of the memory's speed.
-static void splitKeysNVIDIA(const ScheduleRequest &request,
+static void splitKeysNVIDIA(const TargetInfo &target,
+                            const ScheduleRequest &request,
                             ScheduleChoice &choice) {
   choice.splitKeys = true;
   choice.equalShares = request.lengthsDiffer;
   choice.lookAhead = request.pageSize > 0;
   choice.BM = request.foldedRows > 16 ? 32 : 16;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  // Sixteen rows of accumulators would fill a lane's registers.
+  if (depth > 256 && request.foldedRows <= 8) {
+    choice.BM = 8;
+    choice.swapAB = true;
+  }
   // Look-ups of whole tiles need pages that hold them.
   choice.BN = depth <= 64 && request.pageSize % 32 != 16 ? 32 : 16;
   int64_t inFlight =
       request.pageSize % 32 == 16 ? kPagesInFlight : kSplitInFlight;
   choice.stages = std::max<int64_t>(2, 1 + inFlight / (4 * choice.BN * depth));
   choice.warps = 1;
+  // Where a launch has so few sequences that each is split over many blocks, it
+  // takes larger ones (kvbuf::launchIfBlocksFill): fewer partial results go
+  // through memory (H200, one sequence of 8192 keys after a flush: 16.5 us,
+  // 19.7 with blocks of one warp). Few rows are a product's columns.
+  constexpr int64_t warps = 4, rows = 8;
+  int64_t slots = 4 * choice.stages * choice.BN * depth;
+  int64_t parts = 4 * rows * (depth + 2);
+  if (request.otherByLaunch && !choice.equalShares &&
+      request.foldedRows <= rows &&
+      warps * (slots + parts) + kSharedPerBlock <= target.ldsBytes) {
+    choice.warps = warps;
+    choice.BM = rows;
+    choice.swapAB = true;
+  }
 }
 
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
@@ -128,7 +148,7 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
               : request.headSize % 32 == 0 ? 32
                                            : 16;
   if (request.splitKeys) {
-    splitKeysNVIDIA(request, choice);
+    splitKeysNVIDIA(target, request, choice);
     return choice;
   }
   if (request.roles && chooseRoles(target, request, choice))

@@ -25,7 +25,7 @@ bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 /// A kernel that a problem gets besides its first one, and how it is lowered.
 struct KernelAlternative {
   /// Its name, by what the kernel before it needs: `<entry>_without_clusters`,
-  /// `<entry>_without_maps` or `<entry>_unaligned`.
+  /// `<entry>_of_small_blocks`, `<entry>_without_maps` or `<entry>_unaligned`.
   std::string name;
   /// If set: parameters of the schedule instead of the caller's, and the
   /// problem's own schedule does not count.

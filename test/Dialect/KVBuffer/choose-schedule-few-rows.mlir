@@ -70,11 +70,11 @@ func.func @any(%q: !any, %k: !kv, %v: !kv, %o: !any) {
 }
 
 !kv512 = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 512>
-!q512 = memref<?x1x1x512xbf16>
+!q512 = memref<?x1x12x512xbf16>
 // CHECK-LABEL: @wide
 // CHECK: schedule = #[[WIDE]]}
-// REMARK: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}1{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}268{{.*}}registers in a lane{{.*}}sm_90a{{.*}} has {{.*}}255
-// AMD: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}1{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}147456{{.*}}bytes of shared memory{{.*}}gfx942{{.*}} has {{.*}}65536
+// REMARK: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}12{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}268{{.*}}registers in a lane{{.*}}sm_90a{{.*}} has {{.*}}255
+// AMD: remark: [Missed] split_keys{{.*}}keys are not split over blocks: {{.*}}12{{.*}} query rows of a head size of {{.*}}512{{.*}} need {{.*}}131072{{.*}}bytes of shared memory{{.*}}gfx942{{.*}} has {{.*}}65536
 func.func @wide(%q: !q512, %k: !kv512, %v: !kv512, %o: !q512) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !q512, !kv512, !kv512, !q512
   return
