@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// `arith.extf` and `arith.truncf` between 8-bit floats and f32, in integer
-/// arithmetic: LLVM has no type for 8-bit floats, and few chips have
-/// instructions; those are taken where they do as much. The formats are those
-/// of the OCP 8-bit floating point specification, and their FNUZ variants;
-/// `APFloat` knows their parameters.
+/// `arith.extf` and `arith.truncf` between 8-bit floats and f32, and
+/// `arith.extf` to 16-bit floats, in integer arithmetic: LLVM has no type for
+/// 8-bit floats, and few chips have instructions; those are taken where they do
+/// as much. The formats are those of the OCP 8-bit floating point
+/// specification, and their FNUZ variants; `APFloat` knows their parameters.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -149,6 +149,42 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// 8-bit floats, or a vector of them, as f32.
+Value extendToF32(Emitter &b, Value in) {
+  Format f(cast<FloatType>(getElementTypeOrSelf(in.getType())));
+  using P = arith::CmpIPredicate;
+  Value byte = b.bits(in, b.getI8Type());
+  Value u = arith::ExtUIOp::create(b, b.like(b.getI32Type()), byte);
+  Value a = b.op<arith::AndIOp>(u, b.word(0x7F));
+  Value normal =
+      b.op<arith::AddIOp>(b.op<arith::ShLIOp>(a, b.word(23 - f.mantissa)),
+                          b.word(static_cast<uint32_t>(127 - f.bias) << 23));
+  // Below the smallest normal number: so many units of the last place. Not
+  // by a multiplication of a subnormal f32, which kernels flush.
+  Value units = arith::SIToFPOp::create(b, b.like(b.getF32Type()), a);
+  Value subnormal = b.bits(
+      b.op<arith::MulFOp>(
+          units, b.number(std::ldexp(1.0, static_cast<int>(1 - f.bias) -
+                                              static_cast<int>(f.mantissa)))),
+      b.getI32Type());
+  Value value = b.select(b.compare(P::ult, a, b.word(1u << f.mantissa)),
+                         subnormal, normal);
+  constexpr uint32_t nan = 0x7FC00000, infinity = 0x7F800000;
+  if (!f.fnuz) {
+    value = b.select(b.compare(P::ugt, a, b.word(f.largest)),
+                     b.word(f.hasInfinity ? infinity : nan), value);
+    if (f.hasInfinity)
+      value = b.select(b.compare(P::ugt, a, b.word(f.largest + 1)), b.word(nan),
+                       value);
+  }
+  Value sign =
+      b.op<arith::ShLIOp>(b.op<arith::AndIOp>(u, b.word(0x80)), b.word(24));
+  value = b.op<arith::OrIOp>(value, sign);
+  if (f.fnuz)
+    value = b.select(b.compare(P::eq, u, b.word(0x80)), b.word(nan), value);
+  return b.bits(value, b.getF32Type());
+}
+
 struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -158,38 +194,7 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
         !getElementTypeOrSelf(op.getType()).isF32())
       return failure();
     Emitter b(op.getLoc(), rewriter, op.getType());
-    Format f(cast<FloatType>(getElementTypeOrSelf(op.getIn().getType())));
-    using P = arith::CmpIPredicate;
-    Value byte = b.bits(op.getIn(), b.getI8Type());
-    Value u = arith::ExtUIOp::create(b, b.like(b.getI32Type()), byte);
-    Value a = b.op<arith::AndIOp>(u, b.word(0x7F));
-    Value normal =
-        b.op<arith::AddIOp>(b.op<arith::ShLIOp>(a, b.word(23 - f.mantissa)),
-                            b.word(static_cast<uint32_t>(127 - f.bias) << 23));
-    // Below the smallest normal number: so many units of the last place. Not
-    // by a multiplication of a subnormal f32, which kernels flush.
-    Value units = arith::SIToFPOp::create(b, b.like(b.getF32Type()), a);
-    Value subnormal = b.bits(
-        b.op<arith::MulFOp>(
-            units, b.number(std::ldexp(1.0, static_cast<int>(1 - f.bias) -
-                                                static_cast<int>(f.mantissa)))),
-        b.getI32Type());
-    Value value = b.select(b.compare(P::ult, a, b.word(1u << f.mantissa)),
-                           subnormal, normal);
-    constexpr uint32_t nan = 0x7FC00000, infinity = 0x7F800000;
-    if (!f.fnuz) {
-      value = b.select(b.compare(P::ugt, a, b.word(f.largest)),
-                       b.word(f.hasInfinity ? infinity : nan), value);
-      if (f.hasInfinity)
-        value = b.select(b.compare(P::ugt, a, b.word(f.largest + 1)),
-                         b.word(nan), value);
-    }
-    Value sign =
-        b.op<arith::ShLIOp>(b.op<arith::AndIOp>(u, b.word(0x80)), b.word(24));
-    value = b.op<arith::OrIOp>(value, sign);
-    if (f.fnuz)
-      value = b.select(b.compare(P::eq, u, b.word(0x80)), b.word(nan), value);
-    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), value);
+    rewriter.replaceOp(op, extendToF32(b, op.getIn()));
     return success();
   }
 };
@@ -265,6 +270,168 @@ struct ConvertPairs : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// The number of elements of a vector that is whole words of four; 0 for
+/// others.
+int64_t wordElementsOf(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 1 && vector.getNumElements() % 4 == 0
+             ? vector.getNumElements()
+             : 0;
+}
+
+/// Replaces a conversion of words of four elements: `make` gives a pair of f16
+/// for the lower and the upper half of each word. Pairs become bf16 by way of
+/// f32: f16 has all 8-bit floats, and bf16 has them, too.
+template <typename Make>
+void replaceByPairs(arith::ExtFOp op, PatternRewriter &rewriter, Make make) {
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+  auto type = cast<VectorType>(op.getType());
+  int64_t count = type.getNumElements();
+  Value bytes =
+      arith::BitcastOp::create(b, type.clone(b.getI8Type()), op.getIn());
+  Value words = vector::BitCastOp::create(
+      b, VectorType::get({count / 4}, b.getI32Type()), bytes);
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < count / 4; ++i) {
+    Value word = vector::ExtractOp::create(b, words, ArrayRef<int64_t>{i});
+    for (bool upper : {false, true}) {
+      Value pair = make(b, word, upper);
+      if (!type.getElementType().isF16()) {
+        auto pairType = cast<VectorType>(pair.getType());
+        pair = arith::ExtFOp::create(b, pairType.clone(b.getF32Type()), pair);
+        pair = arith::TruncFOp::create(b, pairType.clone(type.getElementType()),
+                                       pair);
+      }
+      for (int64_t n : {0, 1})
+        elements.push_back(
+            vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n}));
+    }
+  }
+  rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, type, elements);
+}
+
+bool isWidening(arith::ExtFOp op) {
+  Type wide = getElementTypeOrSelf(op.getType());
+  return isFloat8(op.getIn().getType()) && (wide.isF16() || wide.isBF16());
+}
+
+/// To a 16-bit float: two at a time where there are words of four, else by way
+/// of f32.
+struct ExpandWiden : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isWidening(op))
+      return failure();
+    if (!wordElementsOf(op.getType())) {
+      Emitter b(op.getLoc(), rewriter, op.getType());
+      Value wide = extendToF32(b, op.getIn());
+      rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), wide);
+      return success();
+    }
+    Format f(cast<FloatType>(getElementTypeOrSelf(op.getIn().getType())));
+    replaceByPairs(
+        op, rewriter,
+        [&](ImplicitLocOpBuilder &b, Value word, bool upper) -> Value {
+          auto constant = [&](uint32_t value) -> Value {
+            return arith::ConstantIntOp::create(b, static_cast<int32_t>(value),
+                                                32);
+          };
+          auto both = [&](uint32_t half) {
+            return constant(half << 16 | half);
+          };
+          auto bitAnd = [&](Value x, Value y) -> Value {
+            return arith::AndIOp::create(b, x, y);
+          };
+          auto bitOr = [&](Value x, Value y) -> Value {
+            return arith::OrIOp::create(b, x, y);
+          };
+          // Two elements in the upper bytes of the halves.
+          Value low = upper
+                          ? Value(arith::ShRUIOp::create(b, word, constant(8)))
+                          : Value(arith::ShLIOp::create(b, word, constant(8)));
+          Value high =
+              upper ? word
+                    : Value(arith::ShLIOp::create(b, word, constant(16)));
+          Value x = bitOr(bitAnd(low, constant(0xFF00)),
+                          bitAnd(high, constant(0xFF000000)));
+          Value sign = bitAnd(x, both(0x8000));
+          Value magnitude = bitAnd(x, both(0x7F00));
+          // The exponent stands where that of f16 does; it has another bias.
+          unsigned shift = f.mantissa - 2;
+          Value bits = magnitude;
+          if (shift)
+            bits = arith::ShRUIOp::create(b, magnitude, constant(shift));
+          auto pair = VectorType::get({2}, b.getF16Type());
+          auto word1 = VectorType::get({1}, b.getI32Type());
+          Value value = vector::BitCastOp::create(
+              b, pair,
+              vector::FromElementsOp::create(b, word1,
+                                             ValueRange{bitOr(sign, bits)}));
+          int64_t more = 15 - f.bias;
+          if (more) {
+            auto factor = b.getFloatAttr(b.getF16Type(), std::ldexp(1.0, more));
+            value = arith::MulFOp::create(
+                b, value,
+                arith::ConstantOp::create(
+                    b, DenseElementsAttr::get(pair, factor)));
+          }
+          // What is no number: infinities and the like of e5m2 are f16's own.
+          if (f.hasInfinity)
+            return value;
+          Value none;
+          if (f.fnuz)
+            none =
+                bitAnd(arith::SubIOp::create(b, both(0x8000), magnitude), sign);
+          else
+            none = bitAnd(arith::AddIOp::create(b, magnitude, both(0x0100)),
+                          both(0x8000));
+          Value nan = arith::SubIOp::create(
+              b, none, arith::ShRUIOp::create(b, none, constant(7)));
+          Value whole = vector::ExtractOp::create(
+              b, vector::BitCastOp::create(b, word1, value),
+              ArrayRef<int64_t>{0});
+          return vector::BitCastOp::create(
+              b, pair,
+              vector::FromElementsOp::create(b, word1,
+                                             ValueRange{bitOr(whole, nan)}));
+        });
+    return success();
+  }
+};
+
+/// The same by the instruction of NVIDIA chips that have the format (PTX ISA,
+/// "cvt": sm_89 and later).
+struct WidenPairs : OpRewritePattern<arith::ExtFOp> {
+  WidenPairs(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto narrow = cast<FloatType>(getElementTypeOrSelf(op.getIn().getType()));
+    if (!isWidening(op) || !wordElementsOf(op.getType()) ||
+        !isa<Float8E4M3FNType, Float8E5M2Type>(narrow))
+      return failure();
+    replaceByPairs(
+        op, rewriter,
+        [&](ImplicitLocOpBuilder &b, Value word, bool upper) -> Value {
+          if (upper)
+            word = arith::ShRUIOp::create(
+                b, word, arith::ConstantIntOp::create(b, 16, 32));
+          // As a half of a word: LLVM takes vectors of bytes apart.
+          Value half = arith::TruncIOp::create(b, b.getI16Type(), word);
+          Value bytes = vector::BitCastOp::create(
+              b, VectorType::get({2}, b.getI8Type()),
+              vector::FromElementsOp::create(
+                  b, VectorType::get({1}, b.getI16Type()), ValueRange{half}));
+          return NVVM::ConvertF8x2ToF16x2Op::create(
+              b, VectorType::get({2}, b.getF16Type()), bytes, /*relu=*/false,
+              narrow);
+        });
+    return success();
+  }
+};
+
 struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
   using Base::Base;
 
@@ -286,7 +453,7 @@ struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
 
 void kvbuf::populateExpandFloat8Patterns(RewritePatternSet &patterns,
                                          bool converts) {
-  patterns.add<ExpandTruncF, ExpandExtF>(patterns.getContext());
+  patterns.add<ExpandTruncF, ExpandExtF, ExpandWiden>(patterns.getContext());
   if (converts)
-    patterns.add<ConvertPairs>(patterns.getContext());
+    patterns.add<ConvertPairs, WidenPairs>(patterns.getContext());
 }

@@ -275,6 +275,20 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return convert(x, Code::PackF32ToBF16);
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF16x2Op>(op))
     return convert(x, Code::PackF32ToF16);
+  if (auto x = dyn_cast<NVVM::ConvertF8x2ToF16x2Op>(op)) {
+    bool isE4M3 = isa<Float8E4M3FNType>(x.getSrcType());
+    if (x.getRelu() || !(isE4M3 || isa<Float8E5M2Type>(x.getSrcType())))
+      return unsupported(op, "a form other than of e4m3 or e5m2");
+    Comp low = getNarrow(x.getSrc());
+    // f32 has all of them, and so has f16. The formats' numbers: HostMath.h.
+    auto wide = [&](Comp code) {
+      return laneCall("f32.from.f8", {code}, isE4M3 ? 0 : 2);
+    };
+    Comp high = emit(Code::LShr32, false, low, constant(8));
+    set(op->getResult(0),
+        {emit(Code::PackF32ToF16, false, wide(low), wide(high))});
+    return success();
+  }
   if (auto x = dyn_cast<NVVM::ConvertF32x2ToF8x2Op>(op)) {
     bool isE4M3 = isa<Float8E4M3FNType>(x.getDstTy());
     if (x.getRelu() || x.getRnd() != NVVM::FPRoundingMode::RN ||

@@ -1,4 +1,5 @@
-# 8-bit floats to f32 and back, all codes of each format, on the emulator.
+# 8-bit floats to f32 and back, and to 16-bit floats, all codes of each format, on
+# the emulator.
 # RUN: %python %s
 """Compares with the definition of each format, and rounding with what numpy finds
 to be the nearest value."""
@@ -15,6 +16,9 @@ TEXT = """
 gpu.module @m {
   gpu.func @kernel(%codes: memref<256xTYPE> {kvbuffer.name = "codes"},
                    %values: memref<256xf32> {kvbuffer.name = "values"},
+                   %half: memref<256xf32> {kvbuffer.name = "half"},
+                   %brain: memref<256xf32> {kvbuffer.name = "brain"},
+                   %alone: memref<256xf32> {kvbuffer.name = "alone"},
                    %x: memref<4096xf32> {kvbuffer.name = "x"},
                    %y: memref<4096xTYPE> {kvbuffer.name = "y"})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>,
@@ -28,6 +32,16 @@ gpu.module @m {
     %a = vector.load %codes[%first] : memref<256xTYPE>, vector<4xTYPE>
     %b = arith.extf %a : vector<4xTYPE> to vector<4xf32>
     vector.store %b, %values[%first] : memref<256xf32>, vector<4xf32>
+    %h = arith.extf %a : vector<4xTYPE> to vector<4xf16>
+    %hf = arith.extf %h : vector<4xf16> to vector<4xf32>
+    vector.store %hf, %half[%first] : memref<256xf32>, vector<4xf32>
+    %g = arith.extf %a : vector<4xTYPE> to vector<4xbf16>
+    %gf = arith.extf %g : vector<4xbf16> to vector<4xf32>
+    vector.store %gf, %brain[%first] : memref<256xf32>, vector<4xf32>
+    %two = vector.load %codes[%first] : memref<256xTYPE>, vector<2xTYPE>
+    %w = arith.extf %two : vector<2xTYPE> to vector<2xbf16>
+    %wf = arith.extf %w : vector<2xbf16> to vector<2xf32>
+    vector.store %wf, %alone[%first] : memref<256xf32>, vector<2xf32>
     scf.for %i = %first to %n step %step {
       %c = vector.load %x[%i] : memref<4096xf32>, vector<4xf32>
       %d = arith.truncf %c : vector<4xf32> to vector<4xTYPE>
@@ -85,7 +99,8 @@ def nearest(x, name):
 
 rng = np.random.default_rng()
 for name in FORMATS:
-    for chip in "sm_80", "gfx942":
+    # Chips with the OCP's formats have an instruction to widen by.
+    for chip in ("sm_80", "gfx942", *["sm_90"] * (not name.endswith("FNUZ"))):
         kernel = kvbuf.compile(TEXT.replace("TYPE", name), target=chip)
         values = definition(name)
         # Elements, points half-way between them, and their neighbours; any bits.
@@ -101,7 +116,13 @@ for name in FORMATS:
         # Kernels flush what is no normal f32; to these formats it is nothing.
         codes = np.arange(256, dtype=np.uint8)
         decoded, y = np.zeros(256, np.float32), np.zeros(N, np.uint8)
-        kernel(codes=codes, values=decoded, x=x, y=y)
+        wide = {w: np.full(256, 7, np.float32) for w in ("half", "brain", "alone")}
+        kernel(codes=codes, values=decoded, x=x, y=y, **wide)
+        pairs = np.arange(256) % 4 < 2
+        for label, got in wide.items():
+            where = pairs if label == "alone" else slice(None)
+            np.testing.assert_array_equal(got[where], values.astype(np.float32)[where],
+                                          (name, chip, label))
         np.testing.assert_array_equal(decoded, values.astype(np.float32), name)
         np.testing.assert_array_equal(np.signbit(decoded)[values == 0],
                                       np.signbit(values)[values == 0])
