@@ -42,13 +42,16 @@ class Case:
     queries: int = 1
     #: Sequences of 50 to `context` tokens, more of them short than long.
     ragged: bool = False
+    #: K and V in e4m3, with a scale each.
+    fp8: bool = False
 
     @property
     def problem(self):
         """The name of the kernel."""
         cache = f"p{self.page}" if self.page else "dense"
         rows = f"-q{self.queries}" if self.queries > 1 else ""
-        return f"h{self.heads}_{self.kv_heads}-d{self.size}-{cache}{rows}"
+        fp8 = "fp8-" if self.fp8 else ""
+        return f"{fp8}h{self.heads}_{self.kv_heads}-d{self.size}-{cache}{rows}"
 
     @property
     def name(self):
@@ -67,14 +70,17 @@ class Case:
 
     @property
     def bytes(self):
-        return 4 * sum(self.lengths) * self.kv_heads * self.size
+        each = 1 if self.fp8 else 2
+        return 2 * each * sum(self.lengths) * self.kv_heads * self.size
 
     def options(self):
         return {"heads": self.heads, "kv_heads": self.kv_heads,
                 "head_size": self.size, "seq_q": self.queries,
                 "causal": self.queries > 1, "page_size": self.page,
                 "cache": "paged" if self.page else "dense",
-                "lengths": "all" if self.page else ""}
+                "lengths": "all" if self.page else "",
+                "kv_dtype": "f8E4M3FN" if self.fp8 else "",
+                "granularity": "tensor" if self.fp8 else ""}
 
 
 CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
@@ -83,7 +89,9 @@ CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
          + [Case(32, 8, 128, 16050, 64, page, ragged=True) for page in (16, 64)]
          + [Case(32, 8, 128, 131072, 1, page) for page in (0, 16)]
          + [Case(32, 8, 128, 8192, 1), Case(32, 8, 128, 1024, 1)]
-         + [Case(32, 8, 128, 8192, 64, 0, 4)])
+         + [Case(32, 8, 128, 8192, 64, 0, 4)]
+         + [Case(32, 8, 128, 8192, 64, page, fp8=True) for page in (0, 64, 16, 1)]
+         + [Case(64, 8, 128, 4096, 128, page, fp8=True) for page in (0, 16)])
 
 #: Schedules to measure besides the default one, by label.
 VARIANTS = {"": ""}
@@ -108,9 +116,9 @@ class Ceiling:
     def runner(self, torch, k, v):
         blocks = min(
             4 * torch.cuda.get_device_properties(0).multi_processor_count,
-            k.numel() * 2 // 4096)
+            k.nbytes // 4096)
         # Whole steps of 4 KB for each block: a little less than all.
-        each = k.numel() * 2 // (4096 * blocks) * 4096 * blocks
+        each = k.nbytes // (4096 * blocks) * 4096 * blocks
         out = torch.empty(1, device="cuda")
 
         def run():
@@ -118,7 +126,7 @@ class Ceiling:
                                out.data_ptr(),
                                torch.cuda.current_stream().cuda_stream)
             assert status == 0, status
-        run.share = each / (k.numel() * 2)
+        run.share = each / k.nbytes
         return run
 
 
@@ -145,16 +153,26 @@ class Tensors:
         def normal(*shape):
             return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
         c = case
+
+        def keys(*shape):
+            if not c.fp8:
+                return normal(*shape)
+            # By parts: numbers of a whole cache in f32 would fill the memory.
+            x = torch.empty(shape, device="cuda", dtype=torch.float8_e4m3fn)
+            for part in x.view(-1).split(1 << 28):
+                numbers = 100 * torch.randn(part.shape, device="cuda")
+                part.copy_(numbers.clamp(-448, 448))
+            return x
         self.q = normal(c.batch, c.queries, c.heads, c.size)
         self.out = torch.empty_like(self.q)
         self.given = {"q": self.q, "out": self.out}
         if not c.page:
-            self.k, self.v = (normal(c.batch, c.context, c.kv_heads, c.size)
+            self.k, self.v = (keys(c.batch, c.context, c.kv_heads, c.size)
                               for _ in "kv")
-            self.given |= {"k": self.k, "v": self.v}
+            self.give_cache(torch)
             return
         pages = [math.ceil(n / c.page) for n in c.lengths]
-        self.k, self.v = (normal(sum(pages), c.page, c.kv_heads, c.size)
+        self.k, self.v = (keys(sum(pages), c.page, c.kv_heads, c.size)
                           for _ in "kv")
         # Pages at random places; no page past a sequence's end exists.
         order = torch.randperm(sum(pages), device="cuda").to(torch.int32)
@@ -163,24 +181,40 @@ class Tensors:
         for b, own in enumerate(order.split(pages)):
             self.table[b, :len(own)] = own
         lengths = torch.tensor(c.lengths, device="cuda", dtype=torch.int32)
-        self.given |= {"k": self.k, "v": self.v}
+        self.give_cache(torch)
         for name in "kv":
             self.given[f"{name}_table"] = self.table
             self.given[f"{name}_lengths"] = lengths
 
+    def give_cache(self, torch):
+        self.scales = {}
+        for name, x in ("k", self.k), ("v", self.v):
+            self.given[name] = x
+            if x.element_size() == 1:
+                # 8-bit floats go as bytes.
+                self.given[name] = x.view(torch.uint8)
+                self.scales[name] = torch.tensor(
+                    [0.008 if name == "k" else 0.012], device="cuda")
+                self.given[f"{name}_scales"] = self.scales[name]
+
     def sequence(self, which, b, case):
+        """Keys or values of a sequence, [tokens, heads, size], float32."""
         x = self.k if which == "k" else self.v
         if not case.page:
-            return x[b]
-        length = case.lengths[b]
-        pages = self.table[b, :math.ceil(length / case.page)].long()
-        return x[pages].flatten(0, 1)[:length]
+            x = x[b]
+        else:
+            length = case.lengths[b]
+            pages = self.table[b, :math.ceil(length / case.page)].long()
+            bits = x.view(x.dtype if x.element_size() > 1 else self.q.dtype)
+            x = bits[pages].view(x.dtype).flatten(0, 1)[:length]
+        scale = self.scales.get(which)
+        return x.float() if scale is None else x.float() * scale
 
 
 def reference(torch, case, tensors, b):
     """[queries, heads, size] of a sequence, float32."""
     q = tensors.q[b].float()
-    k, v = (tensors.sequence(w, b, case).float().repeat_interleave(
+    k, v = (tensors.sequence(w, b, case).repeat_interleave(
         case.heads // case.kv_heads, 1) for w in "kv")
     s = torch.einsum("ihd,jhd->hij", q, k) / math.sqrt(case.size)
     i = torch.arange(case.queries, device="cuda")[:, None]
@@ -203,7 +237,7 @@ def measure(torch, case, artifacts, ceiling, rounds, launches):
             error = (tensors.out[b].float() - want).abs().max().item()
             if not error < 2e-2:
                 print(f"{case.name} {label}: WRONG, error {error}", flush=True)
-    if not case.page and case.queries == 1:
+    if not case.page and case.queries == 1 and not case.fp8:
         from torch.nn.attention import SDPBackend, sdpa_kernel
         group = case.heads // case.kv_heads
         # The heads of a group as query rows, as cuDNN likes it best.

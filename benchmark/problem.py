@@ -16,7 +16,9 @@ import sys
 #: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
 #: `*_cache_depth=0`: rows of head_size elements; `index=i64`: the type of
 #: tables, lengths and offsets; `lengths=all`: lengths count the new tokens;
-#: `seq_q=0`: query rows are known at the launch.
+#: `seq_q=0`: query rows are known at the launch; `kv_dtype=f8E4M3FN`: elements
+#: of the caches that are not of `dtype`; `granularity`: tensor, head or a
+#: number, what a scale of theirs is of; empty: they have none.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
@@ -24,7 +26,7 @@ DEFAULTS = {
     "v_head_dim_offset": 0, "index": "", "lengths": "",
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
-    "schedule": "", "seq_q": 0,
+    "schedule": "", "seq_q": 0, "kv_dtype": "", "granularity": "",
 }
 
 
@@ -42,14 +44,17 @@ def problem(**options):
     page = f", page_size = {o['page_size']}" if o["page_size"] else ""
     query = (f"memref<{rows}x{heads}x{o['head_size']}x{o['dtype']}, "
              f"strided<[{strides}]>>")
+    scale = (f", scale = f32, granularity = {o['granularity']}"
+             if o["granularity"] else "")
     caches = {}
     for name in "k", "v":
         row = "".join(f", {part} = {o[f'{name}_{part}']}"
                       for part in ("cache_depth", "head_dim_offset")
                       if o[f"{name}_{part}"])
         caches[name] = (
-            f"!kvbuffer.cache<{o['cache']}, {o['dtype']}, heads = {kv_heads}, "
-            f"head_size = {o['head_size']}{page}{row}>")
+            f"!kvbuffer.cache<{o['cache']}, {o['kv_dtype'] or o['dtype']}, "
+            f"heads = {kv_heads}, head_size = {o['head_size']}{page}{row}"
+            f"{scale}>")
     alike = caches["k"] == caches["v"]
     aliases = ({"!kv": caches["k"]} if alike
                else {"!k": caches["k"], "!v": caches["v"]})
