@@ -100,12 +100,56 @@ def same_index_type(ops, tensors):
     return next(iter(kinds), "i32")
 
 
-def check_operands(ops, q, k, v, convert=None):
+def float8_kinds(ops, k, v, kv_dtype):
+    """The 8-bit floats of quantized keys and values, or ("", "")."""
+    kinds = []
+    for name, x in ("k", k), ("v", v):
+        kind = ops.float8_of(x) or ""
+        if kind == "bytes":
+            if kv_dtype is None:
+                raise ValueError(f"{name} has elements of a byte; expected "
+                                 "kv_dtype, which 8-bit floats they are")
+            kind = kv_dtype
+        elif kv_dtype is not None and kind != kv_dtype:
+            raise ValueError(f"kv_dtype is {kv_dtype!r}, and {name} has type "
+                             f"{x.dtype}; expected bytes or that type")
+        kinds.append(kind)
+    if bool(kinds[0]) != bool(kinds[1]):
+        raise ValueError(f"k has type {k.dtype}, and v {v.dtype}; expected 8-bit "
+                         "floats of both, or of none")
+    return kinds
+
+
+def descaled(ops, name, scale, x, kind):
+    """(what there is a scale of, the kernel's tensor of scales)."""
+    if scale is None:
+        return "", None
+    if not kind:
+        raise ValueError(f"{name} is given, and {name[0]} has type {x.dtype}; "
+                         "expected 8-bit floats")
+    require_type(ops, name, scale, "f32")
+    shape, heads = shape_of(scale), x.shape[-2]
+    if shape in ((), (1,)):
+        return "tensor", scale.reshape(1)
+    if shape == (heads,):
+        return "head", ops.contiguous(scale)
+    if len(shape) == 2 and shape[1] == heads and ops.strides(scale)[0] == 0:
+        # One row for all sequences.
+        return "head", ops.contiguous(scale[0])
+    rows = shape_of(x)[:-1]
+    if shape in (rows, (*rows, 1)):
+        return "token", scale.reshape(*rows, 1)
+    raise ValueError(f"{name} has shape {shape}; expected (1), ({heads}), one a "
+                     f"key head, or {rows}, one a token of it; of (batch, "
+                     f"{heads}) all sequences' have to be one, expanded")
+
+
+def check_operands(ops, q, k, v, convert=None, quantized=False):
     """The type in which the kernel computes."""
     dtype = require_type(ops, "q", q, "f16", "bf16",
                          *(["f32"] if convert else []))
     for name, x in ("k", k), ("v", v):
-        if ops.dtype(x) != dtype:
+        if not quantized and ops.dtype(x) != dtype:
             raise ValueError(f"{name} has type {x.dtype}, and q {q.dtype}; "
                              "expected one type for q, k and v")
         if ops.place(x) != ops.place(q):
@@ -156,7 +200,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           lengths=None, counts="all", longest=None, scale=None, causal=False,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
-          bias=None, keep=None):
+          bias=None, keep=None, k_descale=None, v_descale=None,
+          kv_dtype=None):
     """A Request of tensors in the kernels' layouts, checked.
 
     ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
@@ -181,7 +226,10 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if kv_heads == 0 or heads % kv_heads:
         raise ValueError(f"q has {heads} heads, which are no multiple of the "
                          f"{kv_heads} heads of k and v")
-    dtype = check_operands(ops, q, k, v, convert)
+    k_kind, v_kind = float8_kinds(ops, k, v, kv_dtype)
+    dtype = check_operands(ops, q, k, v, convert, quantized=bool(k_kind))
+    k_of, k_scales = descaled(ops, "k_descale", k_descale, k, k_kind)
+    v_of, v_scales = descaled(ops, "v_descale", v_descale, v, v_kind)
     index = same_index_type(ops, {"q_offsets": q_offsets, "k_offsets": k_offsets,
                                   "table": table, "lengths": lengths})
     if ragged:
@@ -243,9 +291,12 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
         seq_q=(few_rows(q.shape[1], heads // kv_heads)
                if not ragged and alibi is None and bias is None and keep is None
-               else 0))
+               else 0), k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of,
+        v_scale=v_of)
 
     def operand(x):
+        if k_kind and x is not q:
+            return padded(ops, ops.as_bytes(x), depth)
         return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),
                       depth)
 
@@ -262,6 +313,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if table is not None:
         tensors["k_table"] = tensors["v_table"] = ops.contiguous(table)
         tensors["k_lengths"] = tensors["v_lengths"] = ops.contiguous(lengths)
+    for name, scales in ("k_scales", k_scales), ("v_scales", v_scales):
+        if scales is not None:
+            tensors[name] = scales
     if sink is not None:
         tensors["sink"] = ops.contiguous(sink)
     if alibi is not None:
@@ -351,7 +405,9 @@ def attention(
         lengths_count: str = "all", out: Tensor | None = None,
         lse: Tensor | None = None, return_lse: bool = False,
         alibi_slopes: Tensor | None = None, bias: Tensor | None = None,
-        mask: Tensor | None = None, batch_invariant: bool = False, convert: str | None = None,
+        mask: Tensor | None = None, k_descale: Tensor | None = None,
+        v_descale: Tensor | None = None, kv_dtype: str | None = None,
+        batch_invariant: bool = False, convert: str | None = None,
         target: str | None = None, schedule: str | None = None,
         device: Device | str | None = None, stream: int | None = None
         ) -> Tensor | tuple[Tensor, Tensor]:
@@ -399,6 +455,12 @@ def attention(
     ``lengths`` [batch]: where a cache holds each sequence, and its tokens;
     ``lengths_count`` "all" of them, or "cached": those before this call's, whose
     number is that of the sequence's queries. All are int32, or all int64.
+
+    k and v may be 8-bit floats (torch's, or bytes: ``kv_dtype`` says which, "e4m3",
+    "e5m2", "e4m3fnuz" or "e5m2fnuz"), where q has few rows. ``k_descale`` and
+    ``v_descale`` (float32) are what they stand for themselves times: a number of
+    the tensor [1], of each head [G] (or [batch, G], one row expanded), or of each
+    token's head, of k's and v's shape without the last dimension.
 
     ``out``: written and returned in place of a new tensor. With ``return_lse``,
     or ``lse`` (float32, [batch, H, rows], ragged [H, rows]), the result is (out,
@@ -452,7 +514,8 @@ def attention(
         scale=scale, causal=causal, left=left, right=right,
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
         want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,
-        alibi=alibi_slopes, bias=bias, keep=mask)
+        alibi=alibi_slopes, bias=bias, keep=mask, k_descale=k_descale,
+        v_descale=v_descale, kv_dtype=kv_dtype)
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out

@@ -98,7 +98,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                  cache_seqlens, cache_batch_idx, cache_leftpad, block_table,
                  softmax_scale, causal, window_size, softcap,
                  rotary_interleaved, alibi_slopes, num_splits,
-                 return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink):
+                 return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
+                 k_descale=None, v_descale=None):
     """flash_attn_with_kvcache."""
     ops = _ops.of(q)
     opts = options(softmax_scale, causal, window_size, softcap, 0.0)
@@ -118,6 +119,9 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     if rotary_cos is not None and k is None:
         raise ValueError("rotary_cos is given without k and v; it applies to "
                          "new keys")
+    if k is not None and ops.float8_of(k_cache):
+        raise NotImplementedError("k and v are given with caches of 8-bit floats; "
+                                  "append them before (kvbuffer.cache_append)")
     if ragged and k is not None:
         raise NotImplementedError("cu_seqlens_q is given with k and v; kvbuf "
                                   "appends to dense batches alone")
@@ -204,7 +208,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
                     longest=max_seqlen_q if ragged else None, table=table,
                     lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
-                    sink=sink, alibi=alibi_slopes, **opts)
+                    sink=sink, alibi=alibi_slopes, k_descale=k_descale,
+                    v_descale=v_descale, **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
 

@@ -15,6 +15,11 @@ from ._device import Device
 class Framework:
     """What most frameworks agree on."""
 
+    def float8_of(self, x):
+        """The 8-bit float that elements are, "bytes" if they are only such; None
+        for others."""
+        return None
+
     def before_launch(self, tensors):
         """Makes a launch come after what has been asked of the tensors."""
 
@@ -52,10 +57,21 @@ class Torch(Framework):
                       self.torch.float32: "f32", self.torch.int32: "i32",
                       self.torch.int64: "i64"}
         self.types = {name: dtype for dtype, name in self.names.items()}
+        self.float8 = {getattr(self.torch, f"float8_{theirs}", None): ours
+                       for theirs, ours in (
+                           ("e4m3fn", "e4m3"), ("e5m2", "e5m2"),
+                           ("e4m3fnuz", "e4m3fnuz"), ("e5m2fnuz", "e5m2fnuz"))}
+        self.float8[self.torch.uint8] = "bytes"
 
     def dtype(self, x):
         """Its name in manifests, or torch's own."""
         return self.names.get(x.dtype, str(x.dtype))
+
+    def float8_of(self, x):
+        return self.float8.get(x.dtype)
+
+    def as_bytes(self, x):
+        return x.view(self.torch.uint8)
 
     def detach(self, x):
         return x.detach() if x.requires_grad else x
@@ -151,6 +167,14 @@ class Numpy(Framework):
         return {"<f2": "f16", "<u2": "bf16", "<V2": "bf16", "<f4": "f32",
                 "<i4": "i32", "<i8": "i64"}.get(x.dtype.str.replace("|V", "<V"),
                                                 str(x.dtype))
+
+    def float8_of(self, x):
+        return {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+                "float8_e4m3fnuz": "e4m3fnuz", "float8_e5m2fnuz": "e5m2fnuz",
+                "uint8": "bytes"}.get(str(x.dtype))
+
+    def as_bytes(self, x):
+        return x.view("uint8")
 
     def detach(self, x):
         return x

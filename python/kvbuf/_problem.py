@@ -9,6 +9,11 @@ import dataclasses
 import math
 
 
+#: The 8-bit floats, by their names in MLIR.
+_FLOAT8 = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "e4m3fnuz": "f8E4M3FNUZ",
+           "e5m2fnuz": "f8E5M2FNUZ"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """What a kernel computes: everything but the tensors' run-time sizes.
@@ -21,6 +26,11 @@ class Problem:
     tokens, or those that were "cached" before this call. ``seq_q`` is the rows of
     each sequence that the kernel is for, or 0 for any: kernels for a few rows
     split keys over blocks. It goes with "dense" queries.
+
+    ``k_dtype`` and ``v_dtype`` are "" for caches of ``dtype``, or one of "e4m3",
+    "e5m2", "e4m3fnuz" and "e5m2fnuz"; ``k_scale`` and ``v_scale`` say what such
+    elements stand for themselves times: "" nothing, a number of the "tensor", of
+    each "head", or of each "token" and head.
 
     ``causal`` and the windows are aligned bottom-right; -1 leaves a side open.
     ``scale`` None is 1/sqrt(head_size); ``softcap`` 0 is none. ``alibi`` is 1 for a
@@ -52,12 +62,19 @@ class Problem:
     bias: str = ""
     hidden: bool = False
     seq_q: int = 0
+    k_dtype: str = ""
+    v_dtype: str = ""
+    k_scale: str = ""
+    v_scale: str = ""
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
                    "cache": ("dense", "ragged", "continuous", "paged"),
                    "index": ("i32", "i64"), "lengths": ("all", "cached"),
                    "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16")}
+        for name in "k", "v":
+            choices[f"{name}_dtype"] = ("", *_FLOAT8)
+            choices[f"{name}_scale"] = ("", "tensor", "head", "token")
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected "
@@ -75,6 +92,10 @@ class Problem:
         if self.seq_q < 0 or (self.seq_q and self.query == "ragged"):
             raise ValueError(f"seq_q is {self.seq_q}; expected 0, or the rows of "
                              "each sequence of dense queries")
+        for name in "k", "v":
+            if (getattr(self, f"{name}_scale")
+                    and not getattr(self, f"{name}_dtype")):
+                raise ValueError(f"{name}_scale goes with {name}_dtype")
         if (self.cache == "paged") != (self.page_size > 0):
             raise ValueError("page_size goes with a paged cache")
         for name in "scale", "softcap":
@@ -90,16 +111,26 @@ class Problem:
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are q, k, v, o and, where
         the problem has them, q_offsets, k_offsets, v_offsets, k_table, v_table,
-        k_lengths, v_lengths, sink, alibi, bias, keep and lse."""
+        k_lengths, v_lengths, k_scales, v_scales, sink, alibi, bias, keep and
+        lse."""
         ragged = self.query == "ragged"
         rows, strides = (("?", "?, ?, 1") if ragged else
                          (f"?x{self.seq_q or '?'}", "?, ?, ?, 1"))
         page = f", page_size = {self.page_size}" if self.page_size else ""
         query = (f"memref<{rows}x{self.heads}x{self.head_size}x{self.dtype}, "
                  f"strided<[{strides}]>>")
-        cache = (f"!kvbuffer.cache<{self.cache}, {self.dtype}, heads = "
-                 f"{self.kv_heads}, head_size = {self.head_size}{page}>")
-        operands = {"q": "!q", "k": "!kv", "v": "!kv", "out": "!q"}
+        caches = {}
+        for name in "k", "v":
+            kind = _FLOAT8.get(getattr(self, f"{name}_dtype"), self.dtype)
+            of = getattr(self, f"{name}_scale")
+            group = self.head_size if of == "token" else of
+            scale = f", scale = f32, granularity = {group}" if of else ""
+            caches[name] = (f"!kvbuffer.cache<{self.cache}, {kind}, heads = "
+                            f"{self.kv_heads}, head_size = "
+                            f"{self.head_size}{page}{scale}>")
+        operands = {"q": "!q", "k": "!kv", "v": "!vv", "out": "!q"}
+        if caches["k"] == caches["v"]:
+            operands["v"] = "!kv"
         if ragged:
             operands["offsets"] = f"memref<?x{self.index}>"
         if self.lse:
@@ -129,7 +160,8 @@ class Problem:
         uses = " ".join(f"{n}(%{n})" for n in operands)
         types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                           for n, t in operands.items())
-        return (f"!q = {query}\n!kv = {cache}\n"
+        values = ("" if operands["v"] == "!kv" else f"!vv = {caches['v']}\n")
+        return (f"!q = {query}\n!kv = {caches['k']}\n{values}"
                 f"func.func @attention({arguments}) {{\n"
                 f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
                 f"    : {types}{regions}\n  return\n}}\n")

@@ -522,7 +522,8 @@ def flash_attn_with_kvcache(
         alibi_slopes: Tensor | None = None, num_splits: int = 0,
         return_softmax_lse: bool = False, *,
         cu_seqlens_q: Tensor | None = None, max_seqlen_q: int | None = None,
-        out: Tensor | None = None, sink: Tensor | None = None
+        out: Tensor | None = None, sink: Tensor | None = None,
+        k_descale: Tensor | None = None, v_descale: Tensor | None = None
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention over a cache: flash-attn's function of that name.
 
@@ -545,9 +546,13 @@ def flash_attn_with_kvcache(
     ``num_splits`` is a hint that changes no result, and is not used yet. Returns
     out, or with ``return_softmax_lse`` (out, softmax_lse (batch, heads, rows)).
 
+    Caches may be of torch's 8-bit floats where q has few rows, with
+    ``k_descale`` and ``v_descale`` as `kvbuf.attention` takes them.
+
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for
     `flash_attn_func`."""
+    descaled = k_descale is not None or v_descale is not None
     if isinstance(q, _Tensor) and (
             _is_compiling() or type(q) is not _Tensor
             or _grad_enabled() and needs_gradients(_ops.of(q), q, k_cache,
@@ -556,6 +561,10 @@ def flash_attn_with_kvcache(
             raise NotImplementedError(
                 "flash_attn_with_kvcache has no backward pass, and a tensor "
                 "requires gradients; call it under torch.no_grad()")
+        if descaled:
+            raise NotImplementedError(
+                "k_descale or v_descale is given; kvbuf takes them on plain "
+                "tensors alone, not under torch.compile")
         opts = _flash.options(softmax_scale, causal, window_size, softcap, 0.0)
         if isinstance(cache_seqlens, int):
             batch = (q.shape[0] if cu_seqlens_q is None
@@ -574,7 +583,8 @@ def flash_attn_with_kvcache(
             is type(cache_seqlens) is _Tensor and k is None and v is None
             and rotary_cos is None and cache_leftpad is None
             and alibi_slopes is None and out is None and sink is None
-            and cu_seqlens_q is None
+            and cu_seqlens_q is None and not descaled
+            and k_cache.dtype == q.dtype
             and (cache_batch_idx is None or block_table is None)):
         options = ("cache", softmax_scale, causal, window_size, softcap,
                    return_softmax_lse, num_splits)
@@ -603,7 +613,8 @@ def flash_attn_with_kvcache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
             cache_batch_idx, cache_leftpad, block_table, softmax_scale, causal,
             window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
-            return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink)
+            return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
+            k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k_cache, v_cache, table, cache_seqlens))

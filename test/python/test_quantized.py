@@ -1,0 +1,90 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""kvbuf.attention over 8-bit caches, on numpy arrays and the emulator, against
+float64; and what is refused."""
+
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+import kvbuf  # noqa: E402
+from attention_reference import attention  # noqa: E402
+from kvbuf import _flash  # noqa: E402
+
+RNG = np.random.default_rng()
+
+
+def codes(kind, *shape):
+    return kvbuf.to_fp8(100 * RNG.standard_normal(shape), kind)
+
+
+class Quantized(unittest.TestCase):
+    def test_tokens(self):
+        """Dense keys of one type each; a scale for each token and head of K, for
+        each head of V."""
+        q = RNG.standard_normal((2, 1, 4, 64)).astype(np.float16)
+        k, v = codes("e4m3", 2, 40, 2, 64), codes("e4m3", 2, 40, 2, 64)
+        ks = RNG.uniform(0.005, 0.02, (2, 40, 2)).astype(np.float32)
+        vs = RNG.uniform(0.005, 0.02, 2).astype(np.float32)
+        o, lse = kvbuf.attention(q, k, v, kv_dtype="e4m3", k_descale=ks,
+                                 v_descale=vs, return_lse=True)
+        for b in range(2):
+            want, want_lse = attention(
+                q[b].astype(np.float64),
+                kvbuf.from_fp8(k[b]).astype(np.float64) * ks[b][..., None],
+                kvbuf.from_fp8(v[b]).astype(np.float64) * vs[:, None])
+            np.testing.assert_allclose(o[b].astype(np.float64), want, atol=4e-3)
+            np.testing.assert_allclose(lse[b], want_lse, atol=1e-3)
+
+    def test_cache(self):
+        """Pages; a scale for each head of K, one row for all sequences."""
+        q = kvbuf.to_bf16(RNG.standard_normal((2, 1, 4, 64)))
+        table = np.array([[3, 1], [0, 4]], np.int32)
+        lengths = np.array([20, 31], np.int32)
+        k, v = (codes("e5m2", 5, 16, 2, 64) for _ in "kv")
+        scale = np.broadcast_to(np.array([[0.01, 0.02]], np.float32), (2, 2))
+        o = kvbuf.attention(q, k, v, kv_dtype="e5m2", page_table=table,
+                            lengths=lengths, k_descale=scale,
+                            v_descale=np.array([0.01], np.float32))
+        for b in range(2):
+            held = [kvbuf.from_fp8(x, "e5m2").astype(np.float64)[table[b]]
+                    .reshape(-1, 2, 64)[:lengths[b]] for x in (k, v)]
+            want, _ = attention(kvbuf.from_bf16(q[b]).astype(np.float64),
+                                held[0] * scale[0][:, None], held[1] * 0.01)
+            np.testing.assert_allclose(kvbuf.from_bf16(o[b]), want, atol=3e-2)
+
+    def refused(self, message, error=ValueError, **more):
+        q = np.zeros((1, 1, 2, 64), np.float16)
+        k = more.pop("k", np.zeros((1, 8, 2, 64), np.uint8))
+        v = more.pop("v", np.zeros((1, 8, 2, 64), np.uint8))
+        with self.assertRaisesRegex(error, message):
+            kvbuf.attention(q, k, v, **more)
+
+    def test_refused(self):
+        self.refused("^k has elements of a byte; expected kv_dtype, which 8-bit "
+                     "floats they are$")
+        self.refused("^kv_dtype is 'e4m3', and v has type float16; expected bytes "
+                     "or that type$", kv_dtype="e4m3",
+                     v=np.zeros((1, 8, 2, 64), np.float16))
+        self.refused(r"^v_descale has shape \(3,\); expected \(1\), \(2\), one a "
+                     r"key head, or \(1, 8, 2\), one a token of it; of \(batch, "
+                     r"2\) all sequences' have to be one, expanded$",
+                     kv_dtype="e4m3", v_descale=np.ones(3, np.float32))
+        half = np.zeros((1, 8, 2, 64), np.float16)
+        self.refused("^k_descale is given, and k has type float16; expected "
+                     "8-bit floats$", k=half, v=half,
+                     k_descale=np.ones(1, np.float32))
+        q = np.zeros((1, 1, 2, 64), np.float16)
+        cache = np.zeros((1, 8, 2, 64), np.uint8)
+        new = np.zeros((1, 1, 2, 64), np.uint8)
+        with self.assertRaisesRegex(NotImplementedError, "^k and v are given with "
+                                    "caches of 8-bit floats; append them before"):
+            _flash.with_kvcache(q, cache, cache, new, new, None, None, 3, None,
+                                None, None, None, False, (-1, -1), 0.0, True,
+                                None, 0, False, None, None, None, None)
+
+
+if __name__ == "__main__":
+    unittest.main()
