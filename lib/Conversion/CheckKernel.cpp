@@ -150,7 +150,11 @@ static LogicalResult checkFragment(Operation *op, FragmentType fragment,
 static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
                                  ScheduleAttr schedule,
                                  const TargetInfo &target) {
-  if (failed(verifyElements(op, params.getElementType(), target)))
+  // What is narrower is widened on its way to registers.
+  Type element = params.getElementType();
+  bool isFloat8 =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  if (!isFloat8 && failed(verifyElements(op, element, target)))
     return failure();
   int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;

@@ -324,13 +324,15 @@ struct ExpandWiden : OpRewritePattern<arith::ExtFOp> {
                                 PatternRewriter &rewriter) const override {
     if (!isWidening(op))
       return failure();
-    if (!wordElementsOf(op.getType())) {
+    Format f(cast<FloatType>(getElementTypeOrSelf(op.getIn().getType())));
+    // As f16 the largest exponent of formats with a larger bias is infinity.
+    constexpr int64_t biasOfF16 = 15;
+    if (!wordElementsOf(op.getType()) || f.bias > biasOfF16) {
       Emitter b(op.getLoc(), rewriter, op.getType());
       Value wide = extendToF32(b, op.getIn());
       rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), wide);
       return success();
     }
-    Format f(cast<FloatType>(getElementTypeOrSelf(op.getIn().getType())));
     replaceByPairs(
         op, rewriter,
         [&](ImplicitLocOpBuilder &b, Value word, bool upper) -> Value {
@@ -369,7 +371,7 @@ struct ExpandWiden : OpRewritePattern<arith::ExtFOp> {
               b, pair,
               vector::FromElementsOp::create(b, word1,
                                              ValueRange{bitOr(sign, bits)}));
-          int64_t more = 15 - f.bias;
+          int64_t more = biasOfF16 - f.bias;
           if (more) {
             auto factor = b.getFloatAttr(b.getF16Type(), std::ldexp(1.0, more));
             value = arith::MulFOp::create(

@@ -32,12 +32,11 @@ static SmallVector<StringRef> cacheDimensions(CacheType cache) {
   llvm_unreachable("unknown kind of cache");
 }
 
-static StringRef typeName(Type type) {
-  return type.isBF16()        ? "bf16"
-         : type.isF16()       ? "f16"
-         : type.isF32()       ? "f32"
-         : type.isInteger(64) ? "i64"
-                              : "i32";
+/// A type's name in the manifest: MLIR's.
+static std::string typeName(Type type) {
+  std::string name;
+  llvm::raw_string_ostream(name) << type;
+  return name;
 }
 
 static StringRef nameOf(gpu::GPUFuncOp kernel, unsigned argument) {
@@ -91,8 +90,8 @@ static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
     return access.getValue();
   bool reads = false, writes = false;
   for (Operation *user : kernel.getArgument(argument).getUsers()) {
-    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, FindTileOp,
-            MakeCacheOp>(user)) {
+    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, CacheScaleOp,
+            FindTileOp, MakeCacheOp>(user)) {
       reads = true;
     } else if (isa<RowStoreOp>(user)) {
       writes = true;
@@ -424,6 +423,30 @@ LogicalResult LaneLowering::expandArguments() {
       pointer(i, word, name + ".lengths",
               [](TensorArg &t, Value v) { t.lengths = v; });
     }
+    Type scale = cache.getScaleType();
+    if (!scale)
+      continue;
+    // Those of groups of elements lie as the elements do.
+    SmallVector<Attribute> scaleShape;
+    auto number = [&](int64_t size) -> Attribute {
+      return b.getI64IntegerAttr(size);
+    };
+    bool byToken = cache.getGranularity() > 0;
+    if (byToken)
+      scaleShape.append(shape.begin(), shape.end() - 2);
+    if (cache.getGranularity() != kPerTensor)
+      scaleShape.push_back(number(cache.getHeads()));
+    if (byToken)
+      scaleShape.push_back(number(
+          llvm::divideCeilSigned(cache.getHeadSize(), cache.getGranularity())));
+    if (scaleShape.empty())
+      scaleShape.push_back(number(1));
+    tensor(name + ".scales", scale, scaleShape, "read");
+    pointer(i, scale, name + ".scales",
+            [](TensorArg &t, Value v) { t.scales = v; });
+    for (size_t d = 0; d + 1 < scaleShape.size(); ++d)
+      stride(i, name + ".scales", d, /*limit=*/0,
+             [](TensorArg &t, Value v) { t.scaleStrides.push_back(v); });
   }
 
   for (auto it = fixedSizes.begin(), e = fixedSizes.end(); it != e;) {

@@ -63,6 +63,9 @@ struct TensorArg {
   /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose room
   /// is the launch's size.
   mlir::Value room;
+  /// Of quantized caches: scales, and their strides as above.
+  mlir::Value scales;
+  Values scaleStrides;
 };
 
 /// A tile in DRAM, as lane values (in this order in a value list).
@@ -130,7 +133,7 @@ struct TensorMapRequest {
 
 /// Whether the elements of a column lie side by side in a buffer's slots,
 /// turned on their way there: as the program says, and of V where LDS cannot be
-/// read transposed.
+/// read transposed, unless its elements are widened one by one.
 bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 
 /// Whether a buffer's tiles come into LDS through registers: those that are
@@ -303,6 +306,10 @@ std::unique_ptr<Machine> createNVIDIAMachine();
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
+/// Loads a fragment whose elements are wider than those of its slot, at byte
+/// `slot`, by ordinary reads of LDS.
+mlir::LogicalResult emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
+                                       mlir::Value slot, Values &words);
 /// The machine of a target, for kernels with warp roles or without.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
 
@@ -480,6 +487,7 @@ private:
   mlir::Value roomOf(mlir::Value cache, mlir::Operation *op);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
+  void lower(CacheScaleOp op);
   void lower(DramTileOp op);
   /// Whether a tile's `valid` rows or columns end where the tensor does, so
   /// that what is not valid does not exist: `valid` is the size of dimension

@@ -598,7 +598,9 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   if (auto it = inLds.find(op.getSum()); it != inLds.end())
     storeRows(made.sum, it->second);
   // What nothing multiplies has no layout to be in.
-  if (!op.getP().use_empty()) {
+  if (op.getP().getType().getRole() == Role::Acc) {
+    set(op.getP(), made.weights);
+  } else if (!op.getP().use_empty()) {
     Values words;
     if (failed(toOperand(op, op.getScores().getType(), op.getP().getType(),
                          made.weights, words)))

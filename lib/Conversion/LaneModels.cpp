@@ -49,8 +49,8 @@ template <Warps warps, typename... Ops> void attach(MLIRContext *context) {
 void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     // What moves.
-    attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
-           AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
+    attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
+           KeyRangeOp, AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
            FragmentStoreOp, RowStoreOp>(context);
     attach<Warps::Block, DramLoadOp, LdsStageOp>(context);
     // Fragments.

@@ -248,6 +248,52 @@ void LaneLowering::lower(CacheTileOp op) {
   coordinates[op.getTile()] = at;
 }
 
+void LaneLowering::lower(CacheScaleOp op) {
+  CacheType type = op.getCache().getType();
+  const TensorArg &cache = tensors[op.getCache()];
+  Value head = single(op.getHead()), at;
+  if (type.getGranularity() == kPerTensor) {
+    at = index(0);
+  } else if (type.getGranularity() == kPerHead) {
+    at = head;
+  } else {
+    Value batch = single(op.getBatch()), token = single(op.getToken());
+    ArrayRef<Value> s = cache.scaleStrides;
+    auto from = [&](Value block, Value row) {
+      return add(b, mul(b, block, s[0]), mul(b, row, s[1]));
+    };
+    switch (type.getKind()) {
+    case CacheKind::Dense:
+      at = from(batch, token);
+      break;
+    case CacheKind::Ragged: {
+      Value first =
+          lookupWithin(cache.offsets, batch, index(0), launchSize("total_k"));
+      at = mul(b, add(b, first, token), s[0]);
+      break;
+    }
+    case CacheKind::Continuous:
+      at = from(lookup(cache.table, batch), token);
+      break;
+    case CacheKind::Paged: {
+      auto [number, offset] = pageOf(*this, token, type.getPageSize());
+      Value entry = add(b, mul(b, batch, cache.tableStride), number);
+      at = from(lookup(cache.table, entry), offset);
+      break;
+    }
+    }
+    at = add(b, at, mul(b, head, s.back()));
+    if (type.getGranularity() < type.getHeadSize())
+      at = add(b, at,
+               arith::DivUIOp::create(b, single(op.getHeadDim()),
+                                      index(type.getGranularity())));
+  }
+  Value scale = memref::LoadOp::create(b, flat(cache.scales), ValueRange{at});
+  if (!scale.getType().isF32())
+    scale = arith::ExtFOp::create(b, b.getF32Type(), scale);
+  set(op.getScale(), {scale});
+}
+
 void LaneLowering::lower(DramTileOp op) {
   const TensorArg &tensor = tensors[op.getTensor()];
   TileValues tile;

@@ -217,6 +217,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   Type element = type.getElementType();
+  if (element != params.getElementType())
+    return emitNarrowFragment(lower, op, slot, words);
   // V's rows are contracted.
   bool isA = type.getRole() == Role::A, isV = op.contractsRows();
   bool turned = isTurnedInLds(lower.target, params);

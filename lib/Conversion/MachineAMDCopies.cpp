@@ -19,6 +19,15 @@ using namespace kvbuf;
 
 /// Bytes of the vectors that swizzles move and that lanes load.
 static constexpr int64_t kVectorBytes = 16;
+/// The type of a buffer's elements on their way through registers: LLVM has no
+/// 8-bit floats.
+static Type storedElement(KVBufferAttr params) {
+  Type element = params.getElementType();
+  return element.getIntOrFloatBitWidth() == 8
+             ? Type(IntegerType::get(element.getContext(), 8))
+             : element;
+}
+
 /// An offset past the end of every range (they are shorter than 2^31 bytes).
 static constexpr int64_t kOutside = INT32_MIN;
 
@@ -369,7 +378,7 @@ void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
   StagingPlan plan = stagingPlan(lower, params);
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   types.append(plan.steps * plan.vectors(),
-               VectorType::get({width}, params.getElementType()));
+               VectorType::get({width}, storedElement(params)));
 }
 
 Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
@@ -528,7 +537,7 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   RowSource source(lower, op, tile);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
-  auto type = VectorType::get({width}, params.getElementType());
+  auto type = VectorType::get({width}, storedElement(params));
   Value range, shift;
   if (!source.paged() && !checkCols) {
     range = source.range(lower.i32(0), params.getBN(), shift);
@@ -593,11 +602,12 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
       b.setInsertionPointToStart(guarded.thenBlock());
       Value at = arith::AddIOp::create(b, source.lineOf(lower.toIndex(row)),
                                        lower.toIndex(piece.col));
-      scf::YieldOp::create(
-          b, vector::LoadOp::create(b, type, lower.flat(tile.data),
-                                    ValueRange{at}, /*nontemporal=*/false,
-                                    llvm::Align(width * bytes))
-                 .getResult());
+      Value loaded = vector::LoadOp::create(
+          b, type.clone(params.getElementType()), lower.flat(tile.data),
+          ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
+      if (loaded.getType() != type)
+        loaded = arith::BitcastOp::create(b, type, loaded);
+      scf::YieldOp::create(b, loaded);
       b.setInsertionPointToStart(guarded.elseBlock());
       scf::YieldOp::create(
           b,
@@ -612,7 +622,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
                                   Value slot, ArrayRef<Value> vectors) {
   ImplicitLocOpBuilder &b = lower.b;
   StagingPlan plan = stagingPlan(lower, params);
-  Value lds = lower.shared(params.getElementType());
+  Value lds = lower.shared(storedElement(params));
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   // `byte` as an index of elements.
   auto elementAt = [&](Value byte) {

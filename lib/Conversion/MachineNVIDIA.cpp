@@ -627,6 +627,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
+  if (type.getElementType() != params.getElementType())
+    return emitNarrowFragmentLoad(lower, op, slot, words);
   SharedTile layout = lower.sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
   // Rows of b that are the result's columns, as K's: as operand b,

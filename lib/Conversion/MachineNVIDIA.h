@@ -82,6 +82,10 @@ protected:
   /// the threads wait for, and stores.
   void emitWordCopies(LaneLowering &lower, const Copy &copy,
                       const TileValues &tile, mlir::Value slot, bool async);
+  /// Loads a fragment whose elements are wider than the slot's.
+  mlir::LogicalResult emitNarrowFragmentLoad(LaneLowering &lower,
+                                             FragmentLoadOp op,
+                                             mlir::Value slot, Values &words);
   /// A load's copies, of the kind that the tile's rows allow.
   void emitTileCopies(LaneLowering &lower, DramLoadOp op,
                       const TileValues &tile, mlir::Value slot);

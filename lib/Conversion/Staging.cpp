@@ -42,6 +42,13 @@ Value kvbuf::loadCut(LaneLowering &lower, const TileValues &tile,
   Type element = type.getElementType();
   int64_t count = type.getNumElements();
   Value source = lower.flat(tile.data);
+  // What LLVM has no type for is loaded as it is stored, and kept as bits.
+  Type stored = cast<MemRefType>(source.getType()).getElementType();
+  auto asBits = [&](Value x, Type as) -> Value {
+    if (x.getType() == as)
+      return x;
+    return arith::BitcastOp::create(b, as, x);
+  };
   auto has = [&](int64_t elements) -> Value {
     return arith::AndIOp::create(
         b, ok,
@@ -51,18 +58,20 @@ Value kvbuf::loadCut(LaneLowering &lower, const TileValues &tile,
   return either(
       lower, has(count), type,
       [&]() -> Value {
-        return vector::LoadOp::create(b, type, source, ValueRange{at},
-                                      /*nontemporal=*/false,
-                                      llvm::Align(alignment));
+        Value loaded = vector::LoadOp::create(
+            b, type.clone(stored), source, ValueRange{at},
+            /*nontemporal=*/false, llvm::Align(alignment));
+        return asBits(loaded, type);
       },
       [&]() -> Value {
         Values elements;
         for (int64_t i = 0; i < count; ++i)
           elements.push_back(
               loadIf(lower, has(i + 1), element, [&]() -> Value {
-                return memref::LoadOp::create(
+                Value loaded = memref::LoadOp::create(
                     b, source,
                     ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
+                return asBits(loaded, element);
               }));
         return vector::FromElementsOp::create(b, type, elements);
       });

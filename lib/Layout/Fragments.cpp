@@ -179,6 +179,26 @@ LinearLayout kvbuf::reordered(const LinearLayout &operand, llvm::StringRef out,
   return operand.compose(keep * turn).restrictOut({"row", "col"});
 }
 
+llvm::SmallVector<int64_t> kvbuf::ownElementsFirst(const LinearLayout &fragment,
+                                                   llvm::StringRef out) {
+  unsigned bits = fragment.outLog2(out);
+  llvm::SmallVector<int64_t> order(bits, 0);
+  int64_t next = 1;
+  bool natural = true;
+  for (llvm::StringRef in : {"register", "lane"})
+    for (unsigned bit = 0; bit < fragment.inLog2(in); ++bit) {
+      int64_t position = fragment.basis(in, bit, out);
+      if (!llvm::isPowerOf2_64(position))
+        continue;
+      order[llvm::Log2_64(position)] = next;
+      natural &= position == next;
+      next *= 2;
+    }
+  if (natural)
+    order.clear();
+  return order;
+}
+
 std::optional<LinearLayout>
 kvbuf::transposedRead16(const LinearLayout &fragment) {
   auto is = [&](llvm::StringRef in, unsigned bit, int64_t row, int64_t col) {

@@ -17,6 +17,7 @@
 
 #include "kvbuffer/Runtime/DType.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -59,6 +60,24 @@ inline double ulp8(DType type, double magnitude) {
   int least = 1 - ((isE4 ? 7 : 15) + fnuz);
   int exponent = magnitude > 0 ? std::max(least, std::ilogb(magnitude)) : least;
   return std::ldexp(1.0, exponent - (isE4 ? 3 : 2));
+}
+
+/// The code nearest to a number, ties to even; the largest finite ones for what
+/// exceeds them.
+inline uint8_t encode8(DType type, double x) {
+  bool isE4 = type == DType::F8E4M3FN || type == DType::F8E4M3FNUZ;
+  bool fnuz = type == DType::F8E4M3FNUZ || type == DType::F8E5M2FNUZ;
+  int mantissa = isE4 ? 3 : 2, least = 1 - ((isE4 ? 7 : 15) + fnuz);
+  double magnitude = std::min(std::abs(x), largest8(type));
+  double unit = ulp8(type, magnitude);
+  magnitude = std::nearbyint(magnitude / unit) * unit;
+  if (magnitude == 0)
+    return !fnuz && std::signbit(x) ? 0x80 : 0;
+  int exponent = std::max(least, std::ilogb(magnitude));
+  auto units =
+      static_cast<int>(magnitude / std::ldexp(1.0, exponent - mantissa));
+  int code = ((exponent - least) << mantissa) + units;
+  return static_cast<uint8_t>(code | (x < 0 ? 0x80 : 0));
 }
 
 } // namespace kvbuf::rt

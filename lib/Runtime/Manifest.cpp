@@ -226,6 +226,27 @@ AppendSpec parseAppend(const Reader &r) {
   return p;
 }
 
+/// How the cache `name` is stored, if not in elements of the queries' type.
+std::optional<QuantizedSpec>
+parseQuantized(const Reader &r, const std::string &name, int64_t headSize) {
+  std::string dtype = name + "_dtype", granularity = name + "_granularity";
+  if (!r.has(dtype.c_str()))
+    return std::nullopt;
+  QuantizedSpec spec;
+  spec.dtype = parseDType(r.string(dtype.c_str()));
+  if (!isFloat8(spec.dtype))
+    throw Error("manifest: " + r.at(dtype.c_str()) + " is '" +
+                nameOf(spec.dtype) + "'; expected an 8-bit float");
+  if (!r.has(granularity.c_str()))
+    return spec;
+  spec.granularity = r.integer(granularity.c_str(), 0);
+  if (*spec.granularity < -1 || *spec.granularity > headSize)
+    throw Error("manifest: " + r.at(granularity.c_str()) + " is " +
+                std::to_string(*spec.granularity) +
+                "; expected -1 to head_size");
+  return spec;
+}
+
 AttentionProblem parseProblem(const Reader &r) {
   AttentionProblem p;
   p.dtype = parseDType(r.string("dtype"));
@@ -253,6 +274,8 @@ AttentionProblem parseProblem(const Reader &r) {
   p.lengthsCountNew = lengths == "all";
   p.k = parseRow(r, "k", p.headSize);
   p.v = parseRow(r, "v", p.headSize);
+  p.kQuantized = parseQuantized(r, "k", p.headSize);
+  p.vQuantized = parseQuantized(r, "v", p.headSize);
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");
@@ -593,7 +616,16 @@ void checkAttentionTensors(const Manifest &m) {
   if (p.sink)
     need("sink", 1, DType::F32);
   for (std::string name : {"k", "v"}) {
-    need(name, raggedK ? 3 : 4, p.dtype);
+    const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
+    need(name, raggedK ? 3 : 4, quantized ? quantized->dtype : p.dtype);
+    if (quantized && quantized->granularity) {
+      std::string scales = name + ".scales";
+      const TensorSpec *t = m.findTensor(scales);
+      need(scales, *quantized->granularity > 0 ? (raggedK ? 3 : 4) : 1,
+           t && (t->dtype == DType::F16 || t->dtype == DType::BF16)
+               ? t->dtype
+               : DType::F32);
+    }
     int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
     const SizeExpr &extent = m.findTensor(name)->shape.back();
     if (extent.kind != SizeExpr::Kind::Constant || extent.constant != depth)

@@ -143,11 +143,24 @@ void Reference::compute(const RowId &row, RowResult &result) {
   const float cap32 = static_cast<float>(p.softcap);
   double m64 = -std::numeric_limits<double>::infinity();
   float m32 = -std::numeric_limits<float>::infinity();
+  // Elements that have a scale together.
+  auto groupOf = [&](const std::optional<QuantizedSpec> &quantized) {
+    int64_t group = quantized ? quantized->granularity.value_or(0) : 0;
+    return group > 0 ? group : n;
+  };
+  const int64_t kGroup = groupOf(p.kQuantized), vGroup = groupOf(p.vQuantized);
   s64.resize(result.keys);
   s32.resize(result.keys);
   for (int64_t j = first; j < last; ++j) {
-    Dots dots =
-        dotOf(p.dtype, q64.data(), q32.data(), w.kRow(row.b, j, kvHead), n);
+    Dots dots{0, 0};
+    const uint16_t *k = w.kRow(row.b, j, kvHead, row16);
+    for (int64_t d = 0; d < n; d += kGroup) {
+      Dots part = dotOf(p.dtype, q64.data() + d, q32.data() + d, k + d,
+                        std::min(kGroup, n - d));
+      double own = w.kScale(row.b, j, kvHead, d);
+      dots.s64 += part.s64 * own;
+      dots.s32 += part.s32 * static_cast<float>(own);
+    }
     double a = dots.s64 * p.scale;
     float b = dots.s32 * scale32;
     if (p.softcap > 0) {
@@ -178,8 +191,14 @@ void Reference::compute(const RowId &row, RowResult &result) {
     l64 += p64;
     l32 += p32; // the sum is of the unrounded weights
     p32 = decode16(p.dtype, encode16(p.dtype, p32));
-    accumulateOf(p.dtype, result.reference.data(), result.baseline.data(), p64,
-                 p32, w.vRow(row.b, j, kvHead), n);
+    const uint16_t *v = w.vRow(row.b, j, kvHead, row16);
+    for (int64_t d = 0; d < n; d += vGroup) {
+      double own = w.vScale(row.b, j, kvHead, d);
+      accumulateOf(p.dtype, result.reference.data() + d,
+                   result.baseline.data() + d, p64 * own,
+                   p32 * static_cast<float>(own), v + d,
+                   std::min(vGroup, n - d));
+    }
   }
   for (int64_t d = 0; d < n; ++d) {
     result.reference[d] /= l64;

@@ -510,6 +510,14 @@ double Workload::visiblePairs() const {
 double Workload::minimalBytes() const {
   const AttentionProblem &p = problem();
   double rowBytes = static_cast<double>(p.headSize) * 2, bytes = 0;
+  // Rows of K and V of a head, with the scales of their tokens.
+  double cacheBytes = 0;
+  for (const CacheTensors *cache : {&k, &v}) {
+    cacheBytes += static_cast<double>(p.headSize * sizeOf(cache->data->dtype));
+    if (cache->scales && *cache->quantized->granularity > 0)
+      cacheBytes += static_cast<double>(cache->scales->shape.back() *
+                                        sizeOf(cache->scales->dtype));
+  }
   for (int64_t b = 0; b < batch(); ++b) {
     bytes += static_cast<double>(lenQ[b] * p.heads) *
              (2 * rowBytes + (p.lse ? 4 : 0));
@@ -519,7 +527,7 @@ double Workload::minimalBytes() const {
     int64_t first = visible(b, 0).first, last = visible(b, lenQ[b] - 1).second;
     bytes +=
         static_cast<double>(std::max<int64_t>(last - first, 0) * p.kvHeads) *
-        2 * rowBytes;
+        cacheBytes;
   }
   return bytes;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Float8.h"
 #include "Random.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
@@ -24,7 +25,15 @@ using namespace kvbuf::rt;
 
 namespace {
 
-enum Stream : uint64_t { kQuery = 1, kKey, kValue, kSink, kDirection };
+enum Stream : uint64_t {
+  kQuery = 1,
+  kKey,
+  kValue,
+  kSink,
+  kDirection,
+  kKeyScales,
+  kValueScales
+};
 
 /// The shape that the problem gives a tensor of this name; empty for names that
 /// it does not use.
@@ -48,10 +57,19 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
   if (name == "k.table" || name == "v.table")
     return paged ? std::vector{batch, sizes.at("pages_per_seq")}
                  : std::vector{batch};
-  if (name != "k" && name != "v")
-    return {};
+  bool isK = name.starts_with("k");
   // Rows may be wider than the head that is a part of them.
-  int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
+  int64_t depth = (isK ? p.k : p.v).cacheDepth;
+  const auto &quantized = isK ? p.kQuantized : p.vQuantized;
+  if ((name == "k.scales" || name == "v.scales") && quantized &&
+      quantized->granularity) {
+    int64_t group = *quantized->granularity;
+    if (group <= 0)
+      return {group == 0 ? 1 : p.kvHeads};
+    depth = (p.headSize + group - 1) / group;
+  } else if (name != "k" && name != "v") {
+    return {};
+  }
   switch (p.cache) {
   case Layout::Dense:
     return {batch, sizes.at("seq_k"), p.kvHeads, depth};
@@ -85,6 +103,13 @@ public:
   /// sequence.
   void write(uint16_t *to, uint64_t stream, uint64_t row, int64_t head,
              int64_t heads, int64_t j) const {
+    draw(stream, row, head, heads, j,
+         [&](int64_t d, float x) { to[d] = encode16(p.dtype, x); });
+  }
+  /// The same, each element by `put`.
+  template <typename Put>
+  void draw(uint64_t stream, uint64_t row, int64_t head, int64_t heads,
+            int64_t j, Put put) const {
     Random random(seed, stream, row * static_cast<uint64_t>(heads) + head);
     float headScale = heads > 1 ? std::exp2(3.0f * static_cast<float>(head) /
                                                 static_cast<float>(heads - 1) -
@@ -111,7 +136,7 @@ public:
           x = direction[d] * slope * static_cast<float>(j) + 0.5f * x;
         break;
       }
-      to[d] = encode16(p.dtype, x);
+      put(d, x);
     }
   }
 
@@ -157,9 +182,15 @@ void Workload::locate() {
   bool ragged = p.cache == Layout::Ragged;
   bool table = p.cache == Layout::Continuous || p.cache == Layout::Paged;
   for (auto [cache, name] :
-       {std::pair<CacheTensors *, std::string>{&k, "k"}, {&v, "v"}})
-    *cache = {find(name), findIf(ragged, name + ".offsets"),
-              findIf(table, name + ".table"), findIf(table, name + ".lengths")};
+       {std::pair<CacheTensors *, std::string>{&k, "k"}, {&v, "v"}}) {
+    const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
+    *cache = {find(name),
+              findIf(ragged, name + ".offsets"),
+              findIf(table, name + ".table"),
+              findIf(table, name + ".lengths"),
+              findIf(quantized && quantized->granularity, name + ".scales"),
+              quantized ? &*quantized : nullptr};
+  }
 }
 
 void Workload::fillData() {
@@ -182,10 +213,50 @@ void Workload::fillData() {
       rowsBefore += lenQ[b];
     }
   }
+  if (k.scales && !fromFile("k.scales"))
+    fillScales(k, kKeyScales);
+  if (v.scales && !fromFile("v.scales"))
+    fillScales(v, kValueScales);
   if (!fromFile("k"))
     fillCache(k, kKey);
   if (!fromFile("v"))
     fillCache(v, kValue);
+}
+
+void Workload::fillScales(const CacheTensors &cache, uint64_t stream) {
+  const AttentionProblem &p = problem();
+  HostTensor &t = *cache.scales;
+  // What is drawn reaches far into the format, and a few elements exceed it.
+  double reach = options.init == Init::Normal ? 2 : 8;
+  if (options.init == Init::Ramp && cache.data == k.data)
+    reach = 32;
+  auto put = [&](int64_t at, Random &random) {
+    auto scale = static_cast<float>(reach * (1.0 + random.uniform()) /
+                                    largest8(cache.quantized->dtype));
+    if (t.dtype == DType::F32)
+      t.as<float>()[at] = scale;
+    else
+      t.as<uint16_t>()[at] = encode16(t.dtype, scale);
+  };
+  int64_t group = *cache.quantized->granularity;
+  if (group <= 0) {
+    Random random(options.seed, stream);
+    for (int64_t i = 0; i < t.shape[0]; ++i)
+      put(i * t.strides[0], random);
+    return;
+  }
+  // Those of tokens that no sequence has stay poisoned.
+  for (int64_t b = 0; b < batch(); ++b)
+    parallelFor(lenK[b], 64, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j)
+        for (int64_t h = 0; h < p.kvHeads; ++h)
+          for (int64_t d = 0; d < p.headSize; d += group) {
+            int64_t at = scalePlace(cache, b, j, h, d);
+            // Of the place alone: sequences may share pages.
+            Random random(options.seed, stream, static_cast<uint64_t>(at));
+            put(at, random);
+          }
+    });
 }
 
 void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
@@ -215,11 +286,22 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
     parallelFor(
         static_cast<int64_t>(rows.size()), 64, [&](int64_t from, int64_t to) {
           for (int64_t i = from; i < to; ++i)
-            for (int64_t h = 0; h < p.kvHeads; ++h)
-              writer.write(
-                  const_cast<uint16_t *>(cacheRow(cache, b, rows[i], h)),
-                  stream, static_cast<uint64_t>(rowsBefore + rows[i]), h,
-                  p.kvHeads, rows[i]);
+            for (int64_t h = 0; h < p.kvHeads; ++h) {
+              uint64_t number = static_cast<uint64_t>(rowsBefore + rows[i]);
+              int64_t at = cachePlace(cache, *cache.data, b, rows[i], h);
+              if (!cache.quantized) {
+                writer.write(cache.data->as<uint16_t>() + at, stream, number, h,
+                             p.kvHeads, rows[i]);
+                continue;
+              }
+              DType type = cache.quantized->dtype;
+              auto *to = cache.data->as<uint8_t>() + at;
+              writer.draw(stream, number, h, p.kvHeads, rows[i],
+                          [&](int64_t d, float x) {
+                            to[d] = encode8(
+                                type, x / cacheScale(cache, b, rows[i], h, d));
+                          });
+            }
         });
     rowsBefore += lenK[b];
   }
@@ -247,25 +329,34 @@ const uint16_t *Workload::oRow(int64_t b, int64_t i, int64_t h) const {
   return queryRow(*o, qOffsets, b, i, h);
 }
 
-const uint16_t *Workload::kRow(int64_t b, int64_t j, int64_t h) const {
-  return cacheRow(k, b, j, h);
+const uint16_t *Workload::kRow(int64_t b, int64_t j, int64_t h,
+                               std::vector<uint16_t> &scratch) const {
+  return cacheRow(k, b, j, h, scratch);
 }
 
-const uint16_t *Workload::vRow(int64_t b, int64_t j, int64_t h) const {
-  return cacheRow(v, b, j, h);
+const uint16_t *Workload::vRow(int64_t b, int64_t j, int64_t h,
+                               std::vector<uint16_t> &scratch) const {
+  return cacheRow(v, b, j, h, scratch);
 }
 
-const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
-                                   int64_t j, int64_t h) const {
-  const HostTensor &t = *cache.data;
+double Workload::kScale(int64_t b, int64_t j, int64_t h, int64_t d) const {
+  return cacheScale(k, b, j, h, d);
+}
+
+double Workload::vScale(int64_t b, int64_t j, int64_t h, int64_t d) const {
+  return cacheScale(v, b, j, h, d);
+}
+
+int64_t Workload::cachePlace(const CacheTensors &cache, const HostTensor &t,
+                             int64_t b, int64_t j, int64_t h) const {
   const CacheRow &row = cache.data == k.data ? problem().k : problem().v;
-  const uint16_t *base = t.as<uint16_t>() + row.headDimOffset;
+  int64_t first = &t == cache.data ? row.headDimOffset : 0;
   switch (problem().cache) {
   case Layout::Dense:
     break;
   case Layout::Ragged:
-    return base + (cache.offsets->integer(b) + j) * t.strides[0] +
-           h * t.strides[1];
+    return (cache.offsets->integer(b) + j) * t.strides[0] + h * t.strides[1] +
+           first;
   case Layout::Continuous:
     b = cache.table->integer(b);
     break;
@@ -276,7 +367,42 @@ const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
     break;
   }
   }
-  return base + b * t.strides[0] + j * t.strides[1] + h * t.strides[2];
+  return b * t.strides[0] + j * t.strides[1] + h * t.strides[2] + first;
+}
+
+const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
+                                   int64_t j, int64_t h,
+                                   std::vector<uint16_t> &scratch) const {
+  int64_t at = cachePlace(cache, *cache.data, b, j, h);
+  if (!cache.quantized)
+    return cache.data->as<uint16_t>() + at;
+  // Both types have all 8-bit floats.
+  scratch.resize(problem().headSize);
+  const auto *codes = cache.data->as<uint8_t>() + at;
+  for (size_t d = 0; d < scratch.size(); ++d)
+    scratch[d] =
+        encode16(problem().dtype,
+                 static_cast<float>(decode8(cache.quantized->dtype, codes[d])));
+  return scratch.data();
+}
+
+int64_t Workload::scalePlace(const CacheTensors &cache, int64_t b, int64_t j,
+                             int64_t h, int64_t d) const {
+  int64_t group = *cache.quantized->granularity;
+  const HostTensor &t = *cache.scales;
+  if (group <= 0)
+    return group == 0 ? 0 : h * t.strides[0];
+  return cachePlace(cache, t, b, j, h) + d / group;
+}
+
+double Workload::cacheScale(const CacheTensors &cache, int64_t b, int64_t j,
+                            int64_t h, int64_t d) const {
+  if (!cache.scales)
+    return 1;
+  int64_t at = scalePlace(cache, b, j, h, d);
+  const HostTensor &t = *cache.scales;
+  return t.dtype == DType::F32 ? t.as<float>()[at]
+                               : decode16(t.dtype, t.as<uint16_t>()[at]);
 }
 
 float Workload::lse(int64_t b, int64_t i, int64_t h) const {

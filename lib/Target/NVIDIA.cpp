@@ -107,8 +107,20 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.splitKeys = true;
   choice.equalShares = request.lengthsDiffer;
   choice.lookAhead = request.pageSize > 0;
+  choice.warps = 1;
   choice.BM = request.foldedRows > 16 ? 32 : 16;
   int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  if (request.cacheBytes == 1) {
+    // Lanes read pairs of 8-bit elements as rows of the instruction: keys, of
+    // which it has 16, so that 8 queries fill its columns.
+    choice.swapAB = true;
+    if (request.foldedRows <= 8)
+      choice.BM = 8;
+    choice.BN = depth <= 128 ? 32 : 16;
+    choice.stages =
+        std::max<int64_t>(2, 1 + kSplitInFlight / (2 * choice.BN * depth));
+    return;
+  }
   // Sixteen rows of accumulators would fill a lane's registers.
   if (depth > 256 && request.foldedRows <= 8) {
     choice.BM = 8;
@@ -147,6 +159,8 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   choice.BK = request.headSize % 64 == 0   ? 64
               : request.headSize % 32 == 0 ? 32
                                            : 16;
+  if (request.cacheBytes == 1 && request.headSize % 128 == 0)
+    choice.BK = 128;
   if (request.splitKeys) {
     splitKeysNVIDIA(target, request, choice);
     return choice;

@@ -122,7 +122,7 @@ for name in FORMATS:
         for label, got in wide.items():
             where = pairs if label == "alone" else slice(None)
             np.testing.assert_array_equal(got[where], values.astype(np.float32)[where],
-                                          (name, chip, label))
+                                          f"{name} {chip} {label}")
         np.testing.assert_array_equal(decoded, values.astype(np.float32), name)
         np.testing.assert_array_equal(np.signbit(decoded)[values == 0],
                                       np.signbit(values)[values == 0])

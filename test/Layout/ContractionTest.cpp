@@ -133,6 +133,46 @@ void contraction(Properties &properties) {
                    contractionOrder(mfma.a, mfma.c) ? "an order" : "");
 }
 
+/// Whether four elements that a lane gets of one row of 8-bit elements (two of
+/// each of two rows, `across`) by an element of ldmatrix are its own in the
+/// layout: lane 4 g + t has those at 4 t, or 2 g, in the registers `own`.
+std::string notRead(const LinearLayout &fragment, llvm::StringRef out,
+                    bool across) {
+  for (int64_t lane = 0; lane < 32; ++lane)
+    for (int64_t i = 0; i < (across ? 2 : 4); ++i) {
+      int64_t reg = across ? 2 * i : i % 2 + 4 * (i / 2);
+      int64_t want = across ? 2 * (lane / 4) + i : 4 * (lane % 4) + i;
+      if (fragment.apply({{"register", reg}, {"lane", lane}}, out) != want)
+        return "register " + std::to_string(reg) + " of lane " +
+               std::to_string(lane);
+    }
+  return "";
+}
+
+void ownFirst(Properties &properties) {
+  auto inOrder = [](const LinearLayout &fragment, llvm::StringRef out) {
+    llvm::SmallVector<LinearLayout::Coord> images;
+    for (int64_t element : ownElementsFirst(fragment, out))
+      images.push_back({element});
+    unsigned bits = images.size();
+    return reordered(
+        fragment, out,
+        LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}}));
+  };
+  // Swapped, K is [key][element] of operand A, V^T [element][key].
+  LinearLayout a = mmaSyncM16N8K16().a;
+  properties.holds("K of 8-bit elements: four of a row are a lane's own",
+                   notRead(inOrder(a, "col"), "col", false));
+  properties.catches("K in its natural order", notRead(a, "col", false));
+  properties.holds("V of 8-bit elements: two of a row are a lane's own",
+                   notRead(inOrder(a, "row"), "row", true));
+  properties.catches("V in its natural order", notRead(a, "row", true));
+  properties.holds("mfma has its own elements first",
+                   ownElementsFirst(mfma16Bit(16, 16, 32)->a, "col").empty()
+                       ? ""
+                       : "another order");
+}
+
 /// The definition of the transposed read, by groups of 16 lanes: lane l
 /// receives what lanes 4i + l / 4 mod 4 name as their element l mod 4 (i =
 /// 0..3: rows).
@@ -259,6 +299,7 @@ void transposedTiles(Properties &properties) {
 
 void kvbuf::test::contractionProperties(Properties &properties) {
   contraction(properties);
+  ownFirst(properties);
   transposedReads(properties);
   transposedTiles(properties);
 }

@@ -78,6 +78,8 @@ static std::vector<Tensor> tensorsOf(gpu::GPUFuncOp kernel) {
       add(label + ".table", index);
       add(label + ".lengths", index);
     }
+    if (Type scale = cache.getScaleType())
+      add(label + ".scales", typeOf(scale));
   }
   return tensors;
 }

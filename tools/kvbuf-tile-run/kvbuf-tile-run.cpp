@@ -151,6 +151,15 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
       return attr ? attr.getInt() : fallback;
     };
     *row = {part("_cache_depth", p.headSize), part("_head_dim_offset", 0)};
+    auto dtype = dict.getAs<StringAttr>((Twine(name) + "_dtype").str());
+    if (!dtype)
+      continue;
+    rt::QuantizedSpec &spec =
+        (row == &p.k ? p.kQuantized : p.vQuantized).emplace();
+    spec.dtype = rt::parseDType(dtype.getValue().str());
+    if (auto group =
+            dict.getAs<IntegerAttr>((Twine(name) + "_granularity").str()))
+      spec.granularity = group.getInt();
   }
   p.causal = flag("causal");
   p.windowLeft = number("window_left");
@@ -224,21 +233,38 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
     const char *data = cache == "k" ? "k" : "v";
     std::string table = cache + ".table", lengths = cache + ".lengths";
     int64_t depth = (cache == "k" ? p.k : p.v).cacheDepth;
+    const auto &quantized = cache == "k" ? p.kQuantized : p.vQuantized;
+    rt::DType dtype = quantized ? quantized->dtype : p.dtype;
+    if (quantized && quantized->granularity) {
+      int64_t group = *quantized->granularity;
+      std::vector<Dim> shape;
+      if (group > 0)
+        shape = p.cache == rt::Layout::Dense
+                    ? std::vector<Dim>{"batch", "seq_k"}
+                : p.cache == rt::Layout::Ragged ? std::vector<Dim>{"total_k"}
+                : p.cache == rt::Layout::Paged
+                    ? std::vector<Dim>{"num_blocks", p.pageSize}
+                    : std::vector<Dim>{"num_blocks", "max_seq"};
+      shape.push_back(group == 0 ? int64_t(1) : p.kvHeads);
+      if (group > 0)
+        shape.push_back((p.headSize + group - 1) / group);
+      add((cache + ".scales").c_str(), rt::DType::F32, shape);
+    }
     switch (p.cache) {
     case rt::Layout::Dense:
-      add(data, p.dtype, {"batch", "seq_k", p.kvHeads, depth});
+      add(data, dtype, {"batch", "seq_k", p.kvHeads, depth});
       break;
     case rt::Layout::Ragged:
-      add(data, p.dtype, {"total_k", p.kvHeads, depth});
+      add(data, dtype, {"total_k", p.kvHeads, depth});
       offsets((cache + ".offsets").c_str(), cache);
       break;
     case rt::Layout::Continuous:
-      add(data, p.dtype, {"num_blocks", "max_seq", p.kvHeads, depth});
+      add(data, dtype, {"num_blocks", "max_seq", p.kvHeads, depth});
       add(table.c_str(), integers(cache), {"batch"});
       add(lengths.c_str(), integers(cache), {"batch"});
       break;
     case rt::Layout::Paged:
-      add(data, p.dtype, {"num_blocks", p.pageSize, p.kvHeads, depth});
+      add(data, dtype, {"num_blocks", p.pageSize, p.kvHeads, depth});
       add(table.c_str(), integers(cache), {"batch", "pages_per_seq"});
       add(lengths.c_str(), integers(cache), {"batch"});
       break;

@@ -84,6 +84,13 @@ std::optional<LinearLayout> transposedAmongLanes(const LinearLayout &fragment);
 LinearLayout reordered(const LinearLayout &operand, llvm::StringRef out,
                        const LinearLayout &order);
 
+/// The order of the dimension `out` ("row" or "col") of a fragment in which the
+/// elements that a lane holds itself come first, and so lie side by side: for
+/// elements that are loaded several at a time. For each bit of the position the
+/// element that stands there; empty if that is the natural order.
+llvm::SmallVector<int64_t> ownElementsFirst(const LinearLayout &fragment,
+                                            llvm::StringRef out);
+
 /// The element ("lane" to ("row", "col")) whose 8 bytes each lane must name to
 /// a transposed LDS read of 16-bit elements (`ds_read_b64_tr_b16`), so that the
 /// wave receives `fragment`, ("register", "lane") to ("row", "col") with four

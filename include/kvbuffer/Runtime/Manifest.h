@@ -213,6 +213,15 @@ struct CacheRow {
   int64_t cacheDepth = 64, headDimOffset = 0;
 };
 
+/// How a quantized cache that attention reads is stored.
+struct QuantizedSpec {
+  /// Of its elements, 8-bit floats.
+  DType dtype = DType::F8E4M3FN;
+  /// Elements that have a scale together: 0 those of a tensor, -1 those of a
+  /// head; absent without scales.
+  std::optional<int64_t> granularity;
+};
+
 /// The attention problem that an artifact solves.
 struct AttentionProblem {
   DType dtype = DType::BF16;
@@ -224,6 +233,8 @@ struct AttentionProblem {
   /// Lengths of a continuous or paged cache count the new tokens.
   bool lengthsCountNew = false;
   CacheRow k, v;
+  /// Absent where the elements are of `dtype`.
+  std::optional<QuantizedSpec> kQuantized, vQuantized;
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.
   int64_t windowLeft = -1, windowRight = -1;

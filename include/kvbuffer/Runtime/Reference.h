@@ -53,6 +53,8 @@ private:
   const Workload &w;
   std::vector<double> q64, s64;
   std::vector<float> q32, s32;
+  /// A row of a quantized cache.
+  std::vector<uint16_t> row16;
 };
 
 } // namespace kvbuf::rt

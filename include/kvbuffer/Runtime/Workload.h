@@ -51,8 +51,16 @@ public:
   /// key/value heads for k and v.
   const uint16_t *qRow(int64_t b, int64_t i, int64_t h) const;
   const uint16_t *oRow(int64_t b, int64_t i, int64_t h) const;
-  const uint16_t *kRow(int64_t b, int64_t j, int64_t h) const;
-  const uint16_t *vRow(int64_t b, int64_t j, int64_t h) const;
+  /// The same of a cache, in elements of the queries' type: those of a
+  /// quantized cache without their scales, exactly, in `scratch`.
+  const uint16_t *kRow(int64_t b, int64_t j, int64_t h,
+                       std::vector<uint16_t> &scratch) const;
+  const uint16_t *vRow(int64_t b, int64_t j, int64_t h,
+                       std::vector<uint16_t> &scratch) const;
+  /// What the elements of such a row stand for themselves times, from element
+  /// `d` on; 1 without scales.
+  double kScale(int64_t b, int64_t j, int64_t h, int64_t d) const;
+  double vScale(int64_t b, int64_t j, int64_t h, int64_t d) const;
   /// The log-sum-exp that the kernel wrote.
   float lse(int64_t b, int64_t i, int64_t h) const;
 
@@ -64,7 +72,8 @@ public:
 private:
   struct CacheTensors {
     HostTensor *data = nullptr, *offsets = nullptr, *table = nullptr,
-               *lengths = nullptr;
+               *lengths = nullptr, *scales = nullptr;
+    const QuantizedSpec *quantized = nullptr;
   };
 
   void applyFixedSizes();
@@ -86,8 +95,18 @@ private:
   int64_t require(const char *name, int64_t usual, const char *what);
   /// The integers of a tensor from a file.
   std::vector<int64_t> readFile(const std::string &name) const;
+  void fillScales(const CacheTensors &cache, uint64_t stream);
+  /// Where head `h` of token `j` begins in a tensor of a cache's shape: its
+  /// data, or scales of groups of elements.
+  int64_t cachePlace(const CacheTensors &cache, const HostTensor &tensor,
+                     int64_t b, int64_t j, int64_t h) const;
   const uint16_t *cacheRow(const CacheTensors &cache, int64_t b, int64_t j,
-                           int64_t h) const;
+                           int64_t h, std::vector<uint16_t> &scratch) const;
+  /// The place of a scale among those of a cache.
+  int64_t scalePlace(const CacheTensors &cache, int64_t b, int64_t j, int64_t h,
+                     int64_t d) const;
+  double cacheScale(const CacheTensors &cache, int64_t b, int64_t j, int64_t h,
+                    int64_t d) const;
 
   /// Sizes that the kernel's types fix.
   Sizes fixed;

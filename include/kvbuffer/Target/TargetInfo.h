@@ -70,6 +70,8 @@ struct ScheduleRequest {
   /// Whether sequences may be of different lengths, which the device alone
   /// knows.
   bool lengthsDiffer = false;
+  /// Bytes of an element of the cache: 1 of a quantized one.
+  int64_t cacheBytes = 2;
 };
 
 /// What a chip proposes for a problem.

@@ -321,6 +321,18 @@ LogicalResult BlockRun::runOp(CacheTileOp op) {
   return success();
 }
 
+LogicalResult BlockRun::runOp(CacheScaleOp op) {
+  FailureOr<float> scale =
+      scaleOf(*get<const Cache *>(op.getCache()), integer(op.getBatch()),
+              integer(op.getHead()), integer(op.getToken()),
+              integer(op.getHeadDim()), [&] { return error(op); });
+  if (failed(scale))
+    return failure();
+  set(op.getScale(),
+      Attribute(FloatAttr::get(op.getScale().getType(), double(*scale))));
+  return success();
+}
+
 LogicalResult BlockRun::runOp(DramTileOp op) {
   auto tile = std::make_shared<Tile>();
   tile->type = op.getTile().getType();

@@ -96,6 +96,7 @@ private:
   mlir::LogicalResult runOp(MakeCacheOp op);
   mlir::LogicalResult runOp(CacheNumKeysOp op);
   mlir::LogicalResult runOp(CacheTileOp op);
+  mlir::LogicalResult runOp(CacheScaleOp op);
   mlir::LogicalResult runOp(DramTileOp op);
   mlir::LogicalResult runOp(KeyRangeOp op);
   mlir::LogicalResult runOp(FragmentStoreOp op);

@@ -45,6 +45,11 @@ float Tensor::loadFloat(int64_t offset) const {
     return decodeBF16(static_cast<const uint16_t *>(data)[offset]);
   if (elementType.isF16())
     return static_cast<const _Float16 *>(data)[offset];
+  if (elementBytes() == 1)
+    return llvm::APFloat(
+               cast<FloatType>(elementType).getFloatSemantics(),
+               llvm::APInt(8, static_cast<const uint8_t *>(data)[offset]))
+        .convertToFloat();
   return static_cast<const float *>(data)[offset];
 }
 
@@ -207,6 +212,47 @@ FailureOr<int64_t> tile::numKeys(const Cache &cache, int64_t batch,
   if (failed(length))
     return failure();
   return std::min(*length + newTokens, room);
+}
+
+FailureOr<float> tile::scaleOf(const Cache &cache, int64_t batch, int64_t head,
+                               int64_t token, int64_t headDim, ErrorFn error) {
+  int64_t group = cache.type.getGranularity();
+  SmallVector<int64_t> index;
+  if (group == kPerTensor) {
+    index = {0};
+  } else if (group == kPerHead) {
+    index = {head};
+  } else {
+    int64_t block = batch, row = token;
+    FailureOr<int64_t> found = block;
+    switch (cache.type.getKind()) {
+    case CacheKind::Dense:
+      break;
+    case CacheKind::Ragged:
+      found =
+          entryWithin(*cache.offsets, batch, 0, cache.data->shape[0], error);
+      break;
+    case CacheKind::Continuous:
+      found = entry(*cache.table, {batch}, error);
+      break;
+    case CacheKind::Paged:
+      found =
+          entry(*cache.table, {batch, token / cache.type.getPageSize()}, error);
+      row = token % cache.type.getPageSize();
+      break;
+    }
+    if (failed(found))
+      return failure();
+    if (cache.type.getKind() == CacheKind::Ragged)
+      index = {*found + row};
+    else
+      index = {*found, row};
+    index.append({head, headDim / group});
+  }
+  FailureOr<int64_t> offset = cache.scales->offset(index, error);
+  if (failed(offset))
+    return failure();
+  return cache.scales->loadFloat(*offset);
 }
 
 LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {

@@ -71,7 +71,7 @@ struct Tensor {
 struct Cache {
   CacheType type;
   Tensor *data = nullptr, *offsets = nullptr, *table = nullptr,
-         *lengths = nullptr;
+         *lengths = nullptr, *scales = nullptr;
 };
 
 /// A tile in DRAM: where each of its rows is.
@@ -103,6 +103,10 @@ mlir::FailureOr<int64_t> evaluateSize(mlir::Attribute expression,
 /// Keys of a sequence: `kvbuffer.cache.num_keys`.
 mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,
                                  int64_t newTokens, ErrorFn error);
+
+/// The scale of an element of a token: `kvbuffer.cache_scale`.
+mlir::FailureOr<float> scaleOf(const Cache &cache, int64_t batch, int64_t head,
+                               int64_t token, int64_t headDim, ErrorFn error);
 
 /// Fills in `tile.rows` from the tile's cache fields; counts look-ups.
 mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);

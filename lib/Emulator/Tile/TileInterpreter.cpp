@@ -150,6 +150,19 @@ const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type,
   }
   if (type.hasTable())
     cache->lengths = add(name + ".lengths", word, {any});
+  if (Type scale = type.getScaleType()) {
+    int64_t group = type.getGranularity();
+    SmallVector<int64_t> shape{group == kPerTensor ? 1 : type.getHeads()};
+    if (group > 0) {
+      shape.push_back(llvm::divideCeilSigned(type.getHeadSize(), group));
+      shape.insert(shape.begin(), type.getKind() == CacheKind::Paged
+                                      ? type.getPageSize()
+                                      : any);
+      if (type.getKind() != CacheKind::Ragged)
+        shape.insert(shape.begin(), any);
+    }
+    cache->scales = add(name + ".scales", scale, shape);
+  }
   caches.push_back(std::move(cache));
   return caches.back().get();
 }
@@ -164,9 +177,12 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
     return kernel.emitOpError() << "has two arguments named " << name;
   if (auto cache = dyn_cast<CacheType>(argument.getType())) {
     Type element = cache.getElementType();
-    if (!element.isBF16() && !element.isF16())
-      return kernel.emitOpError()
-             << "argument " << name << " must have elements bf16 or f16";
+    bool isFloat8 =
+        isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+    if (!element.isBF16() && !element.isF16() && !isFloat8)
+      return kernel.emitOpError() << "argument " << name
+                                  << " must have elements bf16, f16 or 8-bit "
+                                     "floats";
     arguments.push_back(addCache(name.getValue(), cache,
                                  indexTypeOf(kernel, argument.getArgNumber())));
     return success();

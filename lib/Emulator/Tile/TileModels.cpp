@@ -46,9 +46,9 @@ void attach(MLIRContext *context) {
 
 void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
-    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, DramTileOp, KeyRangeOp,
-           FragmentStoreOp, RowStoreOp, AllocOp, StagedViewOp, DramLoadOp,
-           LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
+    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
+           KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp, StagedViewOp,
+           DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
            OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);

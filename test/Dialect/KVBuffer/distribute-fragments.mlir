@@ -183,3 +183,33 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Elements that are narrower in LDS are contracted, and are columns of the
+// product, in the order in which lanes read several at once; accumulators of
+// scores keep theirs.
+// CHECK-DAG: #[[S:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1], swapped = true, order = [1, 4, 8, 2]>
+// CHECK-DAG: #[[K:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 8, 16], warps = [1, 1], transpose_b = true, swapped = true, order = [1, 4, 8, 2]>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 8, 16], warps = [1, 1], swapped = true, columns = [2, 4, 8, 1]>
+// CHECK-DAG: #[[O:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true, columns = [2, 4, 8, 1]>
+#kbuf = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16>
+#vbuf = #kvbuffer.kv_buffer<v, f8E4M3FN, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16>
+!tile = !kvbuffer.tile<8x16xbf16>
+!acc = !kvbuffer.fragment<8x16xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @narrow(
+    gpu.func @narrow(%q: !tile, %ks: !kvbuffer.staged<#kbuf>, %vs: !kvbuffer.staged<#vbuf>, %s: !acc, %p: !kvbuffer.fragment<8x16xbf16, a>, %o: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>} {
+      %qf = kvbuffer.tile_fragment %q : !tile -> !kvbuffer.fragment<8x16xbf16, a>
+      %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<16x16xbf16, b>
+      // CHECK: kvbuffer.mma {{.*}} : <8x16xbf16, a, #[[Q]]>, <16x16xbf16, b, #[[K]]>, <8x16xf32, acc, #[[S]]>
+      %r0 = kvbuffer.mma %qf, %k, %s {transpose_b} : !kvbuffer.fragment<8x16xbf16, a>, !kvbuffer.fragment<16x16xbf16, b>, !acc
+      %v = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<16x16xbf16, b>
+      // CHECK: kvbuffer.mma {{.*}}<16x16xbf16, b, #[[V]]>, <8x16xf32, acc, #[[O]]>
+      %r1 = kvbuffer.mma %p, %v, %o : !kvbuffer.fragment<8x16xbf16, a>, !kvbuffer.fragment<16x16xbf16, b>, !acc
+      gpu.return
+    }
+  }
+}

@@ -35,6 +35,16 @@ func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, acc, shape = [16,
 
 // -----
 
+// expected-error @below {{operand a has no columns of the product; expected no columns}}
+func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1], columns = [1, 2, 4]>}
+
+// -----
+
+// expected-error @below {{expected columns with each of the 4 powers of two below 16 once}}
+func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true, columns = [1, 2, 4]>}
+
+// -----
+
 // expected-error @below {{transpose_b is of operand b, got operand a}}
 func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1], transpose_b = true>}
 

@@ -15,7 +15,7 @@ func.func @element(%q: !qo, %k: !kv) {
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x?x2x64xf16>
 func.func @elements(%q: !qo, %k: !kv) {
-  // expected-error @below {{(C1) expected one element type for q, k, v and out, got 'f16', 'bf16', 'bf16', 'f16'}}
+  // expected-error @below {{(C1) expected one element type for q, k, v and out, or 8-bit floats for k and v, got 'f16', 'bf16', 'bf16', 'f16'}}
   kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
   return
 }
@@ -353,6 +353,24 @@ func.func @younger(%token: !kvbuffer.token<#kbuf>) {
 func.func @fragment_element(%s: !kvbuffer.staged<#kbuf>) {
   // expected-error @below {{expected a fragment of 'bf16'}}
   %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xf16, b>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+func.func @fragment_wider(%s: !kvbuffer.staged<#kbuf>) {
+  // expected-error @below {{expected a fragment of 'f8E4M3FN', bf16 or f16}}
+  %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xf8E5M2, b>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>
+func.func @no_scale(%c: !kv, %i: index) {
+  // expected-error @below {{expected a cache with scales, got '!kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>'}}
+  %s = kvbuffer.cache_scale %c[%i, %i, %i, %i] : !kv
   return
 }
 

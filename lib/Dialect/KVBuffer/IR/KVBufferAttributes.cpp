@@ -178,7 +178,7 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseComma() || parseKeyword(parser, operand, "an operand: "))
     return {};
-  SmallVector<int64_t> shape, warps, order;
+  SmallVector<int64_t> shape, warps, order, columns;
   int64_t group = 1;
   bool transposeB = false, swapped = false;
   Parameter parameters[] = {{"shape", shape, /*required=*/true},
@@ -186,7 +186,8 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
                             {"warps", warps, /*required=*/true},
                             {"transpose_b", transposeB},
                             {"swapped", swapped},
-                            {"order", order}};
+                            {"order", order},
+                            {"columns", columns}};
   if (parseParameters(parser, parameters, /*leadingComma=*/true))
     return {};
   if (warps.size() != 2) {
@@ -195,7 +196,7 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
   }
   return parser.getChecked<MmaLayoutAttr>(parser.getContext(), *unit, operand,
                                           shape, group, warps[0], warps[1],
-                                          transposeB, swapped, order);
+                                          transposeB, swapped, order, columns);
 }
 
 void MmaLayoutAttr::print(AsmPrinter &printer) const {
@@ -211,6 +212,8 @@ void MmaLayoutAttr::print(AsmPrinter &printer) const {
     printer << ", swapped = true";
   if (!getOrder().empty())
     printList(printer, "order", getOrder());
+  if (!getColumns().empty())
+    printList(printer, "columns", getColumns());
   printer << '>';
 }
 

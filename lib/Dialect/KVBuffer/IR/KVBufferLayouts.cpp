@@ -30,7 +30,8 @@ LogicalResult
 MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       MatrixUnit unit, Role operand, ArrayRef<int64_t> shape,
                       int64_t group, int64_t warpRows, int64_t warpCols,
-                      bool transposeB, bool swapped, ArrayRef<int64_t> order) {
+                      bool transposeB, bool swapped, ArrayRef<int64_t> order,
+                      ArrayRef<int64_t> columns) {
   if (operand == Role::Row)
     return emitError() << "expected operand a, b or acc; row values have the "
                           "layout #kvbuffer.slice";
@@ -56,39 +57,57 @@ MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (transposeB && operand != Role::B)
     return emitError() << "transpose_b is of operand b, got operand "
                        << stringifyRole(operand);
-  if (order.empty())
-    return success();
-  if (operand == Role::Acc)
+  if (!order.empty() && operand == Role::Acc)
     return emitError() << "accumulators are not contracted; expected no order";
-  unsigned bits = llvm::Log2_64(layouts->k);
-  int64_t seen = 0;
+  if (!columns.empty() && operand == Role::A)
+    return emitError()
+           << "operand a has no columns of the product; expected no "
+              "columns";
+  auto isOrder = [&](StringRef name, ArrayRef<int64_t> list,
+                     int64_t size) -> LogicalResult {
+    if (list.empty())
+      return success();
+    unsigned bits = llvm::Log2_64(size);
+    int64_t seen = 0;
+    for (int64_t element : list)
+      if (element > 0 && element < size && llvm::isPowerOf2_64(element))
+        seen |= element;
+    if (list.size() == bits && seen == size - 1)
+      return success();
+    return emitError() << "expected " << name << " with each of the " << bits
+                       << " powers of two below " << size << " once";
+  };
+  return success(succeeded(isOrder("order", order, layouts->k)) &&
+                 succeeded(isOrder("columns", columns,
+                                   swapped ? layouts->m : layouts->n)));
+}
+
+/// An atom whose dimension `out` is taken in an order, an element at each bit.
+static LinearLayout inOrder(const LinearLayout &atom, StringRef out,
+                            ArrayRef<int64_t> order) {
+  if (order.empty())
+    return atom;
+  SmallVector<LinearLayout::Coord> images;
   for (int64_t element : order)
-    if (element > 0 && element < layouts->k && llvm::isPowerOf2_64(element))
-      seen |= element;
-  if (order.size() != bits || seen != layouts->k - 1)
-    return emitError() << "expected order with each of the " << bits
-                       << " powers of two below " << layouts->k << " once";
-  return success();
+    images.push_back({element});
+  unsigned bits = images.size();
+  return reordered(
+      atom, out,
+      LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}}));
 }
 
 LinearLayout MmaLayoutAttr::getProductAtom() const {
   MmaLayouts layouts = *instruction(getUnit(), getShape(), getGroup());
   bool swapped = getSwapped();
   if (getOperand() == Role::Acc)
-    return swapped ? transposed(layouts.c) : layouts.c;
+    return inOrder(swapped ? transposed(layouts.c) : layouts.c, "col",
+                   getColumns());
   bool isA = getOperand() == Role::A;
   LinearLayout atom = swapped ? transposed(isA ? layouts.b : layouts.a)
                       : isA   ? layouts.a
                               : layouts.b;
-  if (getOrder().empty())
-    return atom;
-  SmallVector<LinearLayout::Coord> images;
-  for (int64_t element : getOrder())
-    images.push_back({element});
-  unsigned bits = images.size();
-  return reordered(
-      atom, isA ? "col" : "row",
-      LinearLayout({"col"}, {images}, {LinearLayout::Dim{"col", bits}}));
+  atom = inOrder(atom, isA ? "col" : "row", getOrder());
+  return isA ? atom : inOrder(atom, "col", getColumns());
 }
 
 LinearLayout MmaLayoutAttr::getAtom() const {
@@ -118,7 +137,14 @@ int64_t MmaLayoutAttr::getWordElements() const {
 MmaLayoutAttr MmaLayoutAttr::forOperand(Role operand, bool transposeB,
                                         ArrayRef<int64_t> order) const {
   return get(getContext(), getUnit(), operand, getShape(), getGroup(),
-             getWarpRows(), getWarpCols(), transposeB, getSwapped(), order);
+             getWarpRows(), getWarpCols(), transposeB, getSwapped(), order,
+             operand == Role::A ? ArrayRef<int64_t>() : getColumns());
+}
+
+MmaLayoutAttr MmaLayoutAttr::withColumns(ArrayRef<int64_t> columns) const {
+  return get(getContext(), getUnit(), getOperand(), getShape(), getGroup(),
+             getWarpRows(), getWarpCols(), getTransposeB(), getSwapped(),
+             getOrder(), columns);
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,7 +163,7 @@ LogicalResult kvbuf::verifyProductLayouts(Operation *op,
        mmaB = dyn_cast_or_null<MmaLayoutAttr>(b),
        mmaAcc = dyn_cast_or_null<MmaLayoutAttr>(acc);
   if (!mmaA || !mmaB || !mmaAcc || mmaAcc.getOperand() != Role::Acc ||
-      mmaA.forOperand(Role::Acc) != mmaAcc ||
+      mmaA.forOperand(Role::Acc).withColumns(mmaAcc.getColumns()) != mmaAcc ||
       mmaB.forOperand(Role::Acc) != mmaAcc || mmaA.getOperand() != Role::A ||
       mmaB.getOperand() != Role::B)
     return op->emitOpError()

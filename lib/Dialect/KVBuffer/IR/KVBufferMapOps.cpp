@@ -70,7 +70,8 @@ static LogicalResult verifyElementRegion(Operation *op, Region &region,
     };
     if (inner->getNumRegions())
       return fail("of ops with regions only scf.if is");
-    if (isa_and_nonnull<KVBufferDialect>(inner->getDialect()))
+    if (isa_and_nonnull<KVBufferDialect>(inner->getDialect()) &&
+        !(isa<CacheScaleOp>(inner) && isa<MapOp>(op)))
       return fail("its values are elements, not fragments");
     if (!isMemoryEffectFree(inner) &&
         !hasSingleEffect<MemoryEffects::Read>(inner))

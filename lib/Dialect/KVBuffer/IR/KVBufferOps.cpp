@@ -222,6 +222,10 @@ static LogicalResult verifyOperandForms(Operation *op, StringRef constraint,
   return success();
 }
 
+static bool isFloat8(Type type) {
+  return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8;
+}
+
 LogicalResult AttentionOp::verify() {
   auto q = cast<ShapedType>(getQ().getType());
   auto out = cast<ShapedType>(getOut().getType());
@@ -238,17 +242,21 @@ LogicalResult AttentionOp::verify() {
                            << value.getType();
   Type element = k.getElementType();
   // Which 8-bit floats there are, and kernels for, depends on the chip.
-  bool isFloat8 =
-      isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
-  if (!element.isBF16() && !element.isF16() && !isFloat8)
+  if (!element.isBF16() && !element.isF16() && !isFloat8(element))
     return emitOpError() << "(C1) expected elements bf16 or f16, got "
                          << element;
-  if (q.getElementType() != element || v.getElementType() != element ||
-      out.getElementType() != element)
-    return emitOpError()
-           << "(C1) expected one element type for q, k, v and out, got "
-           << q.getElementType() << ", " << element << ", "
-           << v.getElementType() << ", " << out.getElementType();
+  // Caches may be narrower than what they are multiplied by.
+  Type wide = q.getElementType();
+  bool quantized = (wide.isBF16() || wide.isF16()) && isFloat8(element) &&
+                   isFloat8(v.getElementType());
+  if (out.getElementType() != wide ||
+      (!quantized && (element != wide || v.getElementType() != wide)))
+    return emitOpError() << "(C1) expected one element type for q, k, v and out"
+                         << (wide.isBF16() || wide.isF16()
+                                 ? ", or 8-bit floats for k and v"
+                                 : "")
+                         << ", got " << wide << ", " << element << ", "
+                         << v.getElementType() << ", " << out.getElementType();
   int64_t rank = getOffsets() ? 3 : 4;
   if (q.getRank() != rank)
     return emitOpError() << "(C4) expected q of rank " << rank
@@ -465,6 +473,13 @@ LogicalResult CacheTileOp::verify() {
   return success();
 }
 
+LogicalResult CacheScaleOp::verify() {
+  if (!getCache().getType().getScaleType())
+    return emitOpError() << "expected a cache with scales, got "
+                         << getCache().getType();
+  return success();
+}
+
 /// Whether rows can come in groups of so many.
 static LogicalResult verifyGroup(Operation *op, int64_t group) {
   if (group >= 1 && group <= kMostElements)
@@ -635,9 +650,13 @@ LogicalResult FragmentLoadOp::verify() {
   KVBufferAttr params = getStaged().getType().getParams();
   FragmentType fragment = getFragment().getType();
   Role role = fragment.getRole();
-  if (fragment.getElementType() != params.getElementType())
-    return emitOpError() << "expected a fragment of "
-                         << params.getElementType();
+  Type wide = fragment.getElementType();
+  bool widens =
+      isFloat8(params.getElementType()) && (wide.isBF16() || wide.isF16());
+  if (wide != params.getElementType() && !widens)
+    return emitOpError() << "expected a fragment of " << params.getElementType()
+                         << (isFloat8(params.getElementType()) ? ", bf16 or f16"
+                                                               : "");
   if (params.getOperand() == Operand::O)
     return emitOpError() << "expected a slot of operand q, k or v: o is no "
                             "operand of a product";
@@ -893,9 +912,12 @@ LogicalResult OnlineSoftmaxOp::verify() {
                             "taken before the scores are scaled";
   FragmentType s = getScores().getType(), p = getP().getType(),
                m = getMax().getType();
-  if (s.getRole() != Role::Acc || p.getRole() != Role::A ||
+  bool isOperand = p.getRole() == Role::A,
+       isWide = p.getRole() == Role::Acc && p.getElementType().isF32();
+  if (s.getRole() != Role::Acc || (!isOperand && !isWide) ||
       m.getRole() != Role::Row)
-    return emitOpError() << "expected roles acc, row and a";
+    return emitOpError() << "expected roles acc, row and a, or acc of f32 for "
+                            "p that is not rounded yet";
   if (s.getRows() != p.getRows() || s.getCols() != p.getCols() ||
       m.getRows() != s.getRows())
     return emitOpError()

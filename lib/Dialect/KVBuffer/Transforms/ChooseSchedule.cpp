@@ -345,13 +345,51 @@ static bool isChunked(AttentionOp op, ScheduleAttr schedule) {
   return chunk > 0 && chunk < op.getHeadSize();
 }
 
+/// Checks that kernels of a schedule can read quantized caches, if they have
+/// to.
+static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
+                                    const TargetInfo &target) {
+  if (!op.isQuantized())
+    return success();
+  if (!schedule.getSplitKeys())
+    return op.emitOpError()
+           << "has quantized caches, which only kernels of split keys read "
+              "yet; "
+              "expected few query rows, as many as the type of q says, or "
+              "caches of "
+           << op.getElementType();
+  for (auto [name, cache] : {std::pair("k", op.getK().getType()),
+                             std::pair("v", op.getV().getType())}) {
+    // 16 bytes of a row are copied at a time.
+    constexpr int64_t kRowUnit = 16;
+    for (auto [what, size] :
+         {std::pair<StringRef, int64_t>{"head_size", cache.getHeadSize()},
+          {"cache_depth", cache.getCacheDepth()},
+          {"head_dim_offset", cache.getHeadDimOffset()}})
+      if (size % kRowUnit)
+        return op.emitOpError()
+               << "has " << what << " = " << size << " of " << name
+               << " with elements of a byte; expected a multiple of "
+               << kRowUnit;
+    int64_t group = cache.getGranularity();
+    if (group > 0 && op.getHeadSize() != group)
+      return op.emitOpError()
+             << "has scales for groups of " << group << " elements of " << name
+             << ", which no kernel reads yet; expected granularity = tensor, "
+                "head or "
+             << op.getHeadSize();
+  }
+  return success();
+}
+
 /// Checks that a schedule can be built on a chip; says at the op what does not
 /// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
 /// may need more registers than a lane has, which the assembler keeps in
 /// memory.
 static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                                const TargetInfo &target, bool isDefault) {
-  if (failed(verifyElements(op, op.getElementType(), target)))
+  if (failed(verifyElements(op, op.getElementType(), target)) ||
+      failed(checkQuantized(op, schedule, target)))
     return failure();
   const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
   if (!mma) {
@@ -537,6 +575,8 @@ struct ChooseSchedulePass
         auto q = cast<MemRefType>(op.getQ().getType());
         if (!op.isRagged() && !q.isDynamicDim(1))
           request.queries = q.getDimSize(1);
+        request.cacheBytes =
+            op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
         request.otherByLaunch = otherByLaunch;
         // Who asks for no producers means the schedule that has none.
         ScheduleParameters asked;

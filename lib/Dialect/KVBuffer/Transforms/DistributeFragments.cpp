@@ -10,9 +10,11 @@
 /// Values that must have one layout, because an op or a loop hands one on as
 /// the other, are a class. A product's accumulators have the layout that their
 /// types name, else the schedule's instruction; its operands follow. What comes
-/// from memory is contracted in its natural order, what comes from accumulators
-/// in the order in which lanes hold those, and the other operand of the product
-/// likewise. Where no order makes accumulators an operand, they change places
+/// from memory is contracted in its natural order, or, where elements in LDS
+/// are narrower than the operand's, in the order in which a lane reads several
+/// at once; what comes from accumulators in the order in which lanes hold
+/// those, and the other operand of the product likewise. Where no order makes
+/// accumulators an operand, they change places
 /// (`kvbuffer.exchange`).
 ///
 //===----------------------------------------------------------------------===//
@@ -87,6 +89,10 @@ private:
   LogicalResult assignOperands(const Product &product);
   FailureOr<SmallVector<int64_t>> orderOf(const Product &product,
                                           MmaLayoutAttr acc);
+  /// The order of the dimension `out` of a product's operand b whose elements
+  /// are narrower in LDS, where lanes read several at once; else empty.
+  static SmallVector<int64_t> narrowOrder(const Product &product,
+                                          MmaLayoutAttr acc, StringRef out);
   void turnStores();
   LogicalResult joinWarps();
   LogicalResult assignRest();
@@ -305,7 +311,29 @@ FailureOr<MmaLayoutAttr> Distribution::defaultLayout(Operation *op,
                             {mma->m, mma->n, mma->k}, mma->group,
                             schedule.getWarpRows(), schedule.getWarpCols(),
                             /*transposeB=*/false, schedule.getSwapAB(),
-                            /*order=*/{});
+                            /*order=*/{}, /*columns=*/{});
+}
+
+SmallVector<int64_t> Distribution::narrowOrder(const Product &product,
+                                               MmaLayoutAttr acc,
+                                               StringRef out) {
+  bool narrow =
+      product.b && llvm::any_of(fragmentSources(product.b), [](Value b) {
+        auto load = b.getDefiningOp<FragmentLoadOp>();
+        return load &&
+               load.getStaged()
+                       .getType()
+                       .getParams()
+                       .getElementType()
+                       .getIntOrFloatBitWidth() < load.getFragment()
+                                                      .getType()
+                                                      .getElementType()
+                                                      .getIntOrFloatBitWidth();
+      });
+  if (!narrow)
+    return {};
+  return ownElementsFirst(
+      acc.forOperand(Role::B, product.transposeB).getProductAtom(), out);
 }
 
 LogicalResult Distribution::assignAccumulators(const Product &product) {
@@ -319,6 +347,9 @@ LogicalResult Distribution::assignAccumulators(const Product &product) {
   FailureOr<MmaLayoutAttr> layout = defaultLayout(product.op, product.element);
   if (failed(layout))
     return failure();
+  // Rows of b that lie side by side in LDS are read several columns at once.
+  if (!product.transposeB)
+    layout = layout->withColumns(narrowOrder(product, *layout, "col"));
   return assign(product.result, *layout, product.op);
 }
 
@@ -342,7 +373,7 @@ FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
   if (auto known = dyn_cast_or_null<MmaLayoutAttr>(a.layout))
     return SmallVector<int64_t>(known.getOrder());
   if (a.weights.empty())
-    return natural;
+    return product.transposeB ? narrowOrder(product, acc, "row") : natural;
   LinearLayout operand = acc.forOperand(Role::A).getAtom();
   std::optional<SmallVector<int64_t>> found;
   SmallVector<Value> moved;
@@ -456,7 +487,8 @@ void Distribution::turnStores() {
     auto acc = dyn_cast_or_null<MmaLayoutAttr>(classOf(value).layout);
     // An operand's columns are in all warps that share them.
     if (store.getVia() || !acc || acc.getOperand() != Role::Acc ||
-        acc.getWarpCols() > 1 || value.getType().getRole() != Role::Acc ||
+        acc.getWarpCols() > 1 || !acc.getColumns().empty() ||
+        value.getType().getRole() != Role::Acc ||
         value.getType().getElementType().getIntOrFloatBitWidth() != 16 ||
         !liesTransposed(acc))
       continue;

@@ -36,7 +36,9 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                                            Operand which, int64_t rows,
                                            int64_t stages) {
   ScheduleAttr schedule = *op.getSchedule();
-  Type element = op.getElementType();
+  Type element = which == Operand::K   ? op.getK().getType().getElementType()
+                 : which == Operand::V ? op.getV().getType().getElementType()
+                                       : op.getElementType();
   int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
   int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
@@ -571,6 +573,12 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
     if (type.getHeadDimOffset())
       add((name + "_head_dim_offset").str(),
           b.getI64IntegerAttr(type.getHeadDimOffset()));
+    if (type.getElementType() != op.getElementType())
+      add((name + "_dtype").str(),
+          b.getStringAttr(elementName(type.getElementType())));
+    if (type.getScaleType())
+      add((name + "_granularity").str(),
+          b.getI64IntegerAttr(type.getGranularity()));
   }
   if (op.getBatchInvariant())
     add("batch_invariant", b.getBoolAttr(true));

@@ -32,6 +32,10 @@ using namespace kvbuf;
 static constexpr int64_t kLeastSplit = 128;
 /// Partial results on their way to a warp of the last block at a time.
 static constexpr int64_t kLoadedAtOnce = 4;
+/// What scales of V's tokens are multiplied by beside weights, so that products
+/// are of magnitudes that f16 has with all bits: scales from 2^-22 to 2^7,
+/// those of values from 1e-4 to 6e4 in e4m3. The output is divided by it.
+static constexpr float kTokenScaleGain = 256;
 /// Pieces that one block of a warp joins; where a sequence has more, several
 /// blocks join so many each, side by side, and one joins what they come to.
 static constexpr int64_t kJoinedByOne = 8;
@@ -48,6 +52,13 @@ struct State {
 };
 
 class DecodeProgram {
+  /// f16 has all 8-bit floats, and more bits for weights of at most 1, than
+  /// bf16.
+  static Type weightsOf(AttentionOp op) {
+    bool narrow = op.getV().getType().getElementType() != op.getElementType();
+    return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
+  }
+
 public:
   DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
                 const TargetInfo &target, const IRMapping &args,
@@ -56,6 +67,7 @@ public:
         schedule(*op.getSchedule()), warps(warps),
         joinedByOne(std::max(kJoinedByOne, kLoadedAtOnce * warps)),
         element(op.getElementType()), mask(op.getMaskValue()),
+        weights(weightsOf(op)),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
         group(op.getHeads() / op.getKVHeads()),
         tokens(cast<MemRefType>(op.getQ().getType()).getDimSize(1)),
@@ -77,6 +89,9 @@ private:
   }
   Value fill(FragmentType type, float value) {
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
+  }
+  Value number32(float value) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
   }
   Value operand(Value value) { return args.lookup(value); }
   Attribute str(StringRef text) { return b.getStringAttr(text); }
@@ -136,6 +151,22 @@ private:
   /// Computes the tiles [first, last), one piece of sequence `batch`.
   void computePiece(const Tiles &tiles, Value first, Value last,
                     const Piece &piece);
+  /// Whether each token of a cache has a scale of its own.
+  static bool isScaledByToken(Value cache) {
+    auto type = cast<CacheType>(cache.getType());
+    return type.getScaleType() && type.getGranularity() > 0;
+  }
+  /// The scale of all of a cache's head; null where there is none.
+  Value scaleOf(Value cache);
+  /// Accumulators times a number, if there is one.
+  Value multiply(Value x, Value scale);
+  /// Accumulators whose columns are tokens, from `key` of `keys` on, times the
+  /// scales of these, if a cache has them, and times `gain` if there is one.
+  Value multiplyByToken(Value x, Value cache, Value key, Value keys,
+                        Value gain = Value());
+  /// Accumulators of what `make` makes of each element and its column, counted
+  /// from `col` on.
+  Value mapElements(Value x, Value col, function_ref<Value(Value, Value)> make);
   /// Lets each warp compute a part of a softmax; `then` is what one warp does
   /// with what the parts come to.
   void inWarps(StringRef name, function_ref<State(Value warp)> compute,
@@ -194,6 +225,8 @@ private:
   int64_t warps, joinedByOne;
   Type element;
   MaskAttr mask;
+  /// The type of the elements of P and V.
+  Type weights;
   /// Head size, padded to whole LDS blocks.
   int64_t depth;
   /// Query heads of a head of the cache; query rows of a sequence.
@@ -501,6 +534,54 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
          [&] { join(piece); });
 }
 
+Value DecodeProgram::scaleOf(Value cache) {
+  Value zero = constant(0);
+  if (!cast<CacheType>(cache.getType()).getScaleType() ||
+      isScaledByToken(cache))
+    return nullptr;
+  return CacheScaleOp::create(b, operand(cache), batch, kvHead, zero, zero);
+}
+
+Value DecodeProgram::multiply(Value x, Value scale) {
+  if (!scale)
+    return x;
+  return mapElements(x, Value(), [&](Value element, Value) -> Value {
+    return arith::MulFOp::create(b, element, scale);
+  });
+}
+
+Value DecodeProgram::multiplyByToken(Value x, Value cache, Value key,
+                                     Value keys, Value gain) {
+  if (!isScaledByToken(cache))
+    return x;
+  Value zero = constant(0), one = constant(1);
+  // A tile may go beyond the last key: what is hidden there has its scale.
+  Value last = arith::SubIOp::create(b, keys, one);
+  return mapElements(x, key, [&](Value element, Value token) -> Value {
+    token = arith::MinSIOp::create(b, token, last);
+    Value scale =
+        CacheScaleOp::create(b, operand(cache), batch, kvHead, token, zero);
+    if (gain)
+      scale = arith::MulFOp::create(b, scale, gain);
+    return arith::MulFOp::create(b, element, scale);
+  });
+}
+
+Value DecodeProgram::mapElements(Value x, Value col,
+                                 function_ref<Value(Value, Value)> make) {
+  auto map = MapOp::create(b, x.getType(), ValueRange{x},
+                           col ? constant(0) : Value(), col);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  Value element = body->addArgument(b.getF32Type(), loc);
+  body->addArgument(b.getIndexType(), loc);
+  Value column = body->addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(body);
+  YieldOp::create(b, make(element, column));
+  return map.getResult();
+}
+
 State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
                               Value warp) {
   if (warps > 1)
@@ -511,10 +592,10 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   int64_t stages = schedule.getStages();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
-  FragmentType pType = fragment(BM, BN, element, Role::A);
+  FragmentType pType = fragment(BM, BN, weights, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
-  FragmentType tileType = fragment(BN, depth, element, Role::B);
   Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
+  Value kScale = scaleOf(op.getK());
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
   Value fullEnd = arith::DivUIOp::create(
@@ -547,23 +628,26 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value slot = zero;
   if (stages > 1)
     slot = arith::RemUIOp::create(b, iteration, constant(stages));
-  auto load = [&](Value cache, TypedValue<BufferType> buffer) -> Value {
+  auto load = [&](Value cache, TypedValue<BufferType> buffer,
+                  Type as) -> Value {
     auto type = cast<CacheType>(cache.getType());
     auto tile = CacheTileOp::create(
         b,
-        TileType::get(b.getContext(), BN, type.getCacheDepth(), element,
-                      smallPageOf(op)),
+        TileType::get(b.getContext(), BN, type.getCacheDepth(),
+                      type.getElementType(), smallPageOf(op)),
         cache, batch, kvHead, key, range.getLo(), keys, /*pred=*/Value());
     Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
                                      /*whole=*/false, /*block=*/0);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    return FragmentLoadOp::create(b, tileType, staged, 0, 0);
+    return FragmentLoadOp::create(b, fragment(BN, depth, as, Role::B), staged,
+                                  0, 0);
   };
 
-  Value k = load(operand(op.getK()), kbuf);
+  Value k = load(operand(op.getK()), kbuf, element);
   Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
                           /*transpose_b=*/true, /*column=*/0);
+  s = multiplyByToken(multiply(s, kScale), op.getK(), key, keys);
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   if (cap > 0)
     s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
@@ -586,12 +670,19 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
     b.setInsertionPointToStart(masked.elseBlock());
     scf::YieldOp::create(b, s);
   }
+  bool scalesWeights = isScaledByToken(op.getV());
+  Value gain = number32(kTokenScaleGain);
   auto softmax = OnlineSoftmaxOp::create(
-      b, pType, rowType, rowType, rowType, masked.getResult(0), state.max,
-      state.sum, softmaxScale, /*masked=*/b.getUnitAttr());
+      b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
+      masked.getResult(0), state.max, state.sum, softmaxScale,
+      /*masked=*/b.getUnitAttr());
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value v = load(operand(op.getV()), vbuf);
-  Value acc = MmaOp::create(b, softmax.getP(), v, scaled,
+  Value v = load(operand(op.getV()), vbuf, weights);
+  Value p = softmax.getP();
+  if (scalesWeights)
+    p = FragmentConvertOp::create(
+        b, pType, multiplyByToken(p, op.getV(), key, keys, gain));
+  Value acc = MmaOp::create(b, p, v, scaled,
                             /*transpose_b=*/false, /*column=*/0);
   scf::YieldOp::create(
       b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
@@ -685,9 +776,11 @@ void DecodeProgram::finish(State state) {
   auto done = SoftmaxFinishOp::create(b, accType, rowType, state.acc, state.max,
                                       state.sum, /*excess=*/Value(),
                                       /*sink=*/Value(), softmaxScale);
+  Value scale = isScaledByToken(op.getV()) ? number32(1 / kTokenScaleGain)
+                                           : scaleOf(op.getV());
+  Value result = multiply(done.getResult(), scale);
   Value out = FragmentConvertOp::create(
-      b, fragment(schedule.getBM(), depth, element, Role::Acc),
-      done.getResult());
+      b, fragment(schedule.getBM(), depth, element, Role::Acc), result);
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut())),
                           /*via=*/Value());
   if (op.getLse())

@@ -35,6 +35,9 @@ def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
     `order` lists, for each bit of the position along the contraction, the
     element that stands there. A product adds up in the order of its operands,
     which must be one. Without it elements stand in their natural order.
+    `columns` says the same of the product's columns: of operand b and of the
+    accumulators, which share it. Elements of other types than the instruction's
+    lie side by side in a lane where these orders say so.
 
     Examples:
 
@@ -52,13 +55,17 @@ def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
     "int64_t":$warpCols,
     "bool":$transposeB,
     "bool":$swapped,
-    ArrayRefParameter<"int64_t">:$order);
+    ArrayRefParameter<"int64_t">:$order,
+    ArrayRefParameter<"int64_t">:$columns);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The layout of another operand of the same products.
+    /// The layout of another operand of the same products, whose columns are in
+    /// the same order.
     MmaLayoutAttr forOperand(::kvbuf::Role operand, bool transposeB = false,
                              ::llvm::ArrayRef<int64_t> order = {}) const;
+    /// The same with the product's columns in another order.
+    MmaLayoutAttr withColumns(::llvm::ArrayRef<int64_t> columns) const;
     /// The atom in the coordinates of the product: a is [M][K], b is [K][N],
     /// whichever way the fragment lies.
     ::kvbuf::LinearLayout getProductAtom() const;

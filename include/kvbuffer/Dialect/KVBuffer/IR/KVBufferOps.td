@@ -93,8 +93,12 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     by tensor.extract and tensor.dim, or memref.load and memref.dim; other ops are
     of scalars, or scf.if.
 
-    Constraints: (C1) Q, O and the caches have one element type, bf16 or f16 (for
-    8-bit floats `kvbuf-choose-schedule` says what the chip has of them); (C2)
+    Caches may be quantized (8-bit floats, with scales or without) where Q and O
+    are bf16 or f16: an element stands for itself times its scale.
+
+    Constraints: (C1) Q and O have one element type, bf16 or f16, and the caches
+    have it too, or 8-bit floats (for 8-bit floats all over
+    `kvbuf-choose-schedule` says what the chip has of them); (C2)
     their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
     with `offsets` and 4 without, and O's type is Q's; (C5) head_size,
     cache_depth and head_dim_offset are multiples of 8, head_size at most 65536;
@@ -185,7 +189,18 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     }
     int64_t getHeadSize() { return getKCacheType().getHeadSize(); }
     int64_t getKVHeads() { return getKCacheType().getHeads(); }
-    ::mlir::Type getElementType() { return getKCacheType().getElementType(); }
+    /// The type of Q's elements, which are multiplied; the caches' may be narrower.
+    ::mlir::Type getElementType() {
+      return ::llvm::cast<::mlir::ShapedType>(getQ().getType()).getElementType();
+    }
+    /// Whether a cache has other elements than Q, or scales.
+    bool isQuantized() {
+      return ::llvm::any_of(
+          ::llvm::ArrayRef<CacheType>{getKCacheType(), getVCacheType()},
+          [&](CacheType cache) {
+            return cache.getScaleType() || cache.getElementType() != getElementType();
+          });
+    }
     /// Q and O are tensors, and so are the other operands but caches.
     bool isOnTensors() {
       return ::llvm::isa<::mlir::TensorType>(getQ().getType());
@@ -237,6 +252,32 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
   let assemblyFormat = [{
     $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` type($cache)
   }];
+}
+
+def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>]> {
+  let summary = "The scale of an element of a quantized cache";
+  let description = [{
+    What the element `head_dim` of a token's head stands for itself times, as an
+    f32. One of a whole tensor asks for nothing but the cache, one of a head for
+    the head; the other operands are not looked at then. The token has a row:
+    nobody checks that.
+
+    It may stand in the region of `kvbuffer.map`.
+
+    Example:
+
+    ```mlir
+    %s = kvbuffer.cache_scale %k[%batch, %head, %token, %dim]
+      : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = tensor>
+    ```
+  }];
+  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$head,
+    Index:$token, Index:$headDim);
+  let results = (outs F32:$scale);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $headDim `]` attr-dict `:` type($cache)
+  }];
+  let hasVerifier = 1;
 }
 
 def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
@@ -457,6 +498,9 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
     which b is transposed on the way where the matrix unit asks for it. Left out,
     it is the columns of `a`, and what the buffer's operand says of `b`: the
     columns of K, the rows of V. A neutral buffer says nothing.
+
+    8-bit floats may be loaded as bf16 or f16, which have all their values: they
+    are widened in registers.
 
     Examples:
 

@@ -1,0 +1,217 @@
+//===- MachineNVIDIANarrow.cpp - Fragments of 8-bit elements ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Operands of 16 bits from LDS that holds 8-bit elements. An element of
+// ldmatrix is two of them, neighbours along a row. Read as it lies, a matrix
+// gives a lane four neighbours of a row, two words of the operand; transposed,
+// two of each of two rows, whose middle bytes then change places. Either way a
+// lane has neighbours that the instruction's own layout puts 8 apart: the
+// layouts of such products have another order (`#kvbuffer.mma`, order and
+// columns).
+//
+//===----------------------------------------------------------------------===//
+
+#include "MachineNVIDIA.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Bytes of an element of ldmatrix.
+static constexpr int64_t kUnit = 2;
+/// Byte 0, 2, 1, 3 of a word.
+static constexpr int64_t kSwapMiddleBytes = 0x3120;
+
+namespace {
+/// How an operand's registers and lanes lie in LDS.
+struct Placement {
+  const FragmentLayout &atom;
+
+  int64_t row(StringRef in, unsigned bit) const {
+    return atom.layout.basis(in, bit, atom.turned ? "col" : "row");
+  }
+  int64_t col(StringRef in, unsigned bit) const {
+    return atom.layout.basis(in, bit, atom.turned ? "row" : "col");
+  }
+  unsigned registerBits() const { return atom.layout.inLog2("register"); }
+
+  /// The register bit that chooses between the two words that a lane's four
+  /// bytes become; 0: no ldmatrix reads this layout, as where V's columns are
+  /// the instruction's, which has 8 of them.
+  unsigned pairBit(bool transposed) const {
+    auto is = [&](StringRef in, unsigned bit, int64_t r, int64_t c) {
+      return row(in, bit) == r && col(in, bit) == c;
+    };
+    unsigned pair = 0;
+    for (unsigned bit = 1; bit < registerBits(); ++bit)
+      if (transposed ? is("register", bit, 0, 1) : is("register", bit, 0, 2))
+        pair = bit;
+    bool fits = transposed ? is("register", 0, 1, 0) : is("register", 0, 0, 1);
+    for (unsigned bit = 0; bit < 5; ++bit) {
+      int64_t low = transposed ? 2 : 4;
+      if (bit < 2)
+        fits &= transposed ? is("lane", bit, low << bit, 0)
+                           : is("lane", bit, 0, low << bit);
+      else
+        fits &= transposed ? is("lane", bit, 0, 2 << (bit - 2))
+                           : is("lane", bit, 1 << (bit - 2), 0);
+    }
+    return fits ? pair : 0;
+  }
+};
+
+/// A matrix of 8 rows of 16 bytes, and the two words of the operand, by their
+/// numbers, that it becomes.
+struct Matrix {
+  int64_t row, col;
+  size_t words[2];
+};
+} // namespace
+
+LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
+                                                    FragmentLoadOp op,
+                                                    Value slot, Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  Type narrow = params.getElementType(), wide = type.getElementType();
+  SharedTile layout = lower.sharedTile(params);
+  const FragmentLayout &atom = lower.layouts.of(type);
+  Placement placement{atom};
+  bool isA = type.getRole() == Role::A, turned = atom.turned;
+  bool transposed = placement.row("register", 0) == 1;
+  unsigned pair = placement.pairBit(transposed);
+  auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
+  if (!pair || !mma || mma.getWarpCols() > 1)
+    return emitNarrowFragment(lower, op, slot, words);
+
+  int64_t atomRows = atom.fragmentRows(), atomCols = atom.fragmentCols();
+  int64_t gridRows = atom.warpRows(type) / atomRows,
+          gridCols = atom.warpCols(type) / atomCols;
+  int64_t outer = turned ? gridCols : gridRows,
+          inner = turned ? gridRows : gridCols;
+  unsigned upper = placement.registerBits() - 1;
+  SmallVector<Matrix> all;
+  for (int64_t i = 0; i < outer; ++i)
+    for (int64_t j = 0; j < inner; ++j) {
+      size_t first = (i * inner + j) << upper;
+      for (unsigned word = 0; word < 1u << upper; ++word) {
+        unsigned other = 1u << (pair - 1);
+        if (word & other)
+          continue;
+        Matrix matrix{(turned ? j : i) * atomRows,
+                      (turned ? i : j) * atomCols,
+                      {first + word, first + (word | other)}};
+        for (unsigned bit = 0; bit < upper; ++bit)
+          if (word >> bit & 1) {
+            matrix.row += placement.row("register", bit + 1);
+            matrix.col += placement.col("register", bit + 1);
+          }
+        all.push_back(matrix);
+      }
+    }
+  words.assign(size_t(outer * inner) << upper, Value());
+
+  // Places count the elements of ldmatrix; a slot's rows and blocks are whole
+  // ones.
+  auto unitOf = [&](int64_t row, int64_t col) {
+    return layout.byteOffset(row, col) / kUnit;
+  };
+  LinearLayout block = layout.block();
+  auto image = [&](int64_t row, int64_t col) {
+    return block.apply({{"row", row}, {"col", col}}, "byte") / kUnit;
+  };
+  Type unit = b.getF16Type();
+  Value shared = lower.shared(unit);
+  Value first = arith::DivUIOp::create(b, slot, lower.i32(kUnit));
+  int64_t align = lower.slotAlignment(params) / kUnit;
+  auto place = [&](const LinearAddress &address, int64_t row,
+                   int64_t col) -> Value {
+    // Where a block begins is no XOR of bits if its rows are no power of two.
+    int64_t before = llvm::isPowerOf2_64(layout.rows)
+                         ? 0
+                         : col / layout.blockCols * layout.blockBytes() / kUnit;
+    Value at = address.emit(b, first, align, unitOf(row, col) - before);
+    return before
+               ? arith::AddIOp::create(b, at, lower.index(before)).getResult()
+               : at;
+  };
+
+  auto bytes = VectorType::get({4}, b.getI8Type());
+  for (size_t i = 0; i < all.size();) {
+    const Matrix &zero = all[i];
+    // An instruction's matrices lie in one block, and their places differ by
+    // bits of their own.
+    auto inOne = [&](int64_t count) {
+      if (all.size() - i < size_t(count))
+        return false;
+      for (int64_t w = 0; w < count; ++w) {
+        int64_t row = 0, col = 0;
+        for (int64_t bit = 1; bit < count; bit *= 2)
+          if (w & bit) {
+            row ^= all[i + bit].row ^ zero.row;
+            col ^= all[i + bit].col ^ zero.col;
+          }
+        if (all[i + w].row != (zero.row ^ row) ||
+            all[i + w].col != (zero.col ^ col) ||
+            (op.getSlotCol() + all[i + w].col) / layout.blockCols !=
+                (op.getSlotCol() + zero.col) / layout.blockCols)
+          return false;
+      }
+      return true;
+    };
+    int64_t count = inOne(4) ? 4 : inOne(2) ? 2 : 1;
+    // Lane l gives the address of row l % 8 of matrix l / 8.
+    LinearAddress address;
+    SmallVector<int64_t> basis;
+    for (int64_t row = 1; row < 8; row *= 2)
+      basis.push_back(image(row, 0));
+    for (int64_t bit = 1; bit < count; bit *= 2)
+      basis.push_back(
+          image(all[i + bit].row ^ zero.row, all[i + bit].col ^ zero.col));
+    address.terms.push_back({lower.lane, basis});
+    if (isA) {
+      // Each warp has its own rows.
+      SmallVector<int64_t> warps;
+      for (int64_t bit = 1; bit < atom.rowWarps; bit *= 2)
+        warps.push_back(image(atom.warpRows(type) * bit, 0));
+      address.terms.push_back({lower.warp, warps});
+    }
+    Value where =
+        place(address, op.getSlotRow() + zero.row, op.getSlotCol() + zero.col);
+    Value matrices =
+        nvgpu::LdMatrixOp::create(b, VectorType::get({count, 2}, unit), shared,
+                                  ValueRange{where}, transposed, count);
+    for (int64_t w = 0; w < count; ++w) {
+      Value loaded =
+          vector::ExtractOp::create(b, matrices, ArrayRef<int64_t>{w});
+      if (transposed) {
+        auto word = VectorType::get({1}, b.getI32Type());
+        Value joined = vector::ExtractOp::create(
+            b, vector::BitCastOp::create(b, word, loaded),
+            ArrayRef<int64_t>{0});
+        joined = NVVM::PermuteOp::create(b, b.getI32Type(), joined, joined,
+                                         lower.i32(kSwapMiddleBytes),
+                                         NVVM::PermuteMode::DEFAULT);
+        loaded = vector::FromElementsOp::create(b, word, ValueRange{joined});
+      }
+      Value narrowed = arith::BitcastOp::create(
+          b, bytes.clone(narrow), vector::BitCastOp::create(b, bytes, loaded));
+      Value widened =
+          arith::ExtFOp::create(b, bytes.clone(wide), narrowed).getOut();
+      for (int64_t half = 0; half < 2; ++half)
+        words[all[i + w].words[half]] = vector::ShuffleOp::create(
+            b, widened, widened, ArrayRef<int64_t>{2 * half, 2 * half + 1});
+    }
+    i += count;
+  }
+  return success();
+}
