@@ -278,10 +278,12 @@ Attribute DecodeProgram::splitsOf() {
 Attribute DecodeProgram::busyBlocks() {
   // Rows that are looked up one by one wait for their look-ups: twice as many
   // blocks have as much on its way (H200, pages of one token: 4278 GB/s against
-  // 3931).
+  // 3931); rows of quantized caches are half as long.
+  int64_t more = smallPageOf(op) == 0                       ? 1
+                 : op.isQuantized() && smallPageOf(op) < 16 ? 3
+                                                            : 2;
   int64_t blocks =
-      std::max<int64_t>(1, target.splitsPerMultiprocessor *
-                               (smallPageOf(op) != 0 ? 2 : 1) / warps);
+      std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
   return expr("product", {str("sms"), number(blocks)});
 }
 
