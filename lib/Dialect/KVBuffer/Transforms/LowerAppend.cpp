@@ -10,7 +10,9 @@
 /// The kernel of a `kvbuffer.cache_append`: so many lanes hold a head of a new
 /// token, so many elements each. A lane loads its elements of K and V, finds
 /// the token's place, rotates, quantizes and stores. Lanes speak to each other
-/// only where a scale is made of the elements of several.
+/// only where a scale is made of the elements of several. Where the halves of a
+/// head rotate each other, a lane has a piece of each: it needs nothing of
+/// others then, and one set of angles.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +46,9 @@ constexpr int64_t kThreads = 256;
 struct Shares {
   /// Elements of a lane, lanes of a head, heads of a block; lanes of a wave.
   int64_t width = 8, lanes = 1, heads = 1, wave = 32;
+  /// Pieces that a lane's elements lie in, half a head apart: 1 or 2.
+  int64_t pieces = 1;
+  int64_t piece() const { return width / pieces; }
   int64_t threads() const { return lanes * heads; }
 };
 
@@ -97,6 +102,13 @@ private:
                      .getResult();
   }
 
+  /// The elements of two vectors, one after the other.
+  Value joined(Value x, Value y) {
+    int64_t count = cast<VectorType>(x.getType()).getNumElements();
+    return vector::ShuffleOp::create(b, x, y,
+                                     llvm::to_vector(llvm::seq(2 * count)));
+  }
+
   /// What `make` yields where `condition` holds, else `otherwise`.
   Value onlyIf(Value condition, Value otherwise, function_ref<Value()> make);
   /// Which new token, head and elements a lane has.
@@ -109,6 +121,12 @@ private:
   IntegerAttr alignment(Type element, int64_t elements);
   /// A lane's elements of a token's head, from `dim` on.
   Value loadNew(Value tokens, Value dim);
+  /// The beginning of a lane's piece.
+  Value pieceAt(Value from, int64_t piece) {
+    return piece ? add(from,
+                       constant(piece * layout.getHeadSize() / shares.pieces))
+                 : from;
+  }
   /// The elements after rotation; `x` are those from `dim` on, in f32.
   Value rotate(Value x, Value tokens);
   /// The entries of a table of angles, one for each of `count` elements.
@@ -175,7 +193,7 @@ void AppendProgram::findRow() {
       add(arith::MulIOp::create(b, gpu::BlockIdOp::create(b, gpu::Dimension::x),
                                 constant(shares.heads)),
           arith::DivUIOp::create(b, tid, constant(shares.lanes)));
-  dim = arith::MulIOp::create(b, lane, constant(shares.width));
+  dim = arith::MulIOp::create(b, lane, constant(shares.piece()));
   Value heads = constant(layout.getHeads());
   head = arith::RemUIOp::create(b, row, heads);
   token = arith::DivUIOp::create(b, row, heads);
@@ -186,7 +204,8 @@ void AppendProgram::findRow() {
     count = arith::MulIOp::create(b, count, each);
   }
   active = isLess(token, count);
-  active = both(active, isLess(dim, constant(layout.getHeadSize())));
+  active =
+      both(active, isLess(lane, constant(layout.getHeadSize() / shares.width)));
   token = select(active, token, constant(0));
   dim = select(active, dim, constant(0));
   if (op.getOffsets()) {
@@ -227,7 +246,7 @@ void AppendProgram::findPlace() {
 
 IntegerAttr AppendProgram::alignment(Type element, int64_t elements) {
   int64_t bytes =
-      std::gcd(elements, shares.width) * element.getIntOrFloatBitWidth() / 8;
+      std::gcd(elements, shares.piece()) * element.getIntOrFloatBitWidth() / 8;
   return b.getI64IntegerAttr(std::min<int64_t>(bytes, 16));
 }
 
@@ -235,11 +254,16 @@ Value AppendProgram::loadNew(Value tokens, Value from) {
   Type element = cast<MemRefType>(tokens.getType()).getElementType();
   Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(vector(element)));
   return onlyIf(active, zeros, [&] {
-    SmallVector<Value> at(lead);
-    at.append({head, from});
-    auto load = vector::LoadOp::create(b, vector(element), tokens, at);
-    load.setAlignmentAttr(alignment(element, layout.getHeadSize()));
-    return load.getResult();
+    SmallVector<Value> loaded;
+    for (int64_t piece = 0; piece < shares.pieces; ++piece) {
+      SmallVector<Value> at(lead);
+      at.append({head, pieceAt(from, piece)});
+      auto load = vector::LoadOp::create(
+          b, VectorType::get({shares.piece()}, element), tokens, at);
+      load.setAlignmentAttr(alignment(element, layout.getHeadSize()));
+      loaded.push_back(load);
+    }
+    return loaded.size() == 1 ? loaded[0] : joined(loaded[0], loaded[1]);
   });
 }
 
@@ -285,6 +309,18 @@ Value AppendProgram::rotate(Value x, Value tokens) {
                                     ArrayRef<float>(signs)));
       s = arith::MulFOp::create(b, s, sign);
       return math::FmaOp::create(b, other, s, arith::MulFOp::create(b, x, c));
+    });
+  if (shares.pieces == 2)
+    return onlyIf(rotated, x, [&]() -> Value {
+      // A half rotates the other.
+      Value c = loadAngles(cos, dim, shares.piece());
+      Value s = loadAngles(sin, dim, shares.piece());
+      SmallVector<int64_t> halves(llvm::to_vector(llvm::seq(width / 2, width)));
+      llvm::append_range(halves, llvm::seq<int64_t>(0, width / 2));
+      Value other = vector::ShuffleOp::create(b, x, x, halves);
+      s = joined(arith::NegFOp::create(b, s), s);
+      return math::FmaOp::create(b, other, s,
+                                 arith::MulFOp::create(b, x, joined(c, c)));
     });
   return onlyIf(rotated, x, [&]() -> Value {
     Value half = constant(pairs);
@@ -395,10 +431,19 @@ void AppendProgram::append(Value x, Value cache) {
   auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  CacheStoreOp::create(b, x, cache, batch, head, position, dim,
-                       alignment(stored, std::gcd(into.getCacheDepth(),
-                                                  into.getHeadDimOffset())),
-                       UnitAttr());
+  for (int64_t piece = 0; piece < shares.pieces; ++piece) {
+    Value part = x;
+    if (shares.pieces > 1)
+      part = vector::ShuffleOp::create(
+          b, x, x,
+          llvm::to_vector(
+              llvm::seq(piece * shares.piece(), (piece + 1) * shares.piece())));
+    CacheStoreOp::create(b, part, cache, batch, head, position,
+                         pieceAt(dim, piece),
+                         alignment(stored, std::gcd(into.getCacheDepth(),
+                                                    into.getHeadDimOffset())),
+                         UnitAttr());
+  }
 }
 
 void AppendProgram::build() {
@@ -445,6 +490,20 @@ static FailureOr<Shares> dealHeads(CacheAppendOp op, const TargetInfo &target) {
   for (CacheLayout into : {kInto, vInto})
     if (makesScales(into) && into.getGranularity() < size)
       shares.width = std::gcd(shares.width, into.getGranularity());
+  // Halves that rotate each other, as a whole and with scales of whole heads:
+  // of each a piece, 16 bytes of what is loaded.
+  if (op.getCos() && !op.getInterleaved()) {
+    int64_t pairs = cast<MemRefType>(op.getCos().getType()).getDimSize(1);
+    int64_t width = std::gcd(int64_t(16), pairs);
+    if (2 * pairs == size && width > 1 &&
+        llvm::all_of(
+            ArrayRef<CacheLayout>{kInto, vInto}, [&](CacheLayout into) {
+              return !makesScales(into) || into.getGranularity() >= size;
+            })) {
+      shares.pieces = 2;
+      shares.width = width;
+    }
+  }
   for (CacheLayout into : {kInto, vInto}) {
     if (!makesScales(into))
       continue;
