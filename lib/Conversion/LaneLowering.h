@@ -68,6 +68,14 @@ struct TensorArg {
   Values scaleStrides;
 };
 
+/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
+/// up to the bound.
+struct SoftcapNearZero {
+  double bound;
+  /// Lowest power first.
+  llvm::SmallVector<double> coefficients;
+};
+
 /// A tile in DRAM, as lane values (in this order in a value list).
 struct TileValues {
   /// Address of the tensor, element offset of row 0 column 0, row stride.
@@ -634,6 +642,9 @@ private:
   /// Which of the teams that take this is; -1 if it does not.
   static int64_t takerOf(QueueOp op, TeamOp team);
 
+  // Soft caps (LaneSoftcap.cpp).
+  void lower(SoftcapOp op);
+
   // Mathematics (LaneMath.cpp).
   void lower(FragmentFillOp op);
   void lower(FragmentSliceOp op);
@@ -663,7 +674,6 @@ private:
   /// The op of the tile program that is being lowered.
   mlir::Operation *current = nullptr;
   mlir::LogicalResult lower(MapOp op);
-  void lower(SoftcapOp op);
   void lower(FragmentScaleOp op);
   void lower(MaskOp op);
   mlir::LogicalResult lower(OnlineSoftmaxOp op);
@@ -690,6 +700,11 @@ private:
   mlir::Value element(mlir::Value vector, int64_t i);
   mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
                           bool isMax);
+  /// Folds values with one or two chains: two overlap latencies, one saves
+  /// registers.
+  static mlir::Value
+  fold(unsigned count, llvm::ArrayRef<mlir::Value> values,
+       llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> fn);
   /// Chains in which a row's elements are added up or compared.
   unsigned foldChains(FragmentType scores);
   mlir::Value exp2(mlir::Value value);
@@ -704,13 +719,28 @@ private:
   /// Scores from which on it takes more than a polynomial to cap them: an i1
   /// for the warp, true where one of its lanes has one.
   mlir::Value isFarFromZero(double bound, mlir::ArrayRef<mlir::Value> scores);
-  /// Whether the op that caps scores leaves them to the softmax that alone
-  /// takes them, which does all that it does in both branches: a wait for a
-  /// product after branches that join would stand before the softmax, whatever
-  /// the program says, and the product would not overlap it. Where groups take
-  /// turns that pays; without them the longer branches were slower (H200,
-  /// docs/tuning.md).
-  bool capsInSoftmax(SoftcapOp op);
+  /// By what a score is multiplied to be capped: a polynomial of its square, of
+  /// these coefficients, lowest power first.
+  mlir::Value capFactor(mlir::ArrayRef<mlir::Value> coefficients,
+                        mlir::Value score);
+  /// The softmax that alone takes what the op caps, and may cap it by itself;
+  /// null if there is none.
+  OnlineSoftmaxOp softmaxThatCaps(SoftcapOp op) const;
+  /// Caps scores, by `near` or as those of any size: a branch of the warp.
+  Values capByBranch(SoftcapOp op, const SoftcapNearZero &near,
+                     mlir::ArrayRef<mlir::Value> scores);
+  /// Leaves scores that `near` can cap to the softmax, for which that is part
+  /// of the exponent; a branch of the warp caps others, by `wider` or as those
+  /// of any size. So most tiles pass an empty branch.
+  void leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
+                  const SoftcapNearZero &near, const SoftcapNearZero &wider);
+  /// Of scores that are still to be capped: the largest of each of a lane's
+  /// rows, and the coefficients of `capFactor`, which here gives what their
+  /// exponents are in base 2.
+  struct CapInSoftmax {
+    Values maxima, coefficients;
+  };
+  llvm::DenseMap<mlir::Value, CapInSoftmax> capsInSoftmax;
   /// What a softmax makes of scores.
   struct SoftmaxValues {
     /// Accumulators, not yet operands: what a product in flight reads must not

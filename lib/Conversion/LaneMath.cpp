@@ -68,17 +68,14 @@ Value LaneLowering::reduceLanes(const FragmentLayout &layout, Value value,
   return value;
 }
 
-/// Folds values with one or two chains: two overlap latencies, one saves
-/// registers.
-static Value
-fold(ImplicitLocOpBuilder &b, unsigned count, ArrayRef<Value> values,
-     function_ref<Value(ImplicitLocOpBuilder &, Value, Value)> fn) {
+Value LaneLowering::fold(unsigned count, ArrayRef<Value> values,
+                         function_ref<Value(Value, Value)> fn) {
   Value chains[2];
   for (auto [i, value] : llvm::enumerate(values)) {
     Value &chain = chains[i % count];
-    chain = chain ? fn(b, chain, value) : value;
+    chain = chain ? fn(chain, value) : value;
   }
-  return chains[1] ? fn(b, chains[0], chains[1]) : chains[0];
+  return chains[1] ? fn(chains[0], chains[1]) : chains[0];
 }
 
 unsigned LaneLowering::foldChains(FragmentType scores) {
@@ -250,156 +247,6 @@ LogicalResult LaneLowering::lower(FragmentConvertOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// tanh x / x for x up to 1/2 as a polynomial of x^2, lowest power first: that
-/// of four coefficients whose largest relative error, 5.4e-7, is least (Remez's
-/// algorithm).
-static constexpr double kTanhNearZero[] = {0.9999994558, -0.3332631794,
-                                           0.1319029659, -0.04440222584};
-static constexpr double kTanhBound = 0.5;
-
-/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
-/// up to the bound.
-namespace {
-struct SoftcapNearZero {
-  double bound;
-  /// Lowest power first.
-  SmallVector<double> coefficients;
-};
-} // namespace
-
-/// Nullopt where a coefficient may leave the range of an f32.
-static std::optional<SoftcapNearZero> softcapNearZero(double scale,
-                                                      double cap) {
-  SoftcapNearZero result{kTanhBound * cap / std::abs(scale), {}};
-  double power = scale;
-  for (double coefficient : kTanhNearZero) {
-    result.coefficients.push_back(coefficient * power);
-    power *= scale * scale / (cap * cap);
-  }
-  double last = std::abs(result.coefficients.back());
-  if (!(last > 0x1p-100 && last < 0x1p100 && result.bound > 0x1p-50 &&
-        result.bound < 0x1p50))
-    return std::nullopt;
-  return result;
-}
-
-/// Whether no row's bits may depend on other rows.
-static bool isBatchInvariant(Operation *op) {
-  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  auto problem =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-  auto invariant =
-      problem ? problem.getAs<BoolAttr>("batch_invariant") : BoolAttr();
-  return invariant && invariant.getValue();
-}
-
-Value LaneLowering::reciprocal(Value x) {
-  auto flags =
-      arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::arcp);
-  return arith::DivFOp::create(b, f32(1), x, flags);
-}
-
-Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
-  double scale = op.getScale().convertToFloat(),
-         cap = op.getCap().convertToFloat();
-  if (!machine.sharesReciprocals()) {
-    Value inner = f32(scale / cap), outer = f32(cap);
-    return mapElements(scores, [&](Value s, unsigned, int64_t) {
-      return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
-    });
-  }
-  // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
-  // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
-  // from the unit with the fewest lanes, so two scores share a reciprocal:
-  // with r = 1 / (y z), 1 / y = r z and 1 / z = r y. Of more than 2^60 the
-  // product might overflow; tanh is 1 long before. What is no number stays so.
-  constexpr double most = 60;
-  Value inner = f32(2 * std::numbers::log2e * scale / cap), limit = f32(most),
-        one = f32(1), outer = f32(cap), gain = f32(-2 * cap);
-  Values sums;
-  for (Value vector : scores)
-    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
-         reg < e; ++reg) {
-      Value x = mulf(b, element(vector, reg), inner);
-      x = arith::MinimumFOp::create(b, x, limit);
-      sums.push_back(addf(b, exp2(x), one));
-    }
-  Values capped;
-  for (size_t i = 0; i + 1 < sums.size(); i += 2) {
-    Value y = sums[i], z = sums[i + 1];
-    Value r = mulf(b, reciprocal(mulf(b, y, z)), gain);
-    capped.push_back(fma(b, r, z, outer));
-    capped.push_back(fma(b, r, y, outer));
-  }
-  if (sums.size() % 2)
-    capped.push_back(fma(b, reciprocal(sums.back()), gain, outer));
-  size_t next = 0;
-  return mapElements(scores,
-                     [&](Value, unsigned, int64_t) { return capped[next++]; });
-}
-
-Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
-                                 ArrayRef<Value> scores) {
-  return mapElements(scores, [&](Value s, unsigned, int64_t) {
-    Value square = mulf(b, s, s), ratio = f32(coefficients.back());
-    for (double coefficient : llvm::reverse(coefficients.drop_back()))
-      ratio = fma(b, ratio, square, f32(coefficient));
-    return mulf(b, s, ratio);
-  });
-}
-
-Value LaneLowering::isFarFromZero(double bound, ArrayRef<Value> scores) {
-  Values magnitudes;
-  for (Value vector : scores)
-    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
-         reg < e; ++reg)
-      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
-  Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
-                                    fold(b, 2, magnitudes, maxf), f32(bound));
-  return LaneAnyOp::create(b, far);
-}
-
-bool LaneLowering::capsInSoftmax(SoftcapOp op) {
-  Value capped = op.getResult();
-  auto softmax = capped.hasOneUse()
-                     ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
-                     : OnlineSoftmaxOp();
-  return softmax && softmax->getBlock() == op->getBlock() &&
-         schedule.getPingPong() && machine.branchesBesideProducts() &&
-         !isBatchInvariant(op) &&
-         softcapNearZero(op.getScale().convertToFloat(),
-                         op.getCap().convertToFloat());
-}
-
-void LaneLowering::lower(SoftcapOp op) {
-  // A copy: new values move those that are kept.
-  const Values scores = get(op.getScores());
-  if (capsInSoftmax(op))
-    return set(op.getResult(), scores);
-  std::optional<SoftcapNearZero> near = softcapNearZero(
-      op.getScale().convertToFloat(), op.getCap().convertToFloat());
-  if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
-    return set(op.getResult(), capAnywhere(op, scores));
-
-  // Exponential and reciprocal come on top of the softmax's exponential, and
-  // all three from the unit with the fewest lanes. Scores are mostly well below
-  // the cap: where those of all lanes are, products and sums will do.
-  SmallVector<Type> types;
-  for (Value vector : scores)
-    types.push_back(vector.getType());
-  auto choose = scf::IfOp::create(b, types, isFarFromZero(near->bound, scores),
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(choose.thenBlock());
-    scf::YieldOp::create(b, capAnywhere(op, scores));
-    b.setInsertionPointToEnd(choose.elseBlock());
-    scf::YieldOp::create(b, capNearZero(near->coefficients, scores));
-  }
-  ValueRange results = choose.getResults();
-  set(op.getResult(), Values(results.begin(), results.end()));
-}
-
 void LaneLowering::lower(FragmentScaleOp op) {
   Value factor = f32(op.getFactor().convertToFloat());
   set(op.getResult(),
@@ -518,6 +365,13 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
       byRow[index / cols * parts + atom.rowPart(reg)].push_back(
           element(vector, reg));
 
+  auto larger = [&](Value x, Value y) { return maxf(b, x, y); };
+  auto sumOf = [&](Value x, Value y) { return addf(b, x, y); };
+  // Scores that are still to be capped: a factor of each, in base 2.
+  auto cap = capsInSoftmax.find(op.getScores());
+  const CapInSoftmax *capped =
+      cap == capsInSoftmax.end() ? nullptr : &cap->second;
+
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   Values largest;
   if (op.getRowMax())
@@ -527,9 +381,16 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
       newMax[r] = maxf(b, max[r], largest[r]);
       continue;
     }
+    if (capped) {
+      Value top = reduceLanes(atom, capped->maxima[r], /*isMax=*/true);
+      top = mulf(b, top, capFactor(capped->coefficients, top));
+      double unit = op.getScale().convertToFloat() * std::numbers::log2e;
+      newMax[r] = maxf(b, max[r], mulf(b, top, f32(1 / unit)));
+      continue;
+    }
     Values candidates{max[r]};
     llvm::append_range(candidates, byRow[r]);
-    newMax[r] = reduceLanes(atom, fold(b, chains, candidates, maxf),
+    newMax[r] = reduceLanes(atom, fold(chains, candidates, larger),
                             /*isMax=*/true);
   }
   for (int64_t r = 0; r < rows; ++r) {
@@ -549,7 +410,8 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
   SmallVector<Values> probabilities(rows);
   Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
     int64_t r = index / cols * parts + atom.rowPart(reg);
-    Value value = exp2(fma(b, s, scale, offset[r]));
+    Value factor = capped ? capFactor(capped->coefficients, s) : scale;
+    Value value = exp2(fma(b, s, factor, offset[r]));
     probabilities[r].push_back(value);
     return value;
   });
@@ -558,43 +420,14 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
   Values sum = rowValues(op.getSum());
   for (int64_t r = 0; r < rows; ++r)
     newSum[r] =
-        fma(b, sum[r], rescale[r], fold(b, chains, probabilities[r], addf));
+        fma(b, sum[r], rescale[r], fold(chains, probabilities[r], sumOf));
   return {p, newMax, newSum, rescale};
 }
 
 LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   // A copy: new values move those that are kept.
   const Values scores = get(op.getScores());
-  auto cap = op.getScores().getDefiningOp<SoftcapOp>();
-  SoftmaxValues made;
-  if (cap && capsInSoftmax(cap)) {
-    // Exponential and reciprocal come on top of the softmax's exponential, and
-    // all three from the unit with the fewest lanes. Scores are mostly well
-    // below the cap: where those of all lanes are, products and sums will do.
-    auto near = softcapNearZero(cap.getScale().convertToFloat(),
-                                cap.getCap().convertToFloat());
-    auto yield = [&](ArrayRef<Value> capped) {
-      made = softmax(op, capped);
-      Values all;
-      for (const Values &part :
-           {made.weights, made.max, made.sum, made.rescale})
-        llvm::append_range(all, part);
-      scf::YieldOp::create(b, all);
-    };
-    auto choose = scf::IfOp::create(
-        b, isFarFromZero(near->bound, scores),
-        [&](OpBuilder &, Location) { yield(capAnywhere(cap, scores)); },
-        [&](OpBuilder &, Location) {
-          yield(capNearZero(near->coefficients, scores));
-        });
-    ValueRange results = choose.getResults();
-    for (Values *part : {&made.weights, &made.max, &made.sum, &made.rescale}) {
-      llvm::copy(results.take_front(part->size()), part->begin());
-      results = results.drop_front(part->size());
-    }
-  } else {
-    made = softmax(op, scores);
-  }
+  SoftmaxValues made = softmax(op, scores);
   if (auto it = inLds.find(op.getSum()); it != inLds.end())
     storeRows(made.sum, it->second);
   // What nothing multiplies has no layout to be in.

@@ -1,4 +1,5 @@
-// A soft cap on lanes: near zero a polynomial, for the scores of all lanes together;
+// A soft cap on lanes: near zero a polynomial, for the scores of all lanes together, as
+// a step of its own or in the softmax's exponent;
 // elsewhere, and where a row's bits must not depend on others, by exponentials and a
 // reciprocal for every two scores; on AMD's chips by the hyperbolic tangent.
 
@@ -7,8 +8,12 @@
 // RUN: %{run} | FileCheck %s
 // RUN: sed -e 's/{softcap/{batch_invariant, softcap/' %s | kvbuf-opt --kvbuf-to-thread="%{options}" | FileCheck %s --check-prefix=EACH
 // RUN: kvbuf-opt %s --kvbuf-to-thread=chip=gfx950 | FileCheck %s --check-prefix=AMD
-// RUN: sed -e 's/x32x/x64x/; s/size = 32/size = 64/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=ping_pong=true" | FileCheck %s --check-prefix=TURNS
-// RUN: sed -e 's/x32x/x64x/; s/size = 32/size = 64/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=ping_pong=false" | FileCheck %s --check-prefix=NONE
+// DEFINE: %{wide} = sed -e 's/x32x/x64x/; s/size = 32/size = 64/'
+// RUN: %{wide} %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=BN=16" | FileCheck %s --check-prefix=SOFTMAX
+// RUN: %{wide} -e 's/softcap = 30.0/softcap = 50.0/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=BN=16" | FileCheck %s --check-prefix=ONESIDED
+// RUN: sed -e 's/x32x/x256x/; s/size = 32/size = 256/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a" | FileCheck %s --check-prefix=APART
+// RUN: sed -e 's/scale = 0.5/scale = -0.5/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
+// RUN: sed -e 's/softcap = 30.0/softcap = 300.0/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
 
 // The bound is half the cap: |s| = 0.5 * 30 / 0.5 = 30.
 // CHECK:      %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
@@ -36,11 +41,42 @@
 // AMD-NOT: kvbuffer.lane_any %{{.*}} : i1
 // AMD:     math.tanh
 
-// Where groups take turns and no mask stands between the cap and the softmax, that is
-// in both branches, which return maximum, sum and factor of a lane's two rows as well:
-// they would join before the wait for the product that it overlaps.
-// TURNS:    scf.if %{{[0-9]+}} -> (vector<{{[^f].*}}, f32, f32, f32, f32, f32, f32) {
-// NONE-NOT: scf.if %{{[0-9]+}} -> (vector<{{[^f].*}}, f32, f32, f32, f32, f32, f32) {
+// Where no mask stands between the cap and the softmax, that caps by itself what lies
+// below 3/8 of the cap: |s| = 0.375 * 30 / 0.5 = 22.5. Coefficients, in base 2: those of
+// tanh x / x times 0.5 * log2(e), with powers of (0.5 / 30)^2. A branch caps what lies
+// above, and makes the polynomial a constant, log2(e).
+// SOFTMAX-DAG: %[[C4:.*]] = arith.constant 6.82650{{[0-9]*}}E-9 : f32
+// SOFTMAX-DAG: %[[C2:.*]] = arith.constant -6.6680{{[0-9]*}}E-5 : f32
+// SOFTMAX-DAG: %[[C0:.*]] = arith.constant 0.721344{{[0-9]*}} : f32
+// SOFTMAX-DAG: %[[LOW:.*]] = arith.constant -2.250000e+01 : f32
+// SOFTMAX-DAG: %[[HIGH:.*]] = arith.constant 2.250000e+01 : f32
+// SOFTMAX-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// SOFTMAX-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// SOFTMAX:     arith.cmpf ugt, %{{.*}}, %[[HIGH]] : f32
+// SOFTMAX:     arith.cmpf ult, %{{.*}}, %[[LOW]] : f32
+// SOFTMAX:     %[[FAR:.*]] = kvbuffer.lane_any
+// SOFTMAX-DAG: %[[A0:.*]] = arith.select %[[FAR]], %[[LOG2E]], %[[C0]] : f32
+// SOFTMAX-DAG: %[[A2:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C2]] : f32
+// SOFTMAX-DAG: %[[A4:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C4]] : f32
+// The scores, and the maxima of the lane's two rows.
+// SOFTMAX:     scf.if %[[FAR]] -> (vector<4xf32>, vector<4xf32>, f32, f32) {
+// SOFTMAX:       arith.divf
+// SOFTMAX:     %[[R1:.*]] = math.fma %[[A4]], %[[SQUARE:.*]], %[[A2]] : f32
+// SOFTMAX-NEXT: math.fma %[[R1]], %[[SQUARE]], %[[A0]] : f32
+
+// With a cap of 50, scores below the range weigh nothing where the row's maximum is at
+// least this, and only the maximum is looked at.
+// ONESIDED:     %[[LEAST:.*]] = arith.constant -7.7963{{[0-9]*}} : f32
+// ONESIDED:     arith.cmpf ult, %{{.*}}, %[[LEAST]] : f32
+// ONESIDED:     %[[FAR:.*]] = kvbuffer.lane_any
+// ONESIDED:     arith.select %[[FAR]]
+
+// Not where the product of P and V takes longer than that is worth, where a cap turns
+// scores round, or where the largest weight is too far from 1.
+// APART:     %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// APART-NOT: arith.select %{{.*}}, %[[LOG2E]],
+// APART:     kvbuffer.lane_any
+// APART-NOT: arith.select %{{.*}}, %[[LOG2E]],
 
 !qo = memref<?x?x2x32xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>

@@ -1,0 +1,316 @@
+//===- LaneSoftcap.cpp - Soft caps on lanes -------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// cap * tanh(scale * s / cap) of a lane's scores. Exponential and reciprocal
+/// come on top of the softmax's exponential, and all three from the unit with
+/// the fewest lanes. Scores are mostly well below the cap: where those of all
+/// lanes are, products and sums will do.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
+#include <numbers>
+
+using namespace mlir;
+using namespace kvbuf;
+
+static Value mulf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MulFOp::create(b, x, y);
+}
+static Value addf(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::AddFOp::create(b, x, y);
+}
+static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
+  return math::FmaOp::create(b, x, y, z);
+}
+
+/// tanh x / x for x up to a bound as a polynomial of x^2, lowest power first,
+/// whose largest relative error is least (Remez's algorithm).
+namespace {
+struct TanhNearZero {
+  double bound;
+  ArrayRef<double> coefficients;
+
+  /// The tanh that it gives, for any x > 0.
+  double at(double x) const {
+    double value = 0;
+    for (double coefficient : llvm::reverse(coefficients))
+      value = value * x * x + coefficient;
+    return value * x;
+  }
+};
+} // namespace
+
+/// Off by 5.4e-7.
+static constexpr double kFour[] = {0.9999994558, -0.3332631794, 0.1319029659,
+                                   -0.04440222584};
+static constexpr TanhNearZero kTanhNearZero{0.5, kFour};
+/// For the softmax, to which each coefficient is an instruction a score. Off by
+/// 4.3e-6: less of a capped score than what a log-sum-exp may be off by. The
+/// last one is positive, so that below the bound this falls to -inf and does
+/// not rise to +inf.
+static constexpr double kThree[] = {0.9999957079, -0.3327806666, 0.1226475859};
+static constexpr TanhNearZero kTanhInSoftmax{0.375, kThree};
+
+/// What a weight may be wrong by, in parts of its row's largest, where a score
+/// that the polynomial is not made for hides below the row's maximum: a million
+/// such keys are wrong by 1e-4 together.
+static constexpr double kHiddenError = 1e-10;
+/// Caps that a softmax takes, at most: of larger ones the weight of the largest
+/// score is so far from 1 that rounding it shows.
+static constexpr double kLargestCap = 256;
+/// Columns of O up to which the softmax caps: a product of more takes so long
+/// beside a softmax that capping before it is hidden, too (H200,
+/// docs/tuning.md).
+static constexpr int64_t kColumns = 128;
+
+/// cap * tanh(s * scale / cap) / s as a polynomial of s^2. Nullopt where a
+/// coefficient may leave the range of an f32.
+static std::optional<SoftcapNearZero>
+softcapNearZero(const TanhNearZero &tanh, double scale, double cap) {
+  SoftcapNearZero result{tanh.bound * cap / std::abs(scale), {}};
+  double power = scale;
+  for (double coefficient : tanh.coefficients) {
+    result.coefficients.push_back(coefficient * power);
+    power *= scale * scale / (cap * cap);
+  }
+  double last = std::abs(result.coefficients.back());
+  if (!(last > 0x1p-100 && last < 0x1p100 && result.bound > 0x1p-50 &&
+        result.bound < 0x1p50))
+    return std::nullopt;
+  return result;
+}
+
+/// The least maximum of a row, as a score for `scale` > 0, with which weights
+/// of scores below -bound are right to kHiddenError, whether the polynomial
+/// caps them or not. Nullopt if that is above 0: most rows would miss it.
+static std::optional<double> leastMaximum(double scale, double cap) {
+  double bound = kTanhInSoftmax.bound, largest = 0;
+  for (double x = bound; x < 20; x += 1.0 / 256)
+    largest = std::max(largest, std::abs(std::exp(-cap * kTanhInSoftmax.at(x)) -
+                                         std::exp(-cap * std::tanh(x))));
+  // exp(capped - maximum) in error by `largest`, or as much as there is.
+  double capped = std::log(largest) - std::log(kHiddenError);
+  if (capped > 0)
+    return std::nullopt;
+  return std::max(cap * std::atanh(std::max(capped / cap, -0.999)),
+                  -bound * cap) /
+         scale;
+}
+
+/// Whether no row's bits may depend on other rows.
+static bool isBatchInvariant(Operation *op) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  auto problem =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+  auto invariant =
+      problem ? problem.getAs<BoolAttr>("batch_invariant") : BoolAttr();
+  return invariant && invariant.getValue();
+}
+
+Value LaneLowering::reciprocal(Value x) {
+  auto flags =
+      arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::arcp);
+  return arith::DivFOp::create(b, f32(1), x, flags);
+}
+
+Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat();
+  if (!machine.sharesReciprocals()) {
+    Value inner = f32(scale / cap), outer = f32(cap);
+    return mapElements(scores, [&](Value s, unsigned, int64_t) {
+      return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
+    });
+  }
+  // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
+  // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
+  // from the unit with the fewest lanes, so two scores share a reciprocal:
+  // with r = 1 / (y z), 1 / y = r z and 1 / z = r y. Of more than 2^60 the
+  // product might overflow; tanh is 1 long before. What is no number stays so.
+  constexpr double most = 60;
+  Value inner = f32(2 * std::numbers::log2e * scale / cap), limit = f32(most),
+        one = f32(1), outer = f32(cap), gain = f32(-2 * cap);
+  Values sums;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg) {
+      Value x = mulf(b, element(vector, reg), inner);
+      x = arith::MinimumFOp::create(b, x, limit);
+      sums.push_back(addf(b, exp2(x), one));
+    }
+  Values capped;
+  for (size_t i = 0; i + 1 < sums.size(); i += 2) {
+    Value y = sums[i], z = sums[i + 1];
+    Value r = mulf(b, reciprocal(mulf(b, y, z)), gain);
+    capped.push_back(fma(b, r, z, outer));
+    capped.push_back(fma(b, r, y, outer));
+  }
+  if (sums.size() % 2)
+    capped.push_back(fma(b, reciprocal(sums.back()), gain, outer));
+  size_t next = 0;
+  return mapElements(scores,
+                     [&](Value, unsigned, int64_t) { return capped[next++]; });
+}
+
+Value LaneLowering::capFactor(ArrayRef<Value> coefficients, Value score) {
+  Value square = mulf(b, score, score), factor = coefficients.back();
+  for (Value coefficient : llvm::reverse(coefficients.drop_back()))
+    factor = fma(b, factor, square, coefficient);
+  return factor;
+}
+
+Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
+                                 ArrayRef<Value> scores) {
+  Values constants;
+  for (double coefficient : coefficients)
+    constants.push_back(f32(coefficient));
+  return mapElements(scores, [&](Value s, unsigned, int64_t) {
+    return mulf(b, s, capFactor(constants, s));
+  });
+}
+
+Value LaneLowering::isFarFromZero(double bound, ArrayRef<Value> scores) {
+  Values magnitudes;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg)
+      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
+  auto larger = [&](Value x, Value y) -> Value {
+    return arith::MaxNumFOp::create(b, x, y);
+  };
+  Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
+                                    fold(2, magnitudes, larger), f32(bound));
+  return LaneAnyOp::create(b, far);
+}
+
+Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
+                                 ArrayRef<Value> scores) {
+  SmallVector<Type> types;
+  for (Value vector : scores)
+    types.push_back(vector.getType());
+  auto choose = scf::IfOp::create(b, types, isFarFromZero(near.bound, scores),
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(choose.thenBlock());
+  scf::YieldOp::create(b, capAnywhere(op, scores));
+  b.setInsertionPointToEnd(choose.elseBlock());
+  scf::YieldOp::create(b, capNearZero(near.coefficients, scores));
+  ValueRange results = choose.getResults();
+  return Values(results.begin(), results.end());
+}
+
+OnlineSoftmaxOp LaneLowering::softmaxThatCaps(SoftcapOp op) const {
+  Value capped = op.getResult();
+  auto softmax = capped.hasOneUse()
+                     ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
+                     : OnlineSoftmaxOp();
+  // A maximum of scores is that of capped ones if these rise with them.
+  // One that is told a maximum is told that of capped scores.
+  if (!softmax || softmax->getBlock() != op->getBlock() ||
+      softmax.getRowMax() || accumulatorCols > kColumns ||
+      op.getCap().convertToFloat() > kLargestCap ||
+      !(op.getScale().convertToFloat() > 0) ||
+      !(softmax.getScale().convertToFloat() > 0))
+    return nullptr;
+  return softmax;
+}
+
+void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
+                              const SoftcapNearZero &near,
+                              const SoftcapNearZero &wider) {
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat(),
+         unit = softmax.getScale().convertToFloat() * std::numbers::log2e;
+  // A copy: new values move those that are kept.
+  const Values scores = get(op.getScores());
+  FragmentType type = op.getScores().getType();
+  unsigned chains = foldChains(type);
+  std::optional<double> least = leastMaximum(scale, cap);
+  auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
+    return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();
+  };
+  Values maxima;
+  Value far;
+  for (const Values &row : valuesByRow(type, scores)) {
+    Value max = fold(chains, row, [&](Value x, Value y) -> Value {
+      return arith::MaxNumFOp::create(b, x, y);
+    });
+    // What lies far below a row's maximum has no weight, capped or not, so that
+    // the smallest score need not be known.
+    Value low = max;
+    if (!least)
+      low = fold(chains, row, [&](Value x, Value y) -> Value {
+        return arith::MinimumFOp::create(b, x, y);
+      });
+    Value outside = arith::OrIOp::create(
+        b, isOrdered(arith::CmpFPredicate::UGT, max, near.bound),
+        isOrdered(arith::CmpFPredicate::ULT, low, least.value_or(-near.bound)));
+    far = far ? arith::OrIOp::create(b, far, outside).getResult() : outside;
+    maxima.push_back(max);
+  }
+
+  SmallVector<Type> types;
+  for (Value value : scores)
+    types.push_back(value.getType());
+  types.append(maxima.size() + near.coefficients.size(), b.getF32Type());
+  auto choose =
+      scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    // Capped here, with their maxima; the polynomial then only scales them.
+    b.setInsertionPointToEnd(choose.thenBlock());
+    Values all = scores;
+    auto rows = VectorType::get({int64_t(maxima.size())}, b.getF32Type());
+    all.push_back(vector::FromElementsOp::create(b, rows, maxima));
+    Values results = capByBranch(op, wider, all);
+    Value capped = results.pop_back_val();
+    for (size_t row = 0; row < maxima.size(); ++row)
+      results.push_back(element(capped, row));
+    results.push_back(f32(unit));
+    results.append(near.coefficients.size() - 1, f32(0));
+    scf::YieldOp::create(b, results);
+
+    b.setInsertionPointToEnd(choose.elseBlock());
+    results = scores;
+    llvm::append_range(results, maxima);
+    for (double coefficient : near.coefficients)
+      results.push_back(f32(coefficient * unit));
+    scf::YieldOp::create(b, results);
+  }
+  ValueRange results = choose.getResults();
+  auto take = [&](size_t count) {
+    ValueRange part = results.take_front(count);
+    results = results.drop_front(count);
+    return Values(part.begin(), part.end());
+  };
+  set(op.getResult(), take(scores.size()));
+  CapInSoftmax &kept = capsInSoftmax[op.getResult()];
+  kept.maxima = take(maxima.size());
+  kept.coefficients = take(near.coefficients.size());
+}
+
+void LaneLowering::lower(SoftcapOp op) {
+  // A copy: new values move those that are kept.
+  const Values scores = get(op.getScores());
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat();
+  auto near = softcapNearZero(kTanhNearZero, scale, cap),
+       inSoftmax = softcapNearZero(kTanhInSoftmax, scale, cap);
+  if (!near || !inSoftmax || !machine.branchesBesideProducts() ||
+      isBatchInvariant(op))
+    return set(op.getResult(), capAnywhere(op, scores));
+  if (OnlineSoftmaxOp softmax = softmaxThatCaps(op))
+    return leaveCapTo(softmax, op, *inSoftmax, *near);
+  set(op.getResult(), capByBranch(op, *near, scores));
+}

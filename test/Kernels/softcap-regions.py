@@ -1,0 +1,92 @@
+# RUN: %python %s
+"""Rows whose scores are near zero, far from it, both, or hidden below the maximum.
+
+A soft cap is a polynomial where a lane's scores allow it, and the softmax adds it
+then; far scores take another way. Which one depends on the tile of keys, so rows
+meet both in turn. Here every row and tile has a level of its own, so that each way
+follows each other, and each end of the polynomial's range is met from both sides.
+
+    test/Kernels/softcap-regions.py --seed 7        # other levels
+"""
+
+import argparse
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "benchmark"))
+from problem import problem  # noqa: E402
+
+HEAD, ROWS, KEYS, TILE = 64, 66, 200, 32
+
+
+def save(path, values, shape):
+    header = f"{{'descr': '<f2', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header))
+                   + header.encode())
+        file.write(b"".join(struct.pack("<e", x) for x in values))
+
+
+#: Levels of tiles, in caps, on both sides of where one way ends.
+LEVELS = [0, 0.3, 0.7, 0.74, 0.76, 1.2, 3, -0.6, -0.76, -1.5]
+#: Rows that no key lifts: what lies below the polynomial's range has weight.
+LOW = [-0.74, -0.9, -1.2, -1.5, -3]
+
+
+def inputs(rng, cap, levels):
+    """q, k and v. Scores are a row's gain times the level of a tile of keys, with
+    noise from the other columns."""
+    q, k = [], []
+    for _ in range(ROWS):
+        # Rows that see the keys' levels as they are, turned round, or hardly.
+        gain = 1 if levels == LOW else rng.choice([1, 1, -1, 0.25, 0.05])
+        q += [gain, 1.0] + [rng.gauss(0, 0.1) for _ in range(HEAD - 2)]
+    level = 0
+    for key in range(KEYS):
+        if key % TILE == 0:
+            level = rng.choice(levels) * cap
+            spread = rng.choice([0.5, 4])
+        k += [level + rng.gauss(0, spread), rng.gauss(0, 0.5)]
+        k += [rng.gauss(0, 1) for _ in range(HEAD - 2)]
+    return q, k, [rng.gauss(0, 1) for _ in range(KEYS * HEAD)]
+
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--seed", type=int, default=3)
+args = parser.parse_args()
+rng = random.Random(args.seed)
+failed = 0
+with tempfile.TemporaryDirectory() as folder:
+    for chip, cap, levels, extra in [
+            ("sm_80", 50, LEVELS, {}), ("sm_90a", 30, LEVELS, {}),
+            ("sm_90a", 30, LOW, {}), ("sm_80", 50, LOW, {}),
+            ("sm_90a", 8, LEVELS, {"causal": True}), ("sm_80", 8, LOW, {})]:
+        kernel = os.path.join(folder, "k.kvbuf")
+        text = problem(heads=1, head_size=HEAD, dtype="f16", softcap=cap,
+                       scale=1.0, lse=True, **extra)
+        done = subprocess.run(
+            ["kvbuf-compile", "-", f"--target={chip}", "--ptxas=none",
+             "--no-alternatives", "-o", kernel, f"--schedule=BN={TILE}"],
+            input=text, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        command = ["kvbuf-run", kernel, "--device=emulator", "--check",
+                   "--size", "batch=1", "--size", f"seq_q={ROWS}",
+                   "--size", f"seq_k={KEYS}"]
+        for name, values in zip("qkv", inputs(rng, cap, levels)):
+            path = os.path.join(folder, f"{name}.npy")
+            rows = len(values) // HEAD
+            save(path, values, (1, rows, 1, HEAD))
+            command += ["--input", f"{name}={path}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        print(f"{chip}, cap {cap}, levels from {levels[0]}: status {done.returncode}")
+        if done.returncode:
+            print(done.stdout[-2000:], done.stderr[-1000:])
+            failed += 1
+sys.exit(1 if failed else 0)
