@@ -1,11 +1,16 @@
 # kvbuf: `make run` shows a kernel on the emulator, `make test` runs every test,
-# `make wheel` packs what pip installs into dist/.
+# `make wheel` packs what pip installs into dist/, `make fuzz` looks for inputs on
+# which a tool dies.
 #   BUILD  build directory (default: build)
 #   JOBS   parallel jobs (default: all cores)
+#   SEED, SECONDS_EACH  of `make fuzz`: what is random, and the time for each of
+#          its two parts (default: today's date, 300)
 BUILD ?= build
 JOBS ?= $(shell nproc)
+SEED ?= $(shell date +%Y%m%d)
+SECONDS_EACH ?= 300
 
-.PHONY: all deps build run test wheel bench-emulator docs format clean
+.PHONY: all deps build run test fuzz wheel bench-emulator docs format clean
 
 all: build
 
@@ -24,6 +29,10 @@ run: build
 test: build
 	@ninja -C $(BUILD) -j $(JOBS) --quiet all kvbuf-test-depends
 	@tools/run-tests.sh $(BUILD) $(JOBS)
+
+fuzz: build
+	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-emu-fuzz
+	@tools/fuzz.sh $(BUILD) $(SEED) $(SECONDS_EACH)
 
 # dist/kvbuf-*.whl, with the compiler, and dist/kvbuf_runtime-*.whl, without.
 wheel: build

@@ -8,6 +8,7 @@ LIMIT seconds or 4 GiB, a status that no tool documents.
 
     test/Fuzz/mutate.py --seed 7 --count 20000        # about an hour
     test/Fuzz/mutate.py --seed 7 --keep found         # writes what failed there
+    test/Fuzz/mutate.py --seed 7 --seconds 600        # as many as fit
 
 A run depends on its seed alone. Modules go to kvbuf-opt many at a time
 (--split-input-file); a batch that fails is taken apart.
@@ -21,6 +22,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 MEMORY = 4 << 30
 BATCH = 24
@@ -257,8 +259,13 @@ def main():
         help="the checkout")
     parser.add_argument("--limit", type=int, default=30, metavar="SECONDS",
                         help="for one module")
+    parser.add_argument("--seconds", type=float, metavar="N",
+                        help="stop after N seconds, whatever --count says")
     parser.add_argument("--keep", metavar="FOLDER")
     args = parser.parse_args()
+    end = time.monotonic() + args.seconds if args.seconds else float("inf")
+    if args.seconds:
+        args.count = sys.maxsize
     rng = random.Random(args.seed)
     failed = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -266,7 +273,7 @@ def main():
         if args.count > 500:
             corpus += later_stages(args.tests, folder)
         done = 0
-        while done < args.count:
+        while done < args.count and time.monotonic() < end:
             compiles = rng.random() < 0.1
             count = 1 if compiles else min(BATCH, args.count - done)
             # One pipeline a batch, and often the modules that it is for.
