@@ -433,3 +433,54 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+// A tile's row is computed by a branch that uses what the body computes.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @row_of_a_branch
+  // The branch runs ahead with its load, and with what it uses.
+  // CHECK:         %[[K0:.*]] = kvbuffer.dram_load
+  // CHECK:         scf.for %[[I:.*]] = %c0 to {{.*}}, %[[NOW:.*]] = %[[K0]])
+  // CHECK:           kvbuffer.lds_stage %[[NOW]]
+  // CHECK:           %[[NEXT:.*]] = arith.addi %[[I]], %c1
+  // CHECK:           %[[KEY:.*]] = arith.muli %[[NEXT]], %c16
+  // CHECK:           %[[ROW:.*]] = scf.if
+  // CHECK:             arith.addi %[[KEY]]
+  // CHECK:           kvbuffer.cache_tile {{.*}}, %[[ROW]]]
+  // CHECK:           kvbuffer.dram_load
+  gpu.func @row_of_a_branch(%k: !kv, %n: index, %keys: index, %q: !a, %odd: i1, %out: !tile) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %key = arith.muli %i, %c16 : index
+      %slot = arith.remui %i, %c2 : index
+      %row = scf.if %odd -> index {
+        %later = arith.addi %key, %keys : index
+        scf.yield %later : index
+      } else {
+        scf.yield %c0 : index
+      }
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %row] from %c0 upto %keys : !kv -> !tile
+      %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+      scf.yield %s : !acc
+    }
+    %r16 = kvbuffer.fragment_convert %r : !acc -> !kvbuffer.fragment<16x16xbf16, acc>
+    kvbuffer.fragment_store %r16, %out : !kvbuffer.fragment<16x16xbf16, acc>, !tile
+    gpu.return
+  }
+}

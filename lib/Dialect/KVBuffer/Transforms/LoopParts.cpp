@@ -9,25 +9,27 @@
 #include "LoopParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-bool kvbuf::collectSlice(Value value, scf::ForOp loop, OpSlice &slice) {
+bool kvbuf::collectSlice(Value value, scf::ForOp loop, OpSlice &slice,
+                         Value allowed) {
   if (auto arg = dyn_cast<BlockArgument>(value))
-    return arg.getOwner() != loop.getBody() || arg == loop.getInductionVar();
-  Operation *op = value.getDefiningOp();
-  if (op->getBlock() != loop.getBody() || slice.contains(op))
+    return arg.getOwner() != loop.getBody() || arg == loop.getInductionVar() ||
+           arg == allowed;
+  Operation *op = loop.getBody()->findAncestorOpInBlock(*value.getDefiningOp());
+  if (!op || slice.contains(op))
     return true;
-  slice.insert(op);
   // What ops inside of its regions use counts too.
-  return !op->walk([&](Operation *inner) {
-              for (Value operand : inner->getOperands())
-                if (!collectSlice(operand, loop, slice))
-                  return WalkResult::interrupt();
-              return WalkResult::advance();
-            }).wasInterrupted();
+  bool independent = true;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (operand.getParentRegion() == &loop.getRegion())
+        independent &= collectSlice(operand, loop, slice, allowed);
+  });
+  slice.insert(op);
+  return independent;
 }
 
 void kvbuf::cloneSlice(OpBuilder &b, scf::ForOp loop, const OpSlice &slice,
@@ -102,21 +104,4 @@ bool kvbuf::isNextIteration(Value inside, Value outside, scf::ForOp loop) {
                         auto [x, y] = operands;
                         return isNextIteration(x, y, loop);
                       });
-}
-
-Operation *kvbuf::predicateLoad(RewriterBase &rewriter, Operation *op,
-                                Value pred) {
-  if (auto load = dyn_cast<DramLoadOp>(op)) {
-    if (!load.getPred())
-      rewriter.modifyOpInPlace(load,
-                               [&] { load.getPredMutable().assign(pred); });
-    return op;
-  }
-  if (auto tile = dyn_cast<CacheTileOp>(op)) {
-    if (!tile.getPred())
-      rewriter.modifyOpInPlace(tile,
-                               [&] { tile.getPredMutable().assign(pred); });
-    return op;
-  }
-  return isMemoryEffectFree(op) ? op : nullptr;
 }

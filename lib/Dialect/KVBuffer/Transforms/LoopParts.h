@@ -19,7 +19,6 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
 #include <optional>
 
@@ -28,10 +27,12 @@ namespace kvbuf {
 /// Ops of a loop's body.
 using OpSlice = llvm::SmallSetVector<mlir::Operation *, 32>;
 
-/// Collects the ops of `loop`'s body that `value` needs; false if it needs a
-/// value that the loop carries, so that another iteration cannot compute it
-/// alone.
-bool collectSlice(mlir::Value value, mlir::scf::ForOp loop, OpSlice &slice);
+/// Collects the ops of `loop`'s body that `value` needs, also inside of
+/// regions, each after those that it needs itself; false if it needs a value
+/// that the loop carries, other than `allowed`, so that another iteration
+/// cannot compute it alone.
+bool collectSlice(mlir::Value value, mlir::scf::ForOp loop, OpSlice &slice,
+                  mlir::Value allowed = {});
 
 /// Clones the ops of `slice` in the body's order. `mapping` gives the values of
 /// the copy's iteration (its induction variable) and receives the results.
@@ -62,11 +63,6 @@ std::optional<OffsetIndex> slotNumber(DramLoadOp load);
 /// compute as `inside` in the iteration that follows the last one.
 bool isNextIteration(mlir::Value inside, mlir::Value outside,
                      mlir::scf::ForOp loop);
-
-/// Gives an op that is issued ahead the predicate of its iteration; ops without
-/// effects need none. Null for what cannot be predicated.
-mlir::Operation *predicateLoad(mlir::RewriterBase &rewriter,
-                               mlir::Operation *op, mlir::Value pred);
 
 } // namespace kvbuf
 

@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPSOFTMAX
@@ -26,32 +25,11 @@ using namespace kvbuf;
 
 namespace {
 
-/// The ops of `body` that `value` needs; false if it needs a value that the
-/// loop carries, other than `allowed`.
-bool collectSlice(Value value, scf::ForOp loop, Value allowed,
-                  llvm::SmallSetVector<Operation *, 32> &slice) {
-  if (auto arg = dyn_cast<BlockArgument>(value))
-    return arg.getOwner() != loop.getBody() || arg == loop.getInductionVar() ||
-           arg == allowed;
-  Operation *op = loop.getBody()->findAncestorOpInBlock(*value.getDefiningOp());
-  if (!op || slice.contains(op))
-    return true;
-  slice.insert(op);
-  bool independent = true;
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (operand.getParentRegion() == &loop.getRegion())
-        independent &= collectSlice(operand, loop, allowed, slice);
-  });
-  return independent;
-}
-
 /// Whether what is left of an iteration reads nothing of `slice` but `handed`
 /// and what can be computed twice.
-bool canTakeApart(scf::ForOp loop,
-                  const llvm::SmallSetVector<Operation *, 32> &slice,
+bool canTakeApart(scf::ForOp loop, const OpSlice &slice,
                   ArrayRef<Value> handed) {
-  llvm::SmallSetVector<Operation *, 32> twice;
+  OpSlice twice;
   auto read = [&](Operation *op) {
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
@@ -87,9 +65,9 @@ struct OverlapSoftmaxPass
 
   void rotate(scf::ForOp loop, const Handed &handed) {
     Block *body = loop.getBody();
-    llvm::SmallSetVector<Operation *, 32> slice;
+    OpSlice slice;
     for (Value value : handed.values)
-      if (!collectSlice(value, loop, handed.carried, slice)) {
+      if (!collectSlice(value, loop, slice, handed.carried)) {
         warnLost(loop, DEBUG_TYPE, "overlap",
                  "not overlapped: the scores depend on what the loop carries");
         return;

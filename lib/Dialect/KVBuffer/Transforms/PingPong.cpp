@@ -20,11 +20,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
-#include "mlir/Dialect/SCF/Transforms/Transforms.h"
-#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -39,9 +38,6 @@ using namespace mlir;
 using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-ping-pong"
-
-/// Marks, while the loop is pipelined, ops that run for every tile.
-static constexpr StringLiteral kEveryTile = KVBufferDialect::kEveryTileAttr;
 
 namespace {
 
@@ -163,23 +159,12 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
   }
 
 private:
-  /// The parts of an iteration and the stage of the pipeline that each op is
-  /// in: 0 for what runs two iterations ahead, 2 for this one.
-  using Order = std::vector<std::pair<Operation *, unsigned>>;
-
   /// The ops that a load needs, with the load, in order. Index arithmetic that
   /// others need too is theirs as a copy.
   SmallVector<Operation *> takeSlice(RewriterBase &rewriter, DramLoadOp load) {
     Block *body = load->getBlock();
-    llvm::SetVector<Operation *> slice;
-    std::function<void(Operation *)> collect = [&](Operation *op) {
-      if (!op || op->getBlock() != body || slice.contains(op))
-        return;
-      for (Value operand : op->getOperands())
-        collect(operand.getDefiningOp());
-      slice.insert(op);
-    };
-    collect(load);
+    OpSlice slice;
+    collectSlice(load.getToken(), cast<scf::ForOp>(load->getParentOp()), slice);
     for (Operation *op : slice) {
       if (!isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
         continue;
@@ -195,7 +180,7 @@ private:
             return use.getOwner() != copy && foreign(use);
           });
     }
-    return slice.takeVector();
+    return SmallVector<Operation *>(slice.begin(), slice.end());
   }
 
   LogicalResult rewrite(AttentionLoop &found, ScheduleAttr schedule);
@@ -298,7 +283,8 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
        behindD = MeetOp::create(rewriter, loc);
 
   constexpr unsigned ahead2 = 0, ahead1 = 1, now = 2;
-  Order order;
+  // Stages: 0 for what runs two iterations ahead, 2 for this one.
+  PipelineOrder order;
   llvm::DenseSet<Operation *> placed;
   auto place = [&](Operation *op, unsigned stage) {
     if (placed.insert(op).second)
@@ -358,44 +344,14 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
     op->setAttr(kEveryTile, rewriter.getUnitAttr());
   Value vBuffer = vLoad.getBuffer();
 
-  scf::PipeliningOption options;
-  options.supportDynamicLoops = true;
-  options.peelEpilogue = false;
-  options.predicateFn = [](RewriterBase &rewriter, Operation *op,
-                           Value pred) -> Operation * {
-    // Waits and meetings are the same for all warps, loads or none.
-    if (op->hasAttr(kEveryTile))
-      return op;
-    if (auto load = dyn_cast<DramLoadOp>(op); load && !load.getPred())
-      rewriter.modifyOpInPlace(load,
-                               [&] { load.getPredMutable().assign(pred); });
-    if (auto tile = dyn_cast<CacheTileOp>(op); tile && !tile.getPred())
-      rewriter.modifyOpInPlace(tile,
-                               [&] { tile.getPredMutable().assign(pred); });
-    return isa<DramLoadOp, CacheTileOp, LdsStageOp>(op) ||
-                   isMemoryEffectFree(op)
-               ? op
-               : nullptr;
-  };
-  options.getScheduleFn = [&](scf::ForOp, Order &schedule) {
-    schedule = order;
-  };
   rewriter.setInsertionPoint(loop);
   // The first loads of the pipeline go to the slot of the first scores.
   MeetOp::create(rewriter, loc);
-  bool modified = false;
-  bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
   FailureOr<scf::ForOp> result =
-      scf::pipelineForLoop(rewriter, loop, options, &modified);
+      pipelineLoop(rewriter, loop, order, "for turns");
   if (failed(result))
-    return emitError(loc) << "cannot pipeline the loop for turns";
-  if (wholeAfterFirst)
-    for (auto load : result->getBody()->getOps<DramLoadOp>())
-      load.setWhole(true);
-  for (Operation &op : *(*result)->getBlock())
-    op.removeAttr(kEveryTile);
-  for (Operation &op : *result->getBody())
-    op.removeAttr(kEveryTile);
+    return failure();
+  forgetMarks(*result);
   reuseLoad(rewriter, *result, vBuffer);
   rewriter.setInsertionPoint(*result);
   StaggerOp::create(rewriter, loc, /*end=*/false);

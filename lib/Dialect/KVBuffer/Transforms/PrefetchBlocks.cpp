@@ -8,9 +8,8 @@
 
 #include "LoopParts.h"
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
-#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/Remarks.h"
 
 namespace kvbuf {
@@ -93,7 +92,7 @@ struct PrefetchBlocksPass
         rewriter.eraseOp(tile);
 
     constexpr unsigned next = 0, now = 1;
-    std::vector<std::pair<Operation *, unsigned>> order;
+    PipelineOrder order;
     llvm::SmallPtrSet<Operation *, 32> placed;
     auto place = [&](Operation *op, unsigned stage) {
       if (placed.insert(op).second)
@@ -122,28 +121,9 @@ struct PrefetchBlocksPass
           place(part, next);
     }
 
-    scf::PipeliningOption options;
-    options.supportDynamicLoops = true;
-    options.peelEpilogue = false;
-    options.predicateFn = predicateLoad;
-    options.getScheduleFn =
-        [&](scf::ForOp,
-            std::vector<std::pair<Operation *, unsigned>> &schedule) {
-          schedule = order;
-        };
-    rewriter.setInsertionPoint(loop);
-    bool modified = false;
     Location loc = loop.getLoc();
-    bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
-    FailureOr<scf::ForOp> result =
-        scf::pipelineForLoop(rewriter, loop, options, &modified);
-    if (failed(result))
-      return emitError(loc) << "cannot pipeline the loop that loads blocks";
-    // Those with a predicate are for later iterations than the first.
-    if (wholeAfterFirst)
-      for (auto load : result->getBody()->getOps<DramLoadOp>())
-        if (load.getPred())
-          load.setWhole(true);
+    if (failed(pipelineLoop(rewriter, loop, order, "that loads blocks")))
+      return failure();
     remark::passed(loc, remark::RemarkOpts::name("blocks").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " block(s) ahead";
     return success();

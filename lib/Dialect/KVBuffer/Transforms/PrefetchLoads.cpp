@@ -8,16 +8,14 @@
 
 #include "LoopParts.h"
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
-#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_PREFETCHLOADS
@@ -28,20 +26,6 @@ using namespace mlir;
 using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-prefetch-loads"
-
-/// Marks, while a loop is pipelined, loads that run one iteration further.
-static constexpr StringLiteral kOneMore = "kvbuffer.one_more";
-
-/// The ops of `body` that `op` needs, before it in the block, with `op` itself.
-static void collectSlice(Operation *op, Block *body,
-                         llvm::SetVector<Operation *> &slice) {
-  if (op->getBlock() != body || slice.contains(op))
-    return;
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp())
-      collectSlice(def, body, slice);
-  slice.insert(op);
-}
 
 /// The loads into the buffer of `load`, of a loop's body, that may come before
 /// the loop.
@@ -288,9 +272,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
 
     // Everything that the loads need runs ahead; what the rest of the body
     // needs of it too is cheap index arithmetic and is computed twice.
-    llvm::SetVector<Operation *> ahead;
+    OpSlice ahead;
     for (DramLoadOp load : loads)
-      collectSlice(load, body, ahead);
+      collectSlice(load.getToken(), loop, ahead);
     IRRewriter rewriter(&getContext());
     IRMapping copies;
     SmallVector<Operation *> inOrder;
@@ -346,85 +330,59 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
             return fillOtherSlots(load, other, 0, distance - 1);
           });
         });
-    scf::PipeliningOption options;
-    options.supportDynamicLoops = true;
-    options.peelEpilogue = false;
-    options.predicateFn = [&](RewriterBase &rewriter, Operation *op,
-                              Value pred) {
-      auto compare = pred.getDefiningOp<arith::CmpIOp>();
-      if (isa<DramLoadOp, CacheTileOp>(op) && op->hasAttr(kOneMore) &&
-          compare) {
-        OpBuilder::InsertionGuard guard(rewriter);
-        rewriter.setInsertionPointAfter(compare);
-        pred = arith::CmpIOp::create(rewriter, op->getLoc(),
-                                     arith::CmpIPredicate::sle,
-                                     compare.getLhs(), compare.getRhs());
-      }
-      return predicateLoad(rewriter, op, pred);
+    PipelineOrder order;
+    // The wait and its barrier; the first product; the loads into the
+    // slots that the barrier has freed, whose addresses are so computed
+    // while the matrix unit is busy; the rest. Where waits are counted,
+    // the loads come first: the earlier they are issued, the longer they
+    // may take.
+    Operation *product = nullptr;
+    for (Operation &op : body->without_terminator())
+      if (isa<MmaOp>(op) && !product && !waitsByOperand)
+        product = &op;
+    order.push_back({firstStage, last});
+    bool issued = false;
+    auto issue = [&] {
+      // The loads before the look-ups, so that no load waits for those of
+      // its own iteration.
+      auto add = [&](Operation *op, bool isLoad) {
+        if (isa<DramLoadOp>(op) == isLoad && !behindStage.contains(op))
+          order.push_back({op, isLoad ? lookAhead : 0});
+      };
+      if (lookAhead)
+        for (bool isLoad : {true, false})
+          for (Operation *op : inOrder)
+            add(op, isLoad);
+      else
+        for (Operation *op : inOrder)
+          add(op, isa<DramLoadOp>(op));
+      issued = true;
     };
-    options.getScheduleFn =
-        [&](scf::ForOp,
-            std::vector<std::pair<Operation *, unsigned>> &schedule) {
-          // The wait and its barrier; the first product; the loads into the
-          // slots that the barrier has freed, whose addresses are so computed
-          // while the matrix unit is busy; the rest. Where waits are counted,
-          // the loads come first: the earlier they are issued, the longer they
-          // may take.
-          Operation *product = nullptr;
-          for (Operation &op : body->without_terminator())
-            if (isa<MmaOp>(op) && !product && !waitsByOperand)
-              product = &op;
-          schedule.push_back({firstStage, last});
-          bool issued = false;
-          auto issue = [&] {
-            // The loads before the look-ups, so that no load waits for those of
-            // its own iteration.
-            auto add = [&](Operation *op, bool isLoad) {
-              if (isa<DramLoadOp>(op) == isLoad && !behindStage.contains(op))
-                schedule.push_back({op, isLoad ? lookAhead : 0});
-            };
-            if (lookAhead)
-              for (bool isLoad : {true, false})
-                for (Operation *op : inOrder)
-                  add(op, isLoad);
-            else
-              for (Operation *op : inOrder)
-                add(op, isa<DramLoadOp>(op));
-            issued = true;
-          };
-          // A load through registers needs those that its wait has stored.
-          auto issueBehind = [&](Operation *stage) {
-            for (auto [load, itsStage] : behindStage)
-              if (itsStage == stage)
-                schedule.push_back({load, lookAhead});
-          };
-          if (!product)
-            issue();
-          issueBehind(firstStage);
-          for (Operation &op : body->without_terminator()) {
-            if (&op == firstStage || ahead.contains(&op))
-              continue;
-            schedule.push_back({&op, last});
-            if (&op == product)
-              issue();
-            issueBehind(&op);
-          }
-          if (!issued)
-            issue();
-        };
-    rewriter.setInsertionPoint(loop);
-    bool modified = false;
+    // A load through registers needs those that its wait has stored.
+    auto issueBehind = [&](Operation *stage) {
+      for (auto [load, itsStage] : behindStage)
+        if (itsStage == stage)
+          order.push_back({load, lookAhead});
+    };
+    if (!product)
+      issue();
+    issueBehind(firstStage);
+    for (Operation &op : body->without_terminator()) {
+      if (&op == firstStage || ahead.contains(&op))
+        continue;
+      order.push_back({&op, last});
+      if (&op == product)
+        issue();
+      issueBehind(&op);
+    }
+    if (!issued)
+      issue();
     Location loc = loop.getLoc();
     Operation *start = loop->getPrevNode();
-    bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
     FailureOr<scf::ForOp> result =
-        scf::pipelineForLoop(rewriter, loop, options, &modified);
+        pipelineLoop(rewriter, loop, order, "that loads tiles");
     if (failed(result))
-      return emitError(loc) << "cannot pipeline the loop that loads tiles";
-    // The loop now loads for later iterations than the first.
-    if (wholeAfterFirst)
-      for (auto load : result->getBody()->getOps<DramLoadOp>())
-        load.setWhole(true);
+      return failure();
     // A load behind the loop has been issued in the loop.
     for (auto load : result->getBody()->getOps<DramLoadOp>()) {
       auto behind = llvm::find_if(tails, [&](auto tail) {
@@ -440,8 +398,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         rewriter.eraseOp(tile);
       behind->second = DramLoadOp();
     }
-    (*result)->getBlock()->walk(
-        [](Operation *op) { op->removeAttr(kOneMore); });
+    forgetMarks(*result);
     if (copiesByWave)
       awaitRest(rewriter, *result);
     // A wait in front of the loop moves behind the first loads, which it need
