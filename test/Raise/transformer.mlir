@@ -20,6 +20,9 @@
 //
 // REQUIRES: mlir-runner
 // RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_90a %s
+// RUN: %python %S/Inputs/raise_and_launch.py %build gfx942 %s
+// RUN: %python %S/Inputs/raise_and_launch.py %build gfx950 %s
 
 module {
   func.func private @layer(%arg0: tensor<1x24x64xbf16>, %arg1: tensor<64x128xbf16>, %arg2: tensor<64x64xbf16>, %arg3: tensor<64x64xbf16>, %arg4: tensor<128x64xbf16>, %arg5: tensor<64x96xbf16>, %arg6: tensor<96x64xbf16>) -> tensor<1x24x64xbf16> {

@@ -2,10 +2,11 @@
 
     raise_and_launch.py BUILD CHIP FILE
 
-FILE is of bf16 and f32. As raise_and_run.py, but the raised module goes through stock tools as a whole:
-bufferized, with kernels outlined, as a gpu.binary, to mlir-runner with the runtime
-library, which executes the launches on the emulator. A result passes by the rule of kvbuf-run:
-against the graph in f32 and f64, errors in units of those of the graph as it is.
+FILE is of bf16 and f32. As raise_and_run.py, but the raised module goes through stock
+tools as a whole: bufferized, with kernels outlined, as a gpu.binary, to mlir-runner
+with the runtime library, which executes the launches on the emulator. A result passes
+by the rule of kvbuf-run: against the graph in f32 and f64, errors in units of those of
+the graph as it is.
 """
 
 import os
@@ -17,6 +18,20 @@ import numpy as np
 
 from graphs import (Tensor, WIDEN, entry_of, from_bits, on_host, printed_arrays,
                     runner_libraries, signature, strip, to_bits, tool, widened)
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "MlirRuntime" / "Inputs"))
+from rocm_toolkit import make_toolkit  # noqa: E402
+
+
+def to_binary(build, chip):
+    """Options of mlir-opt that make a gpu.binary, and calls of its launches."""
+    if chip.startswith("sm_"):
+        return ["--gpu-lower-to-nvvm-pipeline=cubin-format=offloading "
+                f"cubin-chip={chip} cubin-features=+ptx80"]
+    return ["--convert-scf-to-cf", "--expand-strided-metadata", "--lower-affine",
+            "--convert-vector-to-llvm", "--gpu-to-llvm", "--convert-index-to-llvm",
+            "--reconcile-unrealized-casts",
+            f"--gpu-module-to-binary=format=offloading toolkit={make_toolkit(build)}"]
 
 
 def main():
@@ -53,8 +68,7 @@ def main():
         "convert-linalg-to-loops,canonicalize,"
         "func.func(arith-expand{include-bf16=true include-f8e8m0=false}),"
         "func.func(gpu-async-region),convert-math-to-libm)", text=wide)
-    lowered = tool("mlir-opt", "--gpu-lower-to-nvvm-pipeline=cubin-format=offloading "
-                   f"cubin-chip={chip} cubin-features=+ptx80", text=launches)
+    lowered = tool("mlir-opt", *to_binary(build, chip), text=launches)
     os.environ.setdefault("KVBUF_DEVICE", "emulator")
     printed = tool("mlir-runner", "-e", "entry", "--entry-point-result=void",
                    f"--shared-libs={build}/lib/libkvbuf_mlir_runtime.so",
