@@ -618,6 +618,7 @@ void Decoder::finish() {
     block.begin = program.insts.size();
     for (Inst &inst : insts) {
       ++block.classCount[static_cast<unsigned>(inst.cls)];
+      block.products += matrixProducts(program, inst);
       program.insts.push_back(inst);
     }
     block.end = program.insts.size();

@@ -469,6 +469,9 @@ static json::Object reportKernel(const Kernel &kernel) {
   const KernelTotals &t = kernel.totals;
   json::Object classes, bytes;
   uint64_t laneInstructions = 0, warpInstructions = 0;
+  double products = 0;
+  for (size_t b = 0; b < t.runs.size(); ++b)
+    products += static_cast<double>(t.runs[b]) * p.blocks[b].products;
   for (unsigned c = 1; c < numClasses; ++c) {
     uint64_t warps = 0, lanes = 0;
     for (size_t b = 0; b < t.runs.size(); ++b) {
@@ -561,6 +564,7 @@ static json::Object reportKernel(const Kernel &kernel) {
                    {"instructions", std::move(classes)},
                    {"warp_instructions", warpInstructions},
                    {"lane_instructions", laneInstructions},
+                   {"matrix_products", products},
                    {"bytes", std::move(bytes)},
                    {"bank_conflicts", conflicts},
                    {"sectors", sectors},

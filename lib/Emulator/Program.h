@@ -151,6 +151,8 @@ struct CodeBlock {
   uint32_t join = noBlock;
   /// How many instructions of each class it executes.
   uint32_t classCount[numClasses] = {};
+  /// Their sum of `matrixProducts`.
+  double products = 0;
 };
 
 /// Values that the machine supplies: slots filled before a block starts.
@@ -259,6 +261,11 @@ struct Program {
 /// use of what an LDS operation brings, as LLVM's backend puts waits there.
 void insertCounting(std::vector<std::vector<Inst>> &code,
                     std::vector<uint32_t> &lists);
+
+/// Multiplications that the matrix unit does for a warp that executes `inst`,
+/// in those of 16-bit operands: an operand of 8 bits takes half as long, one of
+/// 32 twice. 0 for what is no product.
+double matrixProducts(const Program &p, const Inst &inst);
 
 /// Fills in `successors` and `join` of every block.
 void computeJoins(Program &p);
