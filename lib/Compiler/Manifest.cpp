@@ -9,6 +9,7 @@
 #include "Manifest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/DevicePeaks.h"
+#include "kvbuffer/Target/IssuePipes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -261,6 +262,15 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
               os.attribute("device", peak.device);
               os.attribute("matrix_flops", peak.matrixFlops);
               os.attribute("memory_bytes", peak.memoryBytes);
+            });
+        });
+      if (std::vector<IssuePipe> pipes = issuePipes(target.chip);
+          !pipes.empty())
+        os.attributeObject("issue_cycles", [&] {
+          for (const IssuePipe &pipe : pipes)
+            os.attributeObject(pipe.name, [&] {
+              for (const auto &[what, cycles] : pipe.cycles)
+                os.attribute(what, cycles);
             });
         });
     });

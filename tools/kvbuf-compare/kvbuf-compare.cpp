@@ -39,7 +39,7 @@ usage or bad input.)";
 
 /// One kernel's result.
 struct Result {
-  /// Seconds, or instructions.
+  /// Seconds, cycles of a model, or instructions.
   double median = 0, low = 0, high = 0;
 };
 
@@ -47,6 +47,8 @@ struct Result {
 struct File {
   std::string path, chip, device, sizes, origin;
   bool isTime = true;
+  /// Of numbers that are no times: "modelled cycles" or "instructions".
+  std::string unit;
   /// By schedule; "" for the compiler's own choice, or the only kernel.
   std::map<std::string, Result> results;
 };
@@ -98,7 +100,11 @@ File read(const std::string &path) {
                 "(kvbuf-run --bench)");
   file.chip = text(root, "chip");
   file.device = text(root, "device");
-  file.isTime = text(root, "ranked_by") == "time";
+  std::string rankedBy = text(root, "ranked_by");
+  file.isTime = rankedBy == "time";
+  bool models = rankedBy == "model";
+  if (!file.isTime)
+    file.unit = models ? "modelled cycles" : "instructions";
   for (const Json &result : root["results"]) {
     if (!result.is_object())
       throw Error("'" + path + "': a result is no object");
@@ -108,7 +114,8 @@ File read(const std::string &path) {
       r.low = number(result, "lower_quartile_us", path) * 1e-6;
       r.high = number(result, "upper_quartile_us", path) * 1e-6;
     } else {
-      r.median = r.low = r.high = number(result, "warp_instructions", path);
+      r.median = r.low = r.high = number(
+          result, models ? "modelled_cycles" : "warp_instructions", path);
     }
     file.results[text(result, "schedule")] = r;
   }
@@ -158,10 +165,17 @@ ExitStatus compare(int argc, char **argv) {
                 " (kvbuf-compare --help lists the options)");
   }
   File a = read(first), b = read(second);
-  if (a.isTime != b.isTime)
-    throw Error("'" + (a.isTime ? b : a).path +
-                "' holds counts of instructions, the other file times: they "
-                "cannot be compared");
+  auto holds = [](const File &file) {
+    return file.isTime                   ? "times"
+           : file.unit == "instructions" ? "counts of instructions"
+                                         : "cycles of a model";
+  };
+  if (a.unit != b.unit) {
+    const File &first = a.isTime ? b : a, &second = a.isTime ? a : b;
+    throw Error("'" + first.path + "' holds " + holds(first) +
+                ", the other file " + holds(second) +
+                ": they cannot be compared");
+  }
   for (auto [what, x, y] : {std::tuple("chips", &a.chip, &b.chip),
                             std::tuple("devices", &a.device, &b.device),
                             std::tuple("sizes", &a.sizes, &b.sizes)})
@@ -169,7 +183,7 @@ ExitStatus compare(int argc, char **argv) {
       std::fprintf(stderr, "kvbuf-compare: warning: the %s differ: %s and %s\n",
                    what, x->empty() ? "not told" : x->c_str(),
                    y->empty() ? "not told" : y->c_str());
-  const char *unit = a.isTime ? "us" : "instructions";
+  std::string unit = a.isTime ? "us" : a.unit;
   double scale = a.isTime ? 1e6 : 1;
   const char *pattern = a.isTime ? "%.2f" : "%.0f";
   bool failed = false, any = false;
@@ -193,9 +207,8 @@ ExitStatus compare(int argc, char **argv) {
   }
   if (!any)
     throw Error("the files have no schedule in common");
-  std::vector<std::string> heads = {"schedule", std::string("A (") + unit + ")",
-                                    std::string("B (") + unit + ")", "B / A",
-                                    "B is"};
+  std::vector<std::string> heads = {"schedule", "A (" + unit + ")",
+                                    "B (" + unit + ")", "B / A", "B is"};
   if (csv) {
     std::printf("%s", csvLine(heads).c_str());
     for (const auto &row : rows)
@@ -234,7 +247,10 @@ ExitStatus compare(int argc, char **argv) {
       std::printf("%zu schedules are in %s alone\n", alone, file);
   }
   if (!a.isTime)
-    std::printf("counted on the emulator, which knows no time\n");
+    std::printf("%s\n", a.unit == "instructions"
+                            ? "counted on the emulator, which knows no time"
+                            : "a model of what the emulator counted, no "
+                              "measurement");
   return failed ? kFailed : kDone;
 }
 

@@ -24,7 +24,12 @@ compiler's own schedule and with every candidate; those that the target refuses
 are left out. Each kernel's result is checked once against a float64 reference.
 Then the kernels take turns, so that the GPU's clock and temperature are the same
 for all, and are ranked by their median time. On the emulator, which has no time,
-they run once and are ranked by the instructions that their warps issue.)";
+they run once and are ranked by a model: each unit of a multiprocessor (issue,
+float, shared memory, matrix, ...) takes some cycles for what the emulator counted,
+and the busiest one counts. Device memory, waiting, the number of warps and the
+share of each multiprocessor are no part of it. Schedules that spill registers are
+marked there, and not offered. Where the emulator would take minutes, it runs a
+smaller batch, fewer rows and fewer keys, and says so.)";
 
 constexpr const char *kExamples = R"(
 A list of candidates names parameters of the schedule and the values of each, and
@@ -73,6 +78,8 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
   app.add_option("--turn", o.turn, "milliseconds of a turn [50]")
       ->type_name("MS");
   app.add_flag("--no-check", noCheck, "do not check the results");
+  app.add_flag("--full-size", o.fullSize,
+               "emulate the sizes as given, also where that takes minutes");
   app.add_option("--top", o.top, "lines of the ranking [20]")->type_name("N");
   app.add_option("--json", o.json,
                  "write the results, with version, commit, chip and date; "
@@ -80,7 +87,8 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
       ->type_name("FILE");
   app.add_option("--csv", o.csv, "write the results as comma-separated values")
       ->type_name("FILE");
-  app.add_option("--best", o.best, "write the fastest kernel's artifact")
+  app.add_option("--best", o.best,
+                 "write the artifact of the first in the ranking")
       ->type_name("FILE.kvbuf");
   app.add_flag("--verbose", o.verbose,
                "say why schedules are refused, and what the compiler warns of");

@@ -23,6 +23,8 @@ struct Options : run::KernelOptions {
   /// compiler proposes for the target.
   std::vector<std::string> schedules;
   bool check = true, verbose = false;
+  /// Emulate the sizes that are asked for, however long it takes.
+  bool fullSize = false;
   /// Turns of each schedule, and milliseconds of a turn.
   unsigned rounds = 5;
   double turn = 50;

@@ -16,8 +16,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -31,8 +33,10 @@ constexpr unsigned kMostLaunches = 1000;
 /// Operations of both products that the emulator executes in a second of one
 /// core, about: 268e6 took 0.2 to 0.6 (head size 64, 1024 rows on 1024 keys).
 constexpr double kEmulatedOperations = 5e8;
-/// What takes longer is announced.
+/// What would take longer is done at smaller sizes.
 constexpr double kLongSeconds = 30;
+/// Rows and keys are not halved below this.
+constexpr int64_t kFewRows = 128;
 
 /// The first line, without the location in front: "error: ..." is known.
 std::string brief(const std::string &message) {
@@ -52,17 +56,53 @@ std::string chosenSchedule(const std::string &remark) {
   return remark.substr(at, end - at);
 }
 
-/// What the emulator counted in the last launch.
-double warpInstructions(const Module &module) {
+using CountsByName = std::map<std::string, double>;
+
+/// What the emulator counted in the last launch, by the names that the
+/// manifest's `issue_cycles` use: instructions of warps by class, "all" of
+/// them, passes of accesses to shared memory, products of the matrix unit.
+CountsByName countsOf(const Module &module) {
   nlohmann::json report =
       nlohmann::json::parse(module.report(), nullptr, false);
-  double count = 0;
-  if (report.is_object() && report.contains("kernels"))
-    for (const nlohmann::json &kernel : report["kernels"])
-      count += kernel.value("warp_instructions", 0.0);
-  else if (report.is_object())
-    count = report.value("lane_instructions", 0.0);
-  return count;
+  CountsByName counts;
+  if (!report.is_object())
+    return counts;
+  if (!report.contains("kernels")) {
+    counts["all"] = report.value("lane_instructions", 0.0);
+    return counts;
+  }
+  for (const nlohmann::json &kernel : report["kernels"]) {
+    counts["all"] += kernel.value("warp_instructions", 0.0);
+    counts["matrix_product"] += kernel.value("matrix_products", 0.0);
+    if (kernel.contains("instructions"))
+      for (const auto &[name, count] : kernel["instructions"].items())
+        counts[name] += count.value("warp", 0.0);
+    if (kernel.contains("memory"))
+      for (const nlohmann::json &access : kernel["memory"])
+        counts["shared_pass"] += access.value("passes", 0.0);
+  }
+  return counts;
+}
+
+/// The unit of a multiprocessor that takes most cycles for the counts, and
+/// these cycles, by the rates in the manifest (`issue_cycles` of the target);
+/// "" if it has none.
+std::pair<std::string, double> boundOf(const CountsByName &counts,
+                                       const std::string &manifest) {
+  nlohmann::json root = nlohmann::json::parse(manifest, nullptr, false);
+  std::pair<std::string, double> most;
+  if (!root.is_object() || !root.contains("target") ||
+      !root["target"].contains("issue_cycles"))
+    return most;
+  for (const auto &[unit, rates] : root["target"]["issue_cycles"].items()) {
+    double cycles = 0;
+    for (const auto &[what, each] : rates.items())
+      if (auto it = counts.find(what); it != counts.end())
+        cycles += it->second * each.get<double>();
+    if (most.first.empty() || cycles > most.second)
+      most = {unit, cycles};
+  }
+  return most;
 }
 
 double quantile(const std::vector<double> &sorted, double q) {
@@ -91,7 +131,8 @@ bool Candidate::spills() const {
   return false;
 }
 
-Tuner::Tuner(const Options &options) : options(options) {
+Tuner::Tuner(const Options &options)
+    : options(options), workloadOptions(options.workload) {
   deviceOptions.emulator = options.emulator;
   deviceOptions.message = [this](Severity severity, const std::string &text) {
     if (severity == Severity::Error && lastMessage.empty())
@@ -115,7 +156,7 @@ void Tuner::run() {
   open();
   chooseCandidates();
   compile();
-  announce();
+  fitTime();
   tryOut();
   if (!counts())
     takeTurns();
@@ -217,14 +258,41 @@ void Tuner::compile() {
 
 Workload &Tuner::workloadFor(const Candidate &candidate) {
   if (!data) {
-    WorkloadOptions workload = options.workload;
-    workload.large = !gpu->isHost();
-    data = std::make_unique<Workload>(candidate.manifest, workload);
+    workloadOptions.large = !gpu->isHost();
+    data = std::make_unique<Workload>(candidate.manifest, workloadOptions);
   }
   return *data;
 }
 
-void Tuner::announce() {
+bool Tuner::halveSizes(const Candidate &candidate) {
+  WorkloadOptions &now = workloadOptions;
+  // Lengths and tensors that are given say their sizes themselves.
+  if (now.lengthsQ || now.lengthsK || now.cacheLengths || !now.inputs.empty())
+    return false;
+  using Names = std::vector<const char *>;
+  for (const Names &names :
+       {Names{"batch"}, Names{"seq", "seq_q", "seq_k", "cache", "max_seq"}}) {
+    Sizes before = now.sizes;
+    int64_t least = names.size() == 1 ? 1 : kFewRows;
+    for (const char *name : names)
+      if (auto it = now.sizes.find(name);
+          it != now.sizes.end() && it->second >= 2 * least)
+        it->second /= 2;
+    if (now.sizes == before)
+      continue;
+    data.reset();
+    try {
+      workloadFor(candidate);
+      return true;
+    } catch (const Error &) {
+      // The kernel's types may fix what the options say once more.
+      now.sizes = before;
+    }
+  }
+  return false;
+}
+
+void Tuner::fitTime() {
   if (!counts())
     return;
   size_t runs = 0;
@@ -232,16 +300,25 @@ void Tuner::announce() {
   for (const Candidate &candidate : all)
     if (candidate.refused.empty() && ++runs == 1)
       first = &candidate;
-  double seconds = static_cast<double>(runs) * operations(workloadFor(*first)) /
-                   (kEmulatedOperations * double(threadCount()));
-  if (seconds < kLongSeconds)
+  auto seconds = [&] {
+    return static_cast<double>(runs) * operations(workloadFor(*first)) /
+           (kEmulatedOperations * double(threadCount()));
+  };
+  double asked = seconds();
+  if (asked < kLongSeconds)
     return;
+  bool smaller = false;
+  while (!options.fullSize && seconds() >= kLongSeconds && halveSizes(*first))
+    smaller = true;
   bar.clear();
+  std::string what = smaller
+                         ? "; they run at " + workloadFor(*first).describe() +
+                               " instead (--full-size keeps the sizes)"
+                         : "; fewer rows and keys take less (--size)";
   std::fprintf(stderr,
-               "kvbuf-tune: note: without a GPU, the emulator executes %zu "
-               "schedules, which takes about %.0f minutes at these sizes; fewer "
-               "rows and keys take less (--size)\n",
-               runs, std::max(1.0, seconds / 60));
+               "kvbuf-tune: warning: without a GPU, the emulator executes %zu "
+               "schedules, which takes about %.0f minutes at these sizes%s\n",
+               runs, std::max(1.0, asked / 60), what.c_str());
 }
 
 /// Makes the candidate the one that the execution launches.
@@ -271,8 +348,14 @@ bool Tuner::tryOne(Candidate &candidate) {
     candidate.wrong = lastMessage.empty() ? e.what() : brief(lastMessage);
     return gpu->isHost();
   }
-  if (counts())
-    candidate.samples = {warpInstructions(*candidate.module)};
+  if (counts()) {
+    CountsByName counted = countsOf(*candidate.module);
+    candidate.instructions = counted["all"];
+    std::tie(candidate.bound, candidate.cycles) =
+        boundOf(counted, candidate.artifact.manifest);
+    candidate.samples = {candidate.bound.empty() ? candidate.instructions
+                                                 : candidate.cycles};
+  }
   std::vector<std::string> changed = execution->fetch();
   if (!options.check)
     return true;

@@ -33,8 +33,13 @@ struct Candidate {
   Artifact artifact;
   rt::Manifest manifest;
   std::unique_ptr<rt::Module> module;
-  /// Seconds of each launch; on the emulator, one count of warp instructions.
+  /// Seconds of each launch; on the emulator, modelled cycles, or instructions
+  /// where the chip has no model.
   std::vector<double> samples;
+  /// Of the emulator: instructions of warps, cycles of the unit that the model
+  /// takes for the bound, and its name; "" without a model.
+  double instructions = 0, cycles = 0;
+  std::string bound;
   /// Of the samples.
   double median = 0, lowerQuartile = 0, upperQuartile = 0;
 
@@ -68,8 +73,20 @@ public:
   const rt::Device &device() const { return *gpu; }
   const std::string &target() const { return chip; }
   const rt::Workload &workload() const { return *data; }
-  /// Are samples counts of instructions?
+  /// Was nothing timed?
   bool counts() const { return gpu->isHost(); }
+  /// Are samples cycles of a model?
+  bool models() const {
+    for (const Candidate &candidate : all)
+      if (!candidate.samples.empty())
+        return !candidate.bound.empty();
+    return false;
+  }
+  /// Whether a schedule can be recommended: what spills cost, only a GPU can
+  /// weigh.
+  bool offers(const Candidate &candidate) const {
+    return candidate.runs() && !(counts() && candidate.spills());
+  }
 
 private:
   void open();
@@ -79,8 +96,10 @@ private:
   void compileOne(Candidate &candidate) const;
   void tryOut();
   bool tryOne(Candidate &candidate);
-  /// Says how long the emulator will take, where that is long.
-  void announce();
+  /// Makes sizes smaller where the emulator would take minutes, and says so.
+  void fitTime();
+  /// Halves the batch, or rows and keys; false if nothing can be halved.
+  bool halveSizes(const Candidate &candidate);
   /// The tensors, made for the first candidate that asks.
   rt::Workload &workloadFor(const Candidate &candidate);
   void prepare(Candidate &candidate);
@@ -89,6 +108,8 @@ private:
   void summarize();
 
   const Options &options;
+  /// The options', made smaller where the emulator would take minutes.
+  rt::WorkloadOptions workloadOptions;
   ProgressBar bar;
   uint64_t done = 0;
   std::string source, chip;

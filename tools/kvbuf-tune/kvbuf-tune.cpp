@@ -27,8 +27,8 @@ std::string format(const char *pattern, double value) {
   return text;
 }
 
-/// Those that run, the best first. A count of instructions says nothing of what
-/// spills cost: where nothing is timed, those that spill come last.
+/// Those that run, the best first. A model says nothing of what spills cost:
+/// where nothing is timed, those that spill come last, and are not offered.
 std::vector<const Candidate *> ranking(const Tuner &tuner) {
   std::vector<const Candidate *> order;
   for (const Candidate &candidate : tuner.candidates())
@@ -58,13 +58,16 @@ void printRanking(const Tuner &tuner, const Options &options) {
   int w = static_cast<int>(width);
   const Candidate &own = tuner.candidates().front();
   double flops = operations(tuner.workload());
-  std::printf("%4s  %-*s  %s  registers  spilled\n", "rank", w, "schedule",
-              tuner.counts() ? "warp instructions  of compiler's"
-                             : "    median         middle half        TFLOP/s  "
-                               "vs compiler's");
+  std::printf("%4s  %-*s  %s  registers  spilled%s\n", "rank", w, "schedule",
+              tuner.models() ? " modelled cycles  of compiler's"
+              : tuner.counts()
+                  ? "warp instructions  of compiler's"
+                  : "    median         middle half        TFLOP/s  "
+                    "vs compiler's",
+              tuner.models() ? "  busiest unit" : "");
   for (size_t i = 0; i < order.size() && i < options.top; ++i) {
     const Candidate &c = *order[i];
-    // Less time is a speed-up; fewer instructions are fewer instructions.
+    // Less time is a speed-up; a model's cycles and counts are no time.
     double share =
         tuner.counts() ? c.median / own.median : own.median / c.median;
     std::string ratio = own.runs() ? format("%.3f", share) : "-";
@@ -80,12 +83,22 @@ void printRanking(const Tuner &tuner, const Options &options) {
                 format("%8.2f", c.lowerQuartile * 1e6) + " .." +
                 format("%8.2f us", c.upperQuartile * 1e6) + "  " +
                 format("%9.1f", flops / c.median * 1e-12);
-    std::printf("%4zu  %-*s  %s  %13s  %9s  %7s%s\n", i + 1, w,
+    std::string rank = tuner.offers(c) ? std::to_string(i + 1) : "-";
+    std::string remark = !c.spills()      ? ""
+                         : tuner.counts() ? "  (spills: not offered)"
+                                          : "  (spills)";
+    if (!c.bound.empty())
+      remark = "  " + c.bound + remark;
+    std::printf("%4s  %-*s  %s  %13s  %9s  %7s%s\n", rank.c_str(), w,
                 c.label().c_str(), numbers.c_str(), ratio.c_str(),
                 known("registers").c_str(), known("spill_bytes").c_str(),
-                tuner.counts() && c.spills() ? "  (spills: last)" : "");
+                remark.c_str());
   }
-  if (tuner.counts())
+  if (tuner.models())
+    std::printf("      a model, no measurement: cycles of the busiest unit for "
+                "what the "
+                "emulator counted; fewer need not be faster\n");
+  else if (tuner.counts())
     std::printf("      counted on the emulator, which knows no time: fewer "
                 "instructions need not be faster\n");
   if (tuner.counts() && !order.empty() && order.front()->spills())
@@ -125,7 +138,9 @@ Json recordOf(const Tuner &tuner, const Options &options) {
   record["chip"] = tuner.target();
   record["device"] = tuner.device().description();
   record["sizes"] = tuner.workload().sizes();
-  record["ranked_by"] = tuner.counts() ? "instructions" : "time";
+  record["ranked_by"] = tuner.models()   ? "model"
+                        : tuner.counts() ? "instructions"
+                                         : "time";
   Json &results = record["results"] = Json::array();
   const Candidate &own = tuner.candidates().front();
   double flops = operations(tuner.workload());
@@ -134,7 +149,12 @@ Json recordOf(const Tuner &tuner, const Options &options) {
     record["problem"] = manifest["problem"];
     Json line = {{"schedule", c->schedule}, {"full_schedule", c->full}};
     if (tuner.counts()) {
-      line["warp_instructions"] = c->median;
+      line["warp_instructions"] = c->instructions;
+      if (!c->bound.empty()) {
+        line["modelled_cycles"] = c->cycles;
+        line["bound_by"] = c->bound;
+      }
+      line["offered"] = tuner.offers(*c);
     } else {
       line["median_us"] = c->median * 1e6;
       line["lower_quartile_us"] = c->lowerQuartile * 1e6;
@@ -143,7 +163,9 @@ Json recordOf(const Tuner &tuner, const Options &options) {
       line["tflops"] = flops / c->median * 1e-12;
     }
     if (own.runs())
-      line[tuner.counts() ? "share_of_instructions" : "speedup"] =
+      line[tuner.models()   ? "share_of_cycles"
+           : tuner.counts() ? "share_of_instructions"
+                            : "speedup"] =
           tuner.counts() ? c->median / own.median : own.median / c->median;
     for (const char *key : {"registers", "spill_bytes"})
       if (int64_t value = resource(*c, key); value >= 0)

@@ -7,26 +7,29 @@ import sys
 
 record = json.load(open(sys.argv[2]))
 records = record["results"]
-assert record["ranked_by"] == "instructions"
+assert record["ranked_by"] == "model"
 assert record["version"] and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["date"])
 assert "commit" not in record or re.fullmatch("[0-9a-f]{12}(-changed)?", record["commit"])
 # Each refused schedule with its reason.
 assert record["refused"] and all(r["reason"] for r in record["refused"])
-counts = [r["warp_instructions"] for r in records]
-# Those that spill come last.
-order = [(r.get("spill_bytes", 0) > 0, r["warp_instructions"]) for r in records]
+# Those that spill come last, and are not offered.
+order = [(r.get("spill_bytes", 0) > 0, r["modelled_cycles"]) for r in records]
 assert order == sorted(order), order
 own = next(r for r in records if r["schedule"] == "")
 for r in records:
-    # A count is no time.
+    # A model is no time.
     assert "speedup" not in r, r
-    assert (r["share_of_instructions"] ==
-            r["warp_instructions"] / own["warp_instructions"]), r
+    assert r["share_of_cycles"] == r["modelled_cycles"] / own["modelled_cycles"], r
+    assert r["offered"] == (r.get("spill_bytes", 0) == 0), r
+    # A scheduler of four issues an instruction a cycle: no unit's bound is less.
+    assert r["modelled_cycles"] >= r["warp_instructions"] / 4 > 0, r
+    assert r["bound_by"] in ("issue", "float", "integer", "convert", "transcendental",
+                             "shuffle", "load/store", "shared memory", "matrix"), r
 for r in records:
     assert r["full_schedule"].startswith("#kvbuffer.schedule<BM = "), r
 table = [line.split()[1:] for line in open(sys.argv[1])
          if line.split()[0].isdigit() and "refused" not in line]
-names = [r["schedule"] or "(compiler's" for r in records]
+names = [r["schedule"] or "(compiler's" for r in records if r["offered"]]
 assert [row[0] for row in table] == names, (table, names)
 p, s, chip = record["problem"], record["sizes"], record["chip"]
 print(f"{len(records)} kernels, chip {chip}, problem {p['op']} of head size "

@@ -1,5 +1,6 @@
 """Writes a file of results as kvbuf-tune does: results.py FILE KEY=VALUE...
-SCHEDULE:MEDIAN:LOW:HIGH..., in microseconds; SCHEDULE:COUNT for instructions."""
+SCHEDULE:MEDIAN:LOW:HIGH..., in microseconds; SCHEDULE:COUNT for instructions,
+SCHEDULE:CYCLES:INSTRUCTIONS for a model."""
 
 import json
 import sys
@@ -17,5 +18,7 @@ for arg in sys.argv[2:]:
     keys = ["median_us", "lower_quartile_us", "upper_quartile_us"]
     if len(numbers) == 1:
         record["ranked_by"], keys = "instructions", ["warp_instructions"]
+    if len(numbers) == 2:
+        record["ranked_by"], keys = "model", ["modelled_cycles", "warp_instructions"]
     record["results"].append({"schedule": schedule, **dict(zip(keys, numbers))})
 json.dump(record, open(sys.argv[1], "w"))
