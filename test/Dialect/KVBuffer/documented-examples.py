@@ -55,6 +55,9 @@ def own_types(op):
         "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
         "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
                        "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "cache_scale": {"k": "!kvbuffer.cache<paged, f8E4M3FN, heads = 8, "
+                             "head_size = 128, page_size = 64, scale = f32, "
+                             "granularity = tensor>", "dim": "index"},
         "tile_fragment": {"qtile": "!kvbuffer.tile<256x80xbf16>"},
         "dram_tile": {"m": "memref<?x?xbf16, strided<[?, 1]>>",
                       "x": "memref<?x?x16x512xbf16>"},
