@@ -25,8 +25,8 @@ def named(name):
 class WithoutGpu(unittest.TestCase):
     @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
     def test_says_so_at_once(self):
-        for script in ("cudnn_compare", "fa2_compare", "decode", "scaling",
-                       "verify_table"):
+        for script in ("append", "cudnn_compare", "fa2_compare", "decode",
+                       "scaling", "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
                 capture_output=True, timeout=20)
