@@ -494,12 +494,14 @@ LogicalResult LaneLowering::expandArguments() {
         !name.empty() && !fixedSizes.contains(name) &&
         !llvm::is_contained(launchNames, name))
       launchNames.push_back(name);
-    for (const TensorMapRequest &request : machine.tensorMapsFor(*this, op))
+    if (!machine.hasRoles())
+      return;
+    for (const TensorMapRequest &request : warpRoles().tensorMapsFor(*this, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
   });
   for (auto &[request, value] : tensorMaps) {
-    parameterTypes.push_back(machine.tensorMapType(context));
+    parameterTypes.push_back(warpRoles().tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
   }
   for (StringRef name : launchNames) {

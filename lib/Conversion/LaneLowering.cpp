@@ -63,20 +63,20 @@ std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
   return roles ? createHopperMachine() : createNVIDIAMachine();
 }
 
-Value Machine::emitRatio(LaneLowering &lower, Value x, Value y) {
+Value Numerics::emitRatio(LaneLowering &lower, Value x, Value y) {
   return arith::DivFOp::create(lower.b, x, y);
 }
 
-LogicalResult Machine::emitTileFragment(LaneLowering &, TileFragmentOp op,
-                                        const TileValues &, Values &) {
+LogicalResult Fragments::emitTileFragment(LaneLowering &, TileFragmentOp op,
+                                          const TileValues &, Values &) {
   return op.emitOpError() << "has no per-lane form on this target: its "
                              "fragments come from LDS";
 }
 
-void Machine::emitMeet(LaneLowering &lower) { gpu::BarrierOp::create(lower.b); }
+void Copies::emitMeet(LaneLowering &lower) { gpu::BarrierOp::create(lower.b); }
 
-Value Machine::roundOperand(LaneLowering &lower, Value value, VectorType type,
-                            bool) {
+Value Numerics::roundOperand(LaneLowering &lower, Value value, VectorType type,
+                             bool) {
   return arith::TruncFOp::create(lower.b, type, value);
 }
 
@@ -562,7 +562,7 @@ LogicalResult LaneLowering::run() {
     kernel.walk([&](SoftmaxFinishOp op) {
       accumulatorCols = op.getAcc().getType().getCols();
     });
-    machine.emitRolesPrologue(*this);
+    warpRoles().emitRolesPrologue(*this);
   }
   // What else lies in LDS comes after the buffers that have their places.
   kernel.walk([&](AllocOp op) {

@@ -132,7 +132,7 @@ void LaneLowering::meetAt(const Queue &queue, int64_t taker, Value slot,
   Value id = arith::AddIOp::create(
       b, arith::MulIOp::create(b, slot, i32(2)),
       i32(queue.barriers + 2 * queue.slots * taker + !full));
-  machine.emitNamedBarrier(*this, id, 2 * queue.threads, wait);
+  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * queue.threads, wait);
 }
 
 void LaneLowering::meetAtEntry() {

@@ -67,12 +67,12 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
-    machine.emitBarrierInit(*this, ldsBarriers);
+    warpRoles().emitBarrierInit(*this, ldsBarriers);
   }
   // Another block of the cluster may arrive as soon as it has started.
   if (cluster() > 1) {
     rank = toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
-    machine.emitClusterMeet(*this);
+    warpRoles().emitClusterMeet(*this);
   } else {
     gpu::BarrierOp::create(b);
   }
@@ -83,12 +83,12 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
       llvm::alignDown<int64_t>(target.registersPerBlock / blockThreads(), 8);
   auto setRegisters = [&](int64_t count) {
     if (count && count != share)
-      machine.emitSetRegisters(*this, count, share);
+      warpRoles().emitSetRegisters(*this, count, share);
   };
   movers = Movers::Lane;
   RingLoadOp copied;
   op.getProducers().walk([&](RingLoadOp load) {
-    Movers needed = machine.moversOf(*this, load);
+    Movers needed = warpRoles().moversOf(*this, load);
     movers = std::max(movers, needed);
     if (needed != Movers::Lane)
       copied = load;
@@ -133,13 +133,14 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
                                        i32(groups() - 1));
     auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(pass.thenBlock());
-    machine.emitNamedBarrier(*this, i32(turnBarriers), 2 * groupThreads(),
-                             /*wait=*/false);
+    machine.namedBarriers()->emitNamedBarrier(*this, i32(turnBarriers),
+                                              2 * groupThreads(),
+                                              /*wait=*/false);
   }
   if (failed(lowerBlock(op.getConsumers().front())))
     return failure();
   b.setLoc(op.getLoc());
-  machine.emitConsumersEnd(*this);
+  warpRoles().emitConsumersEnd(*this);
   if (cluster() > 1)
     leaveCluster(/*producers=*/false);
   consumersStart = nullptr;
@@ -157,7 +158,7 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   if (movers == Movers::Lane) {
     enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0)));
     // Of one lane the assembler knows that coordinates are the same for all.
-    enter(machine.emitElect(*this));
+    enter(warpRoles().emitElect(*this));
   }
   if (failed(lowerBlock(op.getProducers().front())))
     return failure();
@@ -182,7 +183,7 @@ void LaneLowering::enter(Value condition) {
 void LaneLowering::emitClusterArrivals(Value barrier) {
   Value always = arith::ConstantIntOp::create(b, 1, 1);
   for (int64_t to = 0; to < cluster(); ++to)
-    machine.emitClusterArrive(*this, barrier, i32(to), always);
+    warpRoles().emitClusterArrive(*this, barrier, i32(to), always);
 }
 
 void LaneLowering::leaveCluster(bool producers) {
@@ -191,7 +192,7 @@ void LaneLowering::leaveCluster(bool producers) {
   Value barrier = i32(endBarrier);
   emitClusterArrivals(barrier);
   if (!producers)
-    machine.emitBarrierWait(*this, barrier, i32(0));
+    warpRoles().emitBarrierWait(*this, barrier, i32(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,7 +327,7 @@ void LaneLowering::lower(RingOp op) {
 bool LaneLowering::isFilledByWarps(Value ring) {
   return llvm::any_of(ring.getUsers(), [&](Operation *user) {
     auto load = dyn_cast<RingLoadOp>(user);
-    return load && machine.moversOf(*this, load) == Movers::Warps;
+    return load && warpRoles().moversOf(*this, load) == Movers::Warps;
   });
 }
 
@@ -355,26 +356,27 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // A slot is always filled by the same warp, which so sees each of its phases,
   // and neighbouring slots by different ones: every instruction of a producer
   // takes a turn from the consumers that share its scheduler.
-  if (movers != Movers::Lane && machine.moversOf(*this, op) != Movers::Warps) {
+  if (movers != Movers::Lane &&
+      warpRoles().moversOf(*this, op) != Movers::Warps) {
     Value number =
         arith::AddIOp::create(b, to.slot, i32(firstSlots.lookup(op.getRing())));
     Value filler =
         arith::RemUIOp::create(b, number, i32(schedule.getProducers()));
     enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, filler));
   }
-  return machine.emitRingLoad(*this, op, tile, at->second, slot,
-                              fullBarrier(ring, to), emptyBarrier(ring, to),
-                              emptyParity);
+  return warpRoles().emitRingLoad(*this, op, tile, at->second, slot,
+                                  fullBarrier(ring, to), emptyBarrier(ring, to),
+                                  emptyParity);
 }
 
 void LaneLowering::lower(RingWaitOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(op.getRing(), params.getStages());
   Filling at = filling(op.getFill(), params.getStages());
-  machine.emitBarrierWait(*this, fullBarrier(ring, at), at.parity);
+  warpRoles().emitBarrierWait(*this, fullBarrier(ring, at), at.parity);
   // Copies that arrive by themselves leave no thread of theirs to do this.
   if (isFilledByWarps(op.getRing()))
-    machine.emitCopiesVisible(*this);
+    warpRoles().emitCopiesVisible(*this);
   set(op.getStaged(),
       {arith::AddIOp::create(
           b, ring.slots,
@@ -395,7 +397,7 @@ void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
     if (byWarps)
       arrives =
           arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
-    machine.emitBarrierArrive(*this, barrier, arrives);
+    warpRoles().emitBarrierArrive(*this, barrier, arrives);
     return;
   }
   // Lane r of the group's first warp, or of each warp, arrives at block r.
@@ -403,7 +405,7 @@ void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
   if (byWarps)
     arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane,
                                     i32(cluster()));
-  machine.emitClusterArrive(*this, barrier, lane, arrives);
+  warpRoles().emitClusterArrive(*this, barrier, lane, arrives);
 }
 
 //===----------------------------------------------------------------------===//
@@ -451,11 +453,11 @@ void LaneLowering::lower(MailboxPostOp op) {
   if (movers != Movers::Lane)
     enter(firstOfProducers);
   Filling at = filling(op.getNumber(), box.stages);
-  machine.emitBarrierWait(*this, emptyBarrier(box, at),
-                          arith::XOrIOp::create(b, at.parity, i32(1)));
+  warpRoles().emitBarrierWait(*this, emptyBarrier(box, at),
+                              arith::XOrIOp::create(b, at.parity, i32(1)));
   if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
     // Each block awaits the word, the first one sends it to all.
-    machine.emitExpectBytes(*this, fullBarrier(box, at), 4);
+    warpRoles().emitExpectBytes(*this, fullBarrier(box, at), 4);
     auto leader = scf::IfOp::create(
         b, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, i32(0)),
         /*withElseRegion=*/false);
@@ -463,25 +465,25 @@ void LaneLowering::lower(MailboxPostOp op) {
     Value word = arith::AddIOp::create(
         b, box.slots, arith::MulIOp::create(b, at.slot, i32(4)));
     for (int64_t to = 0; to < cluster(); ++to)
-      machine.emitClusterStore(*this, value, word, fullBarrier(box, at),
-                               i32(to));
+      warpRoles().emitClusterStore(*this, value, word, fullBarrier(box, at),
+                                   i32(to));
     return;
   }
   memref::StoreOp::create(b, value, shared(b.getI32Type()),
                           ValueRange{wordOf(*this, box, at.slot)});
-  machine.emitBarrierArrive(*this, fullBarrier(box, at), Value());
+  warpRoles().emitBarrierArrive(*this, fullBarrier(box, at), Value());
 }
 
 void LaneLowering::lower(MailboxTakeOp op) {
   RingValues box = mailboxValues(op.getBox());
   Filling at = filling(op.getNumber(), box.stages);
-  machine.emitBarrierWait(*this, fullBarrier(box, at), at.parity);
+  warpRoles().emitBarrierWait(*this, fullBarrier(box, at), at.parity);
   Value word = memref::LoadOp::create(b, shared(b.getI32Type()),
                                       ValueRange{wordOf(*this, box, at.slot)});
   if (op.getBox().getDefiningOp<MailboxOp>().getShared())
     emitClusterArrivals(emptyBarrier(box, at));
   else
-    machine.emitBarrierArrive(*this, emptyBarrier(box, at), Value());
+    warpRoles().emitBarrierArrive(*this, emptyBarrier(box, at), Value());
   // Of the producers one thread runs.
   if (!isOfProducers(op))
     word = machine.uniform(*this, word);
@@ -527,10 +529,12 @@ void LaneLowering::lower(NextTileOp op) {
     memref::StoreOp::create(b, take(), words,
                             ValueRange{index(*numberWord / 4)});
   }
-  machine.emitNamedBarrier(*this, i32(producerBarrier), threads, /*wait=*/true);
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(producerBarrier),
+                                            threads, /*wait=*/true);
   Value number =
       memref::LoadOp::create(b, words, ValueRange{index(*numberWord / 4)});
-  machine.emitNamedBarrier(*this, i32(producerBarrier), threads, /*wait=*/true);
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(producerBarrier),
+                                            threads, /*wait=*/true);
   set(op.getTile(), {toIndex(number)});
 }
 
@@ -542,8 +546,8 @@ LogicalResult LaneLowering::lower(MmaStartOp op) {
   Values acc, results;
   if (op.getAcc())
     acc = get(op.getAcc());
-  if (failed(machine.emitMmaStart(*this, op, get(op.getA()), single(op.getB()),
-                                  acc, results)))
+  if (failed(warpRoles().emitMmaStart(*this, op, get(op.getA()),
+                                      single(op.getB()), acc, results)))
     return failure();
   set(op.getResult(), results);
   return success();
@@ -551,7 +555,7 @@ LogicalResult LaneLowering::lower(MmaStartOp op) {
 
 void LaneLowering::lower(MmaWaitOp op) {
   Values values = get(op.getPending());
-  machine.emitMmaWait(*this, values, op.getYounger());
+  warpRoles().emitMmaWait(*this, values, op.getYounger());
   set(op.getAcc(), values);
 }
 
@@ -559,7 +563,8 @@ void LaneLowering::lower(TurnWaitOp) {
   if (groups() < 2)
     return;
   Value id = arith::AddIOp::create(b, group, i32(turnBarriers));
-  machine.emitNamedBarrier(*this, id, 2 * groupThreads(), /*wait=*/true);
+  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * groupThreads(),
+                                            /*wait=*/true);
 }
 
 void LaneLowering::lower(TurnPassOp) {
@@ -570,5 +575,6 @@ void LaneLowering::lower(TurnPassOp) {
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next, i32(groups()));
   next = arith::SelectOp::create(b, wraps, i32(0), next);
   Value id = arith::AddIOp::create(b, next, i32(turnBarriers));
-  machine.emitNamedBarrier(*this, id, 2 * groupThreads(), /*wait=*/false);
+  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * groupThreads(),
+                                            /*wait=*/false);
 }

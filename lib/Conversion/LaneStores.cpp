@@ -99,13 +99,13 @@ LogicalResult LaneLowering::lower(FragmentStoreOp op) {
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return machine.emitStoreVia(*this, op, at->second, get(op.getFragment()),
-                                single(op.getVia()));
+    return warpRoles().emitStoreVia(*this, op, at->second,
+                                    get(op.getFragment()), single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  if (failed(machine.emitStoreVia(*this, op, at->second, get(op.getFragment()),
-                                  single(op.getVia()))))
+  if (failed(warpRoles().emitStoreVia(
+          *this, op, at->second, get(op.getFragment()), single(op.getVia()))))
     return failure();
   b.setInsertionPointToStart(ifWhole.elseBlock());
   emitStore(op, tile);

@@ -43,9 +43,9 @@ int64_t blockBytes(KVBufferAttr params);
 mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
 
 /// See the file's comment.
-class HopperMachine : public NVIDIAMachine {
+class HopperMachine : public NVIDIAMachine, public WarpRoles {
 public:
-  bool hasRoles() const override { return true; }
+  WarpRoles *roles() override { return this; }
   mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
                         mlir::Value y) override;
   llvm::SmallVector<TensorMapRequest>

@@ -20,8 +20,9 @@
 namespace kvbuf {
 
 /// sm_80 and later.
-class NVIDIAMachine : public Machine {
+class NVIDIAMachine : public Machine, public NamedBarriers {
 public:
+  NamedBarriers *namedBarriers() override { return this; }
   bool sharesReciprocals() const override { return true; }
   mlir::LogicalResult prepare(LaneLowering &lower,
                               mlir::gpu::GPUFuncOp kernel) override;

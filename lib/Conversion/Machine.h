@@ -1,0 +1,349 @@
+//===- Machine.h - What machines do differently -----------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Machines by what they are capable of. What only some machines can do is an
+/// interface of its own, which a machine has as a whole or not at all: no
+/// function stands for "cannot".
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_MACHINE_H
+#define KVBUFFER_LIB_CONVERSION_MACHINE_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Layout/Shared.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/SmallVector.h"
+#include <memory>
+#include <optional>
+
+namespace kvbuf {
+
+/// Buffers begin at multiples of this many bytes, so that swizzles see a tile
+/// that starts at bank 0.
+constexpr int64_t kBufferAlignment = 1024;
+
+/// The widest copies and stores of a lane move this many bytes: kernels assume
+/// that rows of 16-bit tensors begin at multiples of it, unless they are made
+/// for less. The runtime checks it of every launch (lib/Runtime/Launch.cpp).
+constexpr int64_t kTensorAlignment = 16;
+
+using Values = llvm::SmallVector<mlir::Value>;
+
+/// A tensor (or cache) among the kernel's parameters.
+struct TensorArg {
+  /// Rank-0 memref: the address of element 0.
+  mlir::Value data;
+  /// Strides in elements, as indices; the innermost is 1 and not passed.
+  Values strides;
+  /// Sizes that the kernel needs, by dimension; null for the others.
+  Values sizes;
+  /// Of caches: table, its row stride, lengths, offsets; null where absent.
+  mlir::Value table, tableStride, lengths, offsets;
+  /// Of a cache that the program makes of memrefs: the size that its kind names
+  /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose room
+  /// is the launch's size.
+  mlir::Value room;
+  /// Of quantized caches: scales, and their strides as above.
+  mlir::Value scales;
+  Values scaleStrides;
+};
+
+/// A tile in DRAM, as lane values (in this order in a value list).
+struct TileValues {
+  /// Address of the tensor, element offset of row 0 column 0, row stride.
+  mlir::Value data, base, rowStride;
+  /// Rows [lo, hi) are valid, i32.
+  mlir::Value lo, hi;
+  /// Columns [0, cols) are valid, i32 and less than 1 for none; null where all
+  /// the tile's are.
+  mlir::Value cols;
+  /// For tiles over small pages: the table, the index of the sequence's first
+  /// entry, the key of row 0 and the stride of pages. Without a table, pages
+  /// follow each other from `base` on: groups of rows (`dram_tile`).
+  mlir::Value table, tableBase, firstKey, pageStride;
+
+  /// Whether rows are more than one stride apart.
+  bool isPaged() const { return static_cast<bool>(pageStride); }
+
+  Values pack() const;
+  static TileValues unpack(TileType type, mlir::ValueRange values);
+};
+
+/// Where a tile lies in its tensor, for engines that copy boxes of tensors.
+struct TileCoordinates {
+  /// The kernel's argument.
+  mlir::Value tensor;
+  /// The dimension that its rows run along; its columns run along the last.
+  int64_t rowDimension = 0;
+  /// The first row, then the indices of the other dimensions from the innermost
+  /// on (head, and where the tensor has one, batch or block); i32.
+  Values position;
+  /// The first column, i32; null for 0.
+  mlir::Value column;
+  /// Whether rows in front of (behind) the tile's valid ones, or columns behind
+  /// them, may exist in the tensor, so that reading them is not the same as
+  /// reading zeros.
+  bool rowsBefore = false, rowsBehind = false, colsBehind = false;
+};
+
+/// Slots in LDS and the barriers of each: *full*, then *empty*, 8 bytes each.
+struct RingValues {
+  /// Byte offsets of slot 0 and of slot 0's full barrier; i32.
+  mlir::Value slots, barriers;
+  int64_t stages;
+};
+
+/// A barrier in LDS: its byte offset and the arrivals that complete it.
+struct LdsBarrier {
+  int64_t offset, arrivals;
+};
+
+/// How a copy engine reaches a tensor: one kernel parameter each.
+struct TensorMapRequest {
+  /// The kernel's argument, and the dimension that rows of a box run along.
+  mlir::Value tensor;
+  int64_t rowDimension;
+  /// Rows and columns of a box.
+  int64_t boxRows, boxCols;
+  /// The part of the rows that boxes are boxes of; a box's column 0 is its
+  /// first.
+  int64_t firstCol, cols;
+  bool operator==(const TensorMapRequest &) const = default;
+};
+
+/// Whether the elements of a column lie side by side in a buffer's slots,
+/// turned on their way there: as the program says, and of V where LDS cannot be
+/// read transposed, unless its elements are widened one by one.
+bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
+
+/// Whether a buffer's tiles come into LDS through registers: those that are
+/// register staged, and strips that are turned on their way.
+bool goesThroughRegisters(const TargetInfo &target, KVBufferAttr params);
+
+/// What a load's tiles need of the producers, each more than what comes before
+/// it: one lane that asks a copy engine; one warp, another one for each slot,
+/// that also looks up pages and copies what no engine can; or all the
+/// producers' warps together.
+enum class Movers { Lane, Warp, Warps };
+
+class LaneLowering;
+
+//===----------------------------------------------------------------------===//
+// Capabilities
+//===----------------------------------------------------------------------===//
+
+/// How tiles come from DRAM into LDS, and where warps meet.
+class Copies {
+public:
+  virtual ~Copies() = default;
+  /// The memory space of tensors in DRAM; null for the default one.
+  virtual mlir::Attribute dramSpace(mlir::MLIRContext *context) { return {}; }
+  /// The largest stride, in elements, of a tile of `rows` rows; 0 for any.
+  virtual int64_t maxRowStride(int64_t rows, int64_t elementBytes) const {
+    return 0;
+  }
+  /// The types of a load's own token, lane values beside the slot's offset.
+  virtual void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+                          llvm::SmallVectorImpl<mlir::Type> &types) = 0;
+  /// How a tile lies in LDS that is transposed on its way there; nothing: as
+  /// `LaneLowering::sharedTile` says.
+  virtual std::optional<TransposedTile> turnedTile(LaneLowering &lower,
+                                                   KVBufferAttr params) {
+    return std::nullopt;
+  }
+  /// Starts copying a tile into LDS at byte `slot`; returns the token.
+  virtual Values emitLoad(LaneLowering &lower, DramLoadOp op,
+                          const TileValues &tile, mlir::Value slot) = 0;
+  /// Waits for the loads of an op's tokens and meets the block. `tokens` are
+  /// the lane values of its operands, the slot's offset first.
+  virtual void emitStage(LaneLowering &lower, LdsStageOp op,
+                         llvm::ArrayRef<Values> tokens) = 0;
+  /// Meets the other warps of the block, or of the team; waits for no memory
+  /// operation.
+  virtual void emitMeet(LaneLowering &lower);
+};
+
+/// How fragments come into registers.
+class Fragments {
+public:
+  virtual ~Fragments() = default;
+  /// Loads a fragment from LDS at byte `slot`.
+  virtual mlir::LogicalResult emitFragmentLoad(LaneLowering &lower,
+                                               FragmentLoadOp op,
+                                               mlir::Value slot,
+                                               Values &words) = 0;
+  /// Loads a fragment from DRAM; by default says at the op that the chip does
+  /// not.
+  virtual mlir::LogicalResult emitTileFragment(LaneLowering &lower,
+                                               TileFragmentOp op,
+                                               const TileValues &tile,
+                                               Values &words);
+};
+
+/// What numbers cost, and how they are rounded.
+class Numerics {
+public:
+  virtual ~Numerics() = default;
+  /// A value that is the same in all lanes of a wave, known to be so.
+  virtual mlir::Value uniform(LaneLowering &lower, mlir::Value value) {
+    return value;
+  }
+  /// Rounds a vector of f32 to an operand's elements; `isProbability`: each is
+  /// finite and not negative.
+  virtual mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
+                                   mlir::VectorType type, bool isProbability);
+  /// Whether code that is to run beside products may branch.
+  virtual bool branchesBesideProducts() const { return true; }
+  /// Whether two reciprocals cost more than one and three products, and the
+  /// smaller of two numbers is one instruction.
+  virtual bool sharesReciprocals() const { return false; }
+  /// x / y.
+  virtual mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
+                                mlir::Value y);
+};
+
+/// Barriers of a block at which some of its warps meet.
+class NamedBarriers {
+public:
+  virtual ~NamedBarriers() = default;
+  /// Meets `threads` threads at the block's barrier `id`; or only arrives.
+  virtual void emitNamedBarrier(LaneLowering &lower, mlir::Value id,
+                                int64_t threads, bool wait) = 0;
+};
+
+/// Barriers in LDS that count arrivals and bytes, by phases; offsets are bytes
+/// in LDS, i32. Blocks of a cluster reach each other's.
+class PhaseBarriers {
+public:
+  virtual ~PhaseBarriers() = default;
+  /// One thread's initialization of all barriers, and what makes it visible to
+  /// copy engines. The block meets afterwards.
+  virtual void emitBarrierInit(LaneLowering &lower,
+                               llvm::ArrayRef<LdsBarrier> barriers) = 0;
+  /// Waits for the phase of this parity to complete.
+  virtual void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
+                               mlir::Value parity) = 0;
+  /// Arrives where `predicate` holds; every lane that gets here, without one.
+  virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
+                                 mlir::Value predicate) = 0;
+  /// Where `predicate` holds, arrives at the barrier at this place in block
+  /// `rank` of the cluster.
+  virtual void emitClusterArrive(LaneLowering &lower, mlir::Value barrier,
+                                 mlir::Value rank, mlir::Value predicate) = 0;
+  /// Arrives, and lets the barrier await `bytes` bytes.
+  virtual void emitExpectBytes(LaneLowering &lower, mlir::Value barrier,
+                               int64_t bytes) = 0;
+  /// Sends a word of 4 bytes to place `word` of LDS in block `rank` of the
+  /// cluster, where it counts as bytes at `barrier`.
+  virtual void emitClusterStore(LaneLowering &lower, mlir::Value value,
+                                mlir::Value word, mlir::Value barrier,
+                                mlir::Value rank) = 0;
+  /// Meets all threads of the cluster.
+  virtual void emitClusterMeet(LaneLowering &lower) = 0;
+};
+
+/// Copies of boxes of tensors by an engine, into slots and out of them.
+class BoxCopies {
+public:
+  virtual ~BoxCopies() = default;
+  /// The tensor maps that an op of the kernel needs.
+  virtual llvm::SmallVector<TensorMapRequest>
+  tensorMapsFor(LaneLowering &lower, mlir::Operation *op) = 0;
+  /// The type of a tensor map's parameter.
+  virtual mlir::Type tensorMapType(mlir::MLIRContext *context) = 0;
+  /// Who moves a load's tiles. The whole ring counts the arrivals of all the
+  /// producers' threads if that is `Movers::Warps`.
+  virtual Movers moversOf(LaneLowering &lower, RingLoadOp op) = 0;
+  /// Lets the matrix unit see what copies of `Movers::Warps` have written; the
+  /// thread that asks for a product calls it after its wait for them.
+  virtual void emitCopiesVisible(LaneLowering &lower) = 0;
+  /// Waits for `empty` to complete the phase of parity `emptyParity`, then
+  /// fills the slot; `full` completes when the data is there.
+  virtual mlir::LogicalResult
+  emitRingLoad(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
+               const TileCoordinates &at, mlir::Value slot, mlir::Value full,
+               mlir::Value empty, mlir::Value emptyParity) = 0;
+  /// Stores the fragment of `values` through LDS at byte `buffer`.
+  virtual mlir::LogicalResult emitStoreVia(LaneLowering &lower,
+                                           FragmentStoreOp op,
+                                           const TileCoordinates &at,
+                                           llvm::ArrayRef<mlir::Value> values,
+                                           mlir::Value buffer) = 0;
+};
+
+/// Products that go on while the warps that asked for them do something else.
+class AsyncProducts {
+public:
+  virtual ~AsyncProducts() = default;
+  /// Starts a product; `a` are words or the slot's offset.
+  virtual mlir::LogicalResult emitMmaStart(LaneLowering &lower, MmaStartOp op,
+                                           llvm::ArrayRef<mlir::Value> a,
+                                           mlir::Value b,
+                                           llvm::ArrayRef<mlir::Value> acc,
+                                           Values &results) = 0;
+  /// Waits until at most `younger` products are in flight.
+  virtual void emitMmaWait(LaneLowering &lower, Values &values,
+                           int64_t younger) = 0;
+};
+
+/// Warps with roles: some move tiles by an engine, the others multiply.
+class WarpRoles : public PhaseBarriers, public BoxCopies, public AsyncProducts {
+public:
+  /// Computes what the whole kernel shares, at its start.
+  virtual void emitRolesPrologue(LaneLowering &lower) = 0;
+  /// Whether this is the one lane of its warp that was elected; the whole warp
+  /// asks.
+  virtual mlir::Value emitElect(LaneLowering &lower) = 0;
+  /// Changes the registers of a lane from `before` to `count`.
+  virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
+                                int64_t before) = 0;
+  /// What consumers do last.
+  virtual void emitConsumersEnd(LaneLowering &lower) = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Machine
+//===----------------------------------------------------------------------===//
+
+/// What below the tile stage differs between machines in more than layouts: the
+/// capabilities that every kernel needs, and those that a machine may offer.
+class Machine : public Copies, public Fragments, public Numerics {
+public:
+  /// Looks at the whole kernel before its first op is lowered.
+  virtual mlir::LogicalResult prepare(LaneLowering &lower,
+                                      mlir::gpu::GPUFuncOp kernel) {
+    return mlir::success();
+  }
+  /// Called after the kernel's last op.
+  virtual void emitEnd(LaneLowering &lower) {}
+  /// Null on a machine whose blocks have one barrier.
+  virtual NamedBarriers *namedBarriers() { return nullptr; }
+  /// Null on a machine for kernels without roles.
+  virtual WarpRoles *roles() { return nullptr; }
+  bool hasRoles() { return roles() != nullptr; }
+};
+
+/// NVIDIA, sm_80 and later: cp.async, ldmatrix.
+std::unique_ptr<Machine> createNVIDIAMachine();
+/// NVIDIA, sm_90a, for kernels with warp roles: TMA, mbarriers, wgmma.
+std::unique_ptr<Machine> createHopperMachine();
+/// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
+std::unique_ptr<Machine> createAMDMachine();
+/// Loads a fragment whose elements are wider than those of its slot, at byte
+/// `slot`, by ordinary reads of LDS.
+mlir::LogicalResult emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
+                                       mlir::Value slot, Values &words);
+/// The machine of a target, for kernels with warp roles or without.
+std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_MACHINE_H
