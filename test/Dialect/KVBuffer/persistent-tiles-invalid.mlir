@@ -6,4 +6,9 @@ gpu.module @m {
   gpu.func @no_problem() kernel attributes {kvbuffer.schedule = #schedule} {
     gpu.return
   }
+
+  // expected-error @below {{expected 'kvbuffer.grid' = [{ceildiv = [rows, 64]}, heads, sequences], the grid of one tile of BM rows a block}}
+  gpu.func @other_grid() kernel attributes {kvbuffer.grid = ["seq_q", 4, "batch"], kvbuffer.problem = {cache = "dense", causal = true, head_size = 64, heads = 4, kv_heads = 2, window_right = -1}, kvbuffer.schedule = #schedule} {
+    gpu.return
+  }
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 
@@ -22,9 +23,9 @@ using namespace kvbuf;
 
 namespace {
 
-/// Bytes of K and V that a group of heads may take: they stay in L2 while the
-/// group's tiles read them. Measured on an H200 (docs/tuning.md), whose L2 holds
-/// 50 to 60 MB.
+/// Bytes of keys and values that a group of heads may take: they stay in L2
+/// while the group's tiles read them. Measured on an H200 (docs/tuning.md),
+/// whose L2 holds 50 to 60 MB.
 constexpr int64_t kGroupBytes = 32 << 20;
 /// Tiles of the last group, about two for each multiprocessor, at least: only a
 /// long sequence of ever shorter tiles leaves all of them busy to the end
@@ -54,7 +55,7 @@ Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
 }
 
 /// Sizes the groups: as many heads as `kGroupBytes` hold, `headBytes(keys)`
-/// each, in multiples of those that share K and V; what is left in the end, and
+/// each, in multiples of those that share keys; what is left in the end, and
 /// no less than `lastTiles` of one sequence, is the last group.
 void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
                 int64_t keyBytes, int64_t sharing, int64_t lastTiles,
@@ -78,7 +79,7 @@ void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
 
 /// The tile of number t. Groups of heads follow each other; in a group of G
 /// heads from head h on, number i is tile i / G of head h + i % G. So the tiles
-/// that run together read few heads' K and V, and a kernel whose tiles shrink
+/// that run together read few heads' keys, and a kernel whose tiles shrink
 /// with x starts with the longest of each group. Without groups, head by head.
 TileIndex orderTiles(ImplicitLocOpBuilder &b, Value t, const TileGrid &grid) {
   TileIndex index;
@@ -129,6 +130,9 @@ struct PersistentTilesPass
   bool findsTiles = false;
   /// Blocks that take a number together (kvbuf-pair-tiles).
   int64_t cluster = 1;
+  /// Rows that tiles are counted of, those of a sequence or of all, and
+  /// sequences: expressions of the manifest.
+  Attribute rowsOfGrid, sequencesOfGrid;
 
   /// Reads them from the kernel's attributes.
   LogicalResult readProblem() {
@@ -150,7 +154,7 @@ struct PersistentTilesPass
                 "cache";
     heads = *h;
     kvHeads = *kv;
-    // K and V, 16 bits an element.
+    // A key and its values, 16 bits an element.
     keyBytes = 2 * 2 * *size;
     unequal = causal.getValue() || *right >= 0;
     cache = kind.getValue();
@@ -163,6 +167,40 @@ struct PersistentTilesPass
       pageSize = *page;
     }
     return success();
+  }
+
+  /// Reads `rowsOfGrid` and `sequencesOfGrid` from the grid of the program of
+  /// one tile a block.
+  LogicalResult readGrid() {
+    gpu::GPUFuncOp kernel = getOperation();
+    auto listOf = [](Attribute expression, StringRef kind) -> ArrayAttr {
+      auto dictionary = dyn_cast<DictionaryAttr>(expression);
+      auto list = dictionary && dictionary.size() == 1
+                      ? dictionary.getAs<ArrayAttr>(kind)
+                      : ArrayAttr();
+      return list && list.size() == 2 ? list : ArrayAttr();
+    };
+    auto grid = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kGridAttr);
+    if (grid && grid.size() == 3) {
+      Attribute tiles = grid[0];
+      sequencesOfGrid = grid[2];
+      if (ArrayAttr cut = findsTiles ? listOf(tiles, "sum") : ArrayAttr()) {
+        tiles = cut[0];
+        sequencesOfGrid = cut[1];
+      }
+      if (ArrayAttr quotient = listOf(tiles, "ceildiv"))
+        if (quotient[1] == Builder(kernel).getI64IntegerAttr(schedule.getBM()))
+          rowsOfGrid = quotient[0];
+    }
+    if (rowsOfGrid)
+      return success();
+    std::string tiles =
+        "{ceildiv = [rows, " + std::to_string(schedule.getBM()) + "]}";
+    return kernel.emitError()
+           << "expected '" << KVBufferDialect::kGridAttr << "' = ["
+           << (findsTiles ? "{sum = [" + tiles + ", sequences]}, heads, 1"
+                          : tiles + ", heads, sequences")
+           << "], the grid of one tile of BM rows a block";
   }
 
   /// Replaces ids of blocks in `ops` by the index of a tile.
@@ -289,27 +327,12 @@ struct PersistentTilesPass
     end->moveBefore(&body, body.end());
     b.setInsertionPoint(end);
 
-    // Sizes that the types fix are numbers.
-    MemRefType q;
-    for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-      if (auto name = kernel.getArgAttrOfType<StringAttr>(
-              i, KVBufferDialect::kNameAttr))
-        if (name.getValue() == "q")
-          q = dyn_cast<MemRefType>(kernel.getArgument(i).getType());
-    auto sizeOf = [&](StringRef name, int64_t rank, unsigned dim) -> Attribute {
-      if (q && q.getRank() == rank && !q.isDynamicDim(dim))
-        return b.getI64IntegerAttr(q.getDimSize(dim));
-      return b.getStringAttr(name);
+    Attribute rows = rowsOfGrid, batch = sequencesOfGrid;
+    auto materialize = [&](Attribute size) {
+      return emitSizeExpression(b, b.getLoc(), size, [&](StringAttr name) {
+        return LaunchSizeOp::create(b, name).getResult();
+      });
     };
-    auto materialize = [&](Attribute size) -> Value {
-      if (auto number = dyn_cast<IntegerAttr>(size))
-        return constantOf(b, number.getInt());
-      return LaunchSizeOp::create(b, cast<StringAttr>(size));
-    };
-    // Of a ragged batch, shapes tell the rows in all.
-    bool ragged = q && q.getRank() == 3;
-    Attribute rows = ragged ? sizeOf("total_q", 3, 0) : sizeOf("seq_q", 4, 1);
-    Attribute batch = sizeOf("batch", 4, 0);
     kernel->setAttr(KVBufferDialect::kGridAttr, launchGrid(b, rows, batch));
     TileGrid grid;
     grid.headsOfSequence = heads;
@@ -399,6 +422,8 @@ struct PersistentTilesPass
                      .wasInterrupted();
     if (schedule.getTiles() == TileOrder::Grid)
       return orderGrid();
+    if (failed(readGrid()))
+      return signalPassFailure();
     loopOverTiles();
   }
 };
