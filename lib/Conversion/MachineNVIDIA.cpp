@@ -621,6 +621,29 @@ static Value emitColPart(LaneLowering &lower, const FragmentLayout &atom,
   return arith::MulIOp::create(b, number, lower.i32(step));
 }
 
+int64_t NVIDIAMachine::matricesAtOnce(ArrayRef<Matrix> all, int64_t slotCol,
+                                      int64_t blockCols) {
+  const Matrix &zero = all.front();
+  auto inOne = [&](int64_t count) {
+    if (all.size() < size_t(count))
+      return false;
+    for (int64_t w = 0; w < count; ++w) {
+      int64_t row = 0, col = 0;
+      for (int64_t bit = 1; bit < count; bit *= 2)
+        if (w & bit) {
+          row ^= all[bit].row ^ zero.row;
+          col ^= all[bit].col ^ zero.col;
+        }
+      if (all[w].row != (zero.row ^ row) || all[w].col != (zero.col ^ col) ||
+          (slotCol + all[w].col) / blockCols !=
+              (slotCol + zero.col) / blockCols)
+        return false;
+    }
+    return true;
+  };
+  return inOne(4) ? 4 : inOne(2) ? 2 : 1;
+}
+
 LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
                                               FragmentLoadOp op, Value slot,
                                               Values &words) {
@@ -667,9 +690,6 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
 
   // Matrices of one atom, by its upper register bits; an atom of two matrices
   // shares an instruction with its neighbour along the result's columns.
-  struct Matrix {
-    int64_t row, col;
-  };
   unsigned upper = atom.layout.inLog2("register") - 1;
   SmallVector<Matrix> all;
   // Order of words: a is [m][k]; b is [k][n].
@@ -694,27 +714,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
   for (size_t i = 0; i < all.size();) {
     const Matrix &zero = all[i];
-    // An instruction's matrices lie in one block, and their places differ by
-    // bits of their own.
-    auto inOne = [&](int64_t count) {
-      if (all.size() - i < size_t(count))
-        return false;
-      for (int64_t w = 0; w < count; ++w) {
-        int64_t row = 0, col = 0;
-        for (int64_t bit = 1; bit < count; bit *= 2)
-          if (w & bit) {
-            row ^= all[i + bit].row ^ zero.row;
-            col ^= all[i + bit].col ^ zero.col;
-          }
-        if (all[i + w].row != (zero.row ^ row) ||
-            all[i + w].col != (zero.col ^ col) ||
-            (op.getSlotCol() + all[i + w].col) / layout.blockCols !=
-                (op.getSlotCol() + zero.col) / layout.blockCols)
-          return false;
-      }
-      return true;
-    };
-    int64_t count = inOne(4) ? 4 : inOne(2) ? 2 : 1;
+    int64_t count = matricesAtOnce(ArrayRef(all).drop_front(i), op.getSlotCol(),
+                                   layout.blockCols);
     // Lane l gives the address of row l % 8 of matrix l / 8.
     LinearAddress address;
     SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 3);

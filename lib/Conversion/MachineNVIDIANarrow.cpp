@@ -67,13 +67,6 @@ struct Placement {
     return fits ? pair : 0;
   }
 };
-
-/// A matrix of 8 rows of 16 bytes, and the two words of the operand, by their
-/// numbers, that it becomes.
-struct Matrix {
-  int64_t row, col;
-  size_t words[2];
-};
 } // namespace
 
 LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
@@ -100,6 +93,8 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
           inner = turned ? gridRows : gridCols;
   unsigned upper = placement.registerBits() - 1;
   SmallVector<Matrix> all;
+  // The two words of the operand, by their numbers, that a matrix becomes.
+  SmallVector<std::array<size_t, 2>> wordsOf;
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) {
       size_t first = (i * inner + j) << upper;
@@ -107,9 +102,8 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
         unsigned other = 1u << (pair - 1);
         if (word & other)
           continue;
-        Matrix matrix{(turned ? j : i) * atomRows,
-                      (turned ? i : j) * atomCols,
-                      {first + word, first + (word | other)}};
+        Matrix matrix{(turned ? j : i) * atomRows, (turned ? i : j) * atomCols};
+        wordsOf.push_back({first + word, first + (word | other)});
         for (unsigned bit = 0; bit < upper; ++bit)
           if (word >> bit & 1) {
             matrix.row += placement.row("register", bit + 1);
@@ -148,27 +142,8 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
   auto bytes = VectorType::get({4}, b.getI8Type());
   for (size_t i = 0; i < all.size();) {
     const Matrix &zero = all[i];
-    // An instruction's matrices lie in one block, and their places differ by
-    // bits of their own.
-    auto inOne = [&](int64_t count) {
-      if (all.size() - i < size_t(count))
-        return false;
-      for (int64_t w = 0; w < count; ++w) {
-        int64_t row = 0, col = 0;
-        for (int64_t bit = 1; bit < count; bit *= 2)
-          if (w & bit) {
-            row ^= all[i + bit].row ^ zero.row;
-            col ^= all[i + bit].col ^ zero.col;
-          }
-        if (all[i + w].row != (zero.row ^ row) ||
-            all[i + w].col != (zero.col ^ col) ||
-            (op.getSlotCol() + all[i + w].col) / layout.blockCols !=
-                (op.getSlotCol() + zero.col) / layout.blockCols)
-          return false;
-      }
-      return true;
-    };
-    int64_t count = inOne(4) ? 4 : inOne(2) ? 2 : 1;
+    int64_t count = matricesAtOnce(ArrayRef(all).drop_front(i), op.getSlotCol(),
+                                   layout.blockCols);
     // Lane l gives the address of row l % 8 of matrix l / 8.
     LinearAddress address;
     SmallVector<int64_t> basis;
@@ -208,7 +183,7 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
       Value widened =
           arith::ExtFOp::create(b, bytes.clone(wide), narrowed).getOut();
       for (int64_t half = 0; half < 2; ++half)
-        words[all[i + w].words[half]] = vector::ShuffleOp::create(
+        words[wordsOf[i + w][half]] = vector::ShuffleOp::create(
             b, widened, widened, ArrayRef<int64_t>{2 * half, 2 * half + 1});
     }
     i += count;
