@@ -143,7 +143,6 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   int64_t inFlight =
       request.pageSize % 32 == 16 ? kPagesInFlight : kSplitInFlight;
   choice.stages = std::max<int64_t>(2, 1 + inFlight / (4 * choice.BN * depth));
-  choice.warps = 1;
   // Where a launch has so few sequences that each is split over many blocks, it
   // takes larger ones (kvbuf::launchIfBlocksFill): fewer partial results go
   // through memory (H200, one sequence of 8192 keys after a flush: 16.5 us,
