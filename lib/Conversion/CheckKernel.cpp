@@ -206,12 +206,12 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
            << shapeOf(schedule.getMmaShape())
            << " instruction divides; expected a multiple of " << unit;
   };
-  Operand operand = params.getOperand();
-  bool rows = operand == Operand::Q || operand == Operand::O;
-  int64_t unit = rows ? rowUnit : operand == Operand::K ? colUnit : contracted;
+  int64_t unit = params.hasRowsOfProduct() ? rowUnit
+                 : params.contractsRows()  ? contracted
+                                           : colUnit;
   if (failed(divides(unit, params.getBN(), "BN")) ||
       failed(divides(contracted, params.getBK(), "BK")) ||
-      (operand == Operand::V &&
+      (params.contractsRows() &&
        failed(divides(colUnit, params.getSmemCols(), "columns"))))
     return failure();
   return checkBlock();
@@ -357,8 +357,8 @@ static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
   if (isTurnedInLds(target, params) &&
       params.getPolicy() == Policy::DoubleBuffered)
     return op->emitOpError()
-           << "has the policy double_buffered, whose copies cannot turn V, "
-              "which "
+           << "has the policy double_buffered, whose copies cannot turn "
+              "columns, which "
            << target.chip
            << " does not read transposed; expected register_staged or "
               "streaming";

@@ -45,7 +45,7 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
 
 bool kvbuf::isTurnedInLds(const TargetInfo &target, KVBufferAttr params) {
   return params.getOrder() == Dimension::Cols ||
-         (params.getOperand() == Operand::V && !target.readsTransposed &&
+         (params.contractsRows() && !target.readsTransposed &&
           params.getElementType().getIntOrFloatBitWidth() > 8);
 }
 

@@ -120,8 +120,9 @@ struct TensorMapRequest {
 };
 
 /// Whether the elements of a column lie side by side in a buffer's slots,
-/// turned on their way there: as the program says, and of V where LDS cannot be
-/// read transposed, unless its elements are widened one by one.
+/// turned on their way there: as the program says, and where products contract
+/// rows of the slots and LDS cannot be read transposed, unless elements are
+/// widened one by one.
 bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 
 /// Whether a buffer's tiles come into LDS through registers: those that are

@@ -19,7 +19,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "gfx942"} {
   gpu.module @m {
     gpu.func @straight() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 32, warps = 1, mma_shape = [32, 32, 8], swap_a_b = true>} {
-      // expected-error @below {{'kvbuffer.alloc' op has the policy double_buffered, whose copies cannot turn V, which gfx942 does not read transposed; expected register_staged or streaming}}
+      // expected-error @below {{'kvbuffer.alloc' op has the policy double_buffered, whose copies cannot turn columns, which gfx942 does not read transposed; expected register_staged or streaming}}
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
       gpu.return
     }

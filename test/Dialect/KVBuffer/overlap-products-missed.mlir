@@ -11,7 +11,7 @@ gpu.module @m {
   gpu.func @carried(%q: !a, %k: !b, %acc0: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores or V depend on what the loop carries
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores, or what the weights are multiplied by, depend on what the loop carries
     %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %acc0, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %s = kvbuffer.mma %q, %k, %acc {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a

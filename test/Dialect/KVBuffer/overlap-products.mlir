@@ -17,7 +17,7 @@
 !qo = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 
-// REMARK: overlap-products.mlir:[[#@LINE+38]]:3: remark: [Passed] overlap{{.*}}the product of P and V overlaps the next tile's scores and softmax
+// REMARK: overlap-products.mlir:[[#@LINE+38]]:3: remark: [Passed] overlap{{.*}}the product of the weights overlaps the next tile's scores and softmax
 // CHECK-LABEL: gpu.func @attend
 // CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[COUNT:[0-9]+]], %c0
 // CHECK:         scf.if %[[ANY]] -> (!kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<128x1xf32, row>)

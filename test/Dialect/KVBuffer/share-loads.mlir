@@ -1,5 +1,6 @@
 // Rings whose fillings are the same in all blocks of a cluster.
 
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARN
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" | FileCheck %s
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" --remark-format=emitRemark --remarks-filter=kvbuf-share-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
@@ -7,6 +8,8 @@
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 64, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
 #vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = dynamic, cluster = 2>
+#left = #kvbuffer.kv_buffer<64x16xbf16>
+#right = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
 
 // The tile's number is everybody's, K follows from it, Q from the block's rank.
@@ -17,6 +20,15 @@
 // other lengths.
 // CHECK-LABEL: gpu.func @parted
 // CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
+
+// Rows of a product are each block's own, whatever their names: no word of it. For
+// columns of its operand b, which all rows need, the request is lost.
+// CHECK-LABEL: gpu.func @columns
+// CHECK-COUNT-2: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
+// WARN-NOT: %rows =
+// WARN: share-loads.mlir:{{.*}}: warning: the blocks of a cluster load tiles each for itself: what they load differs
+// WARN-NEXT: %columns = kvbuffer.ring
+// WARN-NOT: %rows =
 
 // REMARK-DAG: [Passed] cluster{{.*}}Remark="the blocks of a cluster load ", Remark=k, Remark=" for each other"
 // REMARK-DAG: [Missed] cluster{{.*}}the blocks of a cluster load q each for itself: what they load differs
@@ -83,6 +95,29 @@ module attributes {kvbuffer.target = "sm_90a"} {
           kvbuffer.ring_load %kt into %cring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
         }
       } consumers(4, 0) {
+      }
+      gpu.return
+    }
+
+    gpu.func @columns(%x: memref<?x1x16xbf16>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %c64 = arith.constant 64 : index
+      %a = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %b = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %rows = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#left>
+      %columns = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#right>
+      kvbuffer.warp_roles producers(4, 0) {
+        %rank = gpu.cluster_block_id x
+        %at = kvbuffer.dram_tile %x[%rank, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
+        kvbuffer.ring_load %at into %rows[%c0] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#left>
+        %bt = kvbuffer.dram_tile %x[%rank, %c0] valid(%c16) : memref<?x1x16xbf16> -> !kvbuffer.tile<16x16xbf16>
+        kvbuffer.ring_load %bt into %columns[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#right>
+      } consumers(4, 0) {
+        %as = kvbuffer.ring_wait %rows[%c0] : !kvbuffer.ring<#left>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<64x16xbf16, a>
+        %bs = kvbuffer.ring_wait %columns[%c0] : !kvbuffer.ring<#right>
+        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<16x16xbf16, b>
       }
       gpu.return
     }

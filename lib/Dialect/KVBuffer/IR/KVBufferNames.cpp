@@ -43,7 +43,7 @@ void StagedViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getView(), name(getSource().getType().getParams(), "s"));
 }
 void TileFragmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getFragment(), "qf");
+  setName(getFragment(), "f");
 }
 void DramRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getRange(), "range");

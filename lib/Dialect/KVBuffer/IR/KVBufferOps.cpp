@@ -631,7 +631,7 @@ LogicalResult AllocOp::verify() {
 bool FragmentLoadOp::contractsRows() {
   if (std::optional<Dimension> given = getContracted())
     return *given == Dimension::Rows;
-  return getStaged().getType().getParams().getOperand() == Operand::V;
+  return getStaged().getType().getParams().contractsRows();
 }
 
 /// Whether the part of `rows` x `cols` at (row, col) lies in a staged value.
@@ -657,7 +657,7 @@ LogicalResult FragmentLoadOp::verify() {
     return emitOpError() << "expected a fragment of " << params.getElementType()
                          << (isFloat8(params.getElementType()) ? ", bf16 or f16"
                                                                : "");
-  if (params.getOperand() == Operand::O)
+  if (params.isResult())
     return emitOpError() << "expected a slot of operand q, k or v: o is no "
                             "operand of a product";
   if (params.isNeutral()) {
@@ -667,7 +667,7 @@ LogicalResult FragmentLoadOp::verify() {
     if (role == Role::B && !getContracted())
       return emitOpError() << "expected contracted(rows) or contracted(cols): "
                               "a neutral buffer does not say which";
-  } else if (Role its = params.getOperand() == Operand::Q ? Role::A : Role::B;
+  } else if (Role its = params.hasRowsOfProduct() ? Role::A : Role::B;
              role != its) {
     return emitOpError() << "expected role " << stringifyRole(its)
                          << " for operand "

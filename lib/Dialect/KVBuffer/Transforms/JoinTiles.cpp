@@ -31,7 +31,7 @@ namespace {
 ///
 ///   for each tile (`outer`)
 ///     if it has rows (`active`)
-///       load Q
+///       load its rows
 ///       if it has keys (`guard`)
 ///         first scores and softmax, loop over keys (`inner`), last product
 ///       normalize and store

@@ -28,7 +28,7 @@ using namespace kvbuf;
 namespace {
 
 /// The parts of a loop over tiles of keys: scores, an optional mask on them,
-/// softmax, rescaling of the accumulator, product of P and V.
+/// softmax, rescaling of the accumulator, product of the weights.
 struct TileLoop {
   scf::ForOp loop;
   /// The scores as they come out of the matrix unit, and all that they need.
@@ -102,7 +102,8 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
       break;
     t.scores = op->getOperand(0);
   }
-  why = "the scores or V depend on what the loop carries";
+  why = "the scores, or what the weights are multiplied by, depend on what the "
+        "loop carries";
   if (!collectSlice(t.scores, t.loop, t.scoreSlice) ||
       !collectSlice(t.product.getB(), t.loop, t.valueSlice))
     return std::nullopt;
@@ -217,7 +218,8 @@ struct OverlapProductsPass
       yields[t.sum] = p.getNewSum();
       yields.push_back(p.getP());
       scf::YieldOp::create(b, yields);
-      // Only scores leave the first tile behind; V is one iteration late.
+      // Only scores leave the first tile behind; the weights' product is one
+      // iteration late.
       if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
         for (Operation *op : t.scoreSlice)
           if (auto load = dyn_cast<DramLoadOp>(op))
@@ -233,7 +235,8 @@ struct OverlapProductsPass
     scf::YieldOp::create(b, results);
     remark::passed(loop.getLoc(),
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
-        << "the product of P and V overlaps the next tile's scores and softmax";
+        << "the product of the weights overlaps the next tile's scores and "
+           "softmax";
     loop.replaceAllUsesWith(guarded.getResults());
     loop.erase();
   }

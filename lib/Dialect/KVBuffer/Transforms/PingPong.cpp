@@ -10,9 +10,11 @@
 // it, and then both want LDS. One part of an iteration apart, one of them
 // always multiplies. The parts are
 //
-//   A  fragments of K from LDS; V of the next tile starts loading; V is awaited
+//   A  fragments of the scores' operand from LDS; the output's operand of the
+//      next tile starts loading; this tile's is awaited
 //   B  the next tile's scores, beside the tail of this tile's softmax
-//   C  fragments of V; a later K starts loading; the next K is awaited
+//   C  fragments of the output's operand; a later one of the scores starts
+//      loading; the next is awaited
 //   D  the second product, beside the head of the next tile's softmax
 //
 // each with a meeting behind it. Parts B and D hold no access to LDS, so that
@@ -52,7 +54,8 @@ struct TilePath {
 /// The attention loop of a rotated kernel.
 struct AttentionLoop {
   scf::ForOp loop;
-  TilePath k, v;
+  /// The products that the softmax takes, and that takes the softmax.
+  TilePath scores, output;
   RaiseMaxOp raise;
   SoftmaxHeadOp head;
   ApplyRaiseOp apply;
@@ -93,16 +96,20 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
     why = "an operand does not come through LDS in its own iteration";
     if (!path)
       return std::nullopt;
-    (product.getTransposeB() ? found.k : found.v) = *path;
+    bool takesWeights =
+        product.getA().getDefiningOp<SoftmaxTailOp>() != nullptr;
+    TilePath &place = takesWeights ? found.output : found.scores;
+    if (!place.product)
+      place = *path;
   }
-  why = "K's fragments are in registers by parts";
-  if (found.k.product) {
-    KVBufferAttr params = found.k.load.getBuffer().getType().getParams();
+  why = "fragments for the scores are in registers by parts";
+  if (found.scores.product) {
+    KVBufferAttr params = found.scores.load.getBuffer().getType().getParams();
     if (params.getRegChunkDepth() < params.getDepth())
       return std::nullopt;
   }
   why = "its softmax is not rescaled lazily";
-  if (!found.k.product || !found.v.product)
+  if (!found.scores.product || !found.output.product)
     return std::nullopt;
   for (Operation &op : *loop.getBody()) {
     if (auto raise = dyn_cast<RaiseMaxOp>(op))
@@ -112,14 +119,14 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
     if (auto apply = dyn_cast<ApplyRaiseOp>(op))
       found.apply = apply;
   }
-  found.tail = found.v.product.getA().getDefiningOp<SoftmaxTailOp>();
+  found.tail = found.output.product.getA().getDefiningOp<SoftmaxTailOp>();
   if (!found.raise || !found.head || !found.apply || !found.tail)
     return std::nullopt;
   why = "its scores are not of the next iteration";
   if (!isa<BlockArgument>(found.tail.getExponents()))
     return std::nullopt;
   why = "a buffer has fewer than two slots";
-  for (TilePath *path : {&found.k, &found.v})
+  for (TilePath *path : {&found.scores, &found.output})
     if (path->load.getBuffer().getType().getParams().getStages() < 2)
       return std::nullopt;
   return found;
@@ -190,19 +197,19 @@ private:
   /// behind the branch that may raise it. Returns the parts.
   std::pair<MmaOp, MmaOp> cut(RewriterBase &rewriter, AttentionLoop &found,
                               ScheduleAttr schedule,
-                              SmallVector<Operation *> &vFragments,
+                              SmallVector<Operation *> &outputFragments,
                               SmallVector<Operation *> &slices);
 };
 
 } // namespace
 
-std::pair<MmaOp, MmaOp> PingPongPass::cut(RewriterBase &rewriter,
-                                          AttentionLoop &found,
-                                          ScheduleAttr schedule,
-                                          SmallVector<Operation *> &vFragments,
-                                          SmallVector<Operation *> &slices) {
-  MmaOp output = found.v.product;
-  FragmentLoadOp whole = found.v.fragment;
+std::pair<MmaOp, MmaOp>
+PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
+                  ScheduleAttr schedule,
+                  SmallVector<Operation *> &outputFragments,
+                  SmallVector<Operation *> &slices) {
+  MmaOp output = found.output.product;
+  FragmentLoadOp whole = found.output.fragment;
   FragmentType v = output.getB().getType(), p = output.getA().getType();
   int64_t keys = p.getCols();
   // Operands come in vectors of 8 elements a lane, whose keys are those of one
@@ -232,7 +239,7 @@ std::pair<MmaOp, MmaOp> PingPongPass::cut(RewriterBase &rewriter,
         whole.getStaged(), whole.getRow() + from, whole.getCol(),
         whole.getContractedAttr());
     slices.push_back(slice);
-    vFragments.push_back(load);
+    outputFragments.push_back(load);
     products.push_back(MmaOp::create(rewriter, output.getLoc(), slice, load,
                                      acc, output.getTransposeB()));
     acc = products.back().getResult();
@@ -270,14 +277,14 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   Block *body = loop.getBody();
   Location loc = loop.getLoc();
   IRRewriter rewriter(&getContext());
-  DramLoadOp kLoad = found.k.load, vLoad = found.v.load;
-  LdsStageOp kStage = found.k.stage, vStage = found.v.stage;
-  SmallVector<Operation *> kSlice = takeSlice(rewriter, kLoad);
-  SmallVector<Operation *> vSlice = takeSlice(rewriter, vLoad);
-  SmallVector<Operation *> vFragments, slices;
+  DramLoadOp scoresLoad = found.scores.load, outputLoad = found.output.load;
+  LdsStageOp scoresStage = found.scores.stage, outputStage = found.output.stage;
+  SmallVector<Operation *> scoresSlice = takeSlice(rewriter, scoresLoad);
+  SmallVector<Operation *> outputSlice = takeSlice(rewriter, outputLoad);
+  SmallVector<Operation *> outputFragments, slices;
   auto [firstProduct, lastProduct] =
-      cut(rewriter, found, schedule, vFragments, slices);
-  MmaOp scores = found.k.product;
+      cut(rewriter, found, schedule, outputFragments, slices);
+  MmaOp scores = found.scores.product;
   rewriter.setInsertionPoint(body->getTerminator());
   auto behindB = MeetOp::create(rewriter, loc),
        behindD = MeetOp::create(rewriter, loc);
@@ -295,8 +302,8 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
       place(op, stage);
   };
   llvm::DenseSet<Operation *> loading;
-  loading.insert_range(kSlice);
-  loading.insert_range(vSlice);
+  loading.insert_range(scoresSlice);
+  loading.insert_range(outputSlice);
 
   // A. Index arithmetic of this iteration, too, is in nobody's way here.
   for (Operation &op : body->without_terminator())
@@ -307,9 +314,9 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   if (Operation *queries = scores.getA().getDefiningOp();
       queries && queries->getBlock() == body)
     place(queries, now);
-  place(found.k.fragment, now);
-  placeAll(vSlice, ahead1);
-  place(vStage, now);
+  place(found.scores.fragment, now);
+  placeAll(outputSlice, ahead1);
+  place(outputStage, now);
   // B.
   for (Operation &op : body->without_terminator())
     if (isa<FragmentFillOp>(op))
@@ -323,9 +330,9 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   placeAll(slices, now);
   place(behindB, now);
   // C.
-  placeAll(vFragments, now);
-  placeAll(kSlice, ahead2);
-  place(kStage, ahead1);
+  placeAll(outputFragments, now);
+  placeAll(scoresSlice, ahead2);
+  place(scoresStage, ahead1);
   // D. What the maximum needs, a mask, say, stands in front of it.
   place(firstProduct, now);
   for (Operation &op : body->without_terminator()) {
@@ -338,11 +345,11 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   place(behindD, now);
 
   // One tile ahead of the loop's last is the tile behind the loop, which is
-  // there in any case: V of every iteration is loaded, and V of the tile behind
-  // the loop with them.
-  for (Operation *op : vSlice)
+  // there in any case: the output's operand is loaded in every iteration, and
+  // that of the tile behind the loop with them.
+  for (Operation *op : outputSlice)
     op->setAttr(kEveryTile, rewriter.getUnitAttr());
-  Value vBuffer = vLoad.getBuffer();
+  Value outputBuffer = outputLoad.getBuffer();
 
   rewriter.setInsertionPoint(loop);
   // The first loads of the pipeline go to the slot of the first scores.
@@ -352,12 +359,14 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   if (failed(result))
     return failure();
   forgetMarks(*result);
-  reuseLoad(rewriter, *result, vBuffer);
+  reuseLoad(rewriter, *result, outputBuffer);
   rewriter.setInsertionPoint(*result);
   StaggerOp::create(rewriter, loc, /*end=*/false);
   rewriter.setInsertionPointAfter(*result);
   StaggerOp::create(rewriter, loc, /*end=*/true);
   remark::passed(loc, remark::RemarkOpts::name("turns").category(DEBUG_TYPE))
-      << "halves of the block take turns; K is loaded 2 tiles ahead, V 1";
+      << "halves of the block take turns; what the scores read is loaded 2 "
+         "tiles "
+         "ahead, what the output reads 1";
   return success();
 }

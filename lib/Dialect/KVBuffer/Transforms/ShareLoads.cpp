@@ -124,6 +124,27 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     });
   }
 
+  /// Whether consumers read a ring's slots as operand b of products, whose rows
+  /// or columns all rows of the result need.
+  static bool holdsColumns(RingOp ring) {
+    SmallVector<Value> slots;
+    for (Operation *user : ring.getRing().getUsers())
+      if (auto wait = dyn_cast<RingWaitOp>(user))
+        slots.push_back(wait.getStaged());
+    while (!slots.empty())
+      for (OpOperand &use : slots.pop_back_val().getUses()) {
+        if (auto view = dyn_cast<StagedViewOp>(use.getOwner()))
+          slots.push_back(view.getView());
+        if (auto load = dyn_cast<FragmentLoadOp>(use.getOwner()))
+          if (load.getFragment().getType().getRole() == Role::B)
+            return true;
+        if (auto start = dyn_cast<MmaStartOp>(use.getOwner()))
+          if (start.getB() == use.get())
+            return true;
+      }
+    return false;
+  }
+
   static void share(RingOp ring, const Differences &differences) {
     auto differs = [&](RingLoadOp load) {
       return differences.contains(load.getTile()) ||
@@ -139,8 +160,9 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     if (loads.empty() || llvm::any_of(loads, differs)) {
       std::string text = "the blocks of a cluster load " + name +
                          " each for itself: what they load differs";
-      // Q differs always.
-      if (params.getOperand() == Operand::Q)
+      // The blocks compute different rows; what has columns of a product for
+      // all of them could be shared.
+      if (!holdsColumns(ring))
         remark::missed(ring.getLoc(),
                        remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
             << text;

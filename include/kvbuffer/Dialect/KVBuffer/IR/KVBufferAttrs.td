@@ -342,8 +342,18 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     // Members that the seed page derives; sizes in elements unless said
     // otherwise. Formulas: seed page KVBuffer.
 
-    /// The seed's `transpose`: K is read transposed, V is not.
-    bool isTranspose() const { return getOperand() != Operand::V; }
+    // What the long form's operands stand for; of a neutral buffer nothing.
+
+    /// Whether products contract the buffer's rows.
+    bool contractsRows() const { return getOperand() == Operand::V; }
+    /// Whether the buffer's rows are those of a product, or of its result.
+    bool hasRowsOfProduct() const {
+      return getOperand() == Operand::Q || isResult();
+    }
+    /// Whether a result leaves through the buffer, which no product reads.
+    bool isResult() const { return getOperand() == Operand::O; }
+    /// The seed's `transpose`.
+    bool isTranspose() const { return !contractsRows(); }
     int64_t getMmaM() const { return getMmaShape()[0]; }
     int64_t getMmaN() const { return getMmaShape()[1]; }
     int64_t getMmaK() const { return getMmaShape()[2]; }
