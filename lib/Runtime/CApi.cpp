@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PlanDevice.h"
 #include "kvbuffer-c/Runtime.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Device.h"
@@ -32,6 +33,17 @@ struct kvbufDevice {
   std::shared_ptr<int> interrupt;
 };
 
+namespace {
+
+/// A plan, and, once it was launched on a device that knows them, what the
+/// addresses leave as it is.
+struct RepeatedLaunch {
+  LaunchPlan plan;
+  std::unique_ptr<PreparedLaunch> prepared = nullptr;
+};
+
+} // namespace
+
 struct kvbufModule {
   std::unique_ptr<Module> module;
   std::shared_ptr<int> interrupt;
@@ -43,12 +55,12 @@ struct kvbufModule {
   /// Of the last launch.
   std::vector<std::string> remarks;
   /// Of kvbufModuleLaunch, by what a plan depends on.
-  std::unordered_map<std::string, LaunchPlan> plans;
+  std::unordered_map<std::string, RepeatedLaunch> plans;
 };
 
 struct kvbufPlan {
   kvbufModule *module;
-  LaunchPlan plan;
+  RepeatedLaunch launch;
 };
 
 namespace {
@@ -159,15 +171,27 @@ LaunchPlan makePlan(const kvbufModule &module, const kvbufTensor *tensors,
 }
 
 /// Launches; the module's mutex is held.
-void launchPlan(kvbufModule &module, LaunchPlan &plan,
+void launchPlan(kvbufModule &module, RepeatedLaunch &repeated,
                 const uint64_t *addresses, void *stream) {
   __atomic_store_n(module.interrupt.get(), 0, __ATOMIC_RELAXED);
+  LaunchPlan &plan = repeated.plan;
+  if (repeated.prepared && plan.holdsAt(addresses)) {
+    module.remarks.clear();
+    repeated.prepared->launch(addresses, stream);
+    return;
+  }
   const BoundLaunch &launch = plan.at(addresses);
   if (module.checksLengths)
     checkLengths(module.manifest, plan.arguments(), plan.givenSizes());
-  if (!module.remarks.empty() || !launch.remarks.empty())
-    module.remarks = launch.remarks;
-  module.module->launch(launch, stream);
+  module.remarks = launch.remarks;
+  // Remarks quote addresses: such a launch is bound again at others.
+  repeated.prepared = launch.remarks.empty()
+                          ? module.module->prepare(launch, addresses)
+                          : nullptr;
+  if (repeated.prepared)
+    repeated.prepared->launch(addresses, stream);
+  else
+    module.module->launch(launch, stream);
 }
 
 /// What a plan depends on, as bytes; false where something is missing, of which
@@ -366,8 +390,8 @@ int kvbufModuleLaunch(kvbufModule *module, const kvbufTensor *tensors,
     std::lock_guard lock(module->mutex);
     auto it = module->plans.find(key);
     if (it == module->plans.end()) {
-      LaunchPlan plan =
-          makePlan(*module, tensors, tensor_count, sizes, size_count);
+      RepeatedLaunch plan{
+          makePlan(*module, tensors, tensor_count, sizes, size_count)};
       if (module->plans.size() == kMostPlans)
         module->plans.clear();
       it = module->plans.emplace(key, std::move(plan)).first;
@@ -385,7 +409,7 @@ kvbufPlan *kvbufPlanCreate(kvbufModule *module, const kvbufTensor *tensors,
   return guardedNew<kvbufPlan>([&] {
     require(module, "module");
     return std::unique_ptr<kvbufPlan>(new kvbufPlan{
-        module, makePlan(*module, tensors, tensor_count, sizes, size_count)});
+        module, {makePlan(*module, tensors, tensor_count, sizes, size_count)}});
   });
 }
 
@@ -395,12 +419,16 @@ int kvbufPlanLaunch(kvbufPlan *plan, void *const *data, void *stream) {
     require(data, "data");
     static_assert(sizeof(void *) == sizeof(uint64_t));
     std::lock_guard lock(plan->module->mutex);
-    launchPlan(*plan->module, plan->plan,
+    launchPlan(*plan->module, plan->launch,
                reinterpret_cast<const uint64_t *>(data), stream);
   });
 }
 
 void kvbufPlanDestroy(kvbufPlan *plan) { delete plan; }
+
+bool kvbuf::rt::isCurrent(const kvbufPlan &plan) {
+  return plan.module->module->isCurrent();
+}
 
 const char *kvbufModuleReport(kvbufModule *module) {
   // A copy for the thread that asks: another's launch may replace the text.

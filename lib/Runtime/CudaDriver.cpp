@@ -112,9 +112,12 @@ public:
   }
 
   const char *kind() const override { return "cuda"; }
-  bool enter() override {
+  bool isCurrent() const override {
     GpuDriver::Handle now = nullptr;
-    if (ctxGetCurrent && ctxGetCurrent(&now) == 0 && now == context)
+    return ctxGetCurrent && ctxGetCurrent(&now) == 0 && now == context;
+  }
+  bool enter() override {
+    if (isCurrent())
       return false;
     check(ctxPush(context), "entering the context");
     return true;

@@ -11,9 +11,9 @@
 #include "LaunchScratch.h"
 #include "kvbuffer/Runtime/Error.h"
 
+#include <array>
 #include <dlfcn.h>
 #include <map>
-#include <mutex>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
@@ -147,53 +147,64 @@ private:
   uint64_t address = 0;
 };
 
-/// Tensor maps in the driver's form. A program launches on tensors of the same
-/// few shapes again and again, at other addresses: those are put into maps that
-/// are there, which takes a tenth of an encoding's time.
-class EncodedMaps {
+/// A tensor map in the driver's form.
+struct alignas(64) EncodedMap {
+  uint8_t bytes[128];
+};
+
+class GpuModule;
+
+/// Everything that a launch takes and its addresses do not change: arguments
+/// lie where the driver reads them, maps are encoded. A launch puts addresses
+/// into their places.
+class GpuLaunch : public PreparedLaunch {
 public:
-  struct alignas(64) Bytes {
-    uint8_t bytes[128];
-  };
-
-  explicit EncodedMaps(GpuBackend &gpu) : gpu(gpu) {}
-
-  /// The map at `address`, which overrules the map's own.
-  Bytes get(const BoundTensorMap &map, uint64_t address) {
-    for (auto &[known, bytes] : entries) {
-      if (known.number != map.number || !known.isLike(map))
-        continue;
-      if (known.map.address != address) {
-        if (!gpu.moveTensorMap(address, &bytes))
-          encode(map, address, bytes);
-        known.map.address = address;
-      }
-      return bytes;
-    }
-    if (entries.size() == kMost)
-      entries.clear();
-    Bytes bytes;
-    encode(map, address, bytes);
-    entries.emplace_back(map, bytes).first.map.address = address;
-    return bytes;
-  }
+  /// `addresses`: those at which `bound` is; null: they never change.
+  GpuLaunch(GpuModule &module, const BoundLaunch &bound,
+            const uint64_t *addresses);
+  void launch(const uint64_t *addresses, void *stream) override;
 
 private:
-  void encode(const BoundTensorMap &map, uint64_t address, Bytes &bytes) {
-    BoundTensorMap there = map;
-    there.map.address = address;
-    gpu.encodeTensorMap(there, &bytes);
-  }
+  /// Which word of the arguments is the address of which tensor, counter or
+  /// scratch memory.
+  struct Place {
+    LaunchArg::Kind kind;
+    size_t word;
+    uint64_t from;
+  };
+  /// A map that follows its tensor, `offset` bytes from where that begins.
+  struct MovingMap {
+    size_t encoded;
+    BoundTensorMap map;
+    uint64_t offset;
+  };
+  struct Kernel {
+    std::string entry;
+    GpuDriver::Handle function;
+    std::array<unsigned, 3> grid, block;
+    unsigned sharedBytes;
+    std::vector<void *> args;
+    std::vector<Place> places;
+    std::vector<MovingMap> maps;
+  };
 
-  static constexpr size_t kMost = 64;
-  GpuBackend &gpu;
-  std::vector<std::pair<BoundTensorMap, Bytes>> entries;
+  void encode(const BoundTensorMap &map, uint64_t address, EncodedMap &out);
+  void move(MovingMap &map, uint64_t address);
+
+  GpuModule &module;
+  std::vector<Kernel> kernels;
+  // Of all kernels; arguments point into both.
+  std::vector<uint64_t> words;
+  std::vector<EncodedMap> encoded;
+  /// Where each part of the scratch memory is, from its begin; empty: none.
+  std::vector<uint64_t> scratchOffsets;
+  uint64_t scratchCounterBytes = 0, scratchBytes = 0;
 };
 
 class GpuModule : public Module {
 public:
   GpuModule(GpuBackend &gpu, const Artifact &artifact, const Manifest &manifest)
-      : gpu(gpu), maps(gpu) {
+      : gpu(gpu) {
     Current current(gpu);
     module = gpu.loadModule(artifact);
     try {
@@ -227,73 +238,19 @@ public:
   }
 
   void launch(const BoundLaunch &launch, void *stream) override {
-    Current current(gpu);
-    // Counters are cleared for launches in the order in which they are put on a
-    // stream, so threads take turns.
-    std::lock_guard<std::mutex> lock(mutex);
-    // Of this launch, once a kernel asks for one.
-    uint64_t counted = 0;
-    std::vector<uint64_t> places = placesOf(launch, stream);
-    for (const KernelLaunch &k : launch.kernels) {
-      encoded.clear();
-      // Arguments point into both.
-      encoded.reserve(k.tensorMaps.size());
-      for (const BoundTensorMap &map : k.tensorMaps)
-        encoded.push_back(maps.get(map, map.map.address != 0 ? map.map.address
-                                                             : zeros->get()));
-      words.clear();
-      args.clear();
-      words.reserve(k.args.size());
-      for (const LaunchArg &arg : k.args) {
-        if (arg.kind == LaunchArg::Kind::TensorMap) {
-          args.push_back(&encoded[arg.word]);
-          continue;
-        }
-        uint64_t word = arg.word;
-        if (arg.kind == LaunchArg::Kind::Counter) {
-          if (!counted)
-            counted = counters->next(stream);
-          word = counted + arg.word * LaunchCounters::kSpacing;
-        } else if (arg.kind == LaunchArg::Kind::Scratch) {
-          word = places[arg.word];
-        }
-        words.push_back(word);
-        args.push_back(&words.back());
-      }
-      // The text is made where it is needed: a launch takes microseconds.
-      if (int code = gpu.driver.launchKernel(
-              functions.at(k.entry), k.grid[0], k.grid[1], k.grid[2],
-              k.block[0], k.block[1], k.block[2], k.dynamicSharedBytes, stream,
-              args.data(), nullptr))
-        gpu.check(code, "launching '" + k.entry + "'");
-    }
+    GpuLaunch(*this, launch, nullptr).launch(nullptr, stream);
   }
-
-  /// Where each part of a launch's scratch memory is.
-  std::vector<uint64_t> placesOf(const BoundLaunch &launch, void *stream) {
-    if (launch.scratch.empty() || launch.kernels.empty())
-      return {};
-    auto rounded = [](uint64_t bytes) {
-      constexpr uint64_t align = LaunchScratch::kAlign;
-      return (bytes + align - 1) / align * align;
-    };
-    uint64_t counterBytes = 0, bytes = 0;
-    for (const ScratchUse &use : launch.scratch)
-      (use.counter ? counterBytes : bytes) += rounded(use.bytes);
-    uint64_t at = scratch->next(stream, counterBytes, bytes);
-    uint64_t counter = at, other = at + counterBytes;
-    std::vector<uint64_t> places;
-    for (const ScratchUse &use : launch.scratch) {
-      uint64_t &next = use.counter ? counter : other;
-      places.push_back(next);
-      next += rounded(use.bytes);
-    }
-    return places;
+  std::unique_ptr<PreparedLaunch> prepare(const BoundLaunch &launch,
+                                          const uint64_t *addresses) override {
+    return std::make_unique<GpuLaunch>(*this, launch, addresses);
   }
+  bool isCurrent() const override { return gpu.isCurrent(); }
 
   std::string describe() const override { return description; }
 
 private:
+  friend class GpuLaunch;
+
   void loadKernel(const KernelSpec &k) {
     GpuDriver::Handle function = nullptr;
     gpu.check(gpu.driver.moduleGetFunction(&function, module, k.entry.c_str()),
@@ -328,19 +285,119 @@ private:
   }
 
   GpuBackend &gpu;
-  std::mutex mutex;
-  EncodedMaps maps;
   std::unique_ptr<Zeros> zeros;
   std::unique_ptr<LaunchCounters> counters;
   std::unique_ptr<LaunchScratch> scratch;
   GpuDriver::Handle module = nullptr;
   std::map<std::string, GpuDriver::Handle> functions;
   std::string description;
-  /// Of the launch that is being made; here, so that one costs no allocation.
-  std::vector<EncodedMaps::Bytes> encoded;
-  std::vector<uint64_t> words;
-  std::vector<void *> args;
 };
+
+GpuLaunch::GpuLaunch(GpuModule &module, const BoundLaunch &bound,
+                     const uint64_t *addresses)
+    : module(module) {
+  using Kind = LaunchArg::Kind;
+  size_t wordCount = 0, mapCount = 0;
+  for (const KernelLaunch &k : bound.kernels) {
+    wordCount += k.args.size();
+    mapCount += k.tensorMaps.size();
+  }
+  words.reserve(wordCount);
+  encoded.resize(mapCount);
+  if (!bound.kernels.empty()) {
+    auto rounded = [](uint64_t bytes) {
+      constexpr uint64_t align = LaunchScratch::kAlign;
+      return (bytes + align - 1) / align * align;
+    };
+    // Counters come first.
+    for (const ScratchUse &use : bound.scratch)
+      scratchCounterBytes += use.counter ? rounded(use.bytes) : 0;
+    uint64_t counter = 0;
+    for (const ScratchUse &use : bound.scratch) {
+      scratchOffsets.push_back(
+          use.counter ? counter : scratchCounterBytes + scratchBytes);
+      (use.counter ? counter : scratchBytes) += rounded(use.bytes);
+    }
+  }
+  size_t map = 0;
+  for (const KernelLaunch &k : bound.kernels) {
+    Kernel &kernel = kernels.emplace_back();
+    kernel.entry = k.entry;
+    kernel.function = module.functions.at(k.entry);
+    kernel.grid = k.grid;
+    kernel.block = k.block;
+    kernel.sharedBytes = k.dynamicSharedBytes;
+    for (const LaunchArg &arg : k.args) {
+      if (arg.kind == Kind::TensorMap) {
+        kernel.args.push_back(&encoded[map + arg.word]);
+        continue;
+      }
+      words.push_back(arg.word);
+      kernel.args.push_back(&words.back());
+      if (arg.kind != Kind::Word)
+        kernel.places.push_back({arg.kind, words.size() - 1, arg.word});
+      else if (arg.tensor >= 0 && addresses)
+        kernel.places.push_back(
+            {arg.kind, words.size() - 1, static_cast<uint64_t>(arg.tensor)});
+    }
+    for (const BoundTensorMap &tensorMap : k.tensorMaps) {
+      bool empty = tensorMap.map.address == 0;
+      encode(tensorMap, empty ? module.zeros->get() : tensorMap.map.address,
+             encoded[map]);
+      if (!empty && addresses)
+        kernel.maps.push_back(
+            {map, tensorMap,
+             tensorMap.map.address - addresses[tensorMap.number]});
+      ++map;
+    }
+  }
+}
+
+void GpuLaunch::encode(const BoundTensorMap &map, uint64_t address,
+                       EncodedMap &out) {
+  BoundTensorMap there = map;
+  there.map.address = address;
+  module.gpu.encodeTensorMap(there, &out);
+}
+
+/// Putting an address into a map that is there takes a tenth of an encoding's
+/// time.
+void GpuLaunch::move(MovingMap &map, uint64_t address) {
+  if (!module.gpu.moveTensorMap(address, &encoded[map.encoded]))
+    encode(map.map, address, encoded[map.encoded]);
+  map.map.map.address = address;
+}
+
+void GpuLaunch::launch(const uint64_t *addresses, void *stream) {
+  GpuBackend &gpu = module.gpu;
+  Current current(gpu);
+  uint64_t scratch = 0, counted = 0;
+  if (!scratchOffsets.empty())
+    scratch = module.scratch->next(stream, scratchCounterBytes, scratchBytes);
+  for (Kernel &k : kernels) {
+    for (MovingMap &map : k.maps)
+      if (uint64_t now = addresses[map.map.number] + map.offset;
+          now != map.map.map.address)
+        move(map, now);
+    for (const Place &place : k.places) {
+      uint64_t &word = words[place.word];
+      if (place.kind == LaunchArg::Kind::Word) {
+        word = addresses[place.from];
+      } else if (place.kind == LaunchArg::Kind::Scratch) {
+        word = scratch + scratchOffsets[place.from];
+      } else {
+        if (!counted)
+          counted = module.counters->next(stream);
+        word = counted + place.from * LaunchCounters::kSpacing;
+      }
+    }
+    // The text is made where it is needed: a launch takes microseconds.
+    if (int code = gpu.driver.launchKernel(
+            k.function, k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1],
+            k.block[2], k.sharedBytes, stream, k.args.data(), nullptr))
+      gpu.check(code, "launching '" + k.entry + "'");
+  }
+}
 
 /// Events of one timing; destroyed whatever happens.
 class Events {
@@ -432,8 +489,9 @@ public:
     Current current(gpu);
     Events events(gpu, runs + 1);
     gpu.check(gpu.driver.eventRecord(events[0], nullptr), "recording an event");
+    std::unique_ptr<PreparedLaunch> prepared = module.prepare(launch, nullptr);
     for (unsigned i = 0; i < runs; ++i) {
-      module.launch(launch);
+      prepared->launch(nullptr, nullptr);
       gpu.check(gpu.driver.eventRecord(events[i + 1], nullptr),
                 "recording an event");
     }

@@ -87,6 +87,8 @@ public:
   virtual ~GpuBackend() = default;
   /// "cuda" or "hip".
   virtual const char *kind() const = 0;
+  /// Whether the device is current on this thread.
+  virtual bool isCurrent() const = 0;
   /// Makes the device current on this thread until `leave`, which is due where
   /// this returns true: elsewhere the device was current already.
   [[nodiscard]] virtual bool enter() = 0;

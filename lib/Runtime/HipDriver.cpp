@@ -54,6 +54,10 @@ public:
   }
 
   const char *kind() const override { return "hip"; }
+  bool isCurrent() const override {
+    int now = 0;
+    return getDevice(&now) == 0 && now == ordinal;
+  }
   bool enter() override {
     int now = 0;
     if (getDevice(&now) == 0 && now == static_cast<int>(ordinal))

@@ -403,28 +403,25 @@ LaunchPlan::LaunchPlan(const Manifest &manifest, std::vector<TensorArg> tensors,
     : manifest(manifest), tensors(std::move(tensors)), sizes(sizes),
       multiprocessors(multiprocessors), ranges(ranges) {
   bind();
-  for (const TensorArg &t : this->tensors)
-    bytes.push_back(
-        spanBytes(t.dtype, t.shape,
-                  t.strides.empty() ? contiguousStrides(t.shape) : t.strides));
 }
 
 void LaunchPlan::bind() {
-  Sizes all = sizes;
-  launch = bindLaunch(manifest, tensors, all, multiprocessors);
-}
-
-const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {
   // What is decided by addresses is decided by their alignment: no kernel and
   // no map asks for more than this. Remarks, and nothing else, quote them.
   constexpr uint64_t kAlign = TensorMapRecipe::kAlignment;
-  bool same = !ranges && launch.remarks.empty();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    uint64_t last = tensors[i].address, now = addresses[i];
-    same &= now % kAlign == last % kAlign && (now == 0) == (last == 0) &&
-            now + bytes[i] >= now;
-  }
-  if (!same) {
+  Sizes all = sizes;
+  launch = bindLaunch(manifest, tensors, all, multiprocessors);
+  movable = !ranges && launch.remarks.empty();
+  places.clear();
+  for (const TensorArg &t : tensors)
+    places.push_back(
+        {spanBytes(t.dtype, t.shape,
+                   t.strides.empty() ? contiguousStrides(t.shape) : t.strides),
+         t.address % kAlign, t.address == 0});
+}
+
+const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {
+  if (!holdsAt(addresses)) {
     std::vector<uint64_t> last;
     for (size_t i = 0; i < tensors.size(); ++i) {
       last.push_back(tensors[i].address);

@@ -9,7 +9,6 @@
 #include "kvbuffer/Runtime/Launch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 using namespace kvbuf::rt;
@@ -29,17 +28,6 @@ uint64_t unusedStride(const SoftwareTensorMap &map, unsigned d) {
   constexpr uint64_t align = TensorMapRecipe::kAlignment;
   return std::min((inner + align - 1) / align * align, kStrideLimit - align);
 }
-
-} // namespace
-
-bool BoundTensorMap::isLike(const BoundTensorMap &other) const {
-  SoftwareTensorMap moved = map;
-  moved.address = other.map.address;
-  return dtype == other.dtype && l2Promotion == other.l2Promotion &&
-         std::memcmp(&moved, &other.map, sizeof(map)) == 0;
-}
-
-namespace {
 
 /// A dimension of a map: elements, and bytes from one to the next.
 struct Extent {
@@ -118,16 +106,14 @@ std::string kvbuf::rt::bindTensorMap(const TensorMapRecipe &recipe,
   int64_t firstByte = int64_t(recipe.firstColumn) * elementBytes;
   std::vector<Extent> extents;
   if (recipe.flat) {
-    if (std::string why =
-            bindFlat(recipe, tensor, columns, firstByte, extents);
+    if (std::string why = bindFlat(recipe, tensor, columns, firstByte, extents);
         !why.empty())
       return why;
   } else {
     for (size_t i = 1; i < recipe.dims.size(); ++i)
-      extents.push_back(
-          {static_cast<uint64_t>(tensor.shape[recipe.dims[i]]),
-           tensor.strides[recipe.dims[i]] * int64_t(elementBytes),
-           recipe.dims[i]});
+      extents.push_back({static_cast<uint64_t>(tensor.shape[recipe.dims[i]]),
+                         tensor.strides[recipe.dims[i]] * int64_t(elementBytes),
+                         recipe.dims[i]});
   }
   extents.insert(extents.begin(), {columns, 0, recipe.dims[0]});
 

@@ -48,6 +48,19 @@ struct DeviceOptions {
   ProgressHandler progress;
 };
 
+/// A launch that is made again and again at other addresses: what they do not
+/// change is done once. Belongs to a module, which must outlive it; the two are
+/// used by one thread at a time.
+class PreparedLaunch {
+public:
+  virtual ~PreparedLaunch() = default;
+  /// As Module::launch, with the tensors at `addresses`, counted as
+  /// LaunchArg::tensor counts them; each is aligned to
+  /// TensorMapRecipe::kAlignment as the one that was bound, and null only where
+  /// that was.
+  virtual void launch(const uint64_t *addresses, void *stream) = 0;
+};
+
 /// Loaded kernels of one artifact. Must not outlive its device. Not safe for
 /// use from several threads at once; modules of one device are, beside each
 /// other.
@@ -59,6 +72,17 @@ public:
   /// if a detector fired. Counters are a stream's own: launches on one stream
   /// follow each other, and those on several do not meet.
   virtual void launch(const BoundLaunch &launch, void *stream = nullptr) = 0;
+  /// The same launch for other addresses; `addresses` are those that it is
+  /// bound to, or null, for a launch at those alone. Null on the emulator,
+  /// whose launches take their memory's ranges.
+  virtual std::unique_ptr<PreparedLaunch> prepare(const BoundLaunch &launch,
+                                                  const uint64_t *addresses) {
+    (void)launch, (void)addresses;
+    return nullptr;
+  }
+  /// Whether the calling thread works on this module's device, so that what it
+  /// allocates is there.
+  virtual bool isCurrent() const { return true; }
   /// What the emulator counted in the last launch, as JSON; else empty.
   virtual std::string report() const { return ""; }
   /// One line on the loaded code ("128 registers, 0 bytes spilled"), or empty.

@@ -57,9 +57,6 @@ struct BoundTensorMap {
   /// For a tensor without elements: one element at address 0, in whose place
   /// the device puts a zero of its own, since no map can have an extent of 0.
   SoftwareTensorMap map = {};
-
-  /// Whether the two differ in nothing but the address.
-  bool isLike(const BoundTensorMap &other) const;
 };
 
 /// What a kernel gets for one parameter.
@@ -146,6 +143,17 @@ public:
   /// valid until the next call. Throws what bindLaunch throws; only where an
   /// address is aligned otherwise than the last one is everything bound again.
   const BoundLaunch &at(const uint64_t *addresses);
+  /// Whether what is bound holds at these addresses but for the addresses
+  /// themselves, and quotes none: a PreparedLaunch of it is right there.
+  bool holdsAt(const uint64_t *addresses) const {
+    bool holds = movable;
+    for (const Place &place : places) {
+      uint64_t now = *addresses++;
+      holds &= now % TensorMapRecipe::kAlignment == place.low &&
+               (now == 0) == place.null && now + place.bytes >= now;
+    }
+    return holds;
+  }
   /// As they were in the last call of `at`.
   const std::vector<TensorArg> &arguments() const { return tensors; }
   /// As they were given.
@@ -154,21 +162,28 @@ public:
 private:
   void bind();
 
+  /// What of a tensor's address decides how a launch is bound.
+  struct Place {
+    uint64_t bytes, low;
+    bool null;
+  };
+
   const Manifest &manifest;
   std::vector<TensorArg> tensors;
-  std::vector<uint64_t> bytes;
+  std::vector<Place> places;
   Sizes sizes;
   unsigned multiprocessors;
-  bool ranges;
+  bool ranges, movable = false;
   BoundLaunch launch;
 };
 
 /// Checks the lengths and offsets of a problem whose tensors lie in
 /// host memory and keep the rules of bindLaunch: offsets never fall and end
 /// within their tensor, lengths are not negative and leave room for the new
-/// tokens; blocks that an append writes to exist; a kernel that is told the longest sequence (`seq_q`) is told enough.
-/// Throws Error that names the tensor, the place and what was expected. Kernels
-/// do not check: they take the nearest number that fits.
+/// tokens; blocks that an append writes to exist; a kernel that is told the
+/// longest sequence (`seq_q`) is told enough. Throws Error that names the
+/// tensor, the place and what was expected. Kernels do not check: they take the
+/// nearest number that fits.
 void checkLengths(const Manifest &manifest,
                   const std::vector<TensorArg> &tensors, const Sizes &sizes);
 
