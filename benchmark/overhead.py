@@ -7,8 +7,8 @@
     benchmark/overhead.py [--rounds 30] [--calls 100] [--json FILE]
 
 Tensors are small, so that the device waits for the host. Each round makes
-`--calls` calls of each function and then waits for the device; a number is the
-median of the rounds, in microseconds a call. "launch" is kvbufPlanLaunch, from a
+`--calls` calls of each function and then waits for the device; printed are the
+least and the median of the rounds, in microseconds a call. "launch" is kvbufPlanLaunch, from a
 loop in C, with the driver's own launch of an empty kernel beside it
 (benchmark/overhead.c, built with $CC, or cc; --launch FILE: one that is built
 already).
@@ -64,7 +64,7 @@ def cases(device):
 
 
 def measure(rounds, calls):
-    """{name: median microseconds}."""
+    """{name: microseconds}, their minimum and median."""
     import torch
     made, _ = cases("cuda")
     for call in made.values():
@@ -79,7 +79,8 @@ def measure(rounds, calls):
                 call()
             took[name].append((time.perf_counter() - begin) / calls * 1e6)
             torch.cuda.synchronize()
-    return {name: statistics.median(t) for name, t in took.items()}
+    return {name: {"minimum": min(t), "median": statistics.median(t)}
+            for name, t in took.items()}
 
 
 def from_c(rounds, calls, program):
@@ -115,11 +116,13 @@ def main():
     options = parser.parse_args()
     common.need_gpu("overhead.py")
     result = {}
+    print(f"{'us a call':40} {'minimum':>7} {'median':>7}")
     for part in (lambda: measure(options.rounds, options.calls),
                  lambda: from_c(options.rounds, options.calls, options.launch)):
         part = part()
         for name, microseconds in part.items():
-            print(f"{name:40} {microseconds:7.2f} us", flush=True)
+            print(f"{name:40} {microseconds['minimum']:7.2f} "
+                  f"{microseconds['median']:7.2f}", flush=True)
         result |= part
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

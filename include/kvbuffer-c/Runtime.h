@@ -44,9 +44,7 @@ enum {
   /** Bad usage or bad input. */
   KVBUF_BAD_INPUT = 2,
   /** kvbufDeviceInterrupt ended the launch. */
-  KVBUF_INTERRUPTED = 3,
-  /** kvbufCallsLaunch has no plan for such tensors. */
-  KVBUF_NO_PLAN = 4
+  KVBUF_INTERRUPTED = 3
 };
 
 /** A compiled kernel: manifest and binaries. */
@@ -185,11 +183,9 @@ KVBUF_RUNTIME_API const char *kvbufModuleRemarks(const kvbufModule *module);
  *  are checked and the arguments prepared. Only names, types, shapes, strides
  *  and the alignment of `data` count, and what kvbufPlanLaunch is told can
  *  differ in the last. NULL on error. */
-KVBUF_RUNTIME_API kvbufPlan *kvbufPlanCreate(kvbufModule *module,
-                                             const kvbufTensor *tensors,
-                                             size_t tensor_count,
-                                             const kvbufSize *sizes,
-                                             size_t size_count);
+KVBUF_RUNTIME_API kvbufPlan *
+kvbufPlanCreate(kvbufModule *module, const kvbufTensor *tensors,
+                size_t tensor_count, const kvbufSize *sizes, size_t size_count);
 
 /** As kvbufModuleLaunch, on tensors at `data`, one address for each tensor in
  *  the order of kvbufPlanCreate. */
@@ -200,36 +196,65 @@ KVBUF_RUNTIME_API int kvbufPlanLaunch(kvbufPlan *plan, void *const *data,
 KVBUF_RUNTIME_API void kvbufPlanDestroy(kvbufPlan *plan);
 
 /** Plans by the tensors that they are for, where tensors are objects of a
- *  framework for Python: a call that was made before is found and launched
- *  without a step in Python. */
+ *  framework for Python: a call that was made before is found, gets its outputs
+ *  and is launched without a step in Python. */
 typedef struct kvbufCalls kvbufCalls;
 
-/** Calls with `tensor_count` tensors each, at most 7. `exchange` is the
- *  framework's DLPackExchangeAPI (DLPack 1.3): what the capsule
- *  `__dlpack_c_exchange_api__` of the objects' type holds. `save` and `restore`
- *  are CPython's PyEval_SaveThread and PyEval_RestoreThread: other threads run
- *  Python while the launch is made; both NULL: they do not. NULL on error. */
+/** What calls use of CPython, whose objects are opaque here: functions of its
+ *  stable ABI by their names, and two objects, which must outlive the calls. */
+typedef struct kvbufPython {
+  void *(*PyEval_SaveThread)(void);
+  void (*PyEval_RestoreThread)(void *state);
+  void *(*PyObject_Call)(void *callable, void *arguments, void *keywords);
+  void *(*PyObject_CallFunctionObjArgs)(void *callable, ...);
+  void *(*PyObject_CallFunction)(void *callable, const char *format, ...);
+  void *(*PyTuple_Pack)(intptr_t count, ...);
+  void (*PyErr_Clear)(void);
+  void (*Py_IncRef)(void *object);
+  void (*Py_DecRef)(void *object);
+  /** Py_None. */
+  void *none;
+  /** Called with the status of a launch that failed; raises. */
+  void *check;
+} kvbufPython;
+
+/** How a call's output is made: by `make` of a tensor `like`, NULL for the
+ *  call's first one; or, where the plan's device is the current one of the
+ *  thread, by `quick` of the tuple `quick_arguments`, which may be NULL.
+ * Objects must outlive the calls. */
+typedef struct kvbufOutput {
+  void *make, *like;
+  void *quick, *quick_arguments;
+} kvbufOutput;
+
+/** Calls with `input_count` tensors each, at most 5, and `output_count` new
+ * ones, 1 or 2. `exchange` is the framework's DLPackExchangeAPI (DLPack 1.3):
+ * what the capsule `__dlpack_c_exchange_api__` of the objects' type holds. NULL
+ * on error. */
 KVBUF_RUNTIME_API kvbufCalls *kvbufCallsCreate(const void *exchange,
-                                               size_t tensor_count,
-                                               void *(*save)(void),
-                                               void (*restore)(void *));
+                                               size_t input_count,
+                                               size_t output_count,
+                                               const kvbufPython *python);
 
 /** From now on a call with tensors whose types, shapes, strides and devices are
- *  those of a to g (PyObjects; only the first `tensor_count` are looked at) is
- * a launch of `plan`. Its address number i is that of tensor order[i];
- *  `order_count` is the plan's number of tensors. The plan has to outlive the
- *  calls. The interpreter's lock is held by the caller, here and below; where
- *  the framework refuses an object, its Python exception is set. */
+ *  those of `inputs` (PyObjects) is a launch of `plan`, unless it was one of
+ *  another plan before. Its address number i is that of tensor order[i], inputs
+ *  first; `order_count` is the plan's number of tensors. The plan has to
+ * outlive the calls. The interpreter's lock is held by the caller; where the
+ * framework refuses an object, its Python exception is set. */
 KVBUF_RUNTIME_API int kvbufCallsAdd(kvbufCalls *calls, kvbufPlan *plan,
                                     const int32_t *order, size_t order_count,
-                                    void *a, void *b, void *c, void *d, void *e,
-                                    void *f, void *g);
+                                    void *const *inputs,
+                                    const kvbufOutput *outputs);
 
-/** Launches the plan of such tensors on the stream that the framework works on
- *  now, on the first one's device. KVBUF_NO_PLAN if there is none. */
-KVBUF_RUNTIME_API int kvbufCallsLaunch(kvbufCalls *calls, void *a, void *b,
-                                       void *c, void *d, void *e, void *f,
-                                       void *g);
+/** A PyMethodDef (METH_FASTCALL) whose functions, made by PyCFunction_NewEx of
+ *  an int that is a kvbufCalls' address, are called with the input tensors.
+ * They launch the plan of such tensors on the stream that the framework works
+ * on now, on the first one's device, and return the output, or a tuple of two;
+ *  None if there is no plan. The interpreter's lock is not held during the
+ *  launch. */
+KVBUF_RUNTIME_API void *
+kvbufCallsMethod(void *(*PyLong_AsVoidPtr)(void *object));
 
 /** Releases calls, not their plans. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufCallsDestroy(kvbufCalls *calls);

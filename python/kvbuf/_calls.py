@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
-from ctypes import c_char_p, c_int, c_int32, c_size_t, c_void_p, py_object
+from ctypes import (POINTER, Structure, c_char_p, c_int, c_int32, c_ssize_t,
+                    c_void_p, py_object)
 
 from . import _library
 from ._library import check, lib
 
-#: kvbufCallsLaunch's, where no plan is for such tensors.
-NO_PLAN = 4
-#: Tensors of a call, outputs among them.
-MOST_TENSORS = 7
+#: Tensors of a call.
+MOST_INPUTS, MOST_OUTPUTS = 5, 2
+
+
+class _Python(Structure):
+    """kvbufPython."""
+    functions = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Call",
+                  "PyObject_CallFunctionObjArgs", "PyObject_CallFunction",
+                  "PyTuple_Pack", "PyErr_Clear", "Py_IncRef", "Py_DecRef")
+    _fields_ = [(name, c_void_p) for name in (*functions, "none", "check")]
+
+
+class _Output(Structure):
+    """kvbufOutput. Objects are given by their id, which is their address."""
+    _fields_ = [(name, c_void_p)
+                for name in ("make", "like", "quick", "quick_arguments")]
 
 
 @functools.lru_cache(maxsize=None)
@@ -37,48 +49,62 @@ def _exchange(kind) -> int:
 
 @functools.lru_cache(maxsize=None)
 def _functions():
-    """(kvbufCallsAdd, kvbufCallsLaunch), which use the interpreter's objects:
-    called with its lock held. Objects are given by their id, which is their
-    address and takes ctypes half the time of the object itself."""
-    library = ctypes.PyDLL(_library.library_path())
-    objects = [c_void_p] * MOST_TENSORS
-    add, launch = library.kvbufCallsAdd, library.kvbufCallsLaunch
-    add.restype = launch.restype = c_int
-    add.argtypes = [c_void_p, c_void_p, ctypes.POINTER(c_int32), c_size_t,
-                    *objects]
-    launch.argtypes = [c_void_p, *objects]
-    return add, launch
+    """(kvbufPython, kvbufCallsAdd, a function of an int that makes a call's
+    function), which use the interpreter's objects: called with its lock held."""
+    api, library = ctypes.pythonapi, ctypes.PyDLL(_library.library_path())
+    python = _Python(*(ctypes.cast(getattr(api, name), c_void_p)
+                       for name in _Python.functions), id(None), id(check))
+    add = library.kvbufCallsAdd
+    add.restype = c_int
+    add.argtypes = [c_void_p, c_void_p, POINTER(c_int32), c_ssize_t,
+                    POINTER(c_void_p), POINTER(_Output)]
+    method = library.kvbufCallsMethod
+    method.restype, method.argtypes = c_void_p, [c_void_p]
+    method = method(ctypes.cast(api.PyLong_AsVoidPtr, c_void_p))
+    # A prototype of its own: other modules may have set the shared one's.
+    new = ctypes.PYFUNCTYPE(py_object, c_void_p, py_object, c_void_p)(
+        ("PyCFunction_NewEx", api))
+    return python, add, lambda self: new(method, self, None)
 
 
-class Calls:
-    """Calls that agree in everything but their tensors. ``count``: tensors of a
-    call, outputs among them."""
+class Calls(int):
+    """Calls that agree in everything but their tensors; as an int, the handle,
+    0 where the framework's table is unknown. `function` is called with a call's
+    tensors and returns its output, or two, or None: such a call was not made
+    before. It keeps this object."""
 
-    __slots__ = ("handle", "launch", "count", "plans", "like", "__weakref__")
+    def __new__(cls, kind, inputs, outputs):
+        return super().__new__(cls, lib.kvbufCallsCreate(
+            _exchange(kind), inputs, outputs, ctypes.byref(_functions()[0])) or 0)
 
-    def __init__(self, kind, count):
-        python = ctypes.pythonapi
-        self.handle = lib.kvbufCallsCreate(
-            _exchange(kind), count,
-            ctypes.cast(python.PyEval_SaveThread, c_void_p),
-            ctypes.cast(python.PyEval_RestoreThread, c_void_p))
-        self.launch = _functions()[1]
-        self.count = count
+    def __init__(self, kind, inputs, outputs):
+        self.counts = inputs, outputs
         #: What has to live as long as the handle does.
-        self.plans = []
-        #: A tensor that torch.empty_like makes log-sum-exps of, by q's shape.
-        self.like = {}
-        if self.handle:
-            weakref.finalize(self, lib.kvbufCallsDestroy, self.handle)
+        self.plans, self.kept = [], []
+        self._destroy = lib.kvbufCallsDestroy
 
-    def add(self, plan, order, tensors):
-        """From now on calls with tensors like these are launches of `plan`, whose
-        address number i is that of tensor order[i]."""
+    @property
+    def function(self):
+        return _functions()[2](self)
+
+    def __del__(self):
+        self._destroy(int(self))
+
+    def add(self, plan, order, inputs, outputs):
+        """From now on calls with tensors like `inputs` are launches of `plan`,
+        whose address number i is that of tensor order[i], inputs first.
+        `outputs`: (make, like, quick, its arguments) of each, where make(like),
+        or of the first input if `like` is None, is a new one; quick(*arguments)
+        too, if the thread works on the plan's device; quick may be None."""
         numbers = (c_int32 * len(order))(*order)
-        objects = [*map(id, tensors), *[0] * (MOST_TENSORS - len(tensors))]
-        check(_functions()[0](self.handle, plan.handle, numbers, len(order),
-                              *objects))
+        made = (_Output * len(outputs))(*(
+            _Output(*(0 if x is None else id(x) for x in output))
+            for output in outputs))
+        check(_functions()[1](
+            int(self), plan.handle, numbers, len(order),
+            (c_void_p * len(inputs))(*map(id, inputs)), made))
         self.plans.append(plan)
+        self.kept.append(outputs)
 
 
 def supported(tensor) -> bool:

@@ -41,6 +41,8 @@ _Tensor = torch.Tensor
 _empty_like = torch.empty_like
 _torch_sdpa = torch.nn.functional.scaled_dot_product_attention
 _is_compiling = torch.compiler.is_compiling
+#: Enough where tensors' types are asked for too, and half the time.
+_is_traced = getattr(torch.compiler, "is_dynamo_compiling", _is_compiling)
 _grad_enabled = torch.is_grad_enabled
 
 
@@ -98,8 +100,9 @@ def configure(
 #: Launches by what they follow from; addresses alone are open.
 _plans: dict = {}
 _MOST_PLANS = 4096
-#: The same on GPUs, where torch describes its tensors to C: _Calls by what a call
-#: says besides its tensors.
+#: The same on GPUs, where torch describes its tensors to C: functions of a
+#: _calls.Calls by what a call says besides its tensors. Each returns what the
+#: call does, or None for one that was not made before.
 _calls_by_options: dict = {}
 
 
@@ -107,46 +110,6 @@ def _forget():
     """Every plan."""
     _plans.clear()
     _calls_by_options.clear()
-
-
-class _Calls(_calls.Calls):
-    """Each `run` returns None for a call that was not made before. Those that
-    take no x and y have three tensors."""
-
-    __slots__ = ()
-
-    def run(self, q, k, v, x=None, y=None):
-        """The output, which is like q."""
-        out = _empty_like(q)
-        try:
-            status = self.launch(self.handle, id(out), id(q), id(k), id(v),
-                                 id(x), id(y), 0)
-        except Exception:  # a tensor that DLPack cannot describe
-            return None
-        if status:
-            return self.failed(status)
-        return out
-
-    def run_lse(self, q, k, v, x=None, y=None):
-        """(output, log-sum-exp)."""
-        like = self.like.get(q.shape)
-        if like is None:
-            return None
-        out, lse = _empty_like(q), _empty_like(like)
-        try:
-            status = self.launch(self.handle, id(out), id(lse), id(q), id(k),
-                                 id(v), id(x), id(y))
-        except Exception:
-            return None
-        if status:
-            return self.failed(status)
-        return out, lse
-
-    @staticmethod
-    def failed(status):
-        """None where there is no plan; else raises."""
-        if status != _calls.NO_PLAN:
-            check(status)
 
 
 class _Plan:
@@ -217,24 +180,34 @@ def _keep(key, options, request, tensors, result, order):
         _forget()
     plan = _Plan(request, tensors[0], order)
     outputs = (result, request.lse) if request.problem.lse else (result,)
-    count = len(outputs) + len(tensors)
-    if (plan.emulated or count > _calls.MOST_TENSORS
+    if (plan.emulated or len(tensors) > _calls.MOST_INPUTS
             or not _calls.supported(tensors[0])):
         _plans[key] = plan
         return
-    calls = _calls_by_options.get(options)
-    if calls is None:
-        calls = _Calls(_Tensor, count)
-        if not calls.handle:  # another DLPack
+    function = _calls_by_options.get(options)
+    if function is None or len(function.__self__.plans) >= _MOST_PLANS:
+        calls = _calls.Calls(_Tensor, len(tensors), len(outputs))
+        if not calls:  # another DLPack
             _plans[key] = plan
             return
-        _calls_by_options[options] = calls
-    if len(calls.plans) >= _MOST_PLANS:
-        calls = _calls_by_options[options] = _Calls(_Tensor, count)
-    calls.add(plan.plan, [*(len(outputs) + i for i in order),
-                          *range(len(outputs))], (*outputs, *tensors))
-    if request.problem.lse:
-        calls.like[tensors[0].shape] = plan.lse
+        function = _calls_by_options[options] = calls.function
+    # Outputs are as their first ones, of which log-sum-exps take no memory.
+    function.__self__.add(
+        plan.plan, [*order, *(len(tensors) + i for i in range(len(outputs)))],
+        tensors, [(_empty_like, like, quick, (tuple(x.shape), x.stride(), x.dtype))
+                  for x, like in zip(outputs, (None, plan.lse))
+                  for quick in [_quick_empty(x)]])
+
+
+def _quick_empty(x):
+    """A function of (shape, strides, type) that allocates on the thread's device
+    in less time than torch.empty_like does: what torch's own compiler calls. None
+    if there is none."""
+    try:
+        return getattr(torch._C._dynamo.guards,
+                       f"_empty_strided_{x.device.type}")
+    except AttributeError:  # another torch
+        return None
 
 
 def _remember(key, options, request, tensors):
@@ -260,6 +233,16 @@ def _remember(key, options, request, tensors):
 #===------------------------------------------------------------------------===#
 
 _warned: set = set()
+
+
+def _wants_gradients(*tensors):
+    """Whether one of the tensors, or None, requires gradients where they are
+    recorded."""
+    if _grad_enabled():
+        for x in tensors:
+            if x is not None and x.requires_grad:
+                return True
+    return False
 
 
 def _by_torch(name, tensors):
@@ -344,7 +327,7 @@ def flash_attn_func(
     gradients. kvbuf's own: ``out`` is written in place of a new
     tensor; ``sink`` (heads), float32, joins each row's denominator."""
     want = True if return_attn_probs or return_lse else False
-    if (type(q) is type(k) is type(v) is _Tensor and not _is_compiling()
+    if (type(q) is type(k) is type(v) is _Tensor and not _is_traced()
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
                                           or v.requires_grad))):
         key = options = None
@@ -352,13 +335,13 @@ def flash_attn_func(
             options = ("dense", dropout_p, softmax_scale, causal, window_size,
                        softcap, want)
             try:
-                calls = _calls_by_options.get(options)
-                if calls is not None:
-                    both = (calls.run_lse if want else calls.run)(q, k, v)
-                    if both is not None:
+                call = _calls_by_options.get(options)
+                if call is not None:
+                    result = call(q, k, v)
+                    if result is not None:
                         if return_attn_probs:
-                            return *both, q.new_empty((0,))
-                        return both
+                            return *result, q.new_empty((0,))
+                        return result
                 key = (q.shape, k.shape, v.shape, q.stride(), k.stride(),
                        v.stride(), q.dtype, k.dtype, v.dtype, q.device,
                        k.device, v.device, options)
@@ -437,8 +420,8 @@ def flash_attn_varlen_func(
     The rest is as for `flash_attn_func`."""
     want = True if return_attn_probs or return_lse else False
     if isinstance(q, _Tensor) and (
-            _is_compiling() or type(q) is not _Tensor
-            or _grad_enabled() and needs_gradients(_ops.of(q), q, k, v, sink)):
+            _is_traced() or type(q) is not _Tensor
+            or _wants_gradients(q, k, v, sink)):
         opts = _flash.options(softmax_scale, causal, window_size, softcap,
                               dropout_p)
         if _by_torch("flash_attn_varlen_func", (q, k, v, sink)):
@@ -462,14 +445,13 @@ def flash_attn_varlen_func(
         options = ("varlen", dropout_p, softmax_scale, causal, window_size,
                    softcap, want, max_seqlen_q, max_seqlen_k)
         try:
-            calls = _calls_by_options.get(options)
-            if calls is not None:
-                both = (calls.run_lse if want else calls.run)(
-                    q, k, v, cu_seqlens_q, cu_seqlens_k)
-                if both is not None:
+            call = _calls_by_options.get(options)
+            if call is not None:
+                result = call(q, k, v, cu_seqlens_q, cu_seqlens_k)
+                if result is not None:
                     if return_attn_probs:
-                        return *both, q.new_empty((0,))
-                    return both
+                        return *result, q.new_empty((0,))
+                    return result
             key = (q.shape, k.shape, v.shape, cu_seqlens_q.shape,
                    cu_seqlens_k.shape, q.stride(), k.stride(), v.stride(),
                    cu_seqlens_q.stride(), cu_seqlens_k.stride(), q.dtype,
@@ -554,10 +536,9 @@ def flash_attn_with_kvcache(
     `flash_attn_func`."""
     descaled = k_descale is not None or v_descale is not None
     if isinstance(q, _Tensor) and (
-            _is_compiling() or type(q) is not _Tensor
-            or _grad_enabled() and needs_gradients(_ops.of(q), q, k_cache,
-                                                   v_cache, k, v, sink)):
-        if needs_gradients(_ops.of(q), q, k_cache, v_cache, k, v, sink):
+            _is_traced() or type(q) is not _Tensor
+            or _wants_gradients(q, k_cache, v_cache, k, v, sink)):
+        if _wants_gradients(q, k_cache, v_cache, k, v, sink):
             raise NotImplementedError(
                 "flash_attn_with_kvcache has no backward pass, and a tensor "
                 "requires gradients; call it under torch.no_grad()")
@@ -589,12 +570,11 @@ def flash_attn_with_kvcache(
         options = ("cache", softmax_scale, causal, window_size, softcap,
                    return_softmax_lse, num_splits)
         try:
-            calls = _calls_by_options.get(options)
-            if calls is not None:
-                both = (calls.run_lse if return_softmax_lse else calls.run)(
-                    q, k_cache, v_cache, table, cache_seqlens)
-                if both is not None:
-                    return both
+            call = _calls_by_options.get(options)
+            if call is not None:
+                result = call(q, k_cache, v_cache, table, cache_seqlens)
+                if result is not None:
+                    return result
             key = (q.shape, k_cache.shape, v_cache.shape, table.shape,
                    cache_seqlens.shape, q.stride(), k_cache.stride(),
                    v_cache.stride(), table.stride(), cache_seqlens.stride(),
@@ -701,11 +681,12 @@ def scaled_dot_product_attention(
     NotImplementedError: ``dropout_p`` other than 0, leading dimensions that
     differ, tensors that require gradients."""
     if isinstance(query, _Tensor):
-        if _grad_enabled() and needs_gradients(_ops.of(query), query, key, value):
-            _by_torch("scaled_dot_product_attention", (query, key, value))
+        if _wants_gradients(query, key, value, attn_mask):
+            _by_torch("scaled_dot_product_attention",
+                      (query, key, value, attn_mask))
             return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                is_causal, scale=scale, enable_gqa=enable_gqa)
-        if _is_compiling() or type(query) is not _Tensor:
+        if _is_traced() or type(query) is not _Tensor:
             _flash.refuse("dropout_p", dropout_p, 0.0)
             return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
                                         enable_gqa, attn_mask)
@@ -713,9 +694,9 @@ def scaled_dot_product_attention(
         if (attn_mask is None and type(key) is type(value) is _Tensor
                 and query.dim() == 4):
             options = "sdpa", dropout_p, is_causal, scale, enable_gqa
-            calls = _calls_by_options.get(options)
-            if calls is not None:
-                result = calls.run(query, key, value)
+            call = _calls_by_options.get(options)
+            if call is not None:
+                result = call(query, key, value)
                 if result is not None:
                     return result
             name = (query.shape, key.shape, value.shape, query.stride(),

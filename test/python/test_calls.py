@@ -12,6 +12,7 @@ import re
 import sys
 import threading
 import unittest
+import weakref
 from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 import numpy as np
@@ -46,7 +47,8 @@ class Table(ctypes.Structure):
 
 class Foreign:
     """A tensor of this file's framework: on CUDA device 0, stream 0x77."""
-    alive: dict = {}
+    # Weak: what nobody holds is gone, and its number may be another's.
+    alive = weakref.WeakValueDictionary()
 
     def __init__(self, array, offset=0, strides=True):
         self.array = array
@@ -123,8 +125,13 @@ class Own(unittest.TestCase):
                                   {"ptx": CODE + b"\0"}))
         self.run_ = kvbuf.load(path)
         self.module = self.run_._module(kvbuf.Device.shared("cuda"))
-        self.calls = _calls.Calls(Foreign, 4)
-        self.assertTrue(self.calls.handle)
+        self.calls = self.new()
+
+    def new(self, outputs=1):
+        calls = _calls.Calls(Foreign, 3, outputs)
+        self.assertTrue(calls)
+        self.call = calls.function
+        return calls
 
     def plan(self, tensors):
         views = {n: kvbuf._tensors.TensorView(
@@ -137,61 +144,150 @@ class Own(unittest.TestCase):
         return {n: Foreign(aligned(1, keys if n in "kv" else 5, 2, 64), **options)
                 for n in "qkvo"}
 
-    def launch(self, tensors, count=4):
-        """(status, what the driver printed); tensors in the order o, q, k, v."""
-        status = []
-        ids = [id(tensors[n]) for n in "oqkv"]
-        text = logged(lambda: status.append(
-            self.calls.launch(self.calls.handle, *ids, 0, 0, 0)))
-        return status[0], text
+    def launch(self, tensors):
+        """(the result, what the driver printed) of a call."""
+        result = []
+        text = logged(lambda: result.append(
+            self.call(*(tensors[n] for n in "qkv"))))
+        return result[0], text
 
-    def add(self, tensors):
-        # The plan's are q, k, v, o; the calls' are o, q, k, v.
-        self.calls.add(self.plan(tensors), [1, 2, 3, 0],
-                       [tensors[n] for n in "oqkv"])
+    def add(self, tensors, make=None, quick=None, arguments=None):
+        made = make or (lambda like: Foreign(aligned(*like.array.shape)))
+        self.calls.add(self.plan(tensors), [0, 1, 2, 3],
+                       [tensors[n] for n in "qkv"],
+                       [(made, None, quick, arguments)])
 
     def test_launches(self):
         first, longer = self.fresh(), self.fresh(keys=9)
-        self.assertEqual(self.launch(first)[0], _calls.NO_PLAN)
+        self.assertIsNone(self.launch(first)[0])
         self.add(first)
-        self.assertEqual(self.launch(longer)[0], _calls.NO_PLAN)
+        self.assertIsNone(self.launch(longer)[0])
         self.add(longer)
         STREAMS.clear()
         for tensors in (first, longer, self.fresh(), self.fresh(keys=9), first):
-            status, text = self.launch(tensors)
-            self.assertEqual(status, 0)
-            self.assertEqual(words(text), [t.address for t in tensors.values()])
+            o, text = self.launch(tensors)
+            self.assertEqual(words(text), [tensors[n].address for n in "qkv"]
+                             + [o.address])
         # The current stream is asked for at each launch.
         self.assertEqual(STREAMS, [(2, 0)] * 5)
+
+    def test_outputs(self):
+        """They are made as they were said to be, and live as long as anything."""
+        first, like = self.fresh(), object()
+        seen = []
+
+        def make(x):
+            seen.append(x)
+            return Foreign(aligned(1, 5, 2, 64))
+
+        self.calls = self.new(outputs=2)
+        # The kernel has one output; another's address goes unused.
+        self.calls.add(self.plan(first), [0, 1, 2, 4],
+                       [first[n] for n in "qkv"],
+                       [(make, None, None, None), (make, like, None, None)])
+        before = sys.getrefcount(None), sys.getrefcount(like)
+        for _ in range(3):
+            (o, lse), text = self.launch(first)
+            self.assertEqual(words(text)[3], lse.address)
+            self.assertEqual((seen[-2], seen[-1]), (first["q"], like))
+            # Of the name, the call's argument, and nothing else.
+            self.assertEqual(sys.getrefcount(o), 2)
+            # A result is the caller's alone.
+            gone = weakref.ref(o)
+            del o, lse
+            self.assertIsNone(gone())
+        seen.clear()
+        self.assertEqual(sys.getrefcount(like), before[1])
+
+    def test_quick_outputs(self):
+        """Another function makes them where the thread works on the device."""
+        driver = ctypes.CDLL("libcuda.so.1")
+        primary = c_void_p()
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), 0)
+        first, kind = self.fresh(), []
+
+        def make(like):
+            kind.append("make")
+            return Foreign(aligned(1, 5, 2, 64))
+
+        def quick(*arguments):
+            kind.append(arguments)
+            return Foreign(aligned(1, 5, 2, 64))
+
+        self.add(first, make, quick, (5, "type"))
+        self.launch(first)
+        driver.cuCtxPushCurrent_v2(primary)
+        try:
+            o, text = self.launch(first)
+        finally:
+            driver.cuCtxPopCurrent_v2(ctypes.byref(primary))
+        self.launch(first)
+        self.assertEqual(words(text)[3], o.address)
+        self.assertEqual(kind, ["make", (5, "type"), "make"])
+
+    def test_failing_outputs(self):
+        first = self.fresh()
+        self.add(first, lambda like: 1 // 0)
+        with self.assertRaises(ZeroDivisionError):
+            self.launch(first)
+        # What is no tensor of the framework.
+        second = self.fresh(keys=9)
+        self.add(second, lambda like: object())
+        with self.assertRaises(SystemError):
+            self.launch(second)
 
     def test_what_a_plan_follows_from(self):
         """Another stride, no strides, another address in its memory."""
         first = self.fresh()
         self.add(first)
         apart = dict(first, k=Foreign(aligned(1, 6, 4, 64)[:, :, ::2]))
-        self.assertEqual(self.launch(apart)[0], _calls.NO_PLAN)
-        self.assertEqual(self.launch(self.fresh(strides=False))[0], _calls.NO_PLAN)
-        status, text = self.launch(self.fresh(offset=64))
-        self.assertEqual(status, 0)
+        self.assertIsNone(self.launch(apart)[0])
+        self.assertIsNone(self.launch(self.fresh(strides=False))[0])
+        self.assertIsNotNone(self.launch(self.fresh(offset=64))[0])
         odd = dict(first, q=Foreign(aligned(1, 5, 2, 64), offset=1))
-        self.assertEqual(self.launch(odd)[0], 2)
         with self.assertRaisesRegex(kvbuf.Error, "tensor 'q' starts at address"):
-            _calls.check(2)
+            self.launch(odd)
+        # The first plan for such tensors stays.
+        plans = len(self.calls.plans)
+        self.add(self.fresh(), make=lambda like: 1 // 0)
+        self.assertIsNotNone(self.launch(first)[0])
+        self.assertEqual(len(self.calls.plans), plans + 1)
 
     def test_refusals(self):
         first = self.fresh()
         self.add(first)
-        gone = Foreign(first["q"].array)
-        del Foreign.alive[id(gone)]
-        self.assertEqual(self.launch(dict(first, q=gone))[0], 2)
+        # No tensor, too few, too many: not such a call.
+        self.assertIsNone(self.call(object(), first["k"], first["v"]))
+        self.assertIsNone(self.call(first["q"], first["k"]))
+        self.assertIsNone(self.call(*first.values()))
+        with self.assertRaises(TypeError):
+            self.call(first["q"], first["k"], v=first["v"])
+        deep = Foreign(np.zeros((1,) * 9, np.uint16))
+        self.assertIsNone(self.call(deep, first["k"], first["v"]))
         with self.assertRaises(kvbuf.Error):
-            self.calls.add(self.calls.plans[0], [1, 2, 3, 4], first.values())
+            self.calls.add(self.calls.plans[0], [0, 1, 2, 4],
+                           [first[n] for n in "qkv"],
+                           [(lambda like: None, None, None, None)])
         create = kvbuf._library.lib.kvbufCallsCreate
-        self.assertFalse(create(None, 4, None, None))
-        self.assertFalse(create(ctypes.addressof(TABLE), 8, None, None))
+        python = ctypes.byref(_calls._functions()[0])
+        self.assertFalse(create(None, 3, 1, python))
+        self.assertFalse(create(ctypes.addressof(TABLE), 3, 1, None))
+        for counts in (0, 1), (6, 1), (3, 0), (3, 3):
+            self.assertFalse(create(ctypes.addressof(TABLE), *counts, python))
         other = Table(2, 0, None, (c_void_p * 3)(), TABLE.describe, TABLE.stream)
-        self.assertFalse(create(ctypes.addressof(other), 4, None, None))
+        self.assertFalse(create(ctypes.addressof(other), 3, 1, python))
         self.assertFalse(_calls.supported(np.zeros(1)))
+
+    def test_lifetime(self):
+        """A function keeps its calls, they their plans."""
+        first = self.fresh()
+        self.add(first)
+        plan = weakref.ref(self.calls.plans[0])
+        del self.calls
+        self.assertIsNotNone(self.launch(first)[0])
+        self.assertIsNotNone(plan())
+        del self.call
+        self.assertIsNone(plan())
 
     def test_threads(self):
         cases = [self.fresh(keys=n) for n in (6, 7, 8)]
@@ -200,9 +296,8 @@ class Own(unittest.TestCase):
         failed = []
 
         def work(case):
-            ids = [id(case[n]) for n in "oqkv"]
             for _ in range(200):
-                if self.calls.launch(self.calls.handle, *ids, 0, 0, 0):
+                if self.call(*(case[n] for n in "qkv")) is None:
                     failed.append(case)
 
         threads = [threading.Thread(target=work, args=(c,)) for c in cases]

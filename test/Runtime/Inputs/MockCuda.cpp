@@ -89,6 +89,8 @@ struct Graph {
 };
 /// The streams that are captured now.
 std::map<void *, Graph *> captures;
+/// The thread's stack of contexts.
+thread_local std::vector<void *> contexts;
 /// CUstreamCaptureMode of the thread: 0 (global) or 2 (relaxed).
 thread_local int captureMode = 0;
 
@@ -213,9 +215,17 @@ CUDA_EXPORT int cuDevicePrimaryCtxRetain(void **context, int) {
   return kSuccess;
 }
 CUDA_EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
-CUDA_EXPORT int cuCtxPushCurrent_v2(void *) { return kSuccess; }
+CUDA_EXPORT int cuCtxPushCurrent_v2(void *context) {
+  contexts.push_back(context);
+  return kSuccess;
+}
 CUDA_EXPORT int cuCtxPopCurrent_v2(void **context) {
-  *context = nullptr;
+  *context = contexts.back();
+  contexts.pop_back();
+  return kSuccess;
+}
+CUDA_EXPORT int cuCtxGetCurrent(void **context) {
+  *context = contexts.empty() ? nullptr : contexts.back();
   return kSuccess;
 }
 CUDA_EXPORT int cuCtxSynchronize() {
