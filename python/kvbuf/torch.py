@@ -972,12 +972,17 @@ class Patch:
                                   self.refused.most_common()])
 
 
+#: Types of masks that kernels take.
+_MASKS = (torch.bool, torch.float16, torch.bfloat16, torch.float32)
+
+
 def patch_sdpa(*, emulate: bool = False) -> Patch:
     """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
     code that looks it up there, and what kvbuf does not take to torch.
 
-    Returns a Patch, whose `report` says what was not taken and why, and whose
-    `remove` undoes it. Tensors of the host go to torch, unless ``emulate``.
+    Calls with ``attn_mask`` are taken, booleans and floats alike; a row that sees
+    no key is 0. Returns a Patch, whose `report` says what was not taken and why,
+    and whose `remove` undoes it. Tensors of the host go to torch, unless ``emulate``.
     Under torch.compile calls are not counted."""
     patch = Patch(emulate)
 
@@ -985,24 +990,22 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
             query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
             scale=None, enable_gqa=False):
         if _is_compiling():
-            if (attn_mask is not None or dropout_p != 0.0
+            # What the operator refuses, a graph cannot give to torch.
+            if (dropout_p != 0.0 or query.dim() < 2
                     or (query.device.type == "cpu" and not emulate)
                     or query.dtype not in (torch.float16, torch.bfloat16)
                     or key.shape[:-3] != query.shape[:-3]
-                    or needs_gradients(_ops.of(query), query, key, value)):
+                    or (attn_mask is not None and (is_causal or attn_mask.dtype
+                                                   not in _MASKS))
+                    or _wants_gradients(query, key, value, attn_mask)):
                 return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                    is_causal, scale=scale,
                                    enable_gqa=enable_gqa)
             return scaled_dot_product_attention(
-                query, key, value, None, 0.0, is_causal, scale, enable_gqa)
+                query, key, value, attn_mask, 0.0, is_causal, scale, enable_gqa)
         try:
             if query.device.type == "cpu" and not emulate:
                 raise NotImplementedError("the tensors are in host memory")
-            if attn_mask is not None:
-                # It can be computed, by kernels without warp roles.
-                raise NotImplementedError(
-                    f"attn_mask is of shape {tuple(attn_mask.shape)}; models' "
-                    "calls with one stay with torch")
             result = scaled_dot_product_attention(
                 query, key, value, attn_mask, dropout_p, is_causal, scale,
                 enable_gqa)

@@ -365,12 +365,9 @@ class Patched(Case):
     def test_switch(self):
         own = F.scaled_dot_product_attention
         q, k, v = normal(3, 1, 2, 8, 64)
-        mask = torch.ones(8, 8, dtype=torch.bool).tril()
         expected = own(q, k, v, is_causal=True)
         with kt.patch_sdpa(emulate=True) as patch:
             self.close(self.model(q, k, v, is_causal=True), expected)
-            self.assertTrue(torch.equal(
-                self.model(q, k, v, attn_mask=mask), own(q, k, v, mask)))
             self.model(q.float(), k.float(), v.float())
             compiled = torch.compile(self.model, fullgraph=True,
                                      backend="aot_eager")
@@ -378,9 +375,55 @@ class Patched(Case):
         self.assertIs(F.scaled_dot_product_attention, own)
         self.assertEqual(patch.taken, 1)
         lines = patch.report().splitlines()
-        self.assertEqual(lines[0], "1 calls by kvbuf, 2 by torch")
-        self.assertRegex(lines[1], "^1 times: attn_mask is of shape")
-        self.assertRegex(lines[2], "^1 times: q has type float32")
+        self.assertEqual(lines[0], "1 calls by kvbuf, 1 by torch")
+        self.assertRegex(lines[1], "^1 times: q has type float32")
+
+    def test_masks(self):
+        """As models make them: a key's padding, a causal square with it, what is
+        added to scores."""
+        own = F.scaled_dot_product_attention
+        q, k, v = (normal(2, 2, n, 64) for n in (7, 20, 20))
+        padding = torch.ones(2, 1, 1, 20, dtype=torch.bool)
+        padding[1, ..., :9] = False
+        square = torch.ones(7, 20, dtype=torch.bool).tril(13)
+        lowest = torch.finfo(q.dtype).min
+        added = torch.zeros(2, 1, 7, 20, dtype=q.dtype).masked_fill(
+            ~(padding & square), lowest)
+        added[0, 0, 4] = lowest  # of these keys alone a row is the mean
+        masks = (padding, square, padding & square, added,
+                 torch.randn(2, 2, 7, 20).to(q.dtype))
+        with kt.patch_sdpa(emulate=True) as patch:
+            for mask in masks:
+                self.close(self.model(q, k, v, attn_mask=mask),
+                           own(q, k, v, mask))
+            compiled = torch.compile(self.model, fullgraph=True,
+                                     backend="aot_eager")
+            for mask in padding, added:
+                self.close(compiled(q, k, v, attn_mask=mask), own(q, k, v, mask))
+        self.assertEqual((patch.taken, sum(patch.refused.values())), (5, 0))
+
+    def test_masks_of_others(self):
+        """What only torch computes, or refuses, is torch's."""
+        own = F.scaled_dot_product_attention
+        q, k, v = normal(3, 1, 2, 8, 64)
+        wide = torch.randn(2, 8, 8, dtype=torch.float64).to(q.dtype)
+        bias = wide.clone().requires_grad_()
+        with kt.patch_sdpa(emulate=True) as patch:
+            with self.assertRaises(RuntimeError):
+                self.model(q, k, v, attn_mask=torch.ones(5, 8, dtype=torch.bool))
+            with self.assertRaises(RuntimeError):
+                self.model(q, k, v, attn_mask=wide, is_causal=True)
+            out = self.model(q, k, v, attn_mask=bias)
+            out.float().sum().backward()
+            self.assertIsNotNone(bias.grad)
+            compiled = torch.compile(self.model, fullgraph=True,
+                                     backend="aot_eager")
+            self.assertTrue(compiled(q, k, v, attn_mask=bias).requires_grad)
+        self.close(out, own(q, k, v, wide))
+        lines = sorted(patch.report().splitlines()[1:])
+        self.assertRegex(lines[0], "^1 times: attn_mask has shape")
+        self.assertRegex(lines[1], "^1 times: attn_mask is given and is_causal")
+        self.assertRegex(lines[2], "no backward pass, and a tensor requires")
 
     def test_host(self):
         """Without being asked, no model goes to the emulator."""
