@@ -22,7 +22,7 @@ by sequence, in zigzag order.
 
 from __future__ import annotations
 
-from typing import Union
+from typing import Iterator, Union
 
 import torch
 import torch.distributed as dist
@@ -32,8 +32,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from . import torch as _functions
 
 __all__ = ["allgather_attention", "merge", "ring_attention",
-           "ring_attention_varlen", "shard", "shard_varlen", "sharded_decode",
-           "unshard", "unshard_varlen"]
+           "ring_attention_varlen", "ring_steps", "shard", "shard_varlen",
+           "sharded_decode", "unshard", "unshard_varlen"]
 
 Group = Union[dist.ProcessGroup, DeviceMesh, None]
 
@@ -249,9 +249,12 @@ def _resolve(name):
     return dist.distributed_c10d._resolve_process_group(name)
 
 
-def _round(held, pg):
-    """Each process's `held`, this one's first: (its number less ours, what it
-    holds). While one is in use the next one is on its way."""
+def ring_steps(held: Tensor, group: Group | None = None
+               ) -> Iterator[tuple[int, Tensor]]:
+    """Each process's `held`, this one's first, for a ring of your own: (that
+    process's number less ours, what it holds). While one is in use the next one
+    is on its way. ``held`` has the same shape on all processes."""
+    pg = _group(group)
     size, rank = pg.size(), pg.rank()
     for step in range(size):
         work, coming = [], None
@@ -276,7 +279,8 @@ def _ring(q, k, v, causal, scale, softcap, group):
     half = q.shape[1] // 2
     lo, hi = slice(None, half), slice(half, None)
     sums = _Sum()
-    for order, (keys, values) in _round(torch.stack([k, v]), _resolve(group)):
+    for order, (keys, values) in ring_steps(torch.stack([k, v]),
+                                            _resolve(group)):
         if not causal or order == 0:
             sums.add(*_attend(q, keys, values, causal, scale, softcap))
         elif order < 0:
@@ -350,7 +354,8 @@ def _ring_varlen(q, k, v, cu_seqlens, max_seqlen, causal, scale, softcap, group)
             causal=causal, softcap=softcap, return_lse=True)
 
     sums = _Sum()
-    for order, (keys, values) in _round(torch.stack([k, v]), _resolve(group)):
+    for order, (keys, values) in ring_steps(torch.stack([k, v]),
+                                            _resolve(group)):
         if not causal or order == 0:
             sums.add(*attend(q, keys, values, cu_seqlens, cu_seqlens, longest,
                              longest, causal))
