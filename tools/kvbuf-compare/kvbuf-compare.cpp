@@ -145,9 +145,8 @@ ExitStatus compare(int argc, char **argv) {
   std::string first, second;
   bool csv = false;
   double limit = 0;
-  CLI::App app(kDescription, "kvbuf-compare");
-  app.footer(kFooter);
-  app.set_version_flag("--version", "kvbuf-compare " KVBUF_VERSION);
+  CommandLine line("kvbuf-compare", kDescription, kFooter);
+  CLI::App &app = line.app;
   app.add_option("A", first, "file of results")->required();
   app.add_option("B", second, "file of results to compare with it")->required();
   app.add_flag("--csv", csv, "print comma-separated values");
@@ -155,15 +154,8 @@ ExitStatus compare(int argc, char **argv) {
                  "end with status 1 where B / A is above this, and beyond the "
                  "spread")
       ->type_name("RATIO");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) { // --help, --version
-    app.exit(e);
+  if (!line.parse(argc, argv))
     return kDone;
-  } catch (const CLI::ParseError &e) {
-    throw Error(std::string(e.what()) +
-                " (kvbuf-compare --help lists the options)");
-  }
   File a = read(first), b = read(second);
   auto holds = [](const File &file) {
     return file.isTime                   ? "times"

@@ -194,22 +194,14 @@ Json Inspector::json() const {
 ExitStatus inspect(int argc, char **argv) {
   std::string file, extract;
   bool asJson = false;
-  CLI::App app(kDescription, "kvbuf-inspect");
-  app.footer(kFooter);
-  app.set_version_flag("--version", "kvbuf-inspect " KVBUF_VERSION);
+  CommandLine line("kvbuf-inspect", kDescription, kFooter);
+  CLI::App &app = line.app;
   app.add_option("FILE", file, "artifact")->required();
   app.add_flag("--json", asJson, "print the manifest and the sections as JSON");
   app.add_option("--extract", extract, "write a section to a file")
       ->type_name("KIND=FILE");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) { // --help, --version
-    app.exit(e);
+  if (!line.parse(argc, argv))
     return kDone;
-  } catch (const CLI::ParseError &e) {
-    throw Error(std::string(e.what()) +
-                " (kvbuf-inspect --help lists the options)");
-  }
   std::string bytes, error;
   if (!readWholeFile(file, bytes, error))
     throw Error(error);

@@ -38,7 +38,7 @@ void CommandLine::addKernel(KernelOptions &to, const char *fileHelp) {
       ->type_name("CHIP");
 }
 
-bool CommandLine::parse(int argc, char **argv, KernelOptions &to) {
+bool CommandLine::parse(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) { // --help, --version
@@ -48,6 +48,12 @@ bool CommandLine::parse(int argc, char **argv, KernelOptions &to) {
     throw Error(std::string(e.what()) + " (" + tool +
                 " --help lists the options)");
   }
+  return true;
+}
+
+bool CommandLine::parse(int argc, char **argv, KernelOptions &to) {
+  if (!parse(argc, argv))
+    return false;
   flags.apply(to.workload);
   to.emulator = flags.emulatorOptions();
   return true;

@@ -32,8 +32,8 @@ struct KernelOptions {
   std::string emulator = "{}";
 };
 
-/// The command line of one tool: the options above, and the tool's own, which
-/// it adds to `app`.
+/// The command line of one tool: the options above, if it runs kernels, and the
+/// tool's own, which it adds to `app`.
 class CommandLine {
 public:
   CommandLine(const std::string &tool, const char *description,
@@ -44,8 +44,10 @@ public:
   /// Adds the options of the workload and of the emulator.
   void addWorkload() { flags.addTo(app); }
 
-  /// Parses, and fills in `to`. On --help or --version prints and returns
-  /// false. Throws rt::Error with one sentence on bad usage.
+  /// Parses. On --help or --version prints and returns false. Throws rt::Error
+  /// with one sentence on bad usage.
+  bool parse(int argc, char **argv);
+  /// Likewise, and fills in `to`.
   bool parse(int argc, char **argv, KernelOptions &to);
 
   CLI::App app;
