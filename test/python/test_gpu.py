@@ -1,7 +1,8 @@
 # REQUIRES: cuda, torch
 # RUN: env KVBUF_LIB_DIR=%lib %python %s
 """kvbuf.torch on a GPU: 500 random calls beside torch's operators, and a model
-that generates the same tokens whether torch or kvbuf computes its attention.
+that generates the same texts whether torch or kvbuf computes its attention, but for
+ties (rotary_model.py).
 
     test_gpu.py [--calls N] [--seed N]
 
@@ -13,7 +14,9 @@ those of CASES, so that they can be made ahead on another machine.
 
 import argparse
 import collections
+import contextlib
 import math
+import pathlib
 import random
 import sys
 
@@ -21,6 +24,9 @@ import torch
 import torch.nn.functional as F
 
 import kvbuf.torch as kt
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
+import rotary_model  # noqa: E402
 
 DEVICE = "cuda"
 BF16, F16 = torch.bfloat16, torch.float16
@@ -40,6 +46,7 @@ CASES = {
               (8, 2, 64, BF16, {"causal": True, "rows": 40})],
     "slots": [(8, 2, 64, BF16, {"causal": True, "rows": 4})],
     "sdpa": [(8, 2, 64, BF16, {"is_causal": True}), (8, 2, 64, BF16, {})],
+    "masked": [(8, 2, 64, BF16, {})],
 }
 
 
@@ -64,7 +71,7 @@ def scores_seen(rows, keys, causal=False, window_size=(-1, -1), first=None):
     return seen
 
 
-def plainly(q, k, v, seen, softcap=0.0, exact=False):
+def plainly(q, k, v, seen, softcap=0.0, exact=False, bias=0.0):
     """(output, log-sum-exp) of [rows, heads, size] on [keys, KV heads, size]; the
     output is in float64 if `exact`, else with weights of the tensors' type."""
     if not k.shape[0]:
@@ -77,6 +84,7 @@ def plainly(q, k, v, seen, softcap=0.0, exact=False):
     s = torch.einsum("ihd,jhd->hij", a, b) / math.sqrt(q.shape[-1])
     if softcap:
         s = softcap * torch.tanh(s / softcap)
+    s = s + bias
     s = s.masked_fill(~seen, -math.inf)
     lse = torch.logsumexp(s, -1)
     most = s.amax(-1, keepdim=True)
@@ -95,9 +103,9 @@ class Ratios:
     def __init__(self):
         self.worst, self.count, self.bad = 0.0, 0, []
 
-    def check(self, note, o, lse, q, k, v, seen, softcap=0.0):
-        exact, exact_lse = plainly(q, k, v, seen, softcap, exact=True)
-        base, _ = plainly(q, k, v, seen, softcap)
+    def check(self, note, o, lse, q, k, v, seen, softcap=0.0, bias=0.0):
+        exact, exact_lse = plainly(q, k, v, seen, softcap, exact=True, bias=bias)
+        base, _ = plainly(q, k, v, seen, softcap, bias=bias)
         self.count += 1
         if not exact.numel():
             return
@@ -210,10 +218,38 @@ def sdpa(r, check):
               *of, seen)
 
 
+def masked(r, check):
+    """A patched call with a mask, as models make them; each row sees a key."""
+    heads, kv, size, dtype, _ = r.choice(CASES["masked"])
+    rows, keys = r.randint(33, 300), r.randint(33, 300)
+    q, k, v = (normal(2, h, n, size, dtype=dtype)
+               for n, h in ((rows, heads), (keys, kv), (keys, kv)))
+    seen = torch.ones(2, 1, rows, keys, dtype=torch.bool, device=DEVICE)
+    bias = torch.zeros(2, 1, 1, 1, dtype=dtype, device=DEVICE)
+    kind = r.choice(("padding", "square", "added"))
+    if kind == "padding":
+        mask = torch.rand(2, 1, 1, keys, device=DEVICE) < 0.7
+        mask[..., 0] = True
+        seen = mask.expand_as(seen)
+    elif kind == "square":
+        mask = torch.rand(rows, keys, device=DEVICE) < 0.5
+        mask[:, -1] = True
+        seen = mask.expand_as(seen)
+    else:
+        mask = bias = normal(2, heads, rows, keys, dtype=dtype)
+    with kt.patch_sdpa() as patch:
+        o = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+    assert patch.taken == 1, patch.report()
+    for b in range(2):
+        of = [x[b].transpose(0, 1) for x in (q, k, v)]
+        check(f"masked {kind} {rows} on {keys}", o[b].transpose(0, 1), None, *of,
+              seen[b], bias=bias[b])
+
+
 def random_calls(calls, seed):
     torch.manual_seed(seed)
     r = random.Random(seed)
-    kinds = {"dense": dense, "varlen": varlen, "sdpa": sdpa,
+    kinds = {"dense": dense, "varlen": varlen, "sdpa": sdpa, "masked": masked,
              "paged": lambda r, c: cached(r, c, True),
              "slots": lambda r, c: cached(r, c, False)}
     made, ratios = collections.Counter(), Ratios()
@@ -229,89 +265,28 @@ def random_calls(calls, seed):
     return not ratios.bad
 
 
-class Model(torch.nn.Module):
-    """A small decoder as libraries of models write it: grouped heads, rotary
-    positions, a cache that grows, F.scaled_dot_product_attention."""
-
-    def __init__(self, layers=4, width=512, heads=8, kv=2, words=101):
-        super().__init__()
-        self.heads, self.kv, self.size = heads, kv, width // heads
-        def linear(a, b):
-            return torch.nn.Linear(a, b, bias=False)
-        self.embed = torch.nn.Embedding(words, width)
-        self.layers = torch.nn.ModuleList(torch.nn.ModuleDict({
-            "q": linear(width, width), "k": linear(width, kv * self.size),
-            "v": linear(width, kv * self.size), "o": linear(width, width),
-            "up": linear(width, 2 * width), "gate": linear(width, 2 * width),
-            "down": linear(2 * width, width)}) for _ in range(layers))
-        self.head = linear(width, words)
-
-    def rotate(self, x, first):
-        half = self.size // 2
-        at = torch.arange(first, first + x.shape[2], device=x.device).float()
-        angle = at[:, None] * 1e4 ** (-torch.arange(half, device=x.device) / half)
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
-
-    def forward(self, tokens, cache):
-        x = self.embed(tokens)
-        batch, rows = tokens.shape
-        for n, layer in enumerate(self.layers):
-            y = F.rms_norm(x, x.shape[-1:])
-            q, k, v = (layer[name](y).view(batch, rows, -1, self.size).transpose(1, 2)
-                       for name in "qkv")
-            first = cache[n][0].shape[2] if cache[n] else 0
-            q, k = self.rotate(q, first), self.rotate(k, first)
-            if cache[n]:
-                k, v = (torch.cat(pair, 2) for pair in zip(cache[n], (k, v)))
-            cache[n] = k, v
-            o = torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=rows > 1, enable_gqa=True)
-            x = x + layer["o"](o.transpose(1, 2).reshape(batch, rows, -1))
-            y = F.rms_norm(x, x.shape[-1:])
-            x = x + layer["down"](F.silu(layer["gate"](y)) * layer["up"](y))
-        return self.head(F.rms_norm(x[:, -1], x.shape[-1:])).float()
-
-    def generate(self, prompt, count):
-        """(tokens, how far the best word was ahead of the next, in parts of the
-        scores' deviation)."""
-        cache, tokens, ahead = [None] * len(self.layers), [], []
-        while len(tokens) < count:
-            scores = self(prompt, cache)
-            best = scores.topk(2).values
-            ahead.append((best[:, 0] - best[:, 1]) / scores.std(-1))
-            prompt = scores.argmax(-1, keepdim=True)
-            tokens.append(prompt)
-        return torch.cat(tokens, 1), torch.stack(ahead, 1)
-
-
-#: Words whose scores are nearer than this, in deviations, are a tie of bfloat16:
-#: torch's own implementations choose either.
-TIE = 0.03
-
-
 def same_tokens(seed, prompts=8, count=48):
+    """Texts of a model by kvbuf and by torch; planted faults are seen."""
     torch.manual_seed(seed)
-    model = Model().to(DEVICE, BF16).eval()
-    tokens = torch.randint(101, (prompts, 70), device=DEVICE)
-    with torch.no_grad():
-        own, ahead = model.generate(tokens, count)
-        with kt.patch_sdpa(emulate=DEVICE == "cpu") as patch:
-            mine, _ = model.generate(tokens, count)
-    same, ties, wrong = 0, 0, 0
-    for a, b, gap in zip(own.tolist(), mine.tolist(), ahead.tolist()):
-        at = next((i for i in range(count) if a[i] != b[i]), None)
-        if at is None:
-            same += 1
-        elif gap[at] < TIE:
-            ties += 1
-        else:
-            wrong += 1
-            print(f"  bad: word {at} differs, {gap[at]:.3f} deviations ahead")
-    print(f"model: {same} of {prompts} texts of {count} words are the same, {ties} "
-          f"differ from a tie on, {wrong} differ; {patch.report().splitlines()[0]}")
-    return not wrong and same > prompts // 2 and not patch.refused
+    model = rotary_model.Model().to(DEVICE, BF16).eval()
+    prompt = torch.randint(101, (prompts, 70), device=DEVICE)
+    patches = []
+
+    @contextlib.contextmanager
+    def ours(fault=None):
+        with kt.patch_sdpa() as patch, rotary_model.planted(model, fault):
+            patches.append(patch)
+            yield
+
+    good = rotary_model.judge(model, prompt, count, ours)
+    for fault in "position", "length":
+        print(f"planted: {fault}")
+        if rotary_model.judge(model, prompt, count, lambda: ours(fault)):
+            print("  bad: a planted fault is not seen")
+            good = False
+    refused = [p.report() for p in patches if p.refused]
+    print(*refused[:1])
+    return good and not refused
 
 
 def main():
