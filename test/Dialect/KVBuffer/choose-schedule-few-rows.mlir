@@ -55,6 +55,16 @@ func.func @rows(%q: !eight, %k: !kv, %v: !kv, %o: !eight) {
   return
 }
 
+// Eight tokens of sixteen heads that share a head of the cache are few, too, but more
+// than a tile of 32 rows has room for.
+// CHECK-LABEL: @tiles
+// CHECK: schedule = #[[ROWS]]}
+func.func @tiles(%q: memref<?x8x128x128xbf16>, %k: !kv, %v: !kv, %o: memref<?x8x128x128xbf16>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {}
+    : memref<?x8x128x128xbf16>, !kv, !kv, memref<?x8x128x128xbf16>
+  return
+}
+
 // More rows than 32, and rows that the launch decides.
 // CHECK-LABEL: @more
 // CHECK: schedule = #[[MORE]]}

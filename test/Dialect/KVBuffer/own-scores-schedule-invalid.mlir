@@ -2,8 +2,6 @@
 
 // RUN: not kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=producers=4" 2>&1 | FileCheck %s --check-prefix=ROLES
 // ROLES: has a region of its own, for which no warp roles are built; expected producers = 0
-// RUN: not kvbuf-opt %s --kvbuf-to-tile="chip=sm_80 schedule=split_keys=true" 2>&1 | FileCheck %s --check-prefix=SPLIT
-// SPLIT: has a region of its own, which the kernel of split keys does not run; expected split_keys = false
 
 !qo = memref<?x1x4x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>

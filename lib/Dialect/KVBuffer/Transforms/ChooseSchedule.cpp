@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
@@ -237,26 +238,16 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
   return diag << "; no BN would fit";
 }
 
-/// Checks that a problem's query rows are one tile where keys are split.
+/// Checks a schedule that splits keys.
 static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
   if (!s.getSplitKeys())
     return success();
-  auto q = cast<MemRefType>(op.getQ().getType());
-  StringRef only = "split_keys = true is for a number of query rows that the "
-                   "type of q says";
-  if (op.isRagged())
-    return op.emitOpError() << only << ", but queries are ragged; expected "
-                            << "split_keys = false";
-  if (q.isDynamicDim(1))
-    return op.emitOpError() << only << ", got " << q
-                            << "; expected split_keys = false, or a number";
   int64_t group = op.getHeads() / op.getKVHeads();
-  if (int64_t rows = q.getDimSize(1) * group; rows > s.getBM())
+  if (group > s.getBM())
     return op.emitOpError()
-           << "split_keys = true needs the " << q.getDimSize(1)
-           << " query rows of the " << group
+           << "split_keys = true needs a query row of each of the " << group
            << " heads that share a head of the cache in one tile; BM = "
-           << s.getBM() << " has no room for " << rows;
+           << s.getBM() << " has no room for them";
   if (s.getOverlap() || s.getOverlapProducts() || s.getLazyRescale() ||
       s.getSumsInLds() || s.getXcds() > 1 || !s.getFullKV() ||
       s.getRegChunkDepth() || s.getWarpCols() > 1)
@@ -294,23 +285,79 @@ static int64_t registersFor(AttentionOp op, const ScheduleParameters &s,
          target.waveSize;
 }
 
+/// Query tokens of a sequence that are few whatever the heads that share a head
+/// of the cache: those of a step of speculative decoding.
+static constexpr int64_t kFewQueries = 8;
+
+/// The rows of a tile where keys are split: as many queries, each of all heads
+/// that share a head of the cache, as there are, or may be few of, and as have
+/// room on the chip; at least one.
+static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
+                          const TargetInfo &target) {
+  int64_t group = op.getHeads() / op.getKVHeads();
+  int64_t most = std::max<int64_t>(1, target.splitKeysRows / group);
+  int64_t queries = request.queries >= 0 ? request.queries : kFewQueries;
+  request.splitKeys = true;
+  for (queries = std::clamp<int64_t>(queries, 1, most);; queries /= 2) {
+    request.foldedRows = queries * group;
+    ScheduleChoice choice = target.chooseSchedule(request);
+    if (queries == 1 ||
+        (registersFor(op, choice, target) <= target.registersPerLane &&
+         splitKeysBytes(op, choice) <= target.ldsBytes))
+      return request.foldedRows;
+  }
+}
+
+/// What a schedule of a problem is chosen by.
+static ScheduleRequest requestOf(AttentionOp op) {
+  ScheduleRequest request;
+  request.headSize = op.getHeadSize();
+  request.pageSize = op.getK().getType().getPageSize();
+  MaskAttr mask = op.getMaskValue();
+  request.masked = mask.boundsLeft() || mask.boundsRight();
+  request.window = mask.boundsLeft();
+  request.cutTiles = mask.boundsLeft() || op.isRagged() ||
+                     op.getK().getType().getKind() != CacheKind::Dense;
+  auto q = cast<MemRefType>(op.getQ().getType());
+  if (!op.isRagged() && !q.isDynamicDim(1))
+    request.queries = q.getDimSize(1);
+  request.cacheBytes =
+      op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  request.lengthsDiffer = op.getK().getType().getKind() != CacheKind::Dense;
+  return request;
+}
+
+std::optional<int64_t> kvbuf::fewQueryRows(AttentionOp op,
+                                           const TargetInfo &target) {
+  ScheduleRequest request = requestOf(op);
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (request.queries >= 0 || group > target.splitKeysRows ||
+      op.getBatchInvariant())
+    return std::nullopt;
+  request.splitKeys = true;
+  request.foldedRows = rowsOfTile(op, request, target);
+  ScheduleChoice choice = target.chooseSchedule(request);
+  if (group > choice.BM ||
+      registersFor(op, choice, target) > target.registersPerLane ||
+      splitKeysBytes(op, choice) > target.ldsBytes)
+    return std::nullopt;
+  return std::max(kFewQueries, choice.BM / group);
+}
+
 /// The schedule of a problem for which nobody has asked for one, if it has so
 /// few query rows that its keys are split over blocks; a remark says why.
 static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
                                                      ScheduleRequest request,
                                                      const TargetInfo &target) {
-  if (request.queries < 1 || request.foldedRows > target.splitKeysRows)
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (request.queries < 1 || group > target.splitKeysRows ||
+      (request.queries > kFewQueries &&
+       request.queries * group > target.splitKeysRows))
     return std::nullopt;
-  if (op.hasOwnScores()) {
-    remark::missed(op.getLoc(),
-                   remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
-        << "keys are not split over blocks: the problem has a region of its "
-           "own";
-    return std::nullopt;
-  }
   request.splitKeys = true;
   // A sequence's splits must not depend on the others.
   request.lengthsDiffer &= !op.getBatchInvariant();
+  request.foldedRows = rowsOfTile(op, request, target);
   ScheduleChoice choice = target.chooseSchedule(request);
   if (op.getBatchInvariant())
     choice.splitSize = kInvariantSplit;
@@ -564,19 +611,7 @@ struct ChooseSchedulePass
       ScheduleAttr attr = op.getScheduleAttr();
       bool isDefault = !attr && schedule.empty();
       if (!attr) {
-        ScheduleRequest request;
-        request.headSize = op.getHeadSize();
-        request.pageSize = op.getK().getType().getPageSize();
-        MaskAttr mask = op.getMaskValue();
-        request.masked = mask.boundsLeft() || mask.boundsRight();
-        request.window = mask.boundsLeft();
-        request.cutTiles = mask.boundsLeft() || op.isRagged() ||
-                           op.getK().getType().getKind() != CacheKind::Dense;
-        auto q = cast<MemRefType>(op.getQ().getType());
-        if (!op.isRagged() && !q.isDynamicDim(1))
-          request.queries = q.getDimSize(1);
-        request.cacheBytes =
-            op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
+        ScheduleRequest request = requestOf(op);
         request.otherByLaunch = otherByLaunch;
         // Who asks for no producers means the schedule that has none.
         ScheduleParameters asked;
@@ -590,8 +625,6 @@ struct ChooseSchedulePass
         request.roles = (!named.contains("producers") && !alike) ||
                         asked.producers > 0;
         request.splitKeys = asked.splitKeys;
-        request.foldedRows =
-            request.queries * (op.getHeads() / op.getKVHeads());
         // Functions of scores run where every warp does all there is to do, one
         // tile after the other.
         bool own = op.hasOwnScores();
@@ -603,9 +636,9 @@ struct ChooseSchedulePass
         if (own)
           request.roles = false;
         // Splits of a fixed size are what they are, whatever lengths are.
-        request.lengthsDiffer =
-            !asked.splitSize &&
-            op.getK().getType().getKind() != CacheKind::Dense;
+        request.lengthsDiffer &= !asked.splitSize;
+        if (request.splitKeys)
+          request.foldedRows = rowsOfTile(op, request, *target);
         std::optional<ScheduleChoice> split;
         if (isDefault)
           split = chooseSplitKeys(op, request, *target);

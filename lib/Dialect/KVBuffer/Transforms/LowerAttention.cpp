@@ -83,6 +83,87 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
       .getBuffer();
 }
 
+Value kvbuf::loadOffset(ImplicitLocOpBuilder &b, Value offsets, Value i,
+                        Value least, Value most) {
+  Value row = memref::LoadOp::create(b, offsets, ValueRange{i});
+  // Wide entries are compared as they are: indices may have 32 bits.
+  Type type = row.getType();
+  if (type.isInteger(64)) {
+    least = arith::IndexCastOp::create(b, type, least);
+    most = arith::IndexCastOp::create(b, type, most);
+  } else {
+    row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+  }
+  row = arith::MaxSIOp::create(b, row, least);
+  row = arith::MinSIOp::create(b, row, most);
+  if (type.isInteger(64))
+    row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+  return row;
+}
+
+Value kvbuf::mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
+                          const IRMapping &args, Value scores,
+                          const ScoreTile &tile, double scale) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  // Rows of several heads are counted from the tile's first one.
+  bool folded = tile.group > 1;
+  auto map = MapOp::create(b, scores.getType(), ValueRange{scores},
+                           folded ? constant(0) : tile.query, tile.key);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  Value score = body->addArgument(b.getF32Type(), loc);
+  Value ownRow = body->addArgument(b.getIndexType(), loc);
+  Value ownKey = body->addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(body);
+  if (scale != 1.0)
+    score = arith::MulFOp::create(
+        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
+  Value head = tile.head;
+  if (folded) {
+    Value group = constant(tile.group);
+    Value inGroup = arith::RemUIOp::create(b, ownRow, group);
+    Value query = arith::DivUIOp::create(b, ownRow, group);
+    head = arith::AddIOp::create(b, head, inGroup);
+    ownRow = arith::AddIOp::create(b, tile.query, query);
+  }
+  // A tile may go beyond the last row and key; the program's tensors do not.
+  Value zero = constant(0), one = constant(1);
+  auto within = [&](Value index, Value count) {
+    Value last = arith::SubIOp::create(b, count, one);
+    return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
+                                  zero);
+  };
+  ownRow = within(ownRow, tile.queries);
+  ownKey = within(ownKey, tile.keys);
+  Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
+  Value position = arith::AddIOp::create(b, ownRow, shift);
+  auto inlined = [&](Region &region, ArrayRef<Value> first) {
+    IRMapping values;
+    SmallVector<Value> arguments(first);
+    arguments.append({tile.batch, head, ownRow, position, ownKey});
+    for (Value capture : op.getCaptures())
+      arguments.push_back(args.lookup(capture));
+    values.map(region.getArguments(), arguments);
+    for (Operation &inner : region.front().without_terminator())
+      b.clone(inner, values);
+    return values.lookupOrDefault(
+        cast<YieldOp>(region.front().getTerminator()).getValue());
+  };
+  if (!op.getScore().empty())
+    score = inlined(op.getScore(), {score});
+  if (!op.getVisible().empty()) {
+    Value visible = inlined(op.getVisible(), {});
+    Value hidden = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    score = arith::SelectOp::create(b, visible, score, hidden);
+  }
+  YieldOp::create(b, score);
+  return map.getResult();
+}
+
 SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
   SmallVector<NamedOperand> list{{op.getQ(), "q"},
                                  {op.getKeys(), "k"},
@@ -130,24 +211,6 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   }
-  /// Entry `i` of offsets, a memref of integers that nobody has checked: the
-  /// nearest row from `least` to `most`.
-  Value loadOffset(Value offsets, Value i, Value least, Value most) {
-    Value row = memref::LoadOp::create(b, offsets, ValueRange{i});
-    // Wide entries are compared as they are: indices may have 32 bits.
-    Type type = row.getType();
-    if (type.isInteger(64)) {
-      least = arith::IndexCastOp::create(b, type, least);
-      most = arith::IndexCastOp::create(b, type, most);
-    } else {
-      row = arith::IndexCastOp::create(b, b.getIndexType(), row);
-    }
-    row = arith::MaxSIOp::create(b, row, least);
-    row = arith::MinSIOp::create(b, row, most);
-    if (type.isInteger(64))
-      row = arith::IndexCastOp::create(b, b.getIndexType(), row);
-    return row;
-  }
   FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
     return FragmentType::get(b.getContext(), rows, cols, type, role);
   }
@@ -170,8 +233,6 @@ private:
   Value multiplyStrips(function_ref<Value(int64_t, int64_t)> a, Value cache,
                        TypedValue<BufferType> buffer, Value key, Value acc);
   Value operand(Value value) { return args.lookup(value); }
-  /// The program's own functions of the scores, tile at `key`.
-  Value mapScores(Value scores, Value key, double scale);
   int64_t stages() { return schedule.getStages(); }
   void computeTile();
 
@@ -266,53 +327,6 @@ Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
                              /*pred=*/Value());
 }
 
-Value TileProgram::mapScores(Value scores, Value key, double scale) {
-  auto map = MapOp::create(b, scores.getType(), ValueRange{scores}, row, key);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = &map.getBody().emplaceBlock();
-  Location loc = b.getLoc();
-  Value score = body->addArgument(b.getF32Type(), loc);
-  Value ownRow = body->addArgument(b.getIndexType(), loc);
-  Value ownKey = body->addArgument(b.getIndexType(), loc);
-  b.setInsertionPointToStart(body);
-  if (scale != 1.0)
-    score = arith::MulFOp::create(
-        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
-  // A tile may go beyond the last row and key; the program's tensors do not.
-  Value zero = constant(0), one = constant(1);
-  auto within = [&](Value index, Value count) {
-    Value last = arith::SubIOp::create(b, count, one);
-    return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
-                                  zero);
-  };
-  ownRow = within(ownRow, queries);
-  ownKey = within(ownKey, keys);
-  Value shift = arith::SubIOp::create(b, keys, queries);
-  Value position = arith::AddIOp::create(b, ownRow, shift);
-  auto inlined = [&](Region &region, ArrayRef<Value> first) {
-    IRMapping values;
-    SmallVector<Value> arguments(first);
-    arguments.append({batch, head, ownRow, position, ownKey});
-    for (Value capture : op.getCaptures())
-      arguments.push_back(operand(capture));
-    values.map(region.getArguments(), arguments);
-    for (Operation &inner : region.front().without_terminator())
-      b.clone(inner, values);
-    return values.lookupOrDefault(
-        cast<YieldOp>(region.front().getTerminator()).getValue());
-  };
-  if (!op.getScore().empty())
-    score = inlined(op.getScore(), {score});
-  if (!op.getVisible().empty()) {
-    Value visible = inlined(op.getVisible(), {});
-    Value hidden = arith::ConstantOp::create(
-        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-    score = arith::SelectOp::create(b, visible, score, hidden);
-  }
-  YieldOp::create(b, score);
-  return map.getResult();
-}
-
 void TileProgram::build() {
   // One block a tile of queries, x fastest, so that blocks that run together
   // share the K and V of a head in the L2 cache.
@@ -345,10 +359,10 @@ void TileProgram::build() {
                                    schedule.getBM(), fromEnd);
     batch = find.getSequence();
     tileIndex = find.getTile();
-    firstRow = loadOffset(offsets, batch, constant(0), rows);
+    firstRow = loadOffset(b, offsets, batch, constant(0), rows);
     Value next = arith::AddIOp::create(b, batch, constant(1));
     queries = arith::SubIOp::create(
-        b, loadOffset(offsets, next, firstRow, rows), firstRow);
+        b, loadOffset(b, offsets, next, firstRow, rows), firstRow);
     fromEnd = false;
   } else {
     batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
@@ -485,7 +499,8 @@ void TileProgram::computeTile() {
     else if (scale <= 0 && !own)
       s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
     if (own)
-      s = mapScores(s, key, cap > 0 ? 1.0 : scale);
+      s = mapOwnScores(b, op, args, s, {batch, head, row, key, queries, keys},
+                       cap > 0 ? 1.0 : scale);
 
     Value edge =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
@@ -761,10 +776,6 @@ struct LowerAttentionPass
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());
-    if (schedule.getSplitKeys() && op.hasOwnScores())
-      return op.emitOpError() << "has a region of its own, which the kernel of "
-                                 "split keys does not run; expected "
-                                 "split_keys = false";
     if (schedule.getSplitKeys())
       buildDecode(b, op, target, args, kernel);
     else

@@ -8,7 +8,8 @@
 //
 // Where a sequence has few query rows, its keys are the work. The rows of a
 // tile are then all query rows of all heads that share a head of the cache, so
-// that each key is read once, and the keys are dealt to blocks: those of each
+// that each key is read once (as many rows as a tile holds: longer queries have
+// several tiles), and the keys are dealt to blocks: those of each
 // sequence to as many blocks, or as many tiles of all sequences, one after the
 // other, to each block (`equal_shares`). The tiles of a piece are dealt to the
 // block's warps, each of which has slots and a softmax of its own; they meet
@@ -69,18 +70,34 @@ public:
         element(op.getElementType()), mask(op.getMaskValue()),
         weights(weightsOf(op)),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
-        group(op.getHeads() / op.getKVHeads()),
-        tokens(cast<MemRefType>(op.getQ().getType()).getDimSize(1)),
+        group(op.getHeads() / op.getKVHeads()), tokens(tokensOf(op)),
         accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
         rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
     double cap = op.getSoftcapValue(), scale = op.getScaleValue();
     // The softmax scales after the maximum; that needs a positive scale.
-    softmaxScale = b.getF32FloatAttr(scale > 0 && cap == 0 ? scale : 1.0);
+    bool inSoftmax = scale > 0 && cap == 0 && !op.hasOwnScores();
+    softmaxScale = b.getF32FloatAttr(inSoftmax ? scale : 1.0);
+    // Whatever number of query rows there is, a block has as many as a tile
+    // holds of all heads that share a head of the cache.
+    int64_t room = schedule.getBM() / group;
+    oneTile = tokens >= 0 && tokens <= room;
+    ownQueries = oneTile ? tokens : room;
+    if (tokens >= 0)
+      slices = number(oneTile ? 1 : llvm::divideCeil(tokens, ownQueries));
+    else
+      slices =
+          expr("max", {number(1),
+                       expr("ceildiv", {str("seq_q"), number(ownQueries)})});
   }
 
   void build();
 
 private:
+  /// Query rows of a sequence; -1 where types leave them open.
+  static int64_t tokensOf(AttentionOp op) {
+    auto q = cast<MemRefType>(op.getQ().getType());
+    return op.isRagged() || q.isDynamicDim(1) ? -1 : q.getDimSize(1);
+  }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   }
@@ -106,6 +123,17 @@ private:
   Attribute splitsOf();
   /// Blocks of a head that have equal shares.
   Attribute workersOf();
+  /// Tiles of the query rows of a sequence times heads of the cache, or times
+  /// another count.
+  Attribute linesOf() { return timesSlices(number(op.getKVHeads())); }
+  Attribute timesSlices(Attribute count) {
+    return oneTile ? count : expr("product", {count, slices});
+  }
+  /// As many of these as there are in any launch.
+  int64_t fewestLines() {
+    auto known = dyn_cast<IntegerAttr>(slices);
+    return op.getKVHeads() * (known ? known.getInt() : 1);
+  }
   /// Adds an argument that the runtime provides.
   Value addArgument(StringRef name, StringRef access, MemRefType type,
                     ArrayRef<Attribute> shape);
@@ -128,16 +156,37 @@ private:
   }
   /// The rows of a tensor [batch, tokens, heads, head_size].
   Value rowsOf(Value tensor) {
-    return DramTileOp::create(
-        b, rowsType(), tensor, ValueRange{batch, constant(0), head}, rows,
-        /*valid_cols=*/Value(), /*row_dim=*/IntegerAttr(), group);
+    SmallVector<Value> at{rowInTensor(), head};
+    if (!op.isRagged())
+      at.insert(at.begin(), batch);
+    return DramTileOp::create(b, rowsType(), tensor, at, rows,
+                              /*valid_cols=*/Value(), /*row_dim=*/IntegerAttr(),
+                              group);
+  }
+  /// Where the tile's first query is in Q and in the output.
+  Value rowInTensor() {
+    if (!op.isRagged())
+      return firstQuery;
+    return arith::AddIOp::create(b, firstRow, firstQuery);
   }
   /// The tiles of keys that some row of sequence `sequence` sees.
   struct Tiles {
     Value keys, begin, end, count;
     KeyRangeOp range;
+    /// Queries of the sequence, and the row that its first one is in where they
+    /// are ragged; whether this block's tile has rows of it, null if it must.
+    Value queries, firstRow, active;
   };
   Tiles tilesOf(Value sequence);
+  /// Work for a sequence, in tiles: rows that see no key are written, too.
+  Value unitsOf(const Tiles &tiles, Value units) {
+    Value some = arith::MaxUIOp::create(b, units, constant(1));
+    if (!tiles.active)
+      return some;
+    return arith::SelectOp::create(b, tiles.active, some, constant(0));
+  }
+  /// What follows is about this sequence.
+  void enter(Value sequence, const Tiles &tiles);
   Value positive(Value n) { return arith::MaxSIOp::create(b, n, constant(0)); }
   /// Each block has a split of one sequence.
   void buildSplits();
@@ -177,7 +226,7 @@ private:
   /// Stores the state of a piece.
   void store(const State &state, int64_t level, Value place) {
     PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
-                           ValueRange{constant(level), kvHead, place}, rows);
+                           ValueRange{constant(level), line, place}, rows);
   }
   /// Joins all pieces where this block, whose own is stored, is the last.
   void join(const Piece &piece);
@@ -229,20 +278,28 @@ private:
   Type weights;
   /// Head size, padded to whole LDS blocks.
   int64_t depth;
-  /// Query heads of a head of the cache; query rows of a sequence.
-  int64_t group, tokens;
+  /// Query heads of a head of the cache; query rows of a sequence, -1 where
+  /// types leave them open; those of a block's tile, at most.
+  int64_t group, tokens, ownQueries;
+  /// Whether a tile has all query rows of a sequence; else how many tiles these
+  /// take at most, an expression over sizes.
+  bool oneTile;
+  Attribute slices;
   FragmentType accType, rowType;
   FloatAttr softmaxScale;
 
-  // Values of the kernel: the cache's head, the first query head of it, the
-  // rows of a tile and the queries of a sequence.
-  Value batch, kvHead, head, rows, queries;
+  // Values of the kernel: the sequence, its queries, and the row of its first
+  // one where they are ragged; the cache's head and the first query head of it;
+  // the tile's first query, its rows, and the number of head and tile together.
+  Value batch, queries, firstRow, kvHead, head, firstQuery, rows, line;
+  /// That of the block among those of a head and tile.
+  Value block;
   /// Buffers of a block of one warp, one for all pieces.
   TypedValue<BufferType> kbuf, vbuf;
   /// Where warps leave their parts; null in blocks of one.
   Value shelf;
   /// Partial results and counters: level (pieces, what blocks have joined of
-  /// them), head, place.
+  /// them), head and tile, place.
   Value parts, arrived;
 };
 
@@ -268,9 +325,11 @@ Attribute DecodeProgram::splitsOf() {
   if (int64_t size = schedule.getSplitSize())
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
   // As many as keep the device busy, as long as they are worth it.
-  Attribute most = expr(
-      "floordiv",
-      {busyBlocks(), expr("product", {str("batch"), number(op.getKVHeads())})});
+  Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
+  Attribute most =
+      expr("floordiv",
+           {busyBlocks(),
+            expr("max", {number(1), expr("product", {str("batch"), lines})})});
   Attribute worth = expr("ceildiv", {room, number(leastSplit())});
   return expr("max", {number(1), expr("min", {worth, most})});
 }
@@ -288,9 +347,9 @@ Attribute DecodeProgram::busyBlocks() {
 }
 
 Attribute DecodeProgram::workersOf() {
-  Attribute batch = str("batch"), one = number(1);
+  Attribute one = number(1), batch = expr("max", {one, str("batch")});
   Attribute most = expr(
-      "max", {one, expr("floordiv", {busyBlocks(), number(op.getKVHeads())})});
+      "max", {one, expr("floordiv", {busyBlocks(), number(fewestLines())})});
   // With a whole number of blocks a sequence, those of sequences of one length
   // begin and end with them: then no piece is left over that others join. As
   // long as no more than a tenth of the blocks is missing.
@@ -319,34 +378,64 @@ Value DecodeProgram::addArgument(StringRef name, StringRef access,
 }
 
 void DecodeProgram::addScratch(Attribute places) {
-  int64_t heads = op.getKVHeads();
   // A row's maximum and sum after it; 16 bytes keep rows aligned.
-  int64_t width = depth + 4;
+  int64_t width = depth + 4, room = group * ownQueries;
   constexpr int64_t any = ShapedType::kDynamic;
+  int64_t lines = oneTile ? op.getKVHeads() : any;
   auto partsType =
-      MemRefType::get({2, heads, any, group * tokens, width}, b.getF32Type());
+      MemRefType::get({2, lines, any, room, width}, b.getF32Type());
   // Kernels of one artifact that split differently have memory of their own.
   StringRef of = warps > 1 ? "team_" : "";
-  parts = addArgument((of + "parts").str(), "workspace", partsType,
-                      {number(2), number(heads), places, number(group * tokens),
-                       number(width)});
+  parts =
+      addArgument((of + "parts").str(), "workspace", partsType,
+                  {number(2), linesOf(), places, number(room), number(width)});
   arrived = addArgument((of + "arrived").str(), "counter",
-                        MemRefType::get({2, heads, any}, b.getI32Type()),
-                        {number(2), number(heads), places});
+                        MemRefType::get({2, lines, any}, b.getI32Type()),
+                        {number(2), linesOf(), places});
 }
 
 DecodeProgram::Tiles DecodeProgram::tilesOf(Value sequence) {
   Value zero = constant(0), bn = constant(schedule.getBN());
   Tiles tiles;
-  tiles.keys = CacheNumKeysOp::create(b, operand(op.getK()), sequence,
-                                      lengthsCountNew(op) ? zero : queries);
-  tiles.range = KeyRangeOp::create(b, zero, queries, tiles.keys,
-                                   schedule.getBM(), mask, group);
+  if (op.isRagged()) {
+    Value offsets = operand(op.getOffsets());
+    Value all = memref::DimOp::create(b, operand(op.getQ()), 0);
+    Value next = arith::AddIOp::create(b, sequence, constant(1));
+    tiles.firstRow = loadOffset(b, offsets, sequence, zero, all);
+    tiles.queries = arith::SubIOp::create(
+        b, loadOffset(b, offsets, next, tiles.firstRow, all), tiles.firstRow);
+  } else if (tokens >= 0) {
+    tiles.queries = constant(tokens);
+  } else {
+    tiles.queries = memref::DimOp::create(b, operand(op.getQ()), 1);
+  }
+  tiles.keys =
+      CacheNumKeysOp::create(b, operand(op.getK()), sequence,
+                             lengthsCountNew(op) ? zero : tiles.queries);
+  tiles.range = KeyRangeOp::create(
+      b, firstQuery, tiles.queries, tiles.keys,
+      oneTile ? schedule.getBM() : ownQueries * group, mask, group);
   tiles.begin = arith::DivUIOp::create(b, positive(tiles.range.getLo()), bn);
   tiles.end = arith::CeilDivUIOp::create(b, positive(tiles.range.getHi()), bn);
   tiles.count =
       positive(arith::SubIOp::create(b, tiles.end, tiles.begin).getResult());
+  if (!oneTile)
+    tiles.active = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                         tiles.queries, firstQuery);
   return tiles;
+}
+
+void DecodeProgram::enter(Value sequence, const Tiles &tiles) {
+  batch = sequence;
+  queries = tiles.queries;
+  firstRow = tiles.firstRow;
+  if (oneTile) {
+    rows = constant(group * tokens);
+    return;
+  }
+  Value left = arith::SubIOp::create(b, queries, firstQuery);
+  left = arith::MinSIOp::create(b, left, constant(ownQueries));
+  rows = arith::MulIOp::create(b, left, constant(group));
 }
 
 void DecodeProgram::allocBuffers() {
@@ -357,9 +446,25 @@ void DecodeProgram::allocBuffers() {
 }
 
 void DecodeProgram::build() {
-  rows = constant(group * tokens);
-  queries = constant(tokens);
-  kvHead = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  kvHead = line = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  block = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  firstQuery = constant(0);
+  if (!oneTile) {
+    Value count = tokens >= 0 ? constant(cast<IntegerAttr>(slices).getInt())
+                              : LaunchValueOp::create(b, slices).getResult();
+    // Tiles of the same keys side by side. Beside many sequences, which stand
+    // along z, the heads alone are along x (kvbuf-fold-grid).
+    bool byHead = schedule.getEqualShares();
+    Value both = byHead ? line : block;
+    Value slice = arith::RemUIOp::create(b, both, count);
+    Value other = arith::DivUIOp::create(b, both, count);
+    (byHead ? kvHead : block) = other;
+    firstQuery = arith::MulIOp::create(b, slice, constant(ownQueries));
+    if (!byHead) {
+      line = arith::MulIOp::create(b, kvHead, count);
+      line = arith::AddIOp::create(b, line, slice);
+    }
+  }
   head = arith::MulIOp::create(b, kvHead, constant(group));
   if (warps == 1) {
     allocBuffers();
@@ -376,13 +481,13 @@ void DecodeProgram::build() {
 void DecodeProgram::buildSplits() {
   Attribute splits = splitsOf();
   // Blocks of neighbouring heads read neighbouring rows at the same time.
-  kernel->setAttr(
-      KVBufferDialect::kGridAttr,
-      b.getArrayAttr({number(op.getKVHeads()), splits, str("batch")}));
+  kernel->setAttr(KVBufferDialect::kGridAttr,
+                  b.getArrayAttr({number(op.getKVHeads()), timesSlices(splits),
+                                  str("batch")}));
   addScratch(expr("product", {str("batch"), splits}));
-  Value split = gpu::BlockIdOp::create(b, gpu::Dimension::y);
-  batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
-  Tiles tiles = tilesOf(batch);
+  Value split = block;
+  Value sequence = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  Tiles tiles = tilesOf(sequence);
   Value one = constant(1), splitCount = LaunchValueOp::create(b, splits), share;
   if (int64_t size = schedule.getSplitSize())
     share = constant(size / schedule.getBN());
@@ -390,12 +495,13 @@ void DecodeProgram::buildSplits() {
     share = arith::MaxUIOp::create(
         b, arith::CeilDivUIOp::create(b, tiles.count, splitCount), one);
   // A sequence without a key has one split without a tile.
-  Value used = arith::MaxUIOp::create(
-      b, arith::CeilDivUIOp::create(b, tiles.count, share), one);
+  Value used =
+      unitsOf(tiles, arith::CeilDivUIOp::create(b, tiles.count, share));
   Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, split, used);
   auto ifMine = scf::IfOp::create(b, mine, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifMine.thenBlock());
+  enter(sequence, tiles);
   Value first = arith::AddIOp::create(
       b, tiles.begin, arith::MulIOp::create(b, split, share).getResult());
   Value last = arith::MinUIOp::create(
@@ -407,26 +513,22 @@ void DecodeProgram::buildSplits() {
 
 void DecodeProgram::buildShares() {
   Attribute workers = workersOf();
-  kernel->setAttr(
-      KVBufferDialect::kGridAttr,
-      b.getArrayAttr({number(op.getKVHeads()), workers, number(1)}));
+  kernel->setAttr(KVBufferDialect::kGridAttr,
+                  b.getArrayAttr({linesOf(), workers, number(1)}));
   // Each sequence and each block begins at most one piece.
   addScratch(expr("sum", {str("batch"), workers}));
-  Value worker = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  Value worker = block;
   Value one = constant(1);
   auto share = ShareWorkOp::create(
       b, worker, LaunchValueOp::create(b, workers),
       LaunchSizeOp::create(b, "batch"),
       constant(std::max<int64_t>(1, leastSplit() / schedule.getBN())));
-  // A sequence without a key is a tile's work: its rows are written, too.
-  auto unitsOf = [&](const Tiles &tiles) -> Value {
-    return arith::MaxUIOp::create(b, tiles.count, one);
-  };
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body =
         b.createBlock(&share.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
-    YieldOp::create(b, unitsOf(tilesOf(body->getArgument(0))));
+    Tiles tiles = tilesOf(body->getArgument(0));
+    YieldOp::create(b, unitsOf(tiles, tiles.count));
   }
   Value size = share.getSize();
   Value from = arith::MulIOp::create(b, worker, size);
@@ -438,12 +540,21 @@ void DecodeProgram::buildShares() {
   // All have read the slots that the piece before filled. (Teams meet.)
   if (warps == 1)
     MeetOp::create(b);
-  batch = loop.getInductionVar();
   // Units [start, stop) are this sequence's; [first, last) of its own are this
   // block's.
   Value start = loop.getRegionIterArg(0);
-  Tiles tiles = tilesOf(batch);
-  Value stop = arith::AddIOp::create(b, start, unitsOf(tiles));
+  Tiles tiles = tilesOf(loop.getInductionVar());
+  Value stop = arith::AddIOp::create(b, start, unitsOf(tiles, tiles.count));
+  b.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(b, ValueRange{stop});
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  // Sequences without a row for this tile lie between those with some.
+  if (tiles.active) {
+    auto ifActive =
+        scf::IfOp::create(b, tiles.active, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifActive.thenBlock());
+  }
+  enter(loop.getInductionVar(), tiles);
   auto tileAt = [&](Value unit) -> Value {
     Value own = arith::SubIOp::create(b, unit, start);
     return arith::AddIOp::create(
@@ -461,8 +572,6 @@ void DecodeProgram::buildShares() {
   Value number = arith::SubIOp::create(b, worker, firstWorker);
   Value base = arith::AddIOp::create(b, firstWorker, batch);
   computePiece(tiles, first, last, {number, count, base});
-  b.setInsertionPointToEnd(loop.getBody());
-  scf::YieldOp::create(b, ValueRange{stop});
 }
 
 void DecodeProgram::choose(Value condition, function_ref<void()> yes,
@@ -654,8 +763,12 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   if (cap > 0)
     s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
                           b.getF32FloatAttr(cap));
-  else if (scale <= 0)
+  else if (scale <= 0 && !op.hasOwnScores())
     s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
+  if (op.hasOwnScores())
+    s = mapOwnScores(b, op, args, s,
+                     {batch, head, firstQuery, key, queries, keys, group},
+                     cap > 0 ? 1.0 : scale);
   Value edge =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
   if (edgeLeft)
@@ -667,7 +780,8 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(masked.thenBlock());
-    Value hidden = MaskOp::create(b, s, zero, queries, key, keys, mask, group);
+    Value hidden =
+        MaskOp::create(b, s, firstQuery, queries, key, keys, mask, group);
     scf::YieldOp::create(b, hidden);
     b.setInsertionPointToStart(masked.elseBlock());
     scf::YieldOp::create(b, s);
@@ -713,7 +827,7 @@ State DecodeProgram::joinFrom(int64_t level, Value place, Value count,
     Value at = arith::AddIOp::create(b, place, skipped);
     auto part =
         PartialLoadOp::create(b, accType, rowType, rowType, parts,
-                              ValueRange{constant(level), kvHead, at}, valid);
+                              ValueRange{constant(level), line, at}, valid);
     loaded.push_back(State::of(part.getResults()));
   }
   // One after the other, in the order in which they come: pairs of them, merged
@@ -728,8 +842,8 @@ State DecodeProgram::joinFrom(int64_t level, Value place, Value count,
 
 void DecodeProgram::ifLast(int64_t level, Value place, Value count,
                            function_ref<void()> build) {
-  choose(ArriveLastOp::create(
-             b, arrived, ValueRange{constant(level), kvHead, place}, count),
+  choose(ArriveLastOp::create(b, arrived,
+                              ValueRange{constant(level), line, place}, count),
          build);
 }
 
@@ -785,9 +899,13 @@ void DecodeProgram::finish(State state) {
       b, fragment(schedule.getBM(), depth, element, Role::Acc), result);
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut())),
                           /*via=*/Value());
-  if (op.getLse())
-    RowStoreOp::create(b, done.getLse(), operand(op.getLse()),
-                       ValueRange{batch, head, constant(0)}, rows, group);
+  if (op.getLse()) {
+    SmallVector<Value> lseAt{head, rowInTensor()};
+    if (!op.isRagged())
+      lseAt.insert(lseAt.begin(), batch);
+    RowStoreOp::create(b, done.getLse(), operand(op.getLse()), lseAt, rows,
+                       group);
+  }
 }
 
 void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,

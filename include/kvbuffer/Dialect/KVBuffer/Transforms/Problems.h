@@ -29,6 +29,14 @@ llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
 mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
                               mlir::ValueRange operands);
 
+struct TargetInfo;
+
+/// The most query rows of a sequence for which a launch does better with a
+/// kernel that splits keys over blocks, where the problem's types leave the
+/// number of rows open; none where no such kernel fits the chip, and where a
+/// row's bits must not depend on how many there are. The problem is on memrefs.
+std::optional<int64_t> fewQueryRows(AttentionOp op, const TargetInfo &target);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMS_H
