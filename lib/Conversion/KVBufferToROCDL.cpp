@@ -524,9 +524,16 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   bool usesLds =
       func.walk([](LLVM::AddressOfOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
+  // Blocks of one wave may be as few as their LDS leaves room for.
+  auto launch =
+      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto size = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
+  bool oneWave = size && !size.empty() &&
+                 cast<IntegerAttr>(size[0]).getInt() == target.waveSize;
   if (usesLds)
-    attributes.insert(attributes.begin(),
-                      b.getStrArrayAttr({"amdgpu-waves-per-eu", "2,2"}));
+    attributes.insert(
+        attributes.begin(),
+        b.getStrArrayAttr({"amdgpu-waves-per-eu", oneWave ? "1,2" : "2,2"}));
   func.setPassthroughAttr(b.getArrayAttr(attributes));
   // The size of a block is known: the registers that a lane may use follow.
   if (auto kernel =

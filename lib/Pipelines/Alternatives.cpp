@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Pipelines/Alternatives.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
@@ -152,6 +153,23 @@ static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads) {
   return expr("sum", {filled, expr("product", {number(-9), sms}), number(1)});
 }
 
+/// The condition on a launch that sequences have at most `rows` query rows, or
+/// (`more`) that some have more.
+static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
+  Builder b(context);
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  Attribute longest = b.getStringAttr("seq_q");
+  if (more)
+    return expr("sum", {longest, number(-rows)});
+  return expr("sum",
+              {number(rows + 1), expr("product", {number(-1), longest})});
+}
+
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
   setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
@@ -197,14 +215,38 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if (!chosen)
     return list;
   std::string entry = kernel.getName().str();
-  if (problem && chosen.getCluster() > 1 &&
-      choosesByLaunch(problem, schedule)) {
+  // The condition of the last kernel so far, for the one after it.
+  Attribute suits;
+  bool clusters =
+      problem && chosen.getCluster() > 1 && choosesByLaunch(problem, schedule);
+  if (clusters) {
     MaskAttr mask = problem.getMaskValue();
+    suits = launchIfClustersGain(kernel.getContext(), target, "seq_q",
+                                 chosen.getBM(), problem.getHeadSize(),
+                                 /*masked=*/mask.boundsLeft() ||
+                                     mask.boundsRight());
+  }
+  // Whoever asks for a schedule gets its kernel.
+  std::optional<int64_t> few;
+  if (problem && !chosen.getSplitKeys() && !problem.getScheduleAttr() &&
+      schedule.empty())
+    few = fewQueryRows(problem, target);
+  if (few) {
+    KernelAlternative &split = list.emplace_back();
+    split.name = entry + "_of_few_rows";
+    split.schedule = "split_keys=true";
+    // Where clusters gain, there are more.
+    split.launchIf =
+        clusters ? suits
+                 : launchIfRows(kernel.getContext(), *few, /*more=*/true);
+    split.when = "which splits keys over blocks and runs for up to " +
+                 std::to_string(*few) + " query rows of a sequence";
+    suits = launchIfRows(kernel.getContext(), *few, /*more=*/false);
+  }
+  if (clusters) {
     KernelAlternative &plain = list.emplace_back();
     plain.name = entry + "_without_clusters";
-    plain.launchIf = launchIfClustersGain(
-        kernel.getContext(), target, "seq_q", chosen.getBM(),
-        problem.getHeadSize(), /*masked=*/mask.boundsLeft() || mask.boundsRight());
+    plain.launchIf = std::exchange(suits, Attribute());
     plain.when = "which runs where clusters lose more by few query rows than "
                  "they gain";
   }
@@ -223,6 +265,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if ((!maps && !target.copiesUnaligned) || (chosen.getProducers() && !problem))
     return list;
   KernelAlternative &any = list.emplace_back();
+  any.launchIf = suits;
   any.name = entry + (maps ? "_without_maps" : "_unaligned");
   any.alignment = target.copiesUnaligned ? 2 : 16;
   // The caller's schedule, and the problem's, are for a kernel with roles.

@@ -352,7 +352,9 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                   "; expected 0 or more");
   if (multiprocessors > 0)
     sizes[kMultiprocessors] = multiprocessors;
-  for (const ScratchSpec &spec : manifest.scratch) {
+  // Memory of the kernels that run, and of no other: how much one needs may
+  // grow with what it is not for.
+  auto bindScratch = [&](const ScratchSpec &spec) {
     BoundTensor arg;
     arg.name = spec.name;
     arg.dtype = spec.dtype;
@@ -363,28 +365,38 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                               spanBytes(arg.dtype, arg.shape, arg.strides),
                               spec.counter});
     bound.emplace(arg.name, arg);
-  }
+  };
   for (const KernelSpec &first : manifest.kernels) {
     if (manifest.isAlternative(first))
       continue;
     KernelLaunch k;
     const KernelSpec *spec = &first;
-    auto whyNot = [&] {
-      // Nothing to remark on: it is as fast a kernel, for launches like this.
+    // Nothing to remark on: it is as fast a kernel, for launches like this.
+    auto skip = [&] {
       while (spec->launchIf && spec->launchIf->evaluate(sizes) <= 0)
         spec = manifest.findKernel(spec->instead);
+    };
+    skip();
+    auto whyNot = [&] {
       std::string reason = whyUnaligned(*spec, manifest, bound);
       return reason.empty() ? bindMaps(*spec, bound, k) : reason;
     };
     for (std::string reason; !(reason = whyNot()).empty();) {
       if (spec->instead.empty())
         throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
-      launch.remarks.push_back("kernel '" + spec->instead +
+      spec = manifest.findKernel(spec->instead);
+      skip();
+      launch.remarks.push_back("kernel '" + spec->entry +
                                "' runs in place "
                                "of '" +
                                first.entry + "': " + reason);
-      spec = manifest.findKernel(spec->instead);
     }
+    for (const ScratchSpec &scratch : manifest.scratch)
+      if (!bound.count(scratch.name) &&
+          std::any_of(
+              spec->args.begin(), spec->args.end(),
+              [&](const KernelArg &arg) { return arg.tensor == scratch.name; }))
+        bindScratch(scratch);
     bindArguments(*spec, bound, sizes, k);
     if (k.grid[0] && k.grid[1] && k.grid[2])
       launch.kernels.push_back(std::move(k));

@@ -166,8 +166,10 @@ def padded(ops, x, columns):
 
 
 #: Rows of a sequence, times the query heads that share a key head, up to which
-#: there is a kernel for each number of rows: it splits keys over blocks.
-FEW_ROWS = 32
+#: there is a kernel for each number of rows: it splits keys over blocks. So it
+#: does for as few tokens as these whatever the heads, but for more of them than
+#: a tile has rows.
+FEW_ROWS, FEW_TOKENS = 32, 8
 
 #: Told of each Request that was run.
 on_run = None
@@ -193,7 +195,8 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
 def few_rows(rows, group):
     """The rows of a sequence if the kernel is to be for that number only, or
     0."""
-    return rows if rows * group <= FEW_ROWS else 0
+    few = rows * group <= FEW_ROWS or (rows <= FEW_TOKENS and group <= FEW_ROWS)
+    return rows if few else 0
 
 
 def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
@@ -289,9 +292,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant,
         alibi=0 if alibi is None else len(alibi.shape),
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
-        seq_q=(few_rows(q.shape[1], heads // kv_heads)
-               if not ragged and alibi is None and bias is None and keep is None
-               else 0), k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of,
+        seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads),
+        k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of,
         v_scale=v_of)
 
     def operand(x):

@@ -254,6 +254,14 @@ ExitStatus Runner::run() {
   for (const std::string &remark : execution.bound().remarks)
     printer.message(Severity::Remark, remark);
   printer.json()["remarks"] = execution.bound().remarks;
+  std::string names;
+  for (const KernelLaunch &kernel : execution.bound().kernels) {
+    names += (names.empty() ? "" : ", ") + kernel.entry;
+    printer.json()["kernels"].push_back(kernel.entry);
+  }
+  // Of an artifact that leaves a choice.
+  if (manifest.kernels.size() > 1 && !names.empty())
+    printer.line("launched", names);
   bool pass = true;
   std::string fault;
   try {
