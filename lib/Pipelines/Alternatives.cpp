@@ -227,21 +227,34 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
                                      mask.boundsRight());
   }
   // Whoever asks for a schedule gets its kernel.
-  std::optional<int64_t> few;
+  std::optional<FewQueryRows> few;
   if (problem && !chosen.getSplitKeys() && !problem.getScheduleAttr() &&
       schedule.empty())
     few = fewQueryRows(problem, target);
   if (few) {
-    KernelAlternative &split = list.emplace_back();
-    split.name = entry + "_of_few_rows";
-    split.schedule = "split_keys=true";
+    MLIRContext *context = kernel.getContext();
     // Where clusters gain, there are more.
-    split.launchIf =
-        clusters ? suits
-                 : launchIfRows(kernel.getContext(), *few, /*more=*/true);
-    split.when = "which splits keys over blocks and runs for up to " +
-                 std::to_string(*few) + " query rows of a sequence";
-    suits = launchIfRows(kernel.getContext(), *few, /*more=*/false);
+    if (!clusters)
+      suits = launchIfRows(context, few->most, /*more=*/true);
+    auto add = [&](StringRef name, const Twine &schedule, int64_t most) {
+      KernelAlternative &split = list.emplace_back();
+      split.name = (entry + name).str();
+      split.schedule = schedule.str();
+      split.launchIf = suits;
+      split.when = "which splits keys over blocks and runs for up to " +
+                   std::to_string(most) + " query rows of a sequence";
+      suits = launchIfRows(context, most, /*more=*/false);
+    };
+    add("_of_few_rows", "split_keys=true", few->most);
+    // Half of a large tile is faster where it is enough.
+    int64_t half = few->tile / 2;
+    int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
+    if (few->tile >= target.splitKeysRows && fewer > 0) {
+      Builder b(context);
+      Attribute both[] = {suits, launchIfRows(context, fewer, /*more=*/true)};
+      suits = b.getDictionaryAttr(b.getNamedAttr("min", b.getArrayAttr(both)));
+      add("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), fewer);
+    }
   }
   if (clusters) {
     KernelAlternative &plain = list.emplace_back();

@@ -105,8 +105,9 @@ class Artifact:
     Names with a dot take an underscore (``k.table`` is ``k_table``), and
     ``out`` is ``o``. Outputs that are not given are allocated like ``q`` and
     returned: one as itself, several as a named tuple. Sizes are keywords too;
-    shapes tell them, but for ``seq_q``, the longest query of a ragged batch,
-    which need not be given: it makes a better order of the work.
+    shapes tell them, but for ``seq_q``, the longest query of a ragged batch. It
+    need not be given; it chooses between kernels of few and of many rows and
+    orders the work, and rows of a sequence past it may not be computed.
 
     ``device`` overrides where to run (a Device or a name), ``stream`` the
     stream (the driver's handle as an integer).

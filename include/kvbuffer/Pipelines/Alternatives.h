@@ -25,7 +25,8 @@ bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 /// A kernel that a problem gets besides its first one, and how it is lowered.
 struct KernelAlternative {
   /// Its name, by what it is for or what the kernel before it needs:
-  /// `<entry>_of_few_rows`, `<entry>_without_clusters`,
+  /// `<entry>_of_few_rows`, `<entry>_of_fewer_rows`,
+  /// `<entry>_without_clusters`,
   /// `<entry>_of_small_blocks`, `<entry>_without_maps` or `<entry>_unaligned`.
   std::string name;
   /// If set: parameters of the schedule instead of the caller's, and the

@@ -327,8 +327,8 @@ static ScheduleRequest requestOf(AttentionOp op) {
   return request;
 }
 
-std::optional<int64_t> kvbuf::fewQueryRows(AttentionOp op,
-                                           const TargetInfo &target) {
+std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
+                                                const TargetInfo &target) {
   ScheduleRequest request = requestOf(op);
   int64_t group = op.getHeads() / op.getKVHeads();
   if (request.queries >= 0 || group > target.splitKeysRows ||
@@ -341,7 +341,7 @@ std::optional<int64_t> kvbuf::fewQueryRows(AttentionOp op,
       registersFor(op, choice, target) > target.registersPerLane ||
       splitKeysBytes(op, choice) > target.ldsBytes)
     return std::nullopt;
-  return std::max(kFewQueries, choice.BM / group);
+  return FewQueryRows{std::max(kFewQueries, choice.BM / group), choice.BM};
 }
 
 /// The schedule of a problem for which nobody has asked for one, if it has so

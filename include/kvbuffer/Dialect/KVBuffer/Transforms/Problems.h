@@ -31,11 +31,20 @@ mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
 
 struct TargetInfo;
 
-/// The most query rows of a sequence for which a launch does better with a
-/// kernel that splits keys over blocks, where the problem's types leave the
-/// number of rows open; none where no such kernel fits the chip, and where a
-/// row's bits must not depend on how many there are. The problem is on memrefs.
-std::optional<int64_t> fewQueryRows(AttentionOp op, const TargetInfo &target);
+/// When a launch does better with a kernel that splits keys over blocks.
+struct FewQueryRows {
+  /// With up to so many query rows of a sequence.
+  int64_t most;
+  /// Rows of the kernel's tiles (BM): query rows times the heads that share a
+  /// head of the cache.
+  int64_t tile;
+};
+
+/// The same for a problem on memrefs whose types leave the number of rows open;
+/// none for others, where no such kernel fits the chip, and where a row's bits
+/// must not depend on how many there are.
+std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
+                                         const TargetInfo &target);
 
 } // namespace kvbuf
 
