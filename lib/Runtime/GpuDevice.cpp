@@ -297,6 +297,8 @@ GpuLaunch::GpuLaunch(GpuModule &module, const BoundLaunch &bound,
                      const uint64_t *addresses)
     : module(module) {
   using Kind = LaunchArg::Kind;
+  // Tensor maps are described in a context, and zeros are its memory.
+  Current current(module.gpu);
   size_t wordCount = 0, mapCount = 0;
   for (const KernelLaunch &k : bound.kernels) {
     wordCount += k.args.size();

@@ -41,6 +41,7 @@ enum {
   kSuccess = 0,
   kInvalidValue = 1,
   kInvalidImage = 200,
+  kInvalidContext = 201,
   kNotFound = 500,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901
@@ -393,6 +394,9 @@ cuTensorMapEncodeTiled(void *out, int type, uint32_t rank, void *address,
                        const uint32_t *box, const uint32_t *elementStrides,
                        int interleave, int swizzle, int promotion, int fill) {
   std::fprintf(stderr, "encode\n");
+  // The driver describes a tensor for a context's device alone.
+  if (contexts.empty())
+    return kInvalidContext;
   bool good = reinterpret_cast<uint64_t>(out) % 64 == 0 && rank >= 1 &&
               rank <= 5 && address &&
               reinterpret_cast<uint64_t>(address) % 16 == 0 &&
