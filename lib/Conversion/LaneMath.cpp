@@ -81,14 +81,15 @@ Value LaneLowering::fold(unsigned count, ArrayRef<Value> values,
 unsigned LaneLowering::foldChains(FragmentType scores) {
   if (!machine.hasRoles() || !schedule.getConsumerRegisters())
     return 2;
-  // A lane's O, scores and P are what no compiler can save. Measured on an
-  // H200, head size 128: with 80 registers besides (BN = 128) two chains took
-  // 1 % fewer cycles a tile of keys than one, with 44 (BN = 176) 3 % more.
+  // A lane's output, scores and weights are what no compiler can save.
   const FragmentLayout &layout = layouts.of(scores);
   int64_t lanes = layout.rowWarps * layout.colWarps * target.waveSize;
   int64_t elements = scores.getRows() * (accumulatorCols + scores.getCols()) +
                      scores.getRows() * scores.getCols() / 2;
-  return schedule.getConsumerRegisters() - elements / lanes < 48 ? 1 : 2;
+  return schedule.getConsumerRegisters() - elements / lanes <
+                 target.twoChainRegisters
+             ? 1
+             : 2;
 }
 
 //===----------------------------------------------------------------------===//

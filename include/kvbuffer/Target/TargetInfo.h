@@ -188,6 +188,28 @@ struct TargetInfo {
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
+  // What was measured on an H200, for chips whose warps have roles
+  // (docs/tuning.md).
+
+  /// Bytes of keys and values that the tiles of a group of heads may read: they
+  /// stay in L2, which holds 50 to 60 MB, while the group runs.
+  int64_t sharedReadBytes = 32 << 20;
+  /// Tiles of the last group, at least, about two for each multiprocessor: only
+  /// a long sequence of ever shorter tiles leaves all of them busy to the end
+  /// (longest processing time first). What is left over joins it, so that it is
+  /// a group's size as a rule and stays in L2, too.
+  int64_t lastTiles = 256;
+  /// Registers of a lane for addresses, maxima, sums and what is on its way
+  /// through an exponential, beside accumulators and operands. With 240 a lane,
+  /// schedules with 208 for accumulators and operands compile without spills,
+  /// with 216 they do not.
+  int64_t workingRegisters = 28;
+  /// Registers beside accumulators and operands from which on a row is added up
+  /// in two chains, whose latencies overlap, and not in one. Head size 128:
+  /// with 80 (BN = 128) two chains took 1 % fewer cycles a tile of keys than
+  /// one, with 44 (BN = 176) 3 % more.
+  int64_t twoChainRegisters = 48;
+
   /// The matrix instructions for operands of a type, by its name in MLIR
   /// ("bf16", "f8E4M3FN"); empty: see `whyNoProduct`.
   llvm::ArrayRef<MatrixInstruction>

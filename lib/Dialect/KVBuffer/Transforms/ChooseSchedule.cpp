@@ -47,11 +47,6 @@ static LogicalResult applyOverrides(StringRef text, ScheduleParameters &choice,
   return success();
 }
 
-/// Registers of a lane for addresses, maxima, sums and what is on its way
-/// through an exponential, beside accumulators and operands. Measured on an
-/// H200 with 240 registers a lane: schedules with 208 for accumulators and
-/// operands compile without spills, with 216 they do not.
-static constexpr int64_t kWorkingRegisters = 28;
 /// Shared memory for barriers and mailboxes, with the alignment of slots.
 static constexpr int64_t kBarrierBytes = 1024;
 
@@ -84,7 +79,7 @@ static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
   if (s.getQInRegs())
     elements += bytes * depth;
   needs.consumerRegisters =
-      s.getWM() * elements / (4 * lanes) + kWorkingRegisters;
+      s.getWM() * elements / (4 * lanes) + target.workingRegisters;
   int64_t share = llvm::alignDown(
       target.registersPerBlock / ((s.getWarps() + s.getProducers()) * lanes),
       target.registerStep);

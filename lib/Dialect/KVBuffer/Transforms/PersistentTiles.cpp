@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 
@@ -22,16 +23,6 @@ using namespace kvbuf;
 #define DEBUG_TYPE "kvbuf-persistent-tiles"
 
 namespace {
-
-/// Bytes of keys and values that a group of heads may take: they stay in L2
-/// while the group's tiles read them. Measured on an H200 (docs/tuning.md),
-/// whose L2 holds 50 to 60 MB.
-constexpr int64_t kGroupBytes = 32 << 20;
-/// Tiles of the last group, about two for each multiprocessor, at least: only a
-/// long sequence of ever shorter tiles leaves all of them busy to the end
-/// (longest processing time first). What is left over joins it, so that it is a
-/// group's size as a rule and stays in L2, too.
-constexpr int64_t kLastTiles = 256;
 
 /// What the order of tiles is computed from.
 struct TileGrid {
@@ -54,17 +45,17 @@ Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
 }
 
-/// Sizes the groups: as many heads as `kGroupBytes` hold, `headBytes(keys)`
-/// each, in multiples of those that share keys; what is left in the end, and
+/// Sizes the groups: as many heads as `groupBytes` hold, `keyBytes` a key, in
+/// multiples of those that share keys; what is left in the end, and
 /// no less than `lastTiles` of one sequence, is the last group.
 void groupHeads(ImplicitLocOpBuilder &b, TileGrid &grid, Value keys,
-                int64_t keyBytes, int64_t sharing, int64_t lastTiles,
-                Value tilesOfSequence) {
+                int64_t keyBytes, int64_t groupBytes, int64_t sharing,
+                int64_t lastTiles, Value tilesOfSequence) {
   auto c = [&](int64_t value) { return constantOf(b, value); };
   Value one = c(1);
   Value bytes = b.createOrFold<arith::MulIOp>(
       b.createOrFold<arith::MaxSIOp>(keys, one), c(keyBytes));
-  Value fit = b.createOrFold<arith::DivUIOp>(c(kGroupBytes), bytes);
+  Value fit = b.createOrFold<arith::DivUIOp>(c(groupBytes), bytes);
   grid.group = b.createOrFold<arith::MulIOp>(
       b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
   Value last = b.createOrFold<arith::DivUIOp>(
@@ -120,6 +111,9 @@ struct PersistentTilesPass
   /// Problem and schedule of the kernel.
   ScheduleAttr schedule;
   int64_t heads, kvHeads, keyBytes;
+  /// The chip, or where the module names none, one of which nothing is known
+  /// but what holds of all.
+  TargetInfo target;
   /// Whether tiles differ in length: a mask hides keys on the right.
   bool unequal;
   /// The kind of the caches, and the keys of a page where they have pages.
@@ -274,8 +268,9 @@ struct PersistentTilesPass
     Value batches = gpu::GridDimOp::create(b, gpu::Dimension::z);
     grid.heads = arith::MulIOp::create(b, batches, constantOf(b, heads));
     Value tiles = tilesOfSequence(b, grid.rowTiles);
-    groupHeads(b, grid, estimateKeys(b, tiles), keyBytes, heads / kvHeads,
-               kLastTiles, tiles);
+    groupHeads(b, grid, estimateKeys(b, tiles), keyBytes,
+               target.sharedReadBytes, heads / kvHeads, target.lastTiles,
+               tiles);
     Value row = arith::AddIOp::create(
         b,
         arith::MulIOp::create(b, id(gpu::Dimension::z), constantOf(b, heads))
@@ -346,8 +341,9 @@ struct PersistentTilesPass
     grid.heads = b.createOrFold<arith::MulIOp>(sequences, constantOf(b, heads));
     if (unequal) {
       Value tiles = tilesOfSequence(b, grid.rowTiles);
-      groupHeads(b, grid, estimateKeys(b, tiles), keyBytes, heads / kvHeads,
-                 kLastTiles / cluster, tiles);
+      groupHeads(b, grid, estimateKeys(b, tiles), keyBytes,
+                 target.sharedReadBytes, heads / kvHeads,
+                 target.lastTiles / cluster, tiles);
     }
     Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
@@ -415,6 +411,12 @@ struct PersistentTilesPass
       return;
     if (failed(readProblem()))
       return signalPassFailure();
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    auto chip =
+        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+               : StringAttr();
+    if (chip)
+      target = lookupTarget(chip.getValue()).value_or(TargetInfo());
     auto size = getOperation().getKnownClusterSize();
     cluster = size ? size->front() : 1;
     findsTiles = getOperation()
