@@ -34,6 +34,19 @@ gpu.module @m {
     gpu.return
   }
 
+  gpu.func @passed_on(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-warning @below {{not overlapped: the loop carries a value that no op of its own computes}}
+    %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %r0, %l = %r0, %x = %c0, %y = %c1) -> (!row, !row, index, index) {
+      %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %sum = arith.addi %x, %y : index
+      scf.yield %m1, %l1, %y, %sum : !row, !row, index, index
+    }
+    gpu.return
+  }
+
   // expected-warning @below {{not overlapped: no loop has a softmax that can be rotated}}
   gpu.func @none() kernel attributes {kvbuffer.schedule = #schedule} {
     gpu.return

@@ -8,8 +8,9 @@
 
 #include "LoopParts.h"
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -83,6 +84,16 @@ struct OverlapSoftmaxPass
       return;
     }
 
+    // A value of two iterations before would have to be carried twice.
+    if (llvm::any_of(loop.getYieldedValues(), [&](Value value) {
+          return value.getParentBlock() != body || isa<BlockArgument>(value);
+        })) {
+      warnLost(loop, DEBUG_TYPE, "overlap",
+               "not overlapped: the loop carries a value that no op of its own "
+               "computes");
+      return;
+    }
+
     if (!canTakeApart(loop, slice, handed.values)) {
       warnLost(loop, DEBUG_TYPE, "overlap",
                "not overlapped: more than the scores is read of what would run "
@@ -101,123 +112,83 @@ struct OverlapSoftmaxPass
           return;
         }
 
-    ImplicitLocOpBuilder b(loop.getLoc(), loop);
-    Value lb = loop.getLowerBound(), ub = loop.getUpperBound(),
-          step = loop.getStep();
-    Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lb, ub);
-    auto guarded =
-        scf::IfOp::create(b, loop.getResultTypes(), any,
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
-    b.setInsertionPointToStart(guarded.elseBlock());
-    scf::YieldOp::create(b, loop.getInitArgs());
-
-    /// Clones the part of an iteration that runs ahead.
-    auto cloneAhead = [&](OpBuilder &builder, Value iv, Value carried) {
-      IRMapping mapping;
-      mapping.map(loop.getInductionVar(), iv);
-      if (handed.carried)
-        mapping.map(handed.carried, carried);
-      for (Operation &op : *body)
-        if (slice.contains(&op))
-          builder.clone(op, mapping);
-      return llvm::map_to_vector(
-          handed.values, [&](Value value) { return mapping.lookup(value); });
-    };
-    /// Clones the rest of an iteration, given what was handed to it and carried
-    /// values; returns what it yields.
-    auto cloneRest = [&](OpBuilder &builder, Value iv, ValueRange given,
-                         ValueRange carried) {
-      IRMapping mapping;
-      mapping.map(loop.getInductionVar(), iv);
-      mapping.map(handed.values, given);
-      auto next = carried.begin();
-      for (Value arg : loop.getRegionIterArgs())
-        if (arg != handed.carried)
-          mapping.map(arg, *next++);
-      llvm::SmallPtrSet<Operation *, 32> done;
-      // Index arithmetic of the scores may serve the rest too.
-      std::function<void(Operation *)> clone = [&](Operation *op) {
-        if (!done.insert(op).second)
-          return;
-        op->walk([&](Operation *inner) {
-          for (Value operand : inner->getOperands())
-            if (Operation *def = operand.getDefiningOp())
-              if (def->getBlock() == body && !mapping.contains(operand))
-                clone(def);
-        });
-        builder.clone(*op, mapping);
-      };
-      for (Operation &op : body->without_terminator())
-        if (!slice.contains(&op))
-          clone(&op);
-      SmallVector<Value> yields;
-      for (Value value : body->getTerminator()->getOperands()) {
-        if (Operation *def = value.getDefiningOp();
-            def && def->getBlock() == body && !mapping.contains(value))
-          clone(def);
-        yields.push_back(mapping.lookupOrDefault(value));
-      }
-      return yields;
-    };
-
-    b.setInsertionPointToStart(guarded.thenBlock());
-    Value last = arith::SubIOp::create(b, ub, step);
-    SmallVector<Value> inits;
-    Value first;
-    for (auto [arg, init] :
-         llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
-      if (arg == handed.carried)
-        first = init;
-      else
-        inits.push_back(init);
-    unsigned carriedCount = inits.size();
-    llvm::append_range(inits, cloneAhead(b, lb, first));
-    auto rotated = scf::ForOp::create(b, lb, last, step, inits);
-    rotated->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    {
-      OpBuilder::InsertionGuard guard(b);
-      if (!rotated.getBody()->empty())
-        rotated.getBody()->getTerminator()->erase();
-      b.setInsertionPointToEnd(rotated.getBody());
-      Value iv = rotated.getInductionVar();
-      ValueRange args = rotated.getRegionIterArgs();
-      ValueRange given = args.drop_front(carriedCount);
-      Value next = arith::AddIOp::create(b, iv, step);
-      SmallVector<Value> ahead = cloneAhead(
-          b, next, handed.carried ? given[handed.carriedFrom] : Value());
-      compareThisIteration(rotated, next);
-      SmallVector<Value> yields;
-      for (auto [arg, value] : llvm::zip_equal(
-               loop.getRegionIterArgs(),
-               cloneRest(b, iv, given, args.take_front(carriedCount))))
-        if (arg != handed.carried)
-          yields.push_back(value);
-      llvm::append_range(yields, ahead);
-      scf::YieldOp::create(b, yields);
-    }
-    SmallVector<Value> results =
-        cloneRest(b, last, rotated.getResults().drop_front(carriedCount),
-                  rotated.getResults().take_front(carriedCount));
-    scf::YieldOp::create(b, results);
-    remark::passed(loop.getLoc(),
+    IRRewriter rewriter(&getContext());
+    PipelineOrder order;
+    for (Operation &op : body->without_terminator())
+      if (slice.contains(&op))
+        order.push_back({&op, 0});
+    computeTwice(rewriter, loop, slice, handed, order);
+    Location loc = loop.getLoc();
+    FailureOr<scf::ForOp> rotated =
+        pipelinePeeled(rewriter, loop, order, "of which scores run ahead");
+    if (failed(rotated))
+      return signalPassFailure();
+    compareThisIteration(rewriter, *rotated);
+    remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
         << "the scores of the next tile overlap the softmax of this one";
-    loop.replaceAllUsesWith(guarded.getResults());
-    loop.erase();
+  }
+
+  /// Appends what is left of an iteration to `order`, each op after copies of
+  /// those ops of `slice` that it reads besides what is handed to it: index
+  /// arithmetic of the scores may serve the rest too.
+  static void computeTwice(RewriterBase &rewriter, scf::ForOp loop,
+                           const OpSlice &slice, const Handed &handed,
+                           PipelineOrder &order) {
+    IRMapping copies;
+    auto isMissing = [&](Value value) {
+      Operation *def = value.getDefiningOp();
+      return def && slice.contains(def) &&
+             !llvm::is_contained(handed.values, value);
+    };
+    std::function<void(Operation *)> copyNeeds = [&](Operation *op) {
+      op->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands()) {
+          if (!isMissing(operand) || copies.contains(operand))
+            continue;
+          Operation *def = operand.getDefiningOp();
+          copyNeeds(def);
+          order.push_back({rewriter.clone(*def, copies), 1});
+        }
+      });
+    };
+    for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
+      if (slice.contains(&op))
+        continue;
+      rewriter.setInsertionPoint(&op);
+      copyNeeds(&op);
+      op.walk([&](Operation *inner) {
+        for (OpOperand &operand : inner->getOpOperands())
+          if (isMissing(operand.get()))
+            operand.set(copies.lookup(operand.get()));
+      });
+      if (!op.hasTrait<OpTrait::IsTerminator>())
+        order.push_back({&op, 1});
+    }
   }
 
   /// Comparisons of the next iteration's number with what the loop does not
   /// change become comparisons of this one's, so that the loop can still be
   /// split where they change.
-  static void compareThisIteration(scf::ForOp loop, Value next) {
+  static void compareThisIteration(RewriterBase &rewriter, scf::ForOp loop) {
+    // The pipeliner adds the step at each use.
+    rewriter.setInsertionPointToStart(loop.getBody());
+    Value next = arith::AddIOp::create(rewriter, loop.getLoc(),
+                                       loop.getInductionVar(), loop.getStep());
+    for (Operation *user :
+         llvm::make_early_inc_range(loop.getInductionVar().getUsers()))
+      if (auto sum = dyn_cast<arith::AddIOp>(user);
+          sum && sum.getResult() != next &&
+          isEqualConstantIntOrValue(sum.getRhs(), loop.getStep()))
+        rewriter.replaceOp(sum, next);
     for (Operation *user : llvm::make_early_inc_range(next.getUsers())) {
       auto compare = dyn_cast<arith::CmpIOp>(user);
       if (!compare || compare.getLhs() != next ||
           !loop.isDefinedOutsideOfLoop(compare.getRhs()))
         continue;
-      OpBuilder b(loop);
-      Value bound = arith::SubIOp::create(b, compare.getLoc(), compare.getRhs(),
-                                          loop.getStep());
+      rewriter.setInsertionPoint(loop);
+      Value bound = arith::SubIOp::create(rewriter, compare.getLoc(),
+                                          compare.getRhs(), loop.getStep());
       compare->setOperands({loop.getInductionVar(), bound});
     }
   }

@@ -8,9 +8,9 @@
 ///
 /// \file
 /// The passes that let loads run ahead (kvbuf-prefetch-loads,
-/// kvbuf-prefetch-blocks, kvbuf-ping-pong) say in which order the ops of a
-/// loop's body stand and how far ahead each of them runs; this makes the loop
-/// of it.
+/// kvbuf-prefetch-blocks, kvbuf-ping-pong), or scores (kvbuf-overlap-softmax),
+/// say in which order the ops of a loop's body stand and how far ahead each of
+/// them runs; this makes the loop of it.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +45,15 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                mlir::scf::ForOp loop,
                                                const PipelineOrder &order,
                                                llvm::StringRef what);
+
+/// Overlaps two iterations of `loop`, of stages 0 and 1, whose ops run for its
+/// own iterations only without a predicate: the first of stage 0 before the new
+/// loop, the last of stage 1 after it, all of it in a branch that is taken if
+/// there is an iteration. Results are the branch's. Failure as above.
+mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
+                                                 mlir::scf::ForOp loop,
+                                                 const PipelineOrder &order,
+                                                 llvm::StringRef what);
 
 /// Removes the marks in a loop and in what `pipelineLoop` has put before it.
 void forgetMarks(mlir::scf::ForOp loop);
