@@ -16,6 +16,7 @@
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Support/CommandLine.h"
 #include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,8 +50,14 @@ int main(int argc, char **argv) {
     delimited |= isForm;
     if (!isForm)
       arguments.push_back(argv[i]);
-    if (argument.starts_with("--help") || argument == "--version")
+    if (argument.starts_with("--help") || argument == "--version") {
+      // Those of the server are registered there; the others are LLVM's.
+      if (argument == "--help")
+        for (auto &[name, option] : llvm::cl::getRegisteredOptions())
+          if (name != "help" && name != "version")
+            option->setHiddenFlag(llvm::cl::ReallyHidden);
       return failed(MlirLspServerMain(argc, argv, registry));
+    }
   }
 
   int to[2], from[2];

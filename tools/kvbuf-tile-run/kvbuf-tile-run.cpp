@@ -37,65 +37,86 @@ using namespace mlir;
 using namespace kvbuf;
 namespace cl = llvm::cl;
 
+static cl::OptionCategory category("kvbuf-tile-run options");
 static cl::opt<std::string> inputFile(cl::Positional, cl::init("-"),
-                                      cl::desc("<input .mlir>"));
+                                      cl::desc("<input .mlir>"),
+                                      cl::cat(category));
 static cl::list<std::string> sizes("size", cl::desc("a size of the problem"),
-                                   cl::value_desc("name=value"));
-static cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("of the inputs"));
+                                   cl::value_desc("name=value"),
+                                   cl::cat(category));
+static cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("of the inputs"),
+                              cl::cat(category));
 static cl::opt<std::string> init("init", cl::init("normal"),
-                                 cl::desc("normal, outliers, octaves or ramp"));
+                                 cl::desc("normal, outliers, octaves or ramp"),
+                                 cl::cat(category));
 static cl::list<int64_t> lengthsQ("lengths-q", cl::CommaSeparated,
-                                  cl::desc("queries of each sequence"));
+                                  cl::desc("queries of each sequence"),
+                                  cl::cat(category));
 static cl::list<int64_t> lengthsK("lengths-k", cl::CommaSeparated,
-                                  cl::desc("keys of each sequence"));
+                                  cl::desc("keys of each sequence"),
+                                  cl::cat(category));
 static cl::list<int64_t> cacheLengths("cache-lengths", cl::CommaSeparated,
-                                      cl::desc("cached keys of each sequence"));
+                                      cl::desc("cached keys of each sequence"),
+                                      cl::cat(category));
 static cl::opt<bool> sharePages("share-pages",
-                                cl::desc("let pages of sequences coincide"));
-static cl::opt<int64_t> rowPad("row-pad", cl::desc("elements between rows"));
+                                cl::desc("let pages of sequences coincide"),
+                                cl::cat(category));
+static cl::opt<int64_t> rowPad("row-pad", cl::desc("elements between rows"),
+                               cl::cat(category));
 static cl::opt<bool> headsMajor("heads-major",
-                                cl::desc("heads outside of the sequence"));
+                                cl::desc("heads outside of the sequence"),
+                                cl::cat(category));
 static cl::opt<int64_t> poisonPage(
     "bad-page", cl::init(-1),
     cl::desc(
-        "put an id out of range at this position of the first page table row"));
+        "put an id out of range at this position of the first page table row"),
+    cl::cat(category));
 static cl::opt<bool> wildLengths(
     "wild-lengths",
     cl::desc("make lengths and offsets of 0 negative, and those that reach the "
              "end of a tensor or a table's row huge: the same once they are "
-             "brought into range"));
+             "brought into range"),
+    cl::cat(category));
 static cl::opt<int64_t>
     blocks("blocks", cl::init(3),
-           cl::desc("blocks of a kernel that loops over tiles of queries"));
+           cl::desc("blocks of a kernel that loops over tiles of queries"),
+           cl::cat(category));
 static cl::opt<uint64_t>
     order("order", cl::init(0),
           cl::desc("run blocks in the order of this number; 0: as they are "
-                   "numbered"));
+                   "numbered"),
+          cl::cat(category));
 static cl::list<std::string>
     inputs("input", cl::value_desc("name=file.npy"),
            cl::desc("an argument's array; then no problem is looked for, and "
-                    "every tensor has to be given"));
+                    "every tensor has to be given"),
+           cl::cat(category));
 static cl::list<std::string>
     expects("expect", cl::value_desc("name=file.npy"),
-            cl::desc("what an output has to be afterwards"));
+            cl::desc("what an output has to be afterwards"), cl::cat(category));
 static cl::list<std::string> outputs("output", cl::value_desc("name=file.npy"),
-                                     cl::desc("write a tensor afterwards"));
+                                     cl::desc("write a tensor afterwards"),
+                                     cl::cat(category));
 static cl::opt<double> tolerance(
     "tolerance", cl::init(0.01),
     cl::desc("largest difference from --expect, relative to the largest "
-             "expected magnitude [0.01]"));
+             "expected magnitude [0.01]"),
+    cl::cat(category));
 static cl::list<int64_t>
     gridOption("grid", cl::CommaSeparated, cl::value_desc("x,y,z"),
-               cl::desc("blocks, with --input [what the kernel says]"));
+               cl::desc("blocks, with --input [what the kernel says]"),
+               cl::cat(category));
 static cl::opt<bool>
     verifyDiagnostics("verify-diagnostics",
-                      cl::desc("compare diagnostics with expected-* comments"));
+                      cl::desc("compare diagnostics with expected-* comments"),
+                      cl::cat(category));
 static cl::list<std::string> plugins("load-dialect-plugin",
                                      cl::desc("load dialects from a library"),
-                                     cl::value_desc("file"));
+                                     cl::value_desc("file"), cl::cat(category));
 static cl::opt<bool>
     splitInput("split-input-file",
-               cl::desc("run the parts between // ----- lines"));
+               cl::desc("run the parts between // ----- lines"),
+               cl::cat(category));
 
 namespace {
 /// Bad input that has been reported.
@@ -495,6 +516,7 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
       R"(kvbuf-tile-run: executes kernels at the tile stage, on whole tiles
