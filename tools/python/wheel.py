@@ -119,14 +119,18 @@ def sources():
 
 def metadata(name):
     about = project("description")
+    # The emulator works on numpy's arrays; a server has its framework's.
+    requires = "Requires-Dist: numpy\n"
     if name != "kvbuf":
         about += "; runtime without the compiler"
+        requires = ("Provides-Extra: numpy\n"
+                    "Requires-Dist: numpy; extra == 'numpy'\n")
     return (f"Metadata-Version: 2.1\nName: {name}\nVersion: {project('version')}"
             f"\nSummary: {about}\nRequires-Python: "
             f"{project('requires-python')}\nLicense: Apache-2.0 WITH "
-            "LLVM-exception\nProvides-Extra: numpy\nRequires-Dist: numpy; extra "
-            "== 'numpy'\nProvides-Extra: torch\nRequires-Dist: torch>=2.4; extra "
-            "== 'torch'\nDescription-Content-Type: text/markdown\n\n"
+            f"LLVM-exception\n{requires}Provides-Extra: torch\n"
+            "Requires-Dist: torch>=2.4; extra == 'torch'\n"
+            "Description-Content-Type: text/markdown\n\n"
             + (ROOT / "README.md").read_text()).encode()
 
 

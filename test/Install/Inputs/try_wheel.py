@@ -53,6 +53,11 @@ def main():
             assert digest == "sha256=" + said.rstrip(b"=").decode(), name
             assert int(size) == len(data), name
         assert "kvbuf/py.typed" in names and "kvbuf/torch.py" in names
+        about, = (n for n in names if n.endswith("/METADATA"))
+        needs = [line for line in wheel.read(about).decode().split("\n\n")[0]
+                 .splitlines() if line.startswith("Requires-Dist")
+                 and "extra ==" not in line]
+        assert needs == ["Requires-Dist: numpy"] * (NAME == "kvbuf"), needs
         wheel.extractall(SITE)
         for info in wheel.infolist():
             os.chmod(SITE / info.filename, info.external_attr >> 16 & 0o777)
