@@ -691,45 +691,49 @@ def scaled_dot_product_attention(
             return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
                                         enable_gqa, attn_mask)
         name = None
-        if (attn_mask is None and type(key) is type(value) is _Tensor
-                and query.dim() == 4):
-            options = "sdpa", dropout_p, is_causal, scale, enable_gqa
+        tensors = query, key, value
+        if attn_mask is not None:
+            # Kernels read flags of 32 bits.
+            if attn_mask.dtype is torch.bool:
+                attn_mask = attn_mask.to(torch.int32)
+            tensors = query, key, value, attn_mask
+        if (type(key) is type(value) is _Tensor and query.dim() == 4
+                and (attn_mask is None or type(attn_mask) is _Tensor)):
+            options = ("sdpa", dropout_p, is_causal, scale, enable_gqa,
+                       len(tensors))
             call = _calls_by_options.get(options)
             if call is not None:
-                result = call(query, key, value)
+                result = call(*tensors)
                 if result is not None:
                     return result
-            name = (query.shape, key.shape, value.shape, query.stride(),
-                    key.stride(), value.stride(), query.dtype, key.dtype,
-                    value.dtype, query.device, key.device, value.device,
-                    options)
+            name = (*[(x.shape, x.stride(), x.dtype, x.device)
+                      for x in tensors], options)
             plan = _plans.get(name)
             if plan is not None:
-                return plan.run(query, (query.data_ptr(), key.data_ptr(),
-                                        value.data_ptr()))
+                return plan.run(query, [x.data_ptr() for x in tensors])
         with _watched() as requests:
             result = _flash.sdpa(query, key, value, attn_mask, dropout_p,
                                  is_causal, scale, enable_gqa,
                                  _settings.float32)
         if name is not None and len(requests) == 1:
-            _remember_sdpa(name, options, requests[0], (query, key, value),
-                           result)
+            _remember_sdpa(name, options, requests[0], tensors, result)
         return result
     return _flash.sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale,
                        enable_gqa, _settings.float32)
 
 
 def _remember_sdpa(name, options, request, tensors, result):
-    """As `_remember`, for operands that are transposed views of torch's."""
-    q, k, v = tensors
-    own = [request.tensors[n] for n in ("q", "k", "v")]
+    """As `_remember`, for operands that are views of torch's: transposed, or a
+    mask that is spread over what it does not have."""
+    numbers = {"q": 0, "k": 1, "v": 2, "bias": 3, "keep": 3}
     if (request.finish or request.empty or request.problem.lse
-            or not _laid_out_like(result, q)
-            or any(mine.data_ptr() != t.data_ptr()
-                   for mine, t in zip(own, tensors))):
+            or not _laid_out_like(result, tensors[0])
+            or any(x.data_ptr() != tensors[numbers[n]].data_ptr()
+                   for n, x in request.tensors.items())):
         return
-    # The kernel's tensors are views, whose addresses are those of torch's.
-    _keep(name, options, request, tensors, result, (0, 1, 2))
+    # The kernel's tensors have the addresses of torch's.
+    _keep(name, options, request, tensors, result,
+          [numbers[n] for n in request.tensors])
 
 
 _requests = threading.local()

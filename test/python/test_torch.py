@@ -396,11 +396,19 @@ class Patched(Case):
             for mask in masks:
                 self.close(self.model(q, k, v, attn_mask=mask),
                            own(q, k, v, mask))
+            plans = len(kt._plans)
+            # Other values, whose launches are known.
+            q, k, v = (x.flip(-2) for x in (q, k, v))
+            for mask in masks:
+                other = mask.flip(-1)
+                self.close(self.model(q, k, v, attn_mask=other),
+                           own(q, k, v, other))
+            self.assertEqual(len(kt._plans), plans)
             compiled = torch.compile(self.model, fullgraph=True,
                                      backend="aot_eager")
             for mask in padding, added:
                 self.close(compiled(q, k, v, attn_mask=mask), own(q, k, v, mask))
-        self.assertEqual((patch.taken, sum(patch.refused.values())), (5, 0))
+        self.assertEqual((patch.taken, sum(patch.refused.values())), (10, 0))
 
     def test_masks_of_others(self):
         """What only torch computes, or refuses, is torch's."""
