@@ -289,6 +289,11 @@
 // RUN: %{run}
 // XCDSHEADS: error: 'kvbuffer.attention' op xcds = 4 does not divide the 2 heads, which are dealt to the dies; xcds = 2 would fit
 
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true
+// REDEFINE: %{prefix} = LOOKAHEAD
+// RUN: %{run}
+// LOOKAHEAD: error: 'kvbuffer.attention' op look_ahead = true looks up pages, which dense caches do not have; expected look_ahead = false
+
 // REDEFINE: %{options} = chip=sm_90a schedule=q_stages=2,tiles=grid
 // REDEFINE: %{prefix} = QTILES
 // RUN: %{run}

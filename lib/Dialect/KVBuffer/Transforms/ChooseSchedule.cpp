@@ -462,6 +462,12 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
            << "; expected a multiple of BK";
   if (failed(checkSplitKeys(op, schedule)))
     return failure();
+  CacheKind kind = op.getK().getType().getKind();
+  if (schedule.getLookAhead() && kind != CacheKind::Paged)
+    return op.emitOpError()
+           << "look_ahead = true looks up pages, which "
+           << stringifyCacheKind(kind)
+           << " caches do not have; expected look_ahead = false";
   if (schedule.getProducers())
     return checkRoles(op, schedule, target);
   // Where each wave counts its own copies, halves of a block can take turns
