@@ -204,7 +204,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
           bias=None, keep=None, k_descale=None, v_descale=None,
-          kv_dtype=None):
+          kv_dtype=None, tree=None):
     """A Request of tensors in the kernels' layouts, checked.
 
     ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
@@ -279,6 +279,18 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
             bias = ops.broadcast("bias", bias, grid)
         if keep is not None:
             keep = ops.broadcast("mask", ops.as_flags("mask", keep), grid)
+    if tree is not None:
+        require_rank("tree", tree, 2, "(batch, tokens)")
+        require_type(ops, "tree", tree, "i32")
+        rows = longest if ragged else q.shape[1]
+        if rows is None:
+            raise ValueError("tree is given, and q_offsets without "
+                             "longest_query; expected the most new tokens")
+        if not rows <= tree.shape[1] <= 32 or tree.shape[0] != batch \
+                or not tree.shape[1]:
+            raise ValueError(
+                f"tree has shape {shape_of(tree)}; expected ({batch}, the new "
+                f"tokens of a sequence), here {max(rows, 1)} to 32 of them")
     if lse is not None:
         want_lse = True
     depth = -(-max(size, value_size) // 8) * 8
@@ -292,6 +304,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         sink=sink is not None, lse=want_lse, batch_invariant=batch_invariant,
         alibi=0 if alibi is None else len(alibi.shape),
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
+        tree=tree is not None,
         seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads),
         k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of,
         v_scale=v_of)
@@ -326,6 +339,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["bias"] = bias
     if keep is not None:
         tensors["keep"] = keep
+    if tree is not None:
+        tensors["tree"] = ops.contiguous(tree)
     out_shape = (*shape_of(q)[:-1], value_size)
     if out is not None:
         ops.require_writable("out", out)
@@ -407,7 +422,7 @@ def attention(
         lengths_count: str = "all", out: Tensor | None = None,
         lse: Tensor | None = None, return_lse: bool = False,
         alibi_slopes: Tensor | None = None, bias: Tensor | None = None,
-        mask: Tensor | None = None, k_descale: Tensor | None = None,
+        mask: Tensor | None = None, tree: Tensor | None = None, k_descale: Tensor | None = None,
         v_descale: Tensor | None = None, kv_dtype: str | None = None,
         batch_invariant: bool = False, convert: str | None = None,
         target: str | None = None, schedule: str | None = None,
@@ -448,8 +463,11 @@ def attention(
     the distance between the key and the query's place. ``bias`` (bfloat16,
     float16 or float32) is added to scores, and hides keys by -inf; ``mask``
     (booleans, or integers) says which keys a row sees. Both are [batch, H, rows,
-    keys], any of these 1, with dense q, k and v. Kernels with them have no warp
-    roles: on sm_90a they run at about half of the speed.
+    keys], any of these 1, with dense q, k and v. ``tree`` [batch, tokens] (int32):
+    bit n of a new token's word says that it sees new token n, of up to 32; all see
+    the keys before these, as far as ``causal`` and ``window`` let them. Kernels
+    with them have no warp roles: on sm_90a they run at about half of the speed,
+    but for few rows.
 
     ``q_offsets``, ``k_offsets`` [batch + 1]: where each sequence begins and the
     last one ends. ``longest_query``: a bound of the longest query, for a better
@@ -479,6 +497,9 @@ def attention(
     the runtime refuses."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling():
+        if tree is not None:
+            raise NotImplementedError("tree is given under torch.compile; call "
+                                      "kvbuf.attention outside of it")
         from . import torch as traced
         return traced.traced_attention(
             q, k, v, causal=causal, window=window, scale=scale, softcap=softcap,
@@ -517,7 +538,7 @@ def attention(
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
         want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,
         alibi=alibi_slopes, bias=bias, keep=mask, k_descale=k_descale,
-        v_descale=v_descale, kv_dtype=kv_dtype)
+        v_descale=v_descale, kv_dtype=kv_dtype, tree=tree)
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out

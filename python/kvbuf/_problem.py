@@ -37,8 +37,9 @@ class Problem:
     tensor of slopes [heads], 2 for [batch, heads], 0 for none. ``bias``: the type
     of a tensor "bias" [batch, heads, rows, keys] that is added to scores, whose
     -inf hides, "" for none. ``hidden``: whether a tensor "keep" of these sizes,
-    int32, says which keys a row sees. Those three need kernels without warp
-    roles.
+    int32, says which keys a row sees. ``tree``: whether a tensor "tree" [batch,
+    tokens], int32, says by bits which of up to 32 new tokens each of them sees.
+    Those four need kernels without warp roles.
     """
 
     heads: int
@@ -61,6 +62,7 @@ class Problem:
     alibi: int = 0
     bias: str = ""
     hidden: bool = False
+    tree: bool = False
     seq_q: int = 0
     k_dtype: str = ""
     v_dtype: str = ""
@@ -188,6 +190,9 @@ class Problem:
                 captures[name] = (
                     f"memref<?x{self.heads}x?x?x{kind}, {free}>",
                     shape(name, "batch", self.heads, "seq_q", "seq_k"))
+        if self.tree:
+            captures["tree"] = ("memref<?x?xi32, strided<[?, 1]>>",
+                                shape("tree", "batch", "tree_tokens"))
         if not captures:
             return {}, ""
         given = ", ".join(f"%{n}_: {t}" for n, (t, _) in captures.items())
@@ -246,6 +251,33 @@ class Problem:
         if self.bias and self.hidden:
             seen.append("%both = arith.andi %visible, %kept : i1")
             result = "%both"
+        if self.tree:
+            # Tokens beyond the tensor have the bits of its last one.
+            kind = captures["tree"][0]
+            before = result if seen else ""
+            seen += [
+                "%c0 = arith.constant 0 : index",
+                "%c1 = arith.constant 1 : index",
+                "%c31 = arith.constant 31 : index",
+                "%first = arith.subi %at, %row : index",
+                "%token = arith.subi %key, %first : index",
+                "%old = arith.cmpi slt, %token, %c0 : index",
+                "%node0 = arith.maxsi %token, %c0 : index",
+                "%node = arith.minsi %node0, %c31 : index",
+                "%by = arith.index_cast %node : index to i32",
+                f"%tokens = memref.dim %tree_, %c1 : {kind}",
+                "%last = arith.subi %tokens, %c1 : index",
+                "%own = arith.minsi %row, %last : index",
+                f"%word = memref.load %tree_[%batch, %own] : {kind}",
+                "%shifted = arith.shrui %word, %by : i32",
+                "%one = arith.constant 1 : i32",
+                "%low = arith.andi %shifted, %one : i32",
+                "%marked = arith.cmpi eq, %low, %one : i32",
+                "%in_tree = arith.ori %old, %marked : i1"]
+            result = "%in_tree"
+            if before:
+                seen.append(f"%all = arith.andi {before}, %in_tree : i1")
+                result = "%all"
         if seen:
             text += region("visible", place, seen, f"{result} : i1")
         return captures, text

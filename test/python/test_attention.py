@@ -184,6 +184,48 @@ class Flash(Case):
                 exact(q[rows]), *(exact(x[:n]) for x in held[b]),
                 causal=True)[0], "bf16")
 
+    def test_varlen_of_few_rows(self):
+        """One artifact: the longest query chooses the kernel."""
+        k, v, table, held = self.pages(3, 70, 16)
+        used = np.array([33, 70, 9], np.int32)
+        for lengths in ([1, 1, 1], [3, 0, 8], [1, 33, 0]):
+            cu_q = np.cumsum([0, *lengths], dtype=np.int32)
+            q = make("bf16", cu_q[-1], 12, 64)
+            o = flash_attn_varlen_func(q, k, v, cu_q, None, max(lengths), 70,
+                                       causal=True, block_table=table,
+                                       seqused_k=used)
+            for b in range(3):
+                rows = slice(cu_q[b], cu_q[b + 1])
+                self.close(o[rows], attention(
+                    exact(q[rows]), *(exact(x[:used[b]]) for x in held[b]),
+                    causal=True)[0], "bf16", lengths)
+
+    def test_tree(self):
+        """New tokens that see any of each other."""
+        k, v, table, held = self.pages(3, 70, 16)
+        used = np.array([33, 70, 9], np.int32)
+        cu_q = np.array([0, 5, 6, 14], np.int32)
+        words = RNG.integers(0, 256, (3, 8)).astype(np.int32)
+        q = make("bf16", 14, 4, 64)
+        o = kvbuf.attention(q, k, v, q_offsets=cu_q, longest_query=8,
+                            page_table=table, lengths=used, tree=words)
+        for b, n in enumerate(used):
+            rows = slice(cu_q[b], cu_q[b + 1])
+            count = rows.stop - rows.start
+            count_old = n - count
+            seen = np.ones((count, n), bool)
+            seen[:, count_old:] = words[b, :count, None] >> np.arange(count) & 1
+            x, y, z = exact(q[rows]), *(exact(h[:n]) for h in held[b])
+            y, z = (np.repeat(h, 2, axis=1) for h in (y, z))
+            s = np.where(seen, np.einsum("ihd,jhd->hij", x, y) / 8, -np.inf)
+            top = s.max(-1, keepdims=True)
+            p = np.exp(s - np.where(np.isfinite(top), top, 0))
+            total = np.maximum(p.sum(-1, keepdims=True), 1e-300)
+            self.close(o[rows], np.einsum("hij,jhd->ihd", p / total, z), "bf16")
+        with self.assertRaisesRegex(ValueError, "tree has shape"):
+            kvbuf.attention(q, k, v, q_offsets=cu_q, longest_query=9,
+                            page_table=table, lengths=used, tree=words)
+
     def test_kvcache(self):
         """Random caches, with and without new rows, rotation, padding."""
         for step in range(8):
