@@ -339,7 +339,8 @@ std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
 /// Loads a fragment whose elements are wider than those of its slot, at byte
-/// `slot`, by ordinary reads of LDS.
+/// `slot`, or lie in an order that the machine has no instruction for, by
+/// ordinary reads of LDS.
 mlir::LogicalResult emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot, Values &words);
 /// The machine of a target, for kernels with warp roles or without.

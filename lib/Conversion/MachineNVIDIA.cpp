@@ -684,9 +684,10 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
                           along("lane", bit) == 0;
     return ok;
   };
+  // What is contracted in an order of its own, as beside elements that are
+  // widened, no form of ldmatrix reads.
   if (!fits(transposed))
-    return op.emitOpError()
-           << "no form of ldmatrix loads this operand's layout";
+    return emitNarrowFragment(lower, op, slot, words);
 
   // Matrices of one atom, by its upper register bits; an atom of two matrices
   // shares an instruction with its neighbour along the result's columns.

@@ -1,4 +1,4 @@
-//===- NarrowFragments.cpp - Fragments of 8-bit elements, anywhere --------===//
+//===- NarrowFragments.cpp - Fragments by ordinary reads of LDS -----------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Operands of 16 bits from LDS that holds 8-bit elements, by ordinary reads: of
-// the elements of a lane that lie side by side, several at once, of others one
-// by one. Whatever the layout, and slow where rows are contracted.
+// Operands of 16 bits from LDS that holds 8-bit elements, or 16-bit ones in an
+// order that no instruction for fragments reads, by ordinary reads: of the
+// elements of a lane that lie side by side, several at once, of others one by
+// one. Whatever the layout, and slow where rows are contracted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +29,16 @@ LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   Type narrow = params.getElementType(), wide = type.getElementType();
+  bool widens = narrow != wide;
   if (isTurnedInLds(lower.target, params))
-    return op.emitOpError() << "widens " << narrow
+    return op.emitOpError() << (widens ? "widens " : "reads ") << narrow
                             << " of a slot whose columns lie side by side; "
                                "expected a buffer with order = rows";
   if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
       mma && mma.getWarpCols() > 1)
     return op.emitOpError()
-           << "widens " << narrow << " in " << mma.getWarpCols()
+           << (widens ? "widens " : "reads ") << narrow
+           << (widens ? " in " : " out of their order in ") << mma.getWarpCols()
            << " warps that share the columns of rows; "
               "expected warp_cols = 1";
   SharedTile tile = lower.sharedTile(params);
@@ -67,14 +70,23 @@ LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
   // Registers that lie side by side.
   unsigned runBits = 0;
   while (runBits < atom.layout.inLog2("register") &&
-         imageOf("register", runBits) == int64_t(1) << runBits &&
-         int64_t(1) << runBits < kMostAtOnce)
+         imageOf("register", runBits) == tile.elementBytes << runBits &&
+         tile.elementBytes << runBits < kMostAtOnce)
     ++runBits;
   int64_t run = int64_t(1) << runBits;
 
-  Value bytes = lower.shared(b.getI8Type());
-  int64_t align = lower.slotAlignment(params);
-  auto runType = VectorType::get({run}, b.getI8Type());
+  // LLVM has no 8-bit floats.
+  Type stored = widens ? Type(b.getI8Type()) : narrow;
+  int64_t bytes = tile.elementBytes;
+  Value shared = lower.shared(stored);
+  Value first = slot;
+  if (bytes > 1)
+    first = arith::DivUIOp::create(b, slot, lower.i32(bytes));
+  int64_t align = lower.slotAlignment(params) / bytes;
+  for (auto &[value, images] : address.terms)
+    for (int64_t &image : images)
+      image /= bytes;
+  auto runType = VectorType::get({run}, stored);
   int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
   if (atom.turned)
     std::swap(rows, cols);
@@ -91,22 +103,25 @@ LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
         int64_t before = llvm::isPowerOf2_64(tile.rows)
                              ? 0
                              : col / tile.blockCols * tile.blockBytes();
-        Value place =
-            address.emit(b, slot, align, tile.byteOffset(row, col) - before);
+        before /= bytes;
+        Value place = address.emit(b, first, align,
+                                   tile.byteOffset(row, col) / bytes - before);
         if (before)
           place = arith::AddIOp::create(b, place, lower.index(before));
-        Value loaded =
-            vector::LoadOp::create(b, runType, bytes, ValueRange{place},
-                                   /*nontemporal=*/false, llvm::Align(run));
+        Value loaded = vector::LoadOp::create(
+            b, runType, shared, ValueRange{place},
+            /*nontemporal=*/false, llvm::Align(run * bytes));
         for (int64_t i = 0; i < run; ++i)
           elements.push_back(
               vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{i}));
       }
-      auto all = VectorType::get({atom.registers()}, b.getI8Type());
-      Value codes = arith::BitcastOp::create(
-          b, all.clone(narrow),
-          vector::FromElementsOp::create(b, all, elements));
-      Value widened = arith::ExtFOp::create(b, all.clone(wide), codes);
+      auto all = VectorType::get({atom.registers()}, stored);
+      Value widened = vector::FromElementsOp::create(b, all, elements);
+      if (widens)
+        widened = arith::ExtFOp::create(
+            b, all.clone(wide),
+            arith::BitcastOp::create(b, all.clone(narrow), widened)
+                .getResult());
       if (atom.words == atom.registers()) {
         words.push_back(widened);
         continue;

@@ -170,6 +170,15 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
     choice.vPath = Path::Registers;
+  // What is widened in registers, several instructions an element, fills the
+  // vector unit: turns would wait for it.
+  if (request.cacheBytes == 1) {
+    if (!target.readsTransposed)
+      choice.vPath = Path::Registers;
+    choice.fullKV = true;
+    choice.stages = 2;
+    return choice;
+  }
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.pingPong = turns;
   choice.lazyRescale = tilesFit && choice.warps == 8;

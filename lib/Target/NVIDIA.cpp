@@ -159,6 +159,20 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   }
 }
 
+/// Lanes read pairs of 8-bit elements as rows of the instruction: keys, and
+/// columns of V. Each warp widens all of a tile for its own queries, which are
+/// therefore as many as its registers hold.
+static void quantizedNVIDIA(const ScheduleRequest &request,
+                            ScheduleChoice &choice) {
+  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  choice.swapAB = true;
+  choice.warps = 4;
+  choice.BM = depth <= 128 ? 128 : depth <= 256 ? 64 : 32;
+  choice.BN = depth <= 64 ? 64 : 32;
+  if (request.pageSize == 16)
+    choice.BN = 32;
+}
+
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
 /// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
 /// powers of two; two slots need one wait and one barrier an iteration.
@@ -174,6 +188,14 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     choice.BK = 128;
   if (request.splitKeys) {
     splitKeysNVIDIA(target, request, choice);
+    return choice;
+  }
+  if (request.cacheBytes == 1) {
+    if (request.roles && target.warpsPerMatrixGroup)
+      choice.note =
+          "elements of quantized caches are widened in registers, and "
+          "products of warp groups read keys from shared memory";
+    quantizedNVIDIA(request, choice);
     return choice;
   }
   if (request.roles && chooseRoles(target, request, choice))

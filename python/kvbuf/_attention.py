@@ -477,8 +477,7 @@ def attention(
     number is that of the sequence's queries. All are int32, or all int64.
 
     k and v may be 8-bit floats (torch's, or bytes: ``kv_dtype`` says which, "e4m3",
-    "e5m2", "e4m3fnuz" or "e5m2fnuz"), where q has few rows. ``k_descale`` and
-    ``v_descale`` (float32) are what they stand for themselves times: a number of
+    "e5m2", "e4m3fnuz" or "e5m2fnuz"). ``k_descale`` and ``v_descale`` (float32) are what they stand for themselves times: a number of
     the tensor [1], of each head [G] (or [batch, G], one row expanded), or of each
     token's head, of k's and v's shape without the last dimension.
 

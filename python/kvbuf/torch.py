@@ -528,8 +528,8 @@ def flash_attn_with_kvcache(
     ``num_splits`` is a hint that changes no result, and is not used yet. Returns
     out, or with ``return_softmax_lse`` (out, softmax_lse (batch, heads, rows)).
 
-    Caches may be of torch's 8-bit floats where q has few rows, with
-    ``k_descale`` and ``v_descale`` as `kvbuf.attention` takes them.
+    Caches may be of torch's 8-bit floats, with ``k_descale`` and ``v_descale``
+    as `kvbuf.attention` takes them.
 
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for

@@ -55,6 +55,36 @@ class Quantized(unittest.TestCase):
                                 held[0] * scale[0][:, None], held[1] * 0.01)
             np.testing.assert_allclose(kvbuf.from_bf16(o[b]), want, atol=3e-2)
 
+    def chunk(self, rows, window):
+        """`rows` new tokens on what is cached in pages of 16, a scale for each
+        token's head; pages before the window are gone."""
+        q = kvbuf.to_bf16(RNG.standard_normal((2, rows, 4, 64)))
+        lengths = np.array([150, 61], np.int32)
+        table = RNG.permutation(24)[:20].reshape(2, 10).astype(np.int32)
+        k, v = (codes("e4m3", 24, 16, 2, 64) for _ in "kv")
+        ks, vs = (RNG.uniform(0.005, 0.02, (24, 16, 2)).astype(np.float32)
+                  for _ in "kv")
+        held = [[kvbuf.from_fp8(x).astype(np.float64)[table[b]]
+                 .reshape(-1, 2, 64)[:lengths[b]]
+                 * s[table[b]].reshape(-1, 2, 1)[:lengths[b]]
+                 for x, s in ((k, ks), (v, vs))] for b in range(2)]
+        for b in range(2):
+            gone = max(0, lengths[b] - rows - window) // 16 if window >= 0 else 0
+            table[b, :gone] = 2**30
+            table[b, -(-lengths[b] // 16):] = 2**30
+        o = kvbuf.attention(q, k, v, kv_dtype="e4m3", page_table=table,
+                            lengths=lengths, k_descale=ks, v_descale=vs,
+                            causal=True, window=(window, -1))
+        for b in range(2):
+            want, _ = attention(kvbuf.from_bf16(q[b]).astype(np.float64),
+                                *held[b], causal=True, window=(window, -1))
+            np.testing.assert_allclose(kvbuf.from_bf16(o[b]), want, atol=3e-2)
+
+    def test_chunks(self):
+        for rows, window in (40, -1), (40, 30), (1, 30):
+            with self.subTest(rows=rows, window=window):
+                self.chunk(rows, window)
+
     def refused(self, message, error=ValueError, **more):
         q = np.zeros((1, 1, 2, 64), np.float16)
         k = more.pop("k", np.zeros((1, 8, 2, 64), np.uint8))

@@ -1,10 +1,16 @@
 // What no kernel does with quantized caches, said at the problem.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a -split-input-file -verify-diagnostics
+// RUN: sed -n '/^!q = memref<?x?x4x64/,/^}/p' %s | sed '/expected-error/d' > %t.mlir
+// RUN: not kvbuf-opt %t.mlir --kvbuf-choose-schedule="chip=sm_90a schedule=producers=4,swap_a_b=false" 2>&1 | FileCheck %s --check-prefix=ROLES
+// RUN: not kvbuf-opt %t.mlir --kvbuf-choose-schedule="chip=sm_80 schedule=warp_cols=2" 2>&1 | FileCheck %s --check-prefix=COLUMNS
+// RUN: not kvbuf-opt %t.mlir --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=true" 2>&1 | FileCheck %s --check-prefix=LAZY
 
+// ROLES: has quantized caches, whose elements products cannot read from shared memory; expected producers = 0, or caches of 'bf16'
+// COLUMNS: has quantized caches, and warp_cols = 2, whose warps share the columns of rows; expected warp_cols = 1
+// LAZY: has a scale for each token of v, which multiplies weights before they are rounded, and lazy_rescale rounds them first; expected lazy_rescale = false
 !q = memref<?x?x4x64xbf16>
-!kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = tensor>
-func.func @many_rows(%q: !q, %k: !kv, %v: !kv, %o: !q) {
-  // expected-error @below {{has quantized caches, which only kernels of split keys read yet; expected few query rows, as many as the type of q says, or caches of 'bf16'}}
+!kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 64>
+func.func @asked(%q: !q, %k: !kv, %v: !kv, %o: !q) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kv, !kv, !q
   return
 }

@@ -81,6 +81,14 @@ func.func @d24(%q: !q24, %k: !k24, %v: !k24, %o: !q24) {
   return
 }
 
+!kq = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 256>
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}elements of quantized caches are widened in registers, and products of warp groups read keys from shared memory
+// CHECK: func.func @quantized
+func.func @quantized(%q: !q256, %k: !kq, %v: !kq, %o: !q256) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q256, !kq, !kq, !q256
+  return
+}
+
 !q320 = memref<?x?x2x320xbf16>
 !k320 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 320>
 // REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 320 is more than 256, whose accumulators fill a lane's registers

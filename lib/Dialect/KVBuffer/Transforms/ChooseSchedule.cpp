@@ -257,12 +257,18 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
 /// Splits of a problem whose bits must not depend on its batch, keys.
 static constexpr int64_t kInvariantSplit = 1024;
 
+/// Bytes of an element of a cache in LDS.
+static int64_t elementBytesOf(CacheType cache) {
+  return cache.getElementType().getIntOrFloatBitWidth() / 8;
+}
+
 /// Bytes of LDS that a block of split keys needs for its tiles and for what its
 /// warps leave each other.
 static int64_t splitKeysBytes(AttentionOp op, const ScheduleParameters &s) {
   int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
-  int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t tiles = elementBytes * depth * 2 * s.stages * s.BN;
+  int64_t tiles = (elementBytesOf(op.getKCacheType()) +
+                   elementBytesOf(op.getVCacheType())) *
+                  depth * s.stages * s.BN;
   return s.warps == 1 ? tiles : s.warps * (tiles + 4 * (depth + 2) * s.BM);
 }
 
@@ -393,13 +399,25 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                                     const TargetInfo &target) {
   if (!op.isQuantized())
     return success();
-  if (!schedule.getSplitKeys())
+  // Elements are widened on their way into registers.
+  if (schedule.getProducers())
     return op.emitOpError()
-           << "has quantized caches, which only kernels of split keys read "
-              "yet; "
-              "expected few query rows, as many as the type of q says, or "
-              "caches of "
+           << "has quantized caches, whose elements products cannot read from "
+              "shared memory; expected producers = 0, or caches of "
            << op.getElementType();
+  if (schedule.getWarpCols() > 1)
+    return op.emitOpError()
+           << "has quantized caches, and warp_cols = " << schedule.getWarpCols()
+           << ", whose warps share the columns of rows; "
+              "expected warp_cols = 1";
+  CacheType values = op.getV().getType();
+  if (schedule.getLazyRescale() && values.getScaleType() &&
+      values.getGranularity() > 0)
+    return op.emitOpError()
+           << "has a scale for each token of v, which multiplies weights "
+              "before "
+              "they are rounded, and lazy_rescale rounds them first; expected "
+              "lazy_rescale = false";
   for (auto [name, cache] : {std::pair("k", op.getK().getType()),
                              std::pair("v", op.getV().getType())}) {
     // 16 bytes of a row are copied at a time.
@@ -545,8 +563,10 @@ static LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t slotOfV = schedule.getVPath() == Path::Streaming
                         ? schedule.getBK() * slotCols
                         : slotCols * schedule.getBN();
-  int64_t lds = elementBytes * ((qInLds ? depth * schedule.getBM() : 0) +
-                                schedule.getStages() * (slotOfK + slotOfV));
+  int64_t lds =
+      (qInLds ? elementBytes * depth * schedule.getBM() : 0) +
+      schedule.getStages() * (elementBytesOf(op.getKCacheType()) * slotOfK +
+                              elementBytesOf(op.getVCacheType()) * slotOfV);
   if (schedule.getSplitKeys())
     lds = splitKeysBytes(op, schedule.getParameters());
   // One f32 for each row that a lane has, of all threads.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CacheScales.h"
 #include "LowerDecode.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -202,7 +203,8 @@ public:
   TileProgram(ImplicitLocOpBuilder &b, AttentionOp op, const TargetInfo &target,
               const IRMapping &args)
       : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
-        element(op.getElementType()), mask(op.getMaskValue()),
+        element(op.getElementType()), weights(weightsOf(op)),
+        mask(op.getMaskValue()),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())) {}
 
   void build();
@@ -242,6 +244,8 @@ private:
   const IRMapping &args;
   ScheduleAttr schedule;
   Type element;
+  /// The type of the elements of P and V in products.
+  Type weights;
   MaskAttr mask;
   /// Head size, padded to whole LDS blocks.
   int64_t depth;
@@ -284,7 +288,8 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
     // K's columns are contracted; V's are columns of the product.
     Value part = isK ? a(block * cols, cols) : a(0, params.getBN());
     Value fragmentOfTile = FragmentLoadOp::create(
-        b, fragment(params.getBN(), cols, element, Role::B), staged, 0, 0);
+        b, fragment(params.getBN(), cols, isK ? element : weights, Role::B),
+        staged, 0, 0);
     acc = MmaOp::create(b, part, fragmentOfTile, acc, /*transpose_b=*/isK,
                         /*column=*/isK ? 0 : block * cols);
   }
@@ -296,7 +301,7 @@ Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
                                   Value key, Value acc) {
   KVBufferAttr params = buffer.getType().getParams();
   int64_t rows = params.getBN(), cols = params.getSmemCols();
-  Value weights = a(0, schedule.getBN());
+  Value p = a(0, schedule.getBN());
   for (int64_t first = 0; first < schedule.getBN(); first += rows) {
     if (first > 0)
       MeetOp::create(b);
@@ -306,13 +311,12 @@ Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
                            Value(), /*whole=*/false, /*block=*/0);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    Value part = weights;
+    Value part = p;
     if (rows < schedule.getBN())
       part = FragmentSliceOp::create(
-          b, fragment(schedule.getBM(), rows, element, Role::A), weights, 0,
-          first);
+          b, fragment(schedule.getBM(), rows, weights, Role::A), p, 0, first);
     Value strip = FragmentLoadOp::create(
-        b, fragment(rows, cols, element, Role::B), staged, 0, 0);
+        b, fragment(rows, cols, weights, Role::B), staged, 0, 0);
     acc = MmaOp::create(b, part, strip, acc, /*transpose_b=*/false,
                         /*column=*/0);
   }
@@ -321,8 +325,8 @@ Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
 
 Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
   auto type = cast<CacheType>(cache.getType());
-  auto tile = TileType::get(b.getContext(), rows,
-                            type.getCacheDepth(), element, smallPageOf(op));
+  auto tile = TileType::get(b.getContext(), rows, type.getCacheDepth(),
+                            type.getElementType(), smallPageOf(op));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }
@@ -450,7 +454,7 @@ void TileProgram::computeTile() {
   FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
   FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
-  FragmentType pType = fragment(BM, BN, element, Role::A);
+  FragmentType pType = fragment(BM, BN, weights, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
   Value qf;
   if (qFromDram)
@@ -462,6 +466,9 @@ void TileProgram::computeTile() {
       fill(accType, 0.0f),
       fill(rowType, -std::numeric_limits<float>::infinity()),
       fill(rowType, 0.0f)};
+  CacheScales scales(b, batch, kvHead);
+  Value kScale = scales.ofHead(k);
+  bool scalesWeights = isScaledByToken(op.getV().getType());
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   // The softmax scales behind the maximum; that needs a positive scale.
   bool own = op.hasOwnScores();
@@ -493,6 +500,8 @@ void TileProgram::computeTile() {
     };
     Value s =
         multiplyTile(queriesAt, k, kbuf, key, i, slot, fill(scoreType, 0.0f));
+    TileTokens tokens{key, keyLo, keys};
+    s = scales.multiplyByToken(scales.multiply(s, kScale), k, tokens);
     if (cap > 0)
       s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
                             b.getF32FloatAttr(cap));
@@ -520,13 +529,14 @@ void TileProgram::computeTile() {
       scf::YieldOp::create(b, s);
     }
     auto softmax = OnlineSoftmaxOp::create(
-        b, pType, rowType, rowType, rowType, masked.getResult(0), m, l,
-        b.getF32FloatAttr(softmaxScale), /*masked=*/b.getUnitAttr());
+        b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
+        masked.getResult(0), m, l, b.getF32FloatAttr(softmaxScale),
+        /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    Value newAcc =
-        multiplyTile([&](int64_t, int64_t) { return softmax.getP(); }, v, vbuf,
-                     key, i, slot, scaled);
+    Value p = scales.weights(softmax.getP(), v, tokens, pType);
+    Value newAcc = multiplyTile([&](int64_t, int64_t) { return p; }, v, vbuf,
+                                key, i, slot, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
   }
@@ -538,8 +548,9 @@ void TileProgram::computeTile() {
                                         loop.getResult(1), loop.getResult(2),
                                         /*excess=*/Value(), sink,
                                         b.getF32FloatAttr(softmaxScale));
-  Value out = FragmentConvertOp::create(
-      b, fragment(BM, depth, element, Role::Acc), finish.getResult());
+  Value out =
+      FragmentConvertOp::create(b, fragment(BM, depth, element, Role::Acc),
+                                scales.finish(finish.getResult(), v));
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left,
                                    /*valid_cols=*/Value(), IntegerAttr());
   Value obuf;

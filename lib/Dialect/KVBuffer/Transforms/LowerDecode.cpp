@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerDecode.h"
+#include "CacheScales.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -33,10 +34,6 @@ using namespace kvbuf;
 static constexpr int64_t kLeastSplit = 128;
 /// Partial results on their way to a warp of the last block at a time.
 static constexpr int64_t kLoadedAtOnce = 4;
-/// What scales of V's tokens are multiplied by beside weights, so that products
-/// are of magnitudes that f16 has with all bits: scales from 2^-22 to 2^7,
-/// those of values from 1e-4 to 6e4 in e4m3. The output is divided by it.
-static constexpr float kTokenScaleGain = 256;
 /// Pieces that one block of a warp joins; where a sequence has more, several
 /// blocks join so many each, side by side, and one joins what they come to.
 static constexpr int64_t kJoinedByOne = 8;
@@ -53,13 +50,6 @@ struct State {
 };
 
 class DecodeProgram {
-  /// f16 has all 8-bit floats, and more bits for weights of at most 1, than
-  /// bf16.
-  static Type weightsOf(AttentionOp op) {
-    bool narrow = op.getV().getType().getElementType() != op.getElementType();
-    return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
-  }
-
 public:
   DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
                 const TargetInfo &target, const IRMapping &args,
@@ -106,9 +96,6 @@ private:
   }
   Value fill(FragmentType type, float value) {
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
-  }
-  Value number32(float value) {
-    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
   }
   Value operand(Value value) { return args.lookup(value); }
   Attribute str(StringRef text) { return b.getStringAttr(text); }
@@ -200,22 +187,8 @@ private:
   /// Computes the tiles [first, last), one piece of sequence `batch`.
   void computePiece(const Tiles &tiles, Value first, Value last,
                     const Piece &piece);
-  /// Whether each token of a cache has a scale of its own.
-  static bool isScaledByToken(Value cache) {
-    auto type = cast<CacheType>(cache.getType());
-    return type.getScaleType() && type.getGranularity() > 0;
-  }
-  /// The scale of all of a cache's head; null where there is none.
-  Value scaleOf(Value cache);
-  /// Accumulators times a number, if there is one.
-  Value multiply(Value x, Value scale);
-  /// Accumulators whose columns are tokens, from `key` of `keys` on, times the
-  /// scales of these, if a cache has them, and times `gain` if there is one.
-  Value multiplyByToken(Value x, Value cache, Value key, Value keys,
-                        Value gain = Value());
-  /// Accumulators of what `make` makes of each element and its column, counted
-  /// from `col` on.
-  Value mapElements(Value x, Value col, function_ref<Value(Value, Value)> make);
+  /// The scales of the block's head of the cache.
+  CacheScales scales() { return {b, batch, kvHead}; }
   /// Lets each warp compute a part of a softmax; `then` is what one warp does
   /// with what the parts come to.
   void inWarps(StringRef name, function_ref<State(Value warp)> compute,
@@ -645,54 +618,6 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
          [&] { join(piece); });
 }
 
-Value DecodeProgram::scaleOf(Value cache) {
-  Value zero = constant(0);
-  if (!cast<CacheType>(cache.getType()).getScaleType() ||
-      isScaledByToken(cache))
-    return nullptr;
-  return CacheScaleOp::create(b, operand(cache), batch, kvHead, zero, zero);
-}
-
-Value DecodeProgram::multiply(Value x, Value scale) {
-  if (!scale)
-    return x;
-  return mapElements(x, Value(), [&](Value element, Value) -> Value {
-    return arith::MulFOp::create(b, element, scale);
-  });
-}
-
-Value DecodeProgram::multiplyByToken(Value x, Value cache, Value key,
-                                     Value keys, Value gain) {
-  if (!isScaledByToken(cache))
-    return x;
-  Value zero = constant(0), one = constant(1);
-  // A tile may go beyond the last key: what is hidden there has its scale.
-  Value last = arith::SubIOp::create(b, keys, one);
-  return mapElements(x, key, [&](Value element, Value token) -> Value {
-    token = arith::MinSIOp::create(b, token, last);
-    Value scale =
-        CacheScaleOp::create(b, operand(cache), batch, kvHead, token, zero);
-    if (gain)
-      scale = arith::MulFOp::create(b, scale, gain);
-    return arith::MulFOp::create(b, element, scale);
-  });
-}
-
-Value DecodeProgram::mapElements(Value x, Value col,
-                                 function_ref<Value(Value, Value)> make) {
-  auto map = MapOp::create(b, x.getType(), ValueRange{x},
-                           col ? constant(0) : Value(), col);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = &map.getBody().emplaceBlock();
-  Location loc = b.getLoc();
-  Value element = body->addArgument(b.getF32Type(), loc);
-  body->addArgument(b.getIndexType(), loc);
-  Value column = body->addArgument(b.getIndexType(), loc);
-  b.setInsertionPointToStart(body);
-  YieldOp::create(b, make(element, column));
-  return map.getResult();
-}
-
 State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
                               Value warp) {
   if (warps > 1)
@@ -706,7 +631,7 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   FragmentType pType = fragment(BM, BN, weights, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
   Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
-  Value kScale = scaleOf(op.getK());
+  Value kScale = scales().ofHead(operand(op.getK()));
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
   Value fullEnd = arith::DivUIOp::create(
@@ -758,7 +683,9 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value k = load(operand(op.getK()), kbuf, element);
   Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
                           /*transpose_b=*/true, /*column=*/0);
-  s = multiplyByToken(multiply(s, kScale), op.getK(), key, keys);
+  TileTokens tokens{key, range.getLo(), keys};
+  s = scales().multiplyByToken(scales().multiply(s, kScale), operand(op.getK()),
+                               tokens);
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   if (cap > 0)
     s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
@@ -786,18 +713,14 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
     b.setInsertionPointToStart(masked.elseBlock());
     scf::YieldOp::create(b, s);
   }
-  bool scalesWeights = isScaledByToken(op.getV());
-  Value gain = number32(kTokenScaleGain);
+  bool scalesWeights = isScaledByToken(op.getV().getType());
   auto softmax = OnlineSoftmaxOp::create(
       b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
       masked.getResult(0), state.max, state.sum, softmaxScale,
       /*masked=*/b.getUnitAttr());
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
   Value v = load(operand(op.getV()), vbuf, weights);
-  Value p = softmax.getP();
-  if (scalesWeights)
-    p = FragmentConvertOp::create(
-        b, pType, multiplyByToken(p, op.getV(), key, keys, gain));
+  Value p = scales().weights(softmax.getP(), operand(op.getV()), tokens, pType);
   Value acc = MmaOp::create(b, p, v, scaled,
                             /*transpose_b=*/false, /*column=*/0);
   scf::YieldOp::create(
@@ -892,9 +815,7 @@ void DecodeProgram::finish(State state) {
   auto done = SoftmaxFinishOp::create(b, accType, rowType, state.acc, state.max,
                                       state.sum, /*excess=*/Value(),
                                       /*sink=*/Value(), softmaxScale);
-  Value scale = isScaledByToken(op.getV()) ? number32(1 / kTokenScaleGain)
-                                           : scaleOf(op.getV());
-  Value result = multiply(done.getResult(), scale);
+  Value result = scales().finish(done.getResult(), operand(op.getV()));
   Value out = FragmentConvertOp::create(
       b, fragment(schedule.getBM(), depth, element, Role::Acc), result);
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut())),

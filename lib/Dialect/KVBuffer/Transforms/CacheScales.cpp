@@ -1,0 +1,102 @@
+//===- CacheScales.cpp - Scales of quantized caches in tiles ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CacheScales.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// What scales of V's tokens are multiplied by beside weights, so that products
+/// are of magnitudes that f16 has with all bits: scales from 2^-22 to 2^7,
+/// those of values from 1e-4 to 6e4 in e4m3. The output is divided by it.
+static constexpr float kTokenScaleGain = 256;
+
+Type kvbuf::weightsOf(AttentionOp op) {
+  bool narrow = op.getV().getType().getElementType() != op.getElementType();
+  return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
+}
+
+bool kvbuf::isScaledByToken(CacheType cache) {
+  return cache.getScaleType() && cache.getGranularity() > 0;
+}
+
+static CacheType typeOf(Value cache) {
+  return cast<CacheType>(cache.getType());
+}
+
+Value CacheScales::ofHead(Value cache) {
+  if (!typeOf(cache).getScaleType() || isScaledByToken(typeOf(cache)))
+    return nullptr;
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  return CacheScaleOp::create(b, cache, batch, kvHead, zero, zero);
+}
+
+Value CacheScales::multiply(Value x, Value scale) {
+  if (!scale)
+    return x;
+  return mapElements(x, Value(), [&](Value element, Value) -> Value {
+    return arith::MulFOp::create(b, element, scale);
+  });
+}
+
+Value CacheScales::multiplyByToken(Value x, Value cache,
+                                   const TileTokens &tokens) {
+  return isScaledByToken(typeOf(cache)) ? byToken(x, cache, tokens, Value())
+                                        : x;
+}
+
+Value CacheScales::weights(Value p, Value v, const TileTokens &tokens,
+                           FragmentType type) {
+  if (!isScaledByToken(typeOf(v)))
+    return p;
+  Value gain = arith::ConstantOp::create(b, b.getF32FloatAttr(kTokenScaleGain));
+  return FragmentConvertOp::create(b, type, byToken(p, v, tokens, gain));
+}
+
+Value CacheScales::finish(Value out, Value v) {
+  if (!isScaledByToken(typeOf(v)))
+    return multiply(out, ofHead(v));
+  return multiply(out, arith::ConstantOp::create(
+                           b, b.getF32FloatAttr(1 / kTokenScaleGain)));
+}
+
+Value CacheScales::byToken(Value x, Value cache, const TileTokens &tokens,
+                           Value gain) {
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  // A tile may begin before the first key that counts, whose page may be gone,
+  // and go beyond the last one: what is hidden there has the scale of one that
+  // counts.
+  Value last = arith::SubIOp::create(b, tokens.end,
+                                     arith::ConstantIndexOp::create(b, 1));
+  Value least = arith::MinSIOp::create(
+      b, arith::MaxSIOp::create(b, tokens.lo, zero).getResult(), last);
+  return mapElements(x, tokens.first, [&](Value element, Value token) -> Value {
+    token = arith::MaxSIOp::create(
+        b, arith::MinSIOp::create(b, token, last).getResult(), least);
+    Value scale = CacheScaleOp::create(b, cache, batch, kvHead, token, zero);
+    if (gain)
+      scale = arith::MulFOp::create(b, scale, gain);
+    return arith::MulFOp::create(b, element, scale);
+  });
+}
+
+Value CacheScales::mapElements(Value x, Value col,
+                               function_ref<Value(Value, Value)> make) {
+  auto map = MapOp::create(
+      b, x.getType(), ValueRange{x},
+      col ? arith::ConstantIndexOp::create(b, 0).getResult() : Value(), col);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  Value element = body->addArgument(b.getF32Type(), loc);
+  body->addArgument(b.getIndexType(), loc);
+  Value column = body->addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(body);
+  YieldOp::create(b, make(element, column));
+  return map.getResult();
+}

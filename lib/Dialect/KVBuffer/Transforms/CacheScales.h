@@ -1,0 +1,76 @@
+//===- CacheScales.h - Scales of quantized caches in tiles ------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What tile programs do for caches of 8-bit floats besides widening them: K's
+/// scales multiply scores, V's multiply the output, or, where each token has
+/// one, the weights.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvbuf {
+
+/// The type of the elements of P and V in products: the problem's, or f16 where
+/// V is quantized, which has all 8-bit floats, and more bits for weights of at
+/// most 1 than bf16.
+mlir::Type weightsOf(AttentionOp op);
+
+/// Whether each token of a cache has a scale of its own.
+bool isScaledByToken(CacheType cache);
+
+/// The tokens of a tile of scores: the tile's first, and the first and the end
+/// of those that the sequence has and the kernel may look at. The scales of
+/// other tokens, which are hidden, are not looked up.
+struct TileTokens {
+  mlir::Value first, lo, end;
+};
+
+/// Builds the scales of one head of one sequence at the insertion point.
+class CacheScales {
+public:
+  CacheScales(mlir::ImplicitLocOpBuilder &b, mlir::Value batch,
+              mlir::Value kvHead)
+      : b(b), batch(batch), kvHead(kvHead) {}
+
+  /// The scale of all of the head, f32; null where there is none, or each token
+  /// has one.
+  mlir::Value ofHead(mlir::Value cache);
+  /// Accumulators times a number; `x` itself where that is null.
+  mlir::Value multiply(mlir::Value x, mlir::Value scale);
+  /// Accumulators whose columns are tokens, times the scales of these; `x`
+  /// itself if the cache has none.
+  mlir::Value multiplyByToken(mlir::Value x, mlir::Value cache,
+                              const TileTokens &tokens);
+  /// The weights of V's tokens as an operand: `p`, or, if V's tokens have
+  /// scales, accumulators times these, as `type`; products are then of
+  /// magnitudes that f16 has with all bits, and `finish` divides.
+  mlir::Value weights(mlir::Value p, mlir::Value v, const TileTokens &tokens,
+                      FragmentType type);
+  /// The output, an accumulator, times V's scale.
+  mlir::Value finish(mlir::Value out, mlir::Value v);
+
+private:
+  mlir::Value
+  mapElements(mlir::Value x, mlir::Value col,
+              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> make);
+  mlir::Value byToken(mlir::Value x, mlir::Value cache,
+                      const TileTokens &tokens, mlir::Value gain);
+
+  mlir::ImplicitLocOpBuilder &b;
+  mlir::Value batch, kvHead;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
