@@ -17,9 +17,11 @@
 
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -434,6 +436,76 @@ struct WidenPairs : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
+/// The same by the instructions of AMD chips for the formats that their matrix
+/// unit has (CDNA3 ISA, "V_CVT_PK_F32_FP8"): to two f32, exactly. Two of these
+/// are f16 by rounding toward zero, which has nothing to round, and their upper
+/// halves are bf16.
+struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
+  WidenPairsToF32(MLIRContext *context, const TargetInfo &target)
+      : OpRewritePattern(context, /*benefit=*/2), target(target) {}
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type narrow = getElementTypeOrSelf(op.getIn().getType());
+    int64_t count = wordElementsOf(op.getType());
+    if (!isWidening(op) || !count ||
+        !llvm::is_contained(target.float8Formats, elementName(narrow)))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    auto type = cast<VectorType>(op.getType());
+    bool isE4 = isa<Float8E4M3FNType, Float8E4M3FNUZType>(narrow);
+    auto pairType = VectorType::get({2}, b.getF32Type());
+    Value bytes =
+        arith::BitcastOp::create(b, type.clone(b.getI8Type()), op.getIn());
+    Value words = vector::BitCastOp::create(
+        b, VectorType::get({count / 4}, b.getI32Type()), bytes);
+    SmallVector<Value> halves;
+    for (int64_t i = 0; i < count / 4; ++i) {
+      Value word = vector::ExtractOp::create(b, words, ArrayRef<int64_t>{i});
+      for (bool upper : {false, true}) {
+        Value pair =
+            isE4 ? ROCDL::CvtPkF32Fp8Op::create(b, pairType, word, upper)
+                       .getResult()
+                 : ROCDL::CvtPkF32Bf8Op::create(b, pairType, word, upper)
+                       .getResult();
+        auto at = [&](int64_t n) -> Value {
+          return vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n});
+        };
+        if (type.getElementType().isF16())
+          halves.push_back(ROCDL::CvtPkRtz::create(
+              b, VectorType::get({2}, b.getF16Type()), at(0), at(1)));
+        else
+          halves.push_back(pair);
+      }
+    }
+    auto joined = [&](ArrayRef<Value> parts) -> Value {
+      SmallVector<Value> elements;
+      for (Value part : parts)
+        for (int64_t n = 0; n < 2; ++n)
+          elements.push_back(
+              vector::ExtractOp::create(b, part, ArrayRef<int64_t>{n}));
+      auto of = cast<VectorType>(parts.front().getType());
+      return vector::FromElementsOp::create(
+          b, VectorType::get({int64_t(elements.size())}, of.getElementType()),
+          elements);
+    };
+    Value result = joined(halves);
+    if (!type.getElementType().isF16()) {
+      Value parts = vector::BitCastOp::create(
+          b, VectorType::get({2 * count}, b.getI16Type()), result);
+      SmallVector<int64_t> upper;
+      for (int64_t i = 0; i < count; ++i)
+        upper.push_back(2 * i + 1);
+      result = arith::BitcastOp::create(
+          b, type, vector::ShuffleOp::create(b, parts, parts, upper));
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+  const TargetInfo &target;
+};
+
 struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
   using Base::Base;
 
@@ -447,6 +519,8 @@ struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
     populateExpandFloat8Patterns(patterns,
                                  target && target->vendor == Vendor::NVIDIA &&
                                      !target->float8Formats.empty());
+    if (target && target->vendor == Vendor::AMD)
+      patterns.add<WidenPairsToF32>(&getContext(), *target);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

@@ -175,6 +175,28 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
   return tile;
 }
 
+LinearLayout AMDMachine::turnedLayout(LaneLowering &lower,
+                                      KVBufferAttr params) {
+  TransposedTile tile = transposedTile(lower, params);
+  if (params.getElementType().getIntOrFloatBitWidth() > 8)
+    return tile.layout();
+  constexpr unsigned kPieceBits = 4, kPieces = 3;
+  SmallVector<LinearLayout::Coord> rows, cols;
+  unsigned keyBits = llvm::Log2_64(tile.keys),
+           colBits = llvm::Log2_64_Ceil(tile.depth);
+  for (unsigned bit = 0; bit < keyBits; ++bit)
+    rows.push_back({int64_t(1) << (bit < tile.keyBits.size() ? tile.keyBits[bit]
+                                                             : bit)});
+  for (unsigned bit = 0; bit < colBits; ++bit) {
+    int64_t image = tile.keys << bit;
+    if (bit >= kPieceBits && bit < kPieceBits + kPieces)
+      image |= tile.keys << (bit - kPieceBits);
+    cols.push_back({image});
+  }
+  return LinearLayout({"row", "col"}, {rows, cols},
+                      {LinearLayout::Dim{"byte", keyBits + colBits}});
+}
+
 std::optional<TransposedTile> AMDMachine::turnedTile(LaneLowering &lower,
                                                      KVBufferAttr params) {
   if (!isTurnedInLds(lower.target, params))
@@ -217,11 +239,13 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   Type element = type.getElementType();
-  if (element != params.getElementType())
-    return emitNarrowFragment(lower, op, slot, words);
+  Type stored = params.getElementType();
+  bool widens = element != stored;
   // V's rows are contracted.
   bool isA = type.getRole() == Role::A, isV = op.contractsRows();
   bool turned = isTurnedInLds(lower.target, params);
+  if (widens && isV && !turned)
+    return emitNarrowFragment(lower, op, slot, words);
   if (turned && !isV)
     return op.emitOpError()
            << "contracts columns of a slot whose columns lie side by side; "
@@ -239,7 +263,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   SharedTile tile = lower.sharedTile(params);
   std::optional<LinearLayout> transposed;
   if (turned)
-    transposed = transposedTile(lower, params).layout();
+    transposed = turnedLayout(lower, params);
   int64_t row0 = op.getSlotRow(), col0 = op.getSlotCol();
   auto byteOf = [&](int64_t row, int64_t col) {
     if (!isA && !isV)
@@ -264,7 +288,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   };
 
   unsigned registerBits = atom.layout.inLog2("register");
-  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t elementBytes = stored.getIntOrFloatBitWidth() / 8;
   std::optional<LinearLayout> reads;
   if (isV && !turned)
     reads = transposedRead16(LinearLayout(
@@ -280,6 +304,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   bool fits = isV && !turned ? reads.has_value() : true;
   for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
+  if (widens && !fits && !turned)
+    return emitNarrowFragment(lower, op, slot, words);
   if (!fits || atom.words != atom.registers()) {
     InFlightDiagnostic diag =
         op.emitOpError() << "no read of LDS loads this operand's layout on "
@@ -359,8 +385,17 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
         Value bytes = vector::LoadOp::create(
             b,
             VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
-            lds, ValueRange{at}, /*nontemporal=*/false, llvm::Align(16));
-        words.push_back(vector::BitCastOp::create(b, word, bytes));
+            lds, ValueRange{at}, /*nontemporal=*/false,
+            llvm::Align(atom.registers() * elementBytes));
+        words.push_back(widens
+                            ? arith::ExtFOp::create(
+                                  b, word,
+                                  arith::BitcastOp::create(
+                                      b, word.clone(stored), bytes)
+                                      .getResult())
+                                  .getResult()
+                            : vector::BitCastOp::create(b, word, bytes)
+                                  .getResult());
         continue;
       }
       // Four registers a read; the upper register bits choose other rows.

@@ -100,6 +100,11 @@ private:
   mlir::Value ldsBytes(LaneLowering &lower);
   /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`).
   TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
+  /// ("row" of keys, "col") to "byte" of such a tile. Where elements are bytes,
+  /// LDS rows of neighbouring pieces of 16 columns change places among eight:
+  /// what lanes write then falls into all banks, and what they read of 16
+  /// columns still lies together.
+  LinearLayout turnedLayout(LaneLowering &lower, KVBufferAttr params);
   std::optional<TransposedTile> turnedTile(LaneLowering &lower,
                                            KVBufferAttr params) override;
   /// The plans of the warps of `schedule`, by default the one that is being

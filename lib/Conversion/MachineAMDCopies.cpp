@@ -632,7 +632,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
   std::optional<LinearLayout> layout;
   SmallVector<int64_t> keyImages, colImages;
   if (plan.transposed) {
-    layout = transposedTile(lower, params).layout();
+    layout = turnedLayout(lower, params);
     for (unsigned bit = 0; bit < layout->inLog2("row"); ++bit)
       keyImages.push_back(layout->basis("row", bit, "byte"));
     for (unsigned bit = 0; bit < layout->inLog2("col"); ++bit)

@@ -129,7 +129,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     choice.BM = request.foldedRows > 16 ? 32 : 16;
     choice.BN = 32;
     choice.warps = 1;
-    if (!target.readsTransposed)
+    // No transposed read takes bytes: V is turned on its way into LDS.
+    if (!target.readsTransposed || request.cacheBytes == 1)
       choice.vPath = Path::Registers;
     return choice;
   }
@@ -173,8 +174,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   // What is widened in registers, several instructions an element, fills the
   // vector unit: turns would wait for it.
   if (request.cacheBytes == 1) {
-    if (!target.readsTransposed)
-      choice.vPath = Path::Registers;
+    choice.vPath = Path::Registers;
     choice.fullKV = true;
     choice.stages = 2;
     return choice;

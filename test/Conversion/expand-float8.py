@@ -99,8 +99,8 @@ def nearest(x, name):
 
 rng = np.random.default_rng()
 for name in FORMATS:
-    # Chips with the OCP's formats have an instruction to widen by.
-    for chip in ("sm_80", "gfx942", *["sm_90"] * (not name.endswith("FNUZ"))):
+    # Chips that multiply a format have an instruction to widen by.
+    for chip in ("sm_80", "gfx942", *["sm_90", "gfx950"] * (not name.endswith("FNUZ"))):
         kernel = kvbuf.compile(TEXT.replace("TYPE", name), target=chip)
         values = definition(name)
         # Elements, points half-way between them, and their neighbours; any bits.

@@ -71,6 +71,9 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   }
   if (which == Operand::K && schedule.getRegChunkDepth())
     chunk = std::min(headSize, schedule.getRegChunkDepth());
+  // Where lanes turn tiles themselves, a lane's elements of V lie side by side.
+  bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
+                target.copiesByWave && element != op.getElementType();
   auto params = KVBufferAttr::get(
       b.getContext(), which, element,
       policy, schedule.getMmaShape(), swizzleParams, rows,
@@ -79,7 +82,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
       /*full_kv=*/rowsOfWarps || (schedule.getFullKV() && !kStrips),
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
       /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
-      Dimension::Rows);
+      turned ? Dimension::Cols : Dimension::Rows);
   return AllocOp::create(b, BufferType::get(b.getContext(), params))
       .getBuffer();
 }
