@@ -26,8 +26,12 @@ using namespace kvbuf::rt;
 
 namespace {
 
-/// All bits set is a NaN in every float type.
-constexpr int kPoisonByte = 0xFF;
+/// The byte of which a NaN of a type is made: all bits set are one in every
+/// float type but those without a negative zero, where its code is the only
+/// one.
+int poisonOf(DType type) {
+  return type == DType::F8E4M3FNUZ || type == DType::F8E5M2FNUZ ? 0x80 : 0xFF;
+}
 
 /// Beyond this, a tensor that is mostly gaps (explicit strides) keeps zero
 /// pages in its gaps instead of poison, so that it costs no memory.
@@ -291,7 +295,7 @@ void Problem::allocateAll(
     if (!isSparse(span, used))
       parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
                   [&](int64_t begin, int64_t end) {
-                    std::memset(tensor.memory->data() + begin, kPoisonByte,
+                    std::memset(tensor.memory->data() + begin, poisonOf(t.dtype),
                                 static_cast<size_t>(end - begin));
                   });
     if (auto it = fileData.find(t.name); it != fileData.end()) {
@@ -322,14 +326,15 @@ void Problem::poisonOutputs() {
     uint64_t used =
         static_cast<uint64_t>(elementCount(tensor.shape)) * elementBytes;
     if (!isSparse(tensor.memory->size(), used)) {
-      std::memset(tensor.memory->data(), kPoisonByte, tensor.memory->size());
+      std::memset(tensor.memory->data(), poisonOf(tensor.dtype),
+                  tensor.memory->size());
       continue;
     }
     size_t rowBytes = static_cast<size_t>(tensor.shape.back()) * elementBytes;
     forEachRow(tensor, [&](int64_t offset, int64_t) {
       std::memset(tensor.memory->data() +
                       static_cast<size_t>(offset) * elementBytes,
-                  kPoisonByte, rowBytes);
+                  poisonOf(tensor.dtype), rowBytes);
     });
   }
 }
