@@ -172,6 +172,59 @@ class Lengths(unittest.TestCase):
                         f"from {least} to {rows}, the rows of '{name[0]}'$"):
                     run(*given)
 
+    def test_append(self):
+        """Offsets of new tokens that fall: each token goes to a sequence that has
+        it, or nowhere."""
+        new = f"memref<?x1x{SIZE}xf16>"
+        cache = (f"!kvbuffer.cache<paged, f16, heads = 1, head_size = {SIZE}, "
+                 f"page_size = 16>")
+        kernel = kvbuf.compile(f"""func.func @f(%k: {new}, %kc: {cache}, %v: {new},
+            %vc: {cache}, %at: memref<?xi32>) {{
+          kvbuffer.cache_append k(%k : {new}) to(%kc : {cache})
+            v(%v : {new}) to(%vc : {cache}) offsets(%at : memref<?xi32>)
+          return }}""", target=CHIP)
+        rows, table = 40, RNG.permutation(20)[:16].astype(np.int32).reshape(4, 4)
+        k = normal(rows, 1, SIZE)
+        k[:, 0, 0] = 1 + np.arange(rows)
+
+        def run(offsets, lengths, **where):
+            caches = [np.zeros((20, 16, 1, SIZE), np.float16) for _ in "kv"]
+            offsets, lengths = (np.array(x, np.int32) for x in (offsets, lengths))
+            kernel(k_new=k, v_new=k, k=caches[0], v=caches[1], k_table=table,
+                   v_table=table, k_lengths=lengths, v_lengths=lengths,
+                   offsets=offsets, **where)
+            np.testing.assert_array_equal(*caches)
+            return caches[0]
+
+        for at, lengths in (([LEAST, 5, 30, 12, MOST], [0, 3, 60, 17]),
+                            ([7, -3, MOST, 20, 40], [LEAST, 1, MOST, 5]),
+                            ([0, 5, 5, 30, 40], [60, 0, 0, 7])):
+            got, owner = run(at, lengths, device=self.gpu_like), {}
+            for b in range(4):
+                first, length = within(at[b], 0, rows), within(lengths[b], 0, 64)
+                for t in range(first, within(at[b + 1], first, rows)):
+                    place = length + t - first
+                    if place < 64:
+                        slot = int(table[b, place // 16]), place % 16
+                        owner.setdefault(slot, set()).add(t)
+            written = 0
+            for slot in np.ndindex(20, 16):
+                token = int(got[slot][0, 0]) - 1
+                if token >= 0:
+                    self.assertIn(token, owner.get(slot, ()))
+                    np.testing.assert_array_equal(got[slot], k[token])
+                    written += 1
+            self.assertGreater(written, 0)
+            if sorted(at) == at and at[0] == 0:
+                self.assertEqual(written, len(owner))
+        for at, position, bad, least in (([0, 5, 30, 12, 40], 3, 12, 30),
+                                         ([0, 5, 30, 30, 41], 4, 41, 30)):
+            with self.assertRaisesRegex(
+                    kvbuf.Error, f"^tensor 'offsets' holds {bad} at {position}; "
+                    f"expected offsets that never fall, here from {least} to 40, "
+                    "the rows of 'k_new'$"):
+                run(at, [0, 0, 0, 0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -230,8 +230,15 @@ void AppendProgram::findPlace() {
     Value sequences = sub(memref::DimOp::create(b, offsets, 0), constant(1));
     batch = findSequence(offsets, sequences, token);
     Value next = arith::MinSIOp::create(b, add(batch, constant(1)), sequences);
-    number = sub(token, entry(offsets, batch));
-    isNew = both(isNew, isLess(token, entry(offsets, next)));
+    // Brought into range, as nobody has checked them.
+    Value rows = memref::DimOp::create(b, operand(op.getK()), 0);
+    auto within = [&](Value x, Value least) -> Value {
+      return arith::MinSIOp::create(
+          b, arith::MaxSIOp::create(b, x, least).getResult(), rows);
+    };
+    Value first = within(entry(offsets, batch), constant(0));
+    number = sub(token, first);
+    isNew = both(isNew, isLess(token, within(entry(offsets, next), first)));
     isNew = both(isNew, isLess(constant(-1), number));
   } else {
     batch = lead[0];
