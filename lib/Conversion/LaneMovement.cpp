@@ -64,8 +64,7 @@ LogicalResult LaneLowering::lower(MakeCacheOp op) {
     indices.push_back(tensors[tensor]);
   auto sizeOf = [&](Value memref, const TensorArg &tensor, unsigned d) {
     auto shape = cast<MemRefType>(memref.getType());
-    return shape.isDynamicDim(d) ? tensor.sizes[d]
-                                 : index(shape.getDimSize(d));
+    return shape.isDynamicDim(d) ? tensor.sizes[d] : index(shape.getDimSize(d));
   };
   TensorArg cache;
   cache.data = data.data;
@@ -137,8 +136,7 @@ TileCoordinates LaneLowering::tileEdges(Value tile) const {
   if (auto op = tile.getDefiningOp<DramTileOp>()) {
     edges.rowDimension = op.getRowDimension();
     if (op.isWindow()) {
-      edges.rowsBehind =
-          !endsWithTensor(op, op.getValid(), edges.rowDimension);
+      edges.rowsBehind = !endsWithTensor(op, op.getValid(), edges.rowDimension);
       edges.colsBehind =
           !endsWithTensor(op, op.getValidCols(), op.getIndices().size() - 1);
     } else {
@@ -167,11 +165,16 @@ void LaneLowering::lower(CacheTileOp op) {
 
   TileValues tile;
   tile.data = cache.data;
-  // Rows outside of [lo, hi) are not touched; both fit 32 bits once clamped.
-  tile.lo = toI32(
-      arith::MaxSIOp::create(b, sub(b, single(op.getFrom()), start), index(0)));
-  tile.hi = toI32(arith::MinSIOp::create(b, sub(b, single(op.getUpto()), start),
-                                         index(rows)));
+  // Rows outside of [lo, hi) are not touched. Keys fit 32 bits; producers have
+  // no registers to spare for more.
+  TileCoordinates at = tileEdges(op.getTile());
+  auto fromStart = [&](Value key) {
+    return sub(b, toI32(single(key)), toI32(start));
+  };
+  tile.lo = i32(0);
+  if (at.rowsBefore)
+    tile.lo = arith::MaxSIOp::create(b, fromStart(op.getFrom()), i32(0));
+  tile.hi = arith::MinSIOp::create(b, fromStart(op.getUpto()), i32(rows));
 
   // A look-up that the program must not make where nothing is loaded.
   auto guardedLookup = [&](Value table, Value entry) -> Value {
@@ -189,7 +192,6 @@ void LaneLowering::lower(CacheTileOp op) {
   };
 
   ArrayRef<Value> s = cache.strides;
-  TileCoordinates at = tileEdges(op.getTile());
   at.tensor = op.getCache();
   auto place = [&](std::initializer_list<Value> position) {
     for (Value index : position)
@@ -317,9 +319,8 @@ void LaneLowering::lower(DramTileOp op) {
   tile.hi = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getTile().getType().getRows())));
   if (op.isWindow())
-    tile.cols = toI32(
-        arith::MinSIOp::create(b, single(op.getValidCols()),
-                               index(op.getTile().getType().getCols())));
+    tile.cols = toI32(arith::MinSIOp::create(
+        b, single(op.getValidCols()), index(op.getTile().getType().getCols())));
   set(op.getTile(), tile.pack());
   TileCoordinates at = tileEdges(op.getTile());
   at.tensor = op.getTensor();

@@ -93,14 +93,17 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.producerRegisters = entry.producerRegisters;
     choice.consumerRegisters = entry.consumerRegisters;
     // Producers that look up pages or copy tiles need more registers. Three
-    // groups of consumers leave no room for them.
+    // groups of consumers leave room for them where a tile has fewer keys.
     constexpr int64_t producers = 56, consumers = 224;
+    constexpr int64_t ofThree = 152, keysOfThree = 112;
     bool room = (choice.producers * producers + choice.warps * consumers) *
                     target.waveSize <=
                 target.registersPerBlock;
-    if (request.cutTiles && room) {
+    if (request.cutTiles) {
       choice.producerRegisters = producers;
-      choice.consumerRegisters = consumers;
+      choice.consumerRegisters = room ? consumers : ofThree;
+      if (!room)
+        choice.BN = std::min(choice.BN, keysOfThree);
     }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;

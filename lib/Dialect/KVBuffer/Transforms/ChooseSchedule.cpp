@@ -160,13 +160,6 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
            << "producers need a head size of at most " << target.matrixGroupCols
            << " and a multiple of " << s.getMmaK() << ", got "
            << op.getHeadSize() << "; expected producers = 0";
-  if (int64_t page = op.getK().getType().getPageSize();
-      llvm::isPowerOf2_64(page) && s.getBN() % page && page % s.getBN())
-    return op.emitOpError()
-           << "tiles of BN = " << s.getBN() << " keys straddle pages of "
-           << page
-           << "; BN = " << llvm::bit_floor(uint64_t(std::min(page, s.getBN())))
-           << " would fit";
   if (s.getBK() % s.getMmaK() || s.getBK() > 64)
     return op.emitOpError() << "BK = " << s.getBK()
                             << " does not fit the copies of producers; "
