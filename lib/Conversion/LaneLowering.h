@@ -287,8 +287,6 @@ private:
   /// Reserves LDS for the barriers of `stages` slots; `releases` arrivals
   /// empty one, `fills` fill it. Returns the byte offset.
   int64_t allocBarriers(int64_t stages, int64_t releases, int64_t fills = 1);
-  /// Whether all the producers' threads fill a ring together.
-  bool isFilledByWarps(mlir::Value ring);
   /// The same for one barrier, and for room only.
   int64_t allocBarrier(int64_t arrivals);
   int64_t reserveBarriers(int64_t count);

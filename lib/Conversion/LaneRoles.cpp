@@ -315,20 +315,14 @@ void LaneLowering::lower(RingOp op) {
   if (op.getShared())
     releases *= cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
-  int64_t fills = isFilledByWarps(op.getRing())
-                      ? schedule.getProducers() * target.waveSize
-                      : 1;
+  int64_t fills = 1;
+  for (Operation *user : op.getRing().getUsers())
+    if (auto load = dyn_cast<RingLoadOp>(user))
+      fills = std::max(fills, warpRoles().warpsOfSlot(*this, load));
   set(op.getRing(),
       {single(op.getBuffer()), i32(allocBarriers(stages, releases, fills))});
   firstSlots[op.getRing()] = nextSlot;
   nextSlot += stages;
-}
-
-bool LaneLowering::isFilledByWarps(Value ring) {
-  return llvm::any_of(ring.getUsers(), [&](Operation *user) {
-    auto load = dyn_cast<RingLoadOp>(user);
-    return load && warpRoles().moversOf(*this, load) == Movers::Warps;
-  });
 }
 
 bool LaneLowering::needsCopies(RingLoadOp op) const {
@@ -353,16 +347,17 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   Value emptyParity = arith::XOrIOp::create(b, to.parity, i32(1));
   TileValues tile = sourceOf(op.getTile(), params);
   OpBuilder::InsertionGuard guard(b);
-  // A slot is always filled by the same warp, which so sees each of its phases,
+  // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a producer
   // takes a turn from the consumers that share its scheduler.
-  if (movers != Movers::Lane &&
-      warpRoles().moversOf(*this, op) != Movers::Warps) {
+  if (movers != Movers::Lane) {
+    int64_t together = warpRoles().warpsOfSlot(*this, op);
     Value number =
         arith::AddIOp::create(b, to.slot, i32(firstSlots.lookup(op.getRing())));
-    Value filler =
-        arith::RemUIOp::create(b, number, i32(schedule.getProducers()));
-    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, filler));
+    Value filler = arith::RemUIOp::create(
+        b, number, i32(schedule.getProducers() / together));
+    Value team = arith::DivUIOp::create(b, warp, i32(together));
+    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, team, filler));
   }
   return warpRoles().emitRingLoad(*this, op, tile, at->second, slot,
                                   fullBarrier(ring, to), emptyBarrier(ring, to),
@@ -374,9 +369,6 @@ void LaneLowering::lower(RingWaitOp op) {
   RingValues ring = ringValues(op.getRing(), params.getStages());
   Filling at = filling(op.getFill(), params.getStages());
   warpRoles().emitBarrierWait(*this, fullBarrier(ring, at), at.parity);
-  // Copies that arrive by themselves leave no thread of theirs to do this.
-  if (isFilledByWarps(op.getRing()))
-    warpRoles().emitCopiesVisible(*this);
   set(op.getStaged(),
       {arith::AddIOp::create(
           b, ring.slots,

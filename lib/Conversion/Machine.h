@@ -131,9 +131,8 @@ bool goesThroughRegisters(const TargetInfo &target, KVBufferAttr params);
 
 /// What a load's tiles need of the producers, each more than what comes before
 /// it: one lane that asks a copy engine; one warp, another one for each slot,
-/// that also looks up pages and copies what no engine can; or all the
-/// producers' warps together.
-enum class Movers { Lane, Warp, Warps };
+/// that also looks up pages and copies what no engine can.
+enum class Movers { Lane, Warp };
 
 class LaneLowering;
 
@@ -260,12 +259,11 @@ public:
   tensorMapsFor(LaneLowering &lower, mlir::Operation *op) = 0;
   /// The type of a tensor map's parameter.
   virtual mlir::Type tensorMapType(mlir::MLIRContext *context) = 0;
-  /// Who moves a load's tiles. The whole ring counts the arrivals of all the
-  /// producers' threads if that is `Movers::Warps`.
+  /// Who moves a load's tiles.
   virtual Movers moversOf(LaneLowering &lower, RingLoadOp op) = 0;
-  /// Lets the matrix unit see what copies of `Movers::Warps` have written; the
-  /// thread that asks for a product calls it after its wait for them.
-  virtual void emitCopiesVisible(LaneLowering &lower) = 0;
+  /// Warps that fill a slot together, each its share of the rows, where a load
+  /// takes warps; each arrives once. Divides the producers' warps.
+  virtual int64_t warpsOfSlot(LaneLowering &lower, RingLoadOp op) = 0;
   /// Waits for `empty` to complete the phase of parity `emptyParity`, then
   /// fills the slot; `full` completes when the data is there.
   virtual mlir::LogicalResult

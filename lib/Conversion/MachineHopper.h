@@ -8,9 +8,8 @@
 ///
 /// \file
 /// Tiles move by the tensor copy engine (TMA), those over small pages by boxes
-/// of a page each, or, where no box fits, by the producers' threads; slots
-/// change hands through mbarriers
-/// (MachineHopperRings.cpp); products are wgmma (MachineHopper.cpp). PTX ISA:
+/// of a page each, or, where no box fits, by lanes (MachineHopperPages.cpp);
+/// slots change hands through mbarriers (MachineHopperRings.cpp); products are wgmma (MachineHopper.cpp). PTX ISA:
 /// "cp.async.bulk.tensor", "mbarrier", "Asynchronous warpgroup level matrix
 /// instructions", "setmaxnreg".
 ///
@@ -42,6 +41,20 @@ int64_t blockBytes(KVBufferAttr params);
 /// what repeats every 8 rows, of which rows shorter than 128 bytes fill a part.
 mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
 
+/// Rows of a box of a load: those of a tile that one block loads, or of a tile
+/// over small pages so many as lie in one page wherever the tile begins. 0 if a
+/// swizzled tile is not made of so few rows.
+int64_t boxRows(LaneLowering &lower, RingLoadOp op);
+/// Makes what this thread has written to LDS visible to the matrix unit.
+void fenceWrites(LaneLowering &lower);
+/// A row (i32) of a tile, or else the valid row that is nearest, if there is
+/// one.
+mlir::Value nearestRow(LaneLowering &lower, const TileValues &tile,
+                       mlir::Value row);
+/// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
+Values ifAnyRow(LaneLowering &lower, const TileValues &tile, int64_t count,
+                llvm::function_ref<Values()> emit);
+
 /// See the file's comment.
 class HopperMachine : public NVIDIAMachine, public WarpRoles {
 public:
@@ -52,7 +65,7 @@ public:
   tensorMapsFor(LaneLowering &lower, mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
   Movers moversOf(LaneLowering &lower, RingLoadOp op) override;
-  void emitCopiesVisible(LaneLowering &lower) override;
+  int64_t warpsOfSlot(LaneLowering &lower, RingLoadOp op) override;
   void emitRolesPrologue(LaneLowering &lower) override;
   void emitBarrierInit(LaneLowering &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
@@ -123,12 +136,12 @@ private:
   void emitWarpCopies(LaneLowering &lower, RingLoadOp op,
                       const TileValues &tile, mlir::Value slot,
                       mlir::Value full, mlir::Value blocks);
-  /// All the producers copy a tile over pages that no box is made of; the
-  /// copies arrive by themselves.
-  void emitArrivingCopies(LaneLowering &lower, RingLoadOp op,
-                          const TileValues &tile, mlir::Value slot,
-                          mlir::Value full, mlir::Value empty,
-                          mlir::Value emptyParity);
+  /// The lanes of `warpsOfSlot` warps copy a tile over pages that no box is made
+  /// of, wait for their copies and arrive.
+  void emitLaneCopies(LaneLowering &lower, RingLoadOp op,
+                      const TileValues &tile, mlir::Value slot,
+                      mlir::Value full, mlir::Value empty,
+                      mlir::Value emptyParity);
   void waitForStores(LaneLowering &lower);
 
   /// Descriptors of byte 0 of LDS, by their constant part.

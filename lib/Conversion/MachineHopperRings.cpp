@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -85,10 +86,7 @@ static bool isShared(RingLoadOp op) {
   return ring && ring.getShared();
 }
 
-/// Rows of a box of a load: those of a tile that one block loads, or of a tile
-/// over small pages so many as lie in one page wherever the tile begins. 0 if a
-/// swizzled tile is not made of so few rows.
-static int64_t boxRows(LaneLowering &lower, RingLoadOp op) {
+int64_t hopper::boxRows(LaneLowering &lower, RingLoadOp op) {
   int64_t rows = op.getRing().getType().getParams().getBN();
   if (int64_t page = op.getTile().getType().getPageSize()) {
     int64_t common = std::gcd(rows, page);
@@ -98,9 +96,7 @@ static int64_t boxRows(LaneLowering &lower, RingLoadOp op) {
 }
 
 Movers HopperMachine::moversOf(LaneLowering &lower, RingLoadOp op) {
-  if (!boxRows(lower, op))
-    return Movers::Warps;
-  // The lanes of a warp look up a page each.
+  // The lanes of a warp look up a page each, or copy.
   bool paged = op.getTile().getType().getPageSize();
   return paged || lower.needsCopies(op) ? Movers::Warp : Movers::Lane;
 }
@@ -127,7 +123,7 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(LaneLowering &lower,
                                                            Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
     Value tensor = tensorOf(load.getTile());
-    if (moversOf(lower, load) == Movers::Warps || !tensor)
+    if (!boxRows(lower, load) || !tensor)
       return {};
     KVBufferAttr params = load.getRing().getType().getParams();
     TensorMapRequest whole{tensor,
@@ -241,16 +237,11 @@ void HopperMachine::emitSetRegisters(LaneLowering &lower, int64_t count,
 // Loads
 //===----------------------------------------------------------------------===//
 
-/// Makes what this thread has written to LDS visible to the matrix unit.
-static void fenceWrites(LaneLowering &lower) {
+void hopper::fenceWrites(LaneLowering &lower) {
   MLIRContext *context = lower.b.getContext();
   NVVM::FenceProxyOp::create(
       lower.b, NVVM::ProxyKind::async_shared,
       NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
-}
-
-void HopperMachine::emitCopiesVisible(LaneLowering &lower) {
-  fenceWrites(lower);
 }
 
 /// The row in its page of row `row` (i32) of a tile. Keys fit 32 bits.
@@ -259,31 +250,6 @@ static Value rowInPage(LaneLowering &lower, TileType type,
   ImplicitLocOpBuilder &b = lower.b;
   Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
   return arith::RemUIOp::create(b, key, lower.i32(type.getPageSize()));
-}
-
-/// A row, or else the valid row that is nearest, if there is one.
-static Value clampRow(LaneLowering &lower, const TileValues &tile, Value row) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
-  return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, row, last),
-                                tile.lo);
-}
-
-/// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
-static Values ifAnyRow(LaneLowering &lower, const TileValues &tile,
-                       int64_t count, function_ref<Values()> emit) {
-  ImplicitLocOpBuilder &b = lower.b;
-  SmallVector<Type> types(count, b.getI32Type());
-  Value any =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.lo, tile.hi);
-  auto ifOp = scf::IfOp::create(b, types, any, /*addThenBlock=*/true,
-                                /*addElseBlock=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  scf::YieldOp::create(b, emit());
-  b.setInsertionPointToStart(ifOp.elseBlock());
-  scf::YieldOp::create(b, Values(count, lower.i32(0)));
-  return Values(ifOp.getResults());
 }
 
 Value HopperMachine::emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
@@ -298,7 +264,7 @@ Value HopperMachine::emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
   return ifAnyRow(lower, tile, 1,
                   [&]() -> Values {
                     return {emitPageLookup(lower, type, tile,
-                                           clampRow(lower, tile, row))};
+                                           nearestRow(lower, tile, row))};
                   })
       .front();
 }
@@ -373,7 +339,7 @@ void HopperMachine::emitWarpCopies(LaneLowering &lower, RingLoadOp op,
                                    Value full, Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
-  auto lineOf = [&](Value row, int64_t) {
+  auto lineOf = [&](Value row) {
     Value box = arith::DivUIOp::create(b, row, lower.i32(boxRows(lower, op)));
     return emitLineInPage(lower, type, tile, row, ofLane(lower, blocks, box));
   };
@@ -488,78 +454,6 @@ void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
   emitBarrierArrive(lower, full, first);
 }
 
-void HopperMachine::emitArrivingCopies(LaneLowering &lower, RingLoadOp op,
-                                       const TileValues &tile, Value slot,
-                                       Value full, Value empty,
-                                       Value emptyParity) {
-  ImplicitLocOpBuilder &b = lower.b;
-  TileType type = op.getTile().getType();
-  KVBufferAttr params = op.getRing().getType().getParams();
-  SharedTile layout = lower.sharedTile(params);
-  Copy copy{type, params,
-            lower.schedule.getProducers() * lower.target.waveSize};
-  // Each lane finds out where rows begin that its warp copies, row j of them
-  // lane j, while it waits for the slot; a row's lanes ask the one that knows.
-  int64_t lanes = lower.target.waveSize, perRow = copy.perRow(layout);
-  int64_t rowsPerStep = copy.rowsPerStep(layout), inWarp = lanes / perRow;
-  int64_t rows = layout.rows / rowsPerStep * inWarp;
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  auto lookUp = [&]() -> Values {
-    Values halves;
-    for (int64_t first = 0; first < rows; first += lanes) {
-      Value j = arith::AddIOp::create(b, lower.lane, lower.i32(first));
-      if (first + lanes > rows)
-        j = arith::MinUIOp::create(b, j, lower.i32(rows - 1));
-      Value step = arith::DivUIOp::create(b, j, lower.i32(inWarp));
-      Value inStep = arith::AddIOp::create(
-          b, arith::RemUIOp::create(b, j, lower.i32(inWarp)),
-          arith::MulIOp::create(b, lower.warp, lower.i32(inWarp)));
-      // More warps than rows in a step: the rest ask for rows of others.
-      if (rowsPerStep * perRow < copy.threads)
-        inStep = arith::MinUIOp::create(b, inStep, lower.i32(rowsPerStep - 1));
-      Value row = arith::AddIOp::create(
-          b, arith::MulIOp::create(b, step, lower.i32(rowsPerStep)), inStep);
-      if (!op.getWhole())
-        row = clampRow(lower, tile, row);
-      Value line = arith::IndexCastOp::create(
-          b, i64,
-          emitLineInPage(lower, type, tile, row,
-                         emitPageLookup(lower, type, tile, row)));
-      Value high = arith::ShRUIOp::create(
-          b, line, arith::ConstantIntOp::create(b, 32, 64));
-      halves.append({arith::TruncIOp::create(b, i32, line),
-                     arith::TruncIOp::create(b, i32, high)});
-    }
-    return halves;
-  };
-  Values halves =
-      op.getWhole()
-          ? lookUp()
-          : ifAnyRow(lower, tile, 2 * llvm::divideCeil(rows, lanes), lookUp);
-  Value rowInWarp = arith::DivUIOp::create(b, lower.lane, lower.i32(perRow));
-  auto lineOf = [&](Value, int64_t step) -> Value {
-    int64_t first = step * inWarp, at = first / lanes * 2;
-    Value from = arith::AddIOp::create(b, rowInWarp, lower.i32(first % lanes));
-    Value low = arith::ExtUIOp::create(b, i64, ofLane(lower, halves[at], from));
-    Value high =
-        arith::ExtUIOp::create(b, i64, ofLane(lower, halves[at + 1], from));
-    high =
-        arith::ShLIOp::create(b, high, arith::ConstantIntOp::create(b, 32, 64));
-    return arith::IndexCastOp::create(b, b.getIndexType(),
-                                      arith::OrIOp::create(b, high, low));
-  };
-  copy.lineOf = lineOf;
-  // Rows that are not there have the line of one that is, or the tensor's
-  // first.
-  copy.linesExist = true;
-  // Every thread waits: as the slot fills only once all have arrived, none can
-  // be so late that a parity means another phase.
-  emitBarrierWait(lower, empty, emptyParity);
-  emitCopies(lower, copy, tile, slot, /*checkRows=*/!op.getWhole());
-  NVVM::CpAsyncMBarrierArriveOp::create(b, pointer(lower, full),
-                                        /*noinc=*/true);
-}
-
 LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
                                           const TileValues &tile,
                                           const TileCoordinates &at, Value slot,
@@ -586,11 +480,11 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
                             << " rows, the copy engine at most 256";
 
   OpBuilder::InsertionGuard guard(b);
-  if (moversOf(lower, op) == Movers::Warps) {
+  if (!boxRows(lower, op)) {
     TileValues rows = tile;
     if (!at.rowsBefore)
       rows.lo = lower.i32(0);
-    emitArrivingCopies(lower, op, rows, slot, full, empty, emptyParity);
+    emitLaneCopies(lower, op, rows, slot, full, empty, emptyParity);
     return success();
   }
   // Look-ups are on their way while the warp waits for the slot.

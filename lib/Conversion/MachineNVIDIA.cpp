@@ -64,7 +64,8 @@ Value NVIDIAMachine::emitAddress(LaneLowering &lower,
 }
 
 Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
-                                    const TileValues &tile, Value row) {
+                                    const TileValues &tile, Value row,
+                                    int64_t ahead) {
   ImplicitLocOpBuilder &b = lower.b;
   // Keys fit 32 bits.
   Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
@@ -72,6 +73,8 @@ Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
   Value entry = arith::AddIOp::create(
       b, tile.tableBase,
       arith::IndexCastUIOp::create(b, b.getIndexType(), number));
+  if (ahead)
+    entry = arith::AddIOp::create(b, entry, lower.index(ahead));
   Value block =
       memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
   // Tables may be of 64-bit integers; block numbers fit 32 bits.
@@ -252,7 +255,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
     for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
       Value r = arith::AddIOp::create(b, row, lower.i32(step));
       Value line = copy.lineOf
-                       ? copy.lineOf(r, step / rowsPerStep)
+                       ? copy.lineOf(r)
                        : emitPagedRow(lower, tileType, tile, r, isRowOk(step));
       paged.push_back(arith::AddIOp::create(b, line, laneCols));
     }
@@ -289,8 +292,7 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
         count =
             arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
         // A copy of nothing still has an address: one that exists.
-        if (!copy.linesExist || ok != rowOk)
-          from = arith::SelectOp::create(b, ok, from, lower.index(0));
+        from = arith::SelectOp::create(b, ok, from, lower.index(0));
       }
       nvgpu::DeviceAsyncCopyOp::create(
           b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,

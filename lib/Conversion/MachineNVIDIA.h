@@ -61,12 +61,9 @@ protected:
     int64_t groupRows = 0;
     /// Whether not every column is valid (`TileValues::cols`).
     bool checkCols = false;
-    /// The element that row `row` (i32) of a tile over small pages begins with,
-    /// which this thread copies in step `step`; null: each row is looked up.
-    llvm::function_ref<mlir::Value(mlir::Value row, int64_t step)> lineOf = {};
-    /// Whether `lineOf` gives the address of something that is there for rows
-    /// that are not.
-    bool linesExist = false;
+    /// The element that row `row` (i32) of a tile over small pages begins with;
+    /// null: each row is looked up.
+    llvm::function_ref<mlir::Value(mlir::Value row)> lineOf = {};
     /// Threads that copy a row of an LDS block together, and the rows that
     /// all of them copy in one step.
     int64_t perRow(const SharedTile &layout) const;
@@ -122,9 +119,10 @@ protected:
   bool hasAsyncCopies = true;
 
   /// The entry (i32) of the page that row `row` (i32) of a tile over small
-  /// pages lies in. The row is there.
+  /// pages lies in, or of the one `ahead` pages later. The row is there.
   static mlir::Value emitPageLookup(LaneLowering &lower, TileType type,
-                                    const TileValues &tile, mlir::Value row);
+                                    const TileValues &tile, mlir::Value row,
+                                    int64_t ahead = 0);
   /// The element that row `row` (i32) begins with, in the page `block` (i32).
   static mlir::Value emitLineInPage(LaneLowering &lower, TileType type,
                                     const TileValues &tile, mlir::Value row,

@@ -1,6 +1,6 @@
 // Tiles over small pages as lanes of sm_90a: 32 keys of 64 elements, four producer
-// warps. Pages of 8 rows and more are boxes of one warp; of pages of fewer rows all
-// the producers copy.
+// warps. Pages of 8 rows and more are boxes that one warp asks for; pages of fewer
+// rows the lanes of two warps copy.
 
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
@@ -96,36 +96,64 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @copies(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
       %c64 = arith.constant 64 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      // Every producer's thread arrives when its copies have.
-      // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c128_i32 :
+      // Two warps fill a slot.
+      // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c2_i32 :
       // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c1_i32 :
       %kring = kvbuffer.ring %kbuf {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
       kvbuffer.warp_roles producers(4, 40) {
         %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !tile
         // CHECK:      nvvm.setmaxregister decrease 40
-        // A lane finds where one row begins: of two steps of 16 rows, four a warp.
-        // CHECK:        %[[J:.*]] = arith.minui %{{.*}}, %c7_i32
-        // CHECK:        arith.divui %[[J]], %c4_i32
-        // CHECK:        arith.remui %[[J]], %c4_i32
+        // CHECK:        %[[PAIR:.*]] = arith.divui %[[WARP:.*]], %c2_i32
+        // CHECK:        %[[FIRST:.*]] = arith.cmpi eq, %[[PAIR]], %c0_i32
+        // CHECK:      scf.if %[[FIRST]] {
+        // Eight lanes copy a row, four rows at a time, of a warp's sixteen: lane l
+        // finds where row 4 (l mod 8) + l / 8 begins.
+        // CHECK:        %[[PLACE:.*]] = arith.andi %[[LANE:.*]], %c7_i32
+        // CHECK:        %[[GROUP:.*]] = arith.shrui %[[LANE]], %c3_i32
+        // CHECK:        %[[SHARE:.*]] = arith.remui %[[WARP]], %c2_i32
+        // CHECK:        arith.muli %[[SHARE]], %c16_i32
+        // CHECK:        arith.muli %[[PLACE]], %c4_i32
+        // CHECK:        arith.minui %{{.*}}, %c15_i32
         // CHECK:        memref.load %{{.*}}xi32
         // CHECK:        %[[LOW:.*]] = arith.trunci
         // CHECK:        %[[HIGH:.*]] = arith.trunci
         // CHECK:        nvvm.mbarrier.try_wait.parity
-        // CHECK:        gpu.shuffle idx %[[LOW]]
-        // CHECK:        gpu.shuffle idx %[[HIGH]]
-        // CHECK:        gpu.shuffle idx %[[LOW]]
-        // CHECK:        gpu.shuffle idx %[[HIGH]]
-        // CHECK:        nvgpu.device_async_copy
-        // CHECK:        nvgpu.device_async_copy
-        // CHECK-NOT:    nvvm.cp.async.wait.group
-        // CHECK:        nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}
-        // CHECK-NOT:    nvvm.mbarrier.arrive
+        // In step s the lane in place s of the own group of eight knows.
+        // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
+        // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32
+        // CHECK:        nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg
+        // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c1_i32, %c6175_i32
+        // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c1_i32, %c6175_i32
+        // CHECK-COUNT-3: nvvm.cp.async.shared.global
+        // CHECK-NOT:    nvvm.cp.async.shared
+        // The warp waits, so that no consumer needs a fence.
+        // CHECK:        nvvm.cp.async.wait.group 0
+        // CHECK-NEXT:   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+        // CHECK-NEXT:   nvvm.bar.warp.sync
+        // CHECK:        %[[ONE:.*]] = arith.cmpi eq, %[[LANE]], %c0_i32
+        // CHECK:        nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c0_i32, predicate = %[[ONE]]
         kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        // A tile that may be cut: the same if it is not; else
+        // the page of the nearest row, and copies of no bytes where a row is not.
+        // CHECK:        %[[WHOLE:.*]] = arith.cmpi sge, %{{.*}}, %c32_i32
+        // CHECK:        scf.if %[[WHOLE]] {
+        // CHECK-COUNT-4: nvvm.cp.async.shared.global
+        // CHECK:        } else {
+        // CHECK:          nvvm.mbarrier.try_wait.parity
+        // CHECK:            scf.if %{{.*}} -> (i32, i32) {
+        // CHECK:              arith.minsi
+        // CHECK:              memref.load
+        // CHECK:            arith.cmpi sgt
+        // CHECK:            %[[BYTES:.*]] = arith.select %{{.*}}, %c16_i32, %c0_i32
+        // CHECK:            nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg, %[[BYTES]]
+        // CHECK-COUNT-3:    nvvm.cp.async.shared.global
+        // CHECK:        nvvm.cp.async.wait.group 0
+        kvbuffer.ring_load %kt into %kring[%c2] : !tile, !kvbuffer.ring<#kbuf>
       } consumers(4, 232) {
-        // The consumers are lowered first: who multiplies makes the copies visible.
       }
       gpu.return
     }

@@ -1,0 +1,329 @@
+//===- MachineHopperPages.cpp - Tiles over tiny pages on sm_90a -*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Tiles over pages of which no box of the copy engine can be made: the lanes
+/// of a warp copy them, 16 bytes each. What decides is how many instructions
+/// that takes, since consumers share the scheduler (docs/tuning.md).
+///
+//===----------------------------------------------------------------------===//
+
+#include "MachineHopper.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::hopper;
+
+Value hopper::nearestRow(LaneLowering &lower, const TileValues &tile,
+                         Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
+  return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, row, last),
+                                tile.lo);
+}
+
+Values hopper::ifAnyRow(LaneLowering &lower, const TileValues &tile,
+                        int64_t count, function_ref<Values()> emit) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SmallVector<Type> types(count, b.getI32Type());
+  Value any =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.lo, tile.hi);
+  auto ifOp = scf::IfOp::create(b, types, any, /*addThenBlock=*/true,
+                                /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, emit());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, Values(count, lower.i32(0)));
+  return Values(ifOp.getResults());
+}
+
+namespace {
+/// Rows that a warp copies. Neighbouring lanes, a group, copy one row of an LDS
+/// block, and the same columns of the blocks beside it; so a step copies as
+/// many rows as there are groups. Each lane finds out where one row begins of
+/// every 32: its group knows the rows that it copies in its next steps, and a
+/// step asks a lane of the own group, whose place there is a number.
+struct RowCopies {
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  KVBufferAttr params;
+  SharedTile layout;
+  int64_t lanes, perRow, rowsPerStep;
+  /// The lane's place in its group, and the group, i32.
+  Value place, group;
+  /// Where the lane's part of a row lies in LDS.
+  LinearAddress address;
+
+  RowCopies(LaneLowering &lower, KVBufferAttr params)
+      : lower(lower), b(lower.b), params(params),
+        layout(lower.sharedTile(params)), lanes(lower.target.waveSize),
+        perRow(rowBytes(params) / kTensorAlignment),
+        rowsPerStep(lanes / perRow) {
+    place = arith::AndIOp::create(b, lower.lane, lower.i32(perRow - 1));
+    group =
+        arith::ShRUIOp::create(b, lower.lane, lower.i32(llvm::Log2_64(perRow)));
+  }
+
+  Value i64(int64_t value) {
+    return arith::ConstantIntOp::create(b, value, 64);
+  }
+
+  /// Of `count` rows, 32 at most, the one that this lane knows, i32.
+  Value known(int64_t count) {
+    Value row = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, place, lower.i32(rowsPerStep)).getResult(),
+        group);
+    if (count < lanes)
+      row = arith::MinUIOp::create(b, row, lower.i32(count - 1));
+    return row;
+  }
+
+  /// The lower and upper half, i32, of the address of element `line`.
+  Values halves(Value data, Value line) {
+    Value begin = arith::IndexCastOp::create(
+        b, b.getI64Type(),
+        memref::ExtractAlignedPointerAsIndexOp::create(b, lower.flat(data)));
+    Value byte = arith::MulIOp::create(
+        b, arith::IndexCastOp::create(b, b.getI64Type(), line).getResult(),
+        i64(layout.elementBytes));
+    Value at = arith::AddIOp::create(b, begin, byte);
+    Type i32 = b.getI32Type();
+    return {arith::TruncIOp::create(b, i32, at),
+            arith::TruncIOp::create(
+                b, i32, arith::ShRUIOp::create(b, at, i64(32)).getResult())};
+  }
+
+  /// What lane `from` of the own group holds, as i64.
+  Value ask(Value half, int64_t from) {
+    Type i32 = b.getI32Type();
+    int64_t segment = lanes - perRow;
+    Value answer = NVVM::ShflOp::create(
+        b, i32, lower.i32(-1), half, lower.i32(from),
+        lower.i32(segment << 8 | (lanes - 1)),
+        NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx),
+        UnitAttr());
+    return arith::ExtUIOp::create(b, b.getI64Type(), answer);
+  }
+
+  /// An address in LDS or in device memory as a pointer.
+  Value pointerTo(Value address, int64_t byte, NVVM::NVVMMemorySpace space) {
+    if (byte)
+      address = arith::AddIOp::create(b, address, i64(byte));
+    return LLVM::IntToPtrOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
+        address);
+  }
+
+  /// Copies `count` rows, 32 at most, whose addresses the lanes hold, to where
+  /// row `first` of the slot lies; `isThere` says whether the lane's row of a
+  /// step, from this one on, is there, null: all are.
+  void copy(Value slot, int64_t first, int64_t count, ArrayRef<Value> addresses,
+            function_ref<Value(int64_t)> isThere);
+};
+} // namespace
+
+void RowCopies::copy(Value slot, int64_t first, int64_t count,
+                     ArrayRef<Value> addresses,
+                     function_ref<Value(int64_t)> isThere) {
+  int64_t reach = 0, width = kTensorAlignment / layout.elementBytes;
+  for (const LinearAddress::Term &term : address.terms)
+    for (int64_t image : term.basis)
+      reach |= image;
+  // Columns that rows do not have are zeros, too.
+  int64_t columns = params.getColumnsOf(/*block=*/0);
+  auto bytesOf = [&](int64_t start, Value there) -> Value {
+    if (start + layout.blockCols > columns) {
+      Value inside = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::slt, place,
+          lower.i32(std::max<int64_t>(0, columns - start) / width));
+      there =
+          there ? arith::AndIOp::create(b, there, inside).getResult() : inside;
+    }
+    if (!there)
+      return nullptr;
+    return arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
+                                   lower.i32(0));
+  };
+  Value placeBytes = arith::ExtUIOp::create(
+      b, b.getI64Type(),
+      arith::MulIOp::create(b, place, lower.i32(kTensorAlignment)).getResult());
+  for (int64_t row = 0, step = 0; row < count; row += rowsPerStep, ++step) {
+    OpBuilder::InsertionGuard guard(b);
+    Value high = arith::ShLIOp::create(b, ask(addresses[1], step), i64(32));
+    Value from = arith::OrIOp::create(b, high, ask(addresses[0], step));
+    from = arith::AddIOp::create(b, from, placeBytes);
+    if (row + rowsPerStep > count)
+      lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, group,
+                                        lower.i32(count - row)));
+    Value there = isThere ? isThere(row) : Value();
+    // Numbers that no lane's part reaches end up in the instruction.
+    int64_t byte = layout.byteOffset(first + row, 0);
+    Value to = arith::ExtUIOp::create(
+        b, b.getI64Type(),
+        arith::AddIOp::create(
+            b, lower.ldsAddress,
+            lower.toI32(address.emit(b, slot, kSwizzleRows * rowBytes(params),
+                                     byte & reach)))
+            .getResult());
+    for (int64_t block = 0; block < layout.repeats; ++block)
+      NVVM::CpAsyncOp::create(
+          b,
+          pointerTo(to, (byte & ~reach) + block * blockBytes(params),
+                    NVVM::NVVMMemorySpace::Shared),
+          pointerTo(from, block * rowBytes(params),
+                    NVVM::NVVMMemorySpace::Global),
+          kTensorAlignment, NVVM::LoadCacheModifierKind::CG,
+          bytesOf(block * layout.blockCols, there));
+  }
+}
+
+int64_t HopperMachine::warpsOfSlot(LaneLowering &lower, RingLoadOp op) {
+  // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
+  // docs/tuning.md).
+  constexpr int64_t warps = 2;
+  int64_t rows = op.getRing().getType().getParams().getBN();
+  bool divides = rows % (warps * kSwizzleRows) == 0 &&
+                 lower.schedule.getProducers() % warps == 0;
+  return !boxRows(lower, op) && divides ? warps : 1;
+}
+
+void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
+                                   const TileValues &tile, Value slot,
+                                   Value full, Value empty, Value emptyParity) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RowCopies copies(lower, params);
+  const SharedTile &layout = copies.layout;
+  auto images = [&](StringRef dim, int64_t step, int64_t count) {
+    SmallVector<int64_t> basis =
+        imagesOf(layout, dim, llvm::Log2_64(step), llvm::Log2_64_Ceil(count));
+    for (int64_t &image : basis)
+      image *= layout.elementBytes;
+    return basis;
+  };
+  copies.address.terms.push_back(
+      {copies.place,
+       images("col", kTensorAlignment / layout.elementBytes, copies.perRow)});
+  copies.address.terms.push_back(
+      {copies.group, images("row", 1, copies.rowsPerStep)});
+  // This warp's rows of the tile; a swizzle repeats before they begin.
+  int64_t warps = warpsOfSlot(lower, op), rows = layout.rows / warps;
+  Value firstRow;
+  if (warps > 1) {
+    Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
+    firstRow = arith::MulIOp::create(b, share, lower.i32(rows));
+    slot = arith::AddIOp::create(
+        b, slot,
+        arith::MulIOp::create(b, firstRow, lower.i32(rowBytes(params)))
+            .getResult());
+  }
+  auto inTile = [&](Value row) {
+    return firstRow ? arith::AddIOp::create(b, row, firstRow).getResult() : row;
+  };
+
+  // A tile whose rows are all there: look-ups are on their way while the warp
+  // waits for the slot.
+  auto copyWhole = [&] {
+    struct Some {
+      int64_t first, count;
+      Values addresses;
+    };
+    SmallVector<Some> all;
+    for (int64_t first = 0; first < rows; first += copies.lanes) {
+      int64_t count = std::min(copies.lanes, rows - first);
+      Value row = inTile(copies.known(count));
+      // Where pages divide what is looked up at once the next ones' numbers lie
+      // a constant further on.
+      int64_t page = type.getPageSize();
+      bool apart = copies.lanes % page == 0;
+      if (first && !apart)
+        row = arith::AddIOp::create(b, row, lower.i32(first));
+      Value block =
+          emitPageLookup(lower, type, tile, row, apart ? first / page : 0);
+      Value line = emitLineInPage(lower, type, tile, row, block);
+      all.push_back({first, count, copies.halves(tile.data, line)});
+    }
+    emitBarrierWait(lower, empty, emptyParity);
+    for (const Some &some : all)
+      copies.copy(slot, some.first, some.count, some.addresses, nullptr);
+  };
+  // One that is cut: a loop of little code. Rows that are not there are zeros:
+  // copies of no bytes.
+  auto copyCut = [&] {
+    emitBarrierWait(lower, empty, emptyParity);
+    int64_t count = std::min(copies.lanes, rows & -rows);
+    auto loop = scf::ForOp::create(b, lower.i32(0), lower.i32(rows / count),
+                                   lower.i32(1));
+    keepLoop(loop);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value first =
+        arith::MulIOp::create(b, loop.getInductionVar(), lower.i32(count));
+    Value to = arith::AddIOp::create(
+        b, slot,
+        arith::MulIOp::create(b, first, lower.i32(rowBytes(params)))
+            .getResult());
+    Values halves = ifAnyRow(lower, tile, 2, [&]() -> Values {
+      Value row = arith::AddIOp::create(b, copies.known(count), first);
+      row = nearestRow(lower, tile, inTile(row));
+      return copies.halves(
+          tile.data, emitLineInPage(lower, type, tile, row,
+                                    emitPageLookup(lower, type, tile, row)));
+    });
+    Value row = inTile(arith::AddIOp::create(b, first, copies.group));
+    Value toEnd = arith::SubIOp::create(b, tile.hi, row), toBegin;
+    if (!matchPattern(tile.lo, m_Zero()))
+      toBegin = arith::SubIOp::create(b, tile.lo, row);
+    copies.copy(to, 0, count, halves, [&](int64_t step) -> Value {
+      Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, toEnd,
+                                       lower.i32(step));
+      if (toBegin)
+        ok = arith::AndIOp::create(
+            b, ok,
+            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, toBegin,
+                                  lower.i32(step))
+                .getResult());
+      return ok;
+    });
+  };
+  if (op.getWhole()) {
+    copyWhole();
+  } else {
+    Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
+                                        lower.i32(layout.rows));
+    if (!matchPattern(tile.lo, m_Zero()))
+      whole = arith::AndIOp::create(
+          b, whole,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
+                                lower.i32(0))
+              .getResult());
+    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifWhole.thenBlock());
+    copyWhole();
+    b.setInsertionPointToStart(ifWhole.elseBlock());
+    copyCut();
+  }
+  // A fence here costs the consumers nothing; theirs, after each wait, cost 6
+  // to 9 % of a launch (H200, docs/tuning.md).
+  NVVM::CpAsyncCommitGroupOp::create(b);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  emitBarrierArrive(lower, full,
+                    arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                          lower.lane, lower.i32(0)));
+}
