@@ -194,7 +194,8 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   }
 };
 
-/// `kvbuffer.lane_arrive` to an atomic addition between two fences: LLVM 22's
+/// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
+/// orders anything: LLVM 22's
 /// code for atomic operations drops their order (of `atomicrmw acq_rel` it
 /// makes a plain `atom.global.add`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
@@ -209,13 +210,15 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
     Value at = getStridedElementPtr(
         rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
         adaptor.getCounters(), adaptor.getIndices());
-    LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
-                          "device");
+    if (!op.getRelaxed())
+      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
+                            "device");
     Value before = LLVM::AtomicRMWOp::create(
         rewriter, loc, LLVM::AtomicBinOp::add, at, one,
         LLVM::AtomicOrdering::monotonic, "device");
-    LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
-                          "device");
+    if (!op.getRelaxed())
+      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
+                            "device");
     rewriter.replaceOp(op, before);
     return success();
   }

@@ -303,7 +303,9 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
     rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
         op, LLVM::AtomicBinOp::add, at,
         constant(rewriter, loc, rewriter.getI32Type(), 1),
-        LLVM::AtomicOrdering::acq_rel, "agent");
+        op.getRelaxed() ? LLVM::AtomicOrdering::monotonic
+                        : LLVM::AtomicOrdering::acq_rel,
+        "agent");
     return success();
   }
 };

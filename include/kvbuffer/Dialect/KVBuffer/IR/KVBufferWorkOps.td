@@ -244,8 +244,9 @@ def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
   let description = [{
     Atomically; the result is the number before. At the scope of the device it
     releases what the thread knows to be written, and acquires what earlier
-    arrivals have released. The vendor-neutral form of the thread stage:
-    `memref.atomic_rmw` cannot name a scope.
+    arrivals have released; `relaxed`, it orders nothing: the number alone is
+    what is wanted. The vendor-neutral form of the thread stage:
+    `memref.atomic_rmw` can name neither a scope nor an order.
 
     Example:
 
@@ -254,9 +255,13 @@ def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
     ```
   }];
   let arguments = (ins Arg<MemRefOf<[I32]>, "the counters">:$counters,
-                       Arg<Variadic<Index>, "which of them">:$indices);
+                       Arg<Variadic<Index>, "which of them">:$indices,
+                       UnitAttr:$relaxed);
   let results = (outs I32:$before);
-  let assemblyFormat = "$counters `[` $indices `]` attr-dict `:` type($counters)";
+  let assemblyFormat = [{
+    $counters `[` $indices `]` (`relaxed` $relaxed^)? attr-dict `:`
+    type($counters)
+  }];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
