@@ -58,6 +58,15 @@
 // CLUSTER:         kvbuffer.key_range {{.*}}BM = 384 : i64, mask = #kvbuffer.mask<causal = true>}
 // CLUSTER:         kvbuffer.key_range {{.*}}BM = 384 : i64, {{.*}}per_group}
 
+// Tiles of queries that are whole tiles of keys: all groups see the last of them. But
+// those of a cluster's first block do not see the second one's.
+// REDEFINE: %{schedule} = tiles=static,ping_pong=false,BM=128,warps=8,consumer_registers=232
+// RUN: %{run} | FileCheck %s --check-prefix=WHOLE
+// WHOLE-NOT:     per_group
+// REDEFINE: %{schedule} = tiles=static,ping_pong=false,BM=128,warps=8,consumer_registers=232,cluster=2
+// RUN: %{run} | FileCheck %s --check-prefix=WIDE
+// WIDE:          kvbuffer.key_range {{.*}}BM = 256 : i64, {{.*}}per_group}
+
 // Joined tiles begin a tile in the last iteration of the one before.
 // REDEFINE: %{schedule} = tiles=static,ping_pong=false,join_tiles=true
 // RUN: %{run} | FileCheck %s --check-prefix=JOINED
