@@ -109,11 +109,11 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
 /// The condition on a launch (a size expression that is to be more than 0)
 /// under which clusters of two blocks, each with `BM` of the query rows called
 /// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a mask
-/// hides keys that other rows see.
+/// hides keys that other rows see, `sharing` the heads that share K and V.
 static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
-                                      int64_t BM, int64_t headSize,
-                                      bool masked) {
+                                      int64_t BM, int64_t headSize, bool masked,
+                                      int64_t sharing) {
   Builder b(context);
   auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
     return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
@@ -128,7 +128,9 @@ static Attribute launchIfClustersGain(MLIRContext *context,
   Attribute gain =
       expr("sum", {expr("product", {number(n), tilesOf(BM)}),
                    expr("product", {number(2 - 2 * n), tilesOf(2 * BM)})});
-  int64_t fewest = target.fewestClusterTiles(headSize, masked);
+  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing);
+  if (TargetInfo::clustersOfHeads(sharing))
+    return expr("sum", {tilesOf(BM), number(1 - fewest)});
   return expr("min", {gain, expr("sum", {tilesOf(BM), number(1 - fewest)})});
 }
 
@@ -224,7 +226,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     suits = launchIfClustersGain(kernel.getContext(), target, "seq_q",
                                  chosen.getBM(), problem.getHeadSize(),
                                  /*masked=*/mask.boundsLeft() ||
-                                     mask.boundsRight());
+                                     mask.boundsRight(),
+                                 problem.getHeads() / problem.getKVHeads());
   }
   // Whoever asks for a schedule gets its kernel.
   std::optional<FewQueryRows> few;

@@ -42,8 +42,10 @@ static bool gainsByClusters(const TargetInfo &target,
   if (request.queries < 0)
     return request.otherByLaunch;
   int64_t tiles = llvm::divideCeil(request.queries, BM);
-  return (tiles % 2 == 0 || tiles >= target.clusterOddTiles) &&
-         tiles >= target.fewestClusterTiles(request.headSize, request.masked);
+  return (tiles % 2 == 0 || tiles >= target.clusterOddTiles ||
+          TargetInfo::clustersOfHeads(request.sharing)) &&
+         tiles >= target.fewestClusterTiles(request.headSize, request.masked,
+                                            request.sharing);
 }
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as

@@ -56,6 +56,8 @@ struct ScheduleRequest {
   bool masked = false;
   /// Whether a window hides keys on the left of those that a row sees.
   bool window = false;
+  /// Heads of queries that share a head of K and V.
+  int64_t sharing = 1;
   /// Query rows of a sequence; -1 where the types leave them open.
   int64_t queries = -1;
   /// Where the types leave it open: whether launches of rows that the schedule
@@ -176,12 +178,17 @@ struct TargetInfo {
   /// partner, and where one of two masked tiles waits for keys that the other
   /// alone sees. The fewest tiles of a sequence with which they gain: at all,
   /// of an odd number, under a mask, and there at more than 128 columns, where
-  /// a tile of keys is more bytes.
+  /// a tile of keys is more bytes. Blocks on heads that share K and V lose
+  /// neither way.
   int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
           clusterMaskedWideTiles = 1;
+  /// Whether blocks of a cluster take heads that share K and V, `sharing` of
+  /// them, rather than neighbouring tiles of queries (kvbuf-pair-tiles).
+  static bool clustersOfHeads(int64_t sharing) { return sharing % 2 == 0; }
   /// The fewest tiles with which heads of `headSize` gain.
-  int64_t fewestClusterTiles(int64_t headSize, bool masked) const {
-    if (!masked)
+  int64_t fewestClusterTiles(int64_t headSize, bool masked,
+                             int64_t sharing) const {
+    if (!masked || clustersOfHeads(sharing))
       return clusterTiles;
     return headSize > 128 ? clusterMaskedWideTiles : clusterMaskedTiles;
   }

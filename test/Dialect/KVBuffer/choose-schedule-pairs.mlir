@@ -1,6 +1,7 @@
 // Clusters by default: where the types fix an even number of tiles of queries, or so
 // many that an idle block at the end does not matter; without a mask; above 64
-// columns. Who wants one block a tile, or joined tiles, does not get them.
+// columns. Heads that share K and V make pairs under a mask, too, and of an odd
+// number of tiles. Who wants one block a tile, or joined tiles, does not get them.
 
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=tiles=grid" | FileCheck %s --check-prefix=ALONE
@@ -69,5 +70,27 @@ func.func @open(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 func.func @d64(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK: cluster = 2>
+// CHECK: func.func @shared
+!qo = memref<2x2100x8x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @shared(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @shared_by_three
+!qo = memref<2x2100x6x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @shared_by_three(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
   return
 }

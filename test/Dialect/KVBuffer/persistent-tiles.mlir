@@ -12,6 +12,22 @@
 // From a counter.
 // REDEFINE: %{schedule} = tiles=dynamic
 // RUN: %{run} | FileCheck %s --check-prefixes=CHECK,DYNAMIC
+// Clusters on heads that share K and V: numbers are of pairs of heads, and the
+// grid's clusters are neighbours in its one dimension.
+// RUN: kvbuf-opt %S/Inputs/head-pairs.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=dynamic,cluster=2},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-pair-tiles,kvbuf-persistent-tiles,canonicalize,cse)))" | FileCheck %s --check-prefix=PAIRS
+// PAIRS:       gpu.func @attend
+// PAIRS-SAME:    known_cluster_size = array<i32: 2, 1, 1>
+// PAIRS-SAME:    kvbuffer.grid = [{product = [{min = [{ceildiv = [{sum = ["sms", -1]}, 2]}, {product = [{ceildiv = ["seq_q", 128]}, 4, "batch"]}]}, 2]}, 1, 1]
+// PAIRS:         %[[BATCH:.*]] = kvbuffer.launch_size "batch"
+// PAIRS:         arith.muli %[[BATCH]], %c4
+// PAIRS:         %[[PAIR:.*]] = arith.remui %{{.*}}, %c4
+// PAIRS:         %[[FIRST:.*]] = arith.muli %[[PAIR]], %c2
+// PAIRS:         %[[RANK:.*]] = gpu.cluster_block_id x
+// PAIRS:         %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[RANK]]
+// PAIRS:         %[[KVHEAD:.*]] = arith.divui %[[PAIR]], %c2
+// PAIRS:         kvbuffer.dram_tile %arg0[%{{.*}}, %{{.*}}, %[[HEAD]]]
+// PAIRS:         kvbuffer.cache_tile %arg1[%{{.*}}, %[[KVHEAD]],
+// PAIRS-NOT:     cluster_block_id y
 // One tile a block: equal tiles keep the grid's order.
 // REDEFINE: %{schedule} = tiles=grid
 // RUN: %{run} | FileCheck %s --check-prefix=GRID

@@ -639,6 +639,7 @@ struct ChooseSchedulePass
         request.roles = (!named.contains("producers") && !alike) ||
                         asked.producers > 0;
         request.splitKeys = asked.splitKeys;
+        request.sharing = op.getHeads() / op.getKVHeads();
         // Functions of scores run where every warp does all there is to do, one
         // tile after the other.
         bool own = op.hasOwnScores();

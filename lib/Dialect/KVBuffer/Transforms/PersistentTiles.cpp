@@ -108,7 +108,8 @@ struct PersistentTilesPass
     : kvbuf::impl::PersistentTilesBase<PersistentTilesPass> {
   using Base::Base;
 
-  /// Problem and schedule of the kernel.
+  /// Problem and schedule of the kernel; heads are numbers' heads, each of which
+  /// is `clusterHeads` of the problem's.
   ScheduleAttr schedule;
   int64_t heads, kvHeads, keyBytes;
   /// The chip, or where the module names none, one of which nothing is known
@@ -122,8 +123,10 @@ struct PersistentTilesPass
   /// Whether x numbers the tiles of all sequences: the program finds its
   /// sequence by itself.
   bool findsTiles = false;
-  /// Blocks that take a number together (kvbuf-pair-tiles).
-  int64_t cluster = 1;
+  /// Blocks that take a number together (kvbuf-pair-tiles): on neighbouring
+  /// tiles of queries, or on heads that share K and V.
+  int64_t clusterTiles = 1, clusterHeads = 1;
+  int64_t clusterBlocks() const { return clusterTiles * clusterHeads; }
   /// Rows that tiles are counted of, those of a sequence or of all, and
   /// sequences: expressions of the manifest.
   Attribute rowsOfGrid, sequencesOfGrid;
@@ -224,7 +227,7 @@ struct PersistentTilesPass
   }
 
   /// Rows of what has a number: a tile, or the tiles of a cluster's blocks.
-  int64_t tileRows() const { return schedule.getBM() * cluster; }
+  int64_t tileRows() const { return schedule.getBM() * clusterTiles; }
 
   /// Keys of a sequence, about: the most there is room for, or in ragged caches
   /// as many as queries.
@@ -299,6 +302,7 @@ struct PersistentTilesPass
                    {expr("sum", {rowTiles, batch}), b.getI64IntegerAttr(heads)})
             : expr("product", {rowTiles, b.getI64IntegerAttr(heads), batch});
     Attribute resident = expr("product", {b.getStringAttr("sms"), one});
+    int64_t cluster = clusterBlocks();
     if (cluster == 1)
       return b.getArrayAttr({expr("min", {resident, tiles}), one, one});
     Attribute size = b.getI64IntegerAttr(cluster);
@@ -343,7 +347,7 @@ struct PersistentTilesPass
       Value tiles = tilesOfSequence(b, grid.rowTiles);
       groupHeads(b, grid, estimateKeys(b, tiles), keyBytes,
                  target.sharedReadBytes, heads / kvHeads,
-                 target.lastTiles / cluster, tiles);
+                 target.lastTiles / clusterBlocks(), tiles);
     }
     Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
@@ -356,7 +360,7 @@ struct PersistentTilesPass
     };
     if (schedule.getTiles() == TileOrder::Static) {
       // The blocks of a cluster take the same numbers.
-      bool clusters = cluster > 1;
+      bool clusters = clusterBlocks() > 1;
       auto x = gpu::Dimension::x;
       Value first = clusters ? gpu::ClusterIdOp::create(b, x).getResult()
                              : gpu::BlockIdOp::create(b, x).getResult();
@@ -387,6 +391,15 @@ struct PersistentTilesPass
         next.getDefiningOp()->moveBefore(after, after->begin());
     }
     program->erase();
+    // The grid has one dimension, and clusters are neighbours in it.
+    if (clusterHeads > 1) {
+      kernel.setKnownClusterSizeAttr(
+          b.getDenseI32ArrayAttr({int32_t(clusterBlocks()), 1, 1}));
+      kernel.walk([](gpu::ClusterBlockIdOp id) {
+        if (id.getDimension() == gpu::Dimension::y)
+          id.setDimension(gpu::Dimension::x);
+      });
+    }
     // Buffers live as long as the block.
     SmallVector<AllocOp> allocs;
     kernel.walk([&](AllocOp op) { allocs.push_back(op); });
@@ -418,7 +431,9 @@ struct PersistentTilesPass
     if (chip)
       target = lookupTarget(chip.getValue()).value_or(TargetInfo());
     auto size = getOperation().getKnownClusterSize();
-    cluster = size ? size->front() : 1;
+    clusterTiles = size ? (*size)[0] : 1;
+    clusterHeads = size ? (*size)[1] : 1;
+    heads /= clusterHeads;
     findsTiles = getOperation()
                      .walk([](FindTileOp) { return WalkResult::interrupt(); })
                      .wasInterrupted();

@@ -1,5 +1,5 @@
 !qo = memref<?x4x128xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 128>
 module attributes {kvbuffer.target = "sm_90a"} {
 func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets)

@@ -214,10 +214,16 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
 }
 
 def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Give a cluster of blocks neighbouring tiles of queries";
+  let summary = "Give a cluster of blocks tiles that read the same keys";
   let description = [{
-    Where the schedule has `cluster = n`, the program of one tile becomes that of
-    block `gpu.cluster_block_id x` of a cluster on n neighbouring tiles: the id
+    Where the schedule has `cluster = n` and the program divides the number of its
+    head (`gpu.block_id y`) by a multiple of n, as heads that share K and V do, the
+    program of one head becomes that of block `gpu.cluster_block_id y` of a
+    cluster on n heads that share: the id numbers such groups of heads. They see
+    the same keys, whatever the mask.
+
+    Elsewhere the program of one tile becomes that of block
+    `gpu.cluster_block_id x` of a cluster on n neighbouring tiles: the id
     of a block numbers such groups of tiles, the range of keys is what any of
     their rows sees, and the cluster is active if its first tile is. So all
     blocks of a cluster walk over the same tiles of K and V. Tiles past the end
