@@ -224,6 +224,8 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   }
 };
 
+constexpr int32_t kWarpSize = 32;
+
 /// What a loop's annotation says reaches LLVM as an attribute of the branches'
 /// own; upstream's conversions of loops leave a discardable one.
 void keepLoopAnnotations(Operation *module) {
@@ -310,7 +312,13 @@ struct ConvertKVBufferToNVVMPass
       hasRoles |= schedule && schedule.getProducers();
       // Registers that roles pass to each other are counted from an equal share
       // of one block's; without this the assembler ignores the change.
-      if (schedule && schedule.getProducers())
+      // A block that joins partial results has as many of them on their way as
+      // registers hold; without this the assembler keeps to fewer.
+      auto threads = func->getAttrOfType<DenseI32ArrayAttr>(
+          NVVM::NVVMDialect::getMaxntidAttrName());
+      bool joins = schedule && schedule.getSplitKeys() && threads &&
+                   threads[0] > kWarpSize;
+      if (schedule && (schedule.getProducers() || joins))
         func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       Builder(context).getI32IntegerAttr(1));
       func->setAttr(KVBufferDialect::kPhaseAttr,

@@ -146,8 +146,8 @@ static FailureOr<SmallVector<Attribute>> shapeOf(gpu::GPUFuncOp kernel,
   return shape;
 }
 
-/// The rows of the tallest tile that is loaded from a tensor with its rows along
-/// a dimension; 0: none is.
+/// The rows of the tallest tile that is loaded from a tensor with its rows
+/// along a dimension; 0: none is.
 static int64_t loadedRows(Value tensor, int64_t dimension) {
   int64_t rows = 0;
   for (Operation *user : tensor.getUsers())
@@ -360,17 +360,24 @@ LogicalResult LaneLowering::expandArguments() {
     for (int64_t d = 0; d + 1 < rank; ++d) {
       // With groups of heads the rows of a tile run along these, too.
       int64_t along = groups && d == rank - 2 ? rank - 3 : d;
-      bool ofCache =
-          cache || llvm::any_of(kernel.getArgument(i).getUsers(),
-                                llvm::IsaPred<MakeCacheOp>);
-      int64_t rows = !ofCache      ? loadedRows(kernel.getArgument(i), along)
+      bool ofCache = cache || llvm::any_of(kernel.getArgument(i).getUsers(),
+                                           llvm::IsaPred<MakeCacheOp>);
+      int64_t rows = !ofCache        ? loadedRows(kernel.getArgument(i), along)
                      : d == rank - 3 ? schedule.getBN()
                                      : 0;
+      // Memory that the runtime provides is dense: what types fix is a number.
+      ArrayRef<int64_t> inner = ArrayRef(dims).drop_front(d + 1);
+      std::optional<int64_t> known;
+      if ((access == "workspace" || access == "counter") &&
+          !ShapedType::isDynamicShape(inner))
+        known = ShapedType::getNumElements(inner);
       stride(
           i, name, d,
           rows ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
                : 0,
-          [](TensorArg &t, Value v) { t.strides.push_back(v); });
+          [this, known](TensorArg &t, Value v) {
+            t.strides.push_back(known ? index(*known) : v);
+          });
     }
     // The sizes that the program asks for, and those that dense caches need.
     llvm::BitVector needed(rank);

@@ -258,9 +258,11 @@ private:
   struct SoftmaxState {
     Values acc, max, sum;
   };
-  /// Joins two of them; `scale` as in `kvbuffer.softmax_merge`.
-  SoftmaxState merge(FragmentType type, const SoftmaxState &x,
-                     const SoftmaxState &y, const llvm::APFloat &scale);
+  /// Joins some of them, in their order; `scale` as in
+  /// `kvbuffer.softmax_merge`. One without an accumulator has one of 0, and is
+  /// not the first.
+  SoftmaxState merge(FragmentType type, llvm::ArrayRef<SoftmaxState> states,
+                     const llvm::APFloat &scale);
   /// Element offset of the matrix or element of a tensor at `indices`.
   mlir::Value offsetOf(mlir::Value tensor, mlir::OperandRange indices);
   /// Whether this lane is the first of those that share a row.

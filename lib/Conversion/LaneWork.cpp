@@ -326,8 +326,9 @@ void LaneLowering::lower(PartialStoreOp op) {
         /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(valid.thenBlock());
-    Value line = add(b, base, mul(b, toIndex(r), index(width)));
-    Value from = add(b, line, memory.lane);
+    Value inPart = mul(b, toIndex(r), index(width));
+    Value line = add(b, base, inPart);
+    Value from = add(b, base, add(b, inPart, memory.lane));
     auto many = VectorType::get({memory.atOnce}, b.getF32Type());
     for (const Words &words :
          memory.of(atom, i / rowParts * cols, cols, i % rowParts)) {
@@ -360,9 +361,15 @@ void LaneLowering::lower(PartialLoadOp op) {
   Value rows =
       toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
   // Rows that do not exist read those of the last one that does: no branch
-  // keeps loads from being in flight together.
-  Value lastRow = arith::MaxSIOp::create(
-      b, arith::SubIOp::create(b, rows, i32(1)).getResult(), i32(0));
+  // keeps loads from being in flight together. Which rows a lane reads does not
+  // depend on whether there are any.
+  Value most = single(op.getValid());
+  if (auto choice = op.getValid().getDefiningOp<arith::SelectOp>())
+    if (matchPattern(choice.getFalseValue(), m_Zero()))
+      most = single(choice.getTrueValue());
+  Value lastRow = toI32(arith::MinSIOp::create(b, most, index(room)));
+  lastRow = arith::MaxSIOp::create(
+      b, arith::SubIOp::create(b, lastRow, i32(1)).getResult(), i32(0));
   Value row = laneRow(type), isFirst = firstOfRow(atom);
   RowMemory memory = rowMemory(*this, type, atom, cols);
   Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
@@ -386,10 +393,11 @@ void LaneLowering::lower(PartialLoadOp op) {
     }
     Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
-    Value line = add(
-        b, base,
-        mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width)));
-    Value from = add(b, line, memory.lane);
+    // The same for all partial results that are loaded side by side.
+    Value inPart =
+        mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width));
+    Value line = add(b, base, inPart);
+    Value from = add(b, base, add(b, inPart, memory.lane));
     auto many = VectorType::get({memory.atOnce}, b.getF32Type());
     for (const Words &words :
          memory.of(atom, i / rowParts * cols, cols, i % rowParts)) {
@@ -422,51 +430,119 @@ void LaneLowering::lower(PartialLoadOp op) {
 }
 
 LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
-                                               const SoftmaxState &x,
-                                               const SoftmaxState &y,
+                                               ArrayRef<SoftmaxState> states,
                                                const APFloat &scale) {
   Value negScale = f32(-scale.convertToFloat() * std::numbers::log2e);
   Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
-  Values fromX, fromY;
+  // What each state's rows are multiplied by.
+  SmallVector<Values> factors(states.size());
   SoftmaxState joined;
-  for (auto [r, pair] : llvm::enumerate(llvm::zip_equal(x.max, y.max))) {
-    auto [own, other] = pair;
-    Value max = arith::MaxNumFOp::create(b, own, other);
+  for (unsigned r = 0; r < states.front().max.size(); ++r) {
+    Value max = states.front().max[r];
+    for (const SoftmaxState &state : states.drop_front())
+      max = arith::MaxNumFOp::create(b, max, state.max[r]);
     Value none =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
     Value offset = arith::MulFOp::create(b, max, negScale);
-    // Two rows without a key: -inf - -inf would be NaN.
+    // Rows without a key: -inf - -inf would be NaN.
     offset = arith::SelectOp::create(b, none, zero, offset);
-    auto factor = [&](Value part) -> Value {
-      Value before = arith::MulFOp::create(b, part, negScale);
-      return exp2(arith::SubFOp::create(b, offset, before));
-    };
-    fromX.push_back(factor(own));
-    fromY.push_back(factor(other));
+    Value sum;
+    for (auto [state, own] : llvm::zip_equal(states, factors)) {
+      Value before = arith::MulFOp::create(b, state.max[r], negScale);
+      own.push_back(exp2(arith::SubFOp::create(b, offset, before)));
+      if (sum)
+        sum = math::FmaOp::create(b, state.sum[r], own[r], sum);
+      else
+        sum = arith::MulFOp::create(b, state.sum[r], own[r]);
+    }
     joined.max.push_back(max);
-    Value sum = arith::MulFOp::create(b, x.sum[r], fromX[r]);
-    joined.sum.push_back(math::FmaOp::create(b, y.sum[r], fromY[r], sum));
+    joined.sum.push_back(sum);
   }
   const FragmentLayout &atom = layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   joined.acc = mapElements(
-      x.acc, [&](Value value, unsigned index, int64_t reg) -> Value {
+      states.front().acc,
+      [&](Value value, unsigned index, int64_t reg) -> Value {
         int64_t r = index / cols * parts + atom.rowPart(reg);
-        Value scaled = arith::MulFOp::create(b, value, fromX[r]);
-        if (y.acc.empty())
-          return scaled;
-        return math::FmaOp::create(b, element(y.acc[index], reg), fromY[r],
-                                   scaled);
+        Value total = arith::MulFOp::create(b, value, factors.front()[r]);
+        for (auto [state, own] :
+             llvm::drop_begin(llvm::zip_equal(states, factors)))
+          if (!state.acc.empty())
+            total = math::FmaOp::create(b, element(state.acc[index], reg),
+                                        own[r], total);
+        return total;
       });
   return joined;
 }
 
+/// The merge that takes all that another one comes to, and nothing else does.
+static SoftmaxMergeOp takerOf(SoftmaxMergeOp op) {
+  SoftmaxMergeOp taker;
+  for (Value result : op->getResults()) {
+    if (!result.hasOneUse())
+      return {};
+    auto user = dyn_cast<SoftmaxMergeOp>(*result.user_begin());
+    if (!user || (taker && user != taker) ||
+        user->getBlock() != op->getBlock() || user.getScale() != op.getScale())
+      return {};
+    taker = user;
+  }
+  bool isOwn = taker.getAcc() == op.getNewAcc();
+  bool isWhole = isOwn ? taker.getMax() == op.getNewMax() &&
+                             taker.getSum() == op.getNewSum()
+                       : taker.getOtherAcc() == op.getNewAcc() &&
+                             taker.getOtherMax() == op.getNewMax() &&
+                             taker.getOtherSum() == op.getNewSum();
+  return isWhole ? taker : SoftmaxMergeOp();
+}
+
+/// The merge at the root of a tree of them, whose others nothing else uses.
+static SoftmaxMergeOp rootOf(SoftmaxMergeOp op) {
+  while (SoftmaxMergeOp taker = takerOf(op))
+    op = taker;
+  return op;
+}
+
+/// What the tree of merges under `root` joins: for each, the op and whether it
+/// is what the op joins another with.
+static void leavesOf(SoftmaxMergeOp root,
+                     SmallVector<std::pair<SoftmaxMergeOp, bool>> &leaves) {
+  for (bool isOther : {false, true}) {
+    Value acc = isOther ? root.getOtherAcc() : root.getAcc();
+    auto inner = acc.getDefiningOp<SoftmaxMergeOp>();
+    if (inner && takerOf(inner) == root)
+      leavesOf(inner, leaves);
+    else
+      leaves.push_back({root, isOther});
+  }
+}
+
 void LaneLowering::lower(SoftmaxMergeOp op) {
-  SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
-  SoftmaxState other{get(op.getOtherAcc()), get(op.getOtherMax()),
-                     rowValues(op.getOtherSum())};
-  SoftmaxState joined = merge(op.getAcc().getType(), own, other, op.getScale());
+  // A tree of merges is one: each row's maximum is known before the first
+  // weight is computed, so that each partial result is scaled once. As long as
+  // registers hold all of them.
+  SoftmaxMergeOp root = rootOf(op);
+  SmallVector<std::pair<SoftmaxMergeOp, bool>> leaves;
+  leavesOf(root, leaves);
+  FragmentType type = op.getAcc().getType();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t registers = atom.atoms(type) * atom.registers();
+  bool together = int64_t(leaves.size()) * registers <=
+                  int64_t(target.registersPerLane) * 5 / 8;
+  if (!together)
+    leaves = {{op, false}, {op, true}};
+  else if (root != op)
+    return;
+  SmallVector<SoftmaxState> states;
+  for (auto [merge, isOther] : leaves)
+    if (isOther)
+      states.push_back({get(merge.getOtherAcc()), get(merge.getOtherMax()),
+                        rowValues(merge.getOtherSum())});
+    else
+      states.push_back({get(merge.getAcc()), get(merge.getMax()),
+                        rowValues(merge.getSum())});
+  SoftmaxState joined = merge(type, states, op.getScale());
   set(op.getNewAcc(), joined.acc);
   set(op.getNewMax(), joined.max);
   set(op.getNewSum(), joined.sum);
@@ -491,7 +567,8 @@ void LaneLowering::lower(SoftmaxSinkOp op) {
     sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
     sink.sum.push_back(arith::SelectOp::create(b, isFirst, f32(1), zero));
   }
-  SoftmaxState joined = merge(op.getAcc().getType(), own, sink, op.getScale());
+  SoftmaxState joined =
+      merge(op.getAcc().getType(), {own, sink}, op.getScale());
   set(op.getNewAcc(), joined.acc);
   set(op.getNewMax(), joined.max);
   set(op.getNewSum(), joined.sum);

@@ -122,7 +122,8 @@ static void printQueueTypes(OpAsmPrinter &printer, Operation *, TypeRange,
   printer.printStrippedAttrOrType(cast<QueueType>(queue));
 }
 
-/// A dimension in parentheses. (The attribute's own format begins with a space.)
+/// A dimension in parentheses. (The attribute's own format begins with a
+/// space.)
 static ParseResult parseDimension(OpAsmParser &parser,
                                   DimensionAttr &dimension) {
   SMLoc loc = parser.getCurrentLocation();
@@ -412,8 +413,9 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op,
     auto simpler = AttentionOp::create(
         rewriter, op.getLoc(), TypeRange{op.getResult(0).getType()}, op.getQ(),
         op.getKeys(), op.getValues(), op.getOffsets(), op.getSink(),
-        op.getCaptures(), op.getOut(), /*lse=*/Value(), op.getMaskAttr(), op.getScaleAttr(),
-        op.getSoftcapAttr(), op.getBatchInvariantAttr(), op.getScheduleAttr());
+        op.getCaptures(), op.getOut(), /*lse=*/Value(), op.getMaskAttr(),
+        op.getScaleAttr(), op.getSoftcapAttr(), op.getBatchInvariantAttr(),
+        op.getScheduleAttr());
     simpler->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rewriter.inlineRegionBefore(op.getScore(), simpler.getScore(),
                                 simpler.getScore().end());
@@ -520,8 +522,10 @@ LogicalResult DramTileOp::verify() {
   if (failed(verifyGroup(*this, getGroup())))
     return failure();
   int64_t group = getGroup();
-  if (group > 1 && isWindow())
-    return emitOpError() << "expected no group with valid(rows, columns)";
+  if (group > 1 && isWindow() && getRowDimension() != rank - 3)
+    return emitOpError() << "expected row_dim = " << rank - 3
+                         << " where a group of heads follows rows, got "
+                         << getRowDimension();
   if (group == 1 && tile.getPageSize())
     return emitOpError() << "only paged caches have tiles with page_size";
   if (group > 1 && tile.getPageSize() != group)
@@ -815,7 +819,8 @@ LogicalResult MmaOp::verify() {
     if (turned == getTransposeB())
       continue;
     InFlightDiagnostic diag = emitOpError();
-    if (load.getContracted() || load.getStaged().getType().getParams().isNeutral())
+    if (load.getContracted() ||
+        load.getStaged().getType().getParams().isNeutral())
       diag << "multiplies by a fragment that was loaded contracted("
            << (turned ? "cols" : "rows") << ") "
            << (turned ? "without transpose_b" : "with transpose_b")

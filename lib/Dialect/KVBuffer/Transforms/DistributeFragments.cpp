@@ -80,6 +80,8 @@ private:
   void tieOperands(Operation *op);
   void spreadFills();
   void tieCarried(Value carrier, ValueRange values);
+  /// What is stored to a memory, or loaded from it, lies alike.
+  void tieStored(Value memory, Value acc);
   LogicalResult collect();
   LogicalResult assign(Value value, FragmentLayoutInterface layout,
                        Operation *at);
@@ -106,6 +108,8 @@ private:
   SmallVector<Product> products;
   /// The first values that go through each queue and shelf.
   llvm::MapVector<Value, SmallVector<Value>> carried;
+  /// An accumulator of each memory of partial results.
+  llvm::DenseMap<Value, Value> stored;
   /// A row value and an accumulator whose rows it is of, by op.
   SmallVector<std::pair<Value, Value>> rows;
 };
@@ -213,6 +217,13 @@ void Distribution::tieCarried(Value carrier, ValueRange values) {
   }
 }
 
+void Distribution::tieStored(Value memory, Value acc) {
+  find(acc);
+  auto [known, isNew] = stored.insert({memory, acc});
+  if (!isNew)
+    tie(known->second, acc);
+}
+
 LogicalResult Distribution::collect() {
   kernel.walk([&](Operation *op) {
     if (auto branch = dyn_cast<RegionBranchOpInterface>(op)) {
@@ -233,6 +244,11 @@ LogicalResult Distribution::collect() {
       return tieCarried(put.getShelf(), put.getValues());
     if (auto get = dyn_cast<ShelfGetOp>(op))
       return tieCarried(get.getShelf(), get.getValues());
+    // Partial results lie in memory as those who store them have them.
+    if (auto store = dyn_cast<PartialStoreOp>(op))
+      tieStored(store.getParts(), store.getAcc());
+    if (auto load = dyn_cast<PartialLoadOp>(op))
+      tieStored(load.getParts(), load.getAcc());
     // Ops of any dialect may be arithmetic on fragments.
     if (op->hasTrait<OpTrait::IsTerminator>())
       return;

@@ -13,10 +13,10 @@
 // sequence to as many blocks, or as many tiles of all sequences, one after the
 // other, to each block (`equal_shares`). The tiles of a piece are dealt to the
 // block's warps, each of which has slots and a softmax of its own; they meet
-// when all have come to their ends, and one warp joins what they have left in
-// LDS. A block that has a piece of a sequence stores what its softmax has come
-// to; the last block to arrive joins the pieces in their order, so that bits
-// repeat.
+// when all have come to their ends, and each joins some columns of what they
+// have left in LDS. A block that has a piece of a sequence stores what its
+// softmax has come to; the last block to arrive joins the pieces in their
+// order, each warp some columns of them, so that bits repeat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,12 @@ using namespace kvbuf;
 /// partial result costs (H200, one sequence of 8192 keys in a graph: 16.1 us,
 /// 17.0 with 256).
 static constexpr int64_t kLeastSplit = 128;
-/// Partial results on their way to a warp of the last block at a time.
-static constexpr int64_t kLoadedAtOnce = 4;
+/// Partial results on their way to a warp of the last block at a time: at least
+/// and at most.
+static constexpr int64_t kLoadedAtOnce = 4, kMostAtOnce = 16;
+/// Columns of an accumulator that a warp joins by itself, in multiples of
+/// these: so many columns has a product of any chip.
+static constexpr int64_t kSliceColumns = 32;
 /// Pieces that one block of a warp joins; where a sequence has more, several
 /// blocks join so many each, side by side, and one joins what they come to.
 static constexpr int64_t kJoinedByOne = 8;
@@ -61,7 +65,10 @@ public:
         weights(weightsOf(op)),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
         group(op.getHeads() / op.getKVHeads()), tokens(tokensOf(op)),
+        colSlices(colSlicesOf(depth, warps)), sliceCols(depth / colSlices),
         accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
+        sliceType(
+            fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
         rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
     double cap = op.getSoftcapValue(), scale = op.getScaleValue();
     // The softmax scales after the maximum; that needs a positive scale.
@@ -88,6 +95,14 @@ private:
     auto q = cast<MemRefType>(op.getQ().getType());
     return op.isRagged() || q.isDynamicDim(1) ? -1 : q.getDimSize(1);
   }
+  /// Parts of the columns that warps join side by side: as many as there are
+  /// warps, or as there are parts of whole products.
+  static int64_t colSlicesOf(int64_t depth, int64_t warps) {
+    int64_t slices = 1;
+    while (2 * slices <= warps && depth % (2 * slices * kSliceColumns) == 0)
+      slices *= 2;
+    return slices;
+  }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   }
@@ -108,6 +123,9 @@ private:
   Attribute busyBlocks();
   /// Splits of a sequence's keys, as an expression over sizes.
   Attribute splitsOf();
+  /// The tiles of keys that some row of a sequence sees, as an expression over
+  /// sizes; null where the host does not know them.
+  Attribute tilesOnHost();
   /// Blocks of a head that have equal shares.
   Attribute workersOf();
   /// Tiles of the query rows of a sequence times heads of the cache, or times
@@ -132,23 +150,27 @@ private:
   int64_t leastSplit() const {
     return warps > 1 ? warps * schedule.getBN() : kLeastSplit;
   }
-  State empty() {
+  State empty(FragmentType accType) {
     return {fill(accType, 0.0f),
             fill(rowType, -std::numeric_limits<float>::infinity()),
             fill(rowType, 0.0f)};
   }
-  TileType rowsType() {
-    return TileType::get(b.getContext(), schedule.getBM(), op.getHeadSize(),
-                         element, group > 1 ? group : 0);
+  TileType rowsType(int64_t cols) {
+    return TileType::get(b.getContext(), schedule.getBM(), cols, element,
+                         group > 1 ? group : 0);
   }
   /// The rows of a tensor [batch, tokens, heads, head_size].
   Value rowsOf(Value tensor) {
+    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor,
+                              rowsAt(), rows, /*valid_cols=*/Value(),
+                              /*row_dim=*/IntegerAttr(), group);
+  }
+  /// Where the tile's first row is in a tensor of query rows.
+  SmallVector<Value> rowsAt() {
     SmallVector<Value> at{rowInTensor(), head};
     if (!op.isRagged())
       at.insert(at.begin(), batch);
-    return DramTileOp::create(b, rowsType(), tensor, at, rows,
-                              /*valid_cols=*/Value(), /*row_dim=*/IntegerAttr(),
-                              group);
+    return at;
   }
   /// Where the tile's first query is in Q and in the output.
   Value rowInTensor() {
@@ -156,6 +178,8 @@ private:
       return firstQuery;
     return arith::AddIOp::create(b, firstRow, firstQuery);
   }
+  /// A slice of their columns; all of them where there is one slice.
+  Value rowsOf(Value tensor, Value slice);
   /// The tiles of keys that some row of sequence `sequence` sees.
   struct Tiles {
     Value keys, begin, end, count;
@@ -177,6 +201,10 @@ private:
   Value positive(Value n) { return arith::MaxSIOp::create(b, n, constant(0)); }
   /// Each block has a split of one sequence.
   void buildSplits();
+  /// Divides a sequence's tiles in the kernel; `compute` is what a block with a
+  /// split that exists does.
+  void divideSplits(const Tiles &tiles, Value split, Value splitCount,
+                    function_ref<void(Value share, Value used)> compute);
   /// Each block has a share of all sequences.
   void buildShares();
   /// A block's piece of a sequence: `number` of `count`, whose first is at
@@ -189,24 +217,40 @@ private:
                     const Piece &piece);
   /// The scales of the block's head of the cache.
   CacheScales scales() { return {b, batch, kvHead}; }
-  /// Lets each warp compute a part of a softmax; `then` is what one warp does
-  /// with what the parts come to.
+  /// Lets each warp compute a part of a softmax; `then` is what a warp does
+  /// with a slice of what the parts come to.
   void inWarps(StringRef name, function_ref<State(Value warp)> compute,
-               function_ref<void(State)> then);
+               function_ref<void(State, Value slice)> then);
+  /// Teams side by side.
+  void teams(function_ref<void()> build);
+  /// `copies` teams of a warp each; `build` gets a copy's number.
+  void team(const Twine &name, int64_t copies, function_ref<void(Value)> build);
+  /// A warp for each slice; the others wait.
+  void forSlices(const Twine &name, function_ref<void(Value slice)> build);
   /// The loop over the tiles [first, end) of keys: every tile of number `warp`,
   /// counted from the last one, of each `warps`.
   State readKeys(Value first, Value end, const Tiles &tiles, Value warp);
-  /// Stores the state of a piece.
-  void store(const State &state, int64_t level, Value place) {
+  /// Where the slice of a partial result lies.
+  SmallVector<Value> placeOf(int64_t level, Value place, Value slice) {
+    if (warps == 1)
+      return {constant(level), line, place};
+    return {constant(level), line, slice, place};
+  }
+  /// Stores the state of a piece, or a slice of it.
+  void store(const State &state, int64_t level, Value place, Value slice) {
     PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
-                           ValueRange{constant(level), line, place}, rows);
+                           placeOf(level, place, slice), rows);
   }
   /// Joins all pieces where this block, whose own is stored, is the last.
   void join(const Piece &piece);
-  /// Joins every partial result of number `warp` of each `warps` of the `count`
-  /// of a level, each `step` places after the one before it.
+  /// Joins the `count` partial results of a level, each `step` places after the
+  /// one before it; `then` is what a warp does with a slice of what they come
+  /// to.
+  void joinAll(const Twine &name, int64_t level, Value place, Value count,
+               int64_t step, function_ref<void(State, Value slice)> then);
+  /// The same for one slice.
   State joinFrom(int64_t level, Value place, Value count, int64_t step,
-                 Value warp);
+                 Value slice);
   /// Joins the parts of a softmax.
   State merge(const State &state, const State &other) {
     return State::of(SoftmaxMergeOp::create(b, state.acc, state.max, state.sum,
@@ -223,10 +267,17 @@ private:
             i + 1 < parts.size() ? merge(parts[i], parts[i + 1]) : parts[i];
     return parts.front();
   }
-  /// Parts of a softmax that a lane has registers for at a time, 1 or more.
+  /// Slices of parts of a softmax that a lane has registers for at a time, 1 or
+  /// more.
   int64_t partsAtOnce() const {
-    int64_t registers = schedule.getBM() * depth / target.waveSize;
-    return std::max<int64_t>(1, target.registersPerLane / 2 / registers);
+    int64_t registers = schedule.getBM() * sliceCols / target.waveSize;
+    return std::max<int64_t>(1, llvm::divideCeil(target.registersPerLane, 2) /
+                                    registers);
+  }
+  /// Partial results that are loaded before the first is joined.
+  int64_t loadedAtOnce() const {
+    return warps == 1 ? kLoadedAtOnce
+                      : std::clamp(partsAtOnce(), kLoadedAtOnce, kMostAtOnce);
   }
   /// What only the block that arrives last at a place does.
   void ifLast(int64_t level, Value place, Value count,
@@ -234,7 +285,7 @@ private:
   /// `yes` where `condition` holds, `no` elsewhere.
   void choose(Value condition, function_ref<void()> yes,
               function_ref<void()> no = {});
-  void finish(State state);
+  void finish(State state, Value slice);
 
   ImplicitLocOpBuilder &b;
   AttentionOp op;
@@ -258,7 +309,9 @@ private:
   /// take at most, an expression over sizes.
   bool oneTile;
   Attribute slices;
-  FragmentType accType, rowType;
+  /// Parts of the columns that warps join side by side; columns of one.
+  int64_t colSlices, sliceCols;
+  FragmentType accType, sliceType, rowType;
   FloatAttr softmaxScale;
 
   // Values of the kernel: the sequence, its queries, and the row of its first
@@ -269,10 +322,12 @@ private:
   Value block;
   /// Buffers of a block of one warp, one for all pieces.
   TypedValue<BufferType> kbuf, vbuf;
-  /// Where warps leave their parts; null in blocks of one.
-  Value shelf;
+  /// Where warps leave their accumulators, slice by slice, and the maxima and
+  /// sums of their rows; null in blocks of one.
+  Value accShelf, rowShelf;
   /// Partial results and counters: level (pieces, what blocks have joined of
-  /// them), head and tile, place.
+  /// them), head and tile, place; for partial results of blocks of several
+  /// warps the slice of columns comes before the place.
   Value parts, arrived;
 };
 
@@ -305,6 +360,15 @@ Attribute DecodeProgram::splitsOf() {
             expr("max", {number(1), expr("product", {str("batch"), lines})})});
   Attribute worth = expr("ceildiv", {room, number(leastSplit())});
   return expr("max", {number(1), expr("min", {worth, most})});
+}
+
+Attribute DecodeProgram::tilesOnHost() {
+  // A mask's right side hides no key from the last row, which a tile of all
+  // rows has.
+  if (!oneTile || op.getK().getType().getKind() != CacheKind::Dense ||
+      mask.boundsLeft())
+    return nullptr;
+  return expr("ceildiv", {str("seq_k"), number(schedule.getBN())});
 }
 
 Attribute DecodeProgram::busyBlocks() {
@@ -352,16 +416,21 @@ Value DecodeProgram::addArgument(StringRef name, StringRef access,
 
 void DecodeProgram::addScratch(Attribute places) {
   // A row's maximum and sum after it; 16 bytes keep rows aligned.
-  int64_t width = depth + 4, room = group * ownQueries;
+  int64_t width = sliceCols + 4, room = group * ownQueries;
   constexpr int64_t any = ShapedType::kDynamic;
   int64_t lines = oneTile ? op.getKVHeads() : any;
-  auto partsType =
-      MemRefType::get({2, lines, any, room, width}, b.getF32Type());
+  SmallVector<int64_t> sizes = {2, lines, any, room, width};
+  SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
+                                  number(width)};
+  // Who joins slices goes from place to place.
+  if (warps > 1) {
+    sizes.insert(sizes.begin() + 2, colSlices);
+    shape.insert(shape.begin() + 2, number(colSlices));
+  }
   // Kernels of one artifact that split differently have memory of their own.
   StringRef of = warps > 1 ? "team_" : "";
-  parts =
-      addArgument((of + "parts").str(), "workspace", partsType,
-                  {number(2), linesOf(), places, number(room), number(width)});
+  parts = addArgument((of + "parts").str(), "workspace",
+                      MemRefType::get(sizes, b.getF32Type()), shape);
   arrived = addArgument((of + "arrived").str(), "counter",
                         MemRefType::get({2, lines, any}, b.getI32Type()),
                         {number(2), linesOf(), places});
@@ -442,8 +511,11 @@ void DecodeProgram::build() {
   if (warps == 1) {
     allocBuffers();
   } else {
-    Type types[] = {accType, rowType, rowType};
-    shelf = ShelfOp::create(b, ShelfType::get(b.getContext(), types), warps);
+    auto shelf = [&](ArrayRef<Type> types, int64_t slots) -> Value {
+      return ShelfOp::create(b, ShelfType::get(b.getContext(), types), slots);
+    };
+    accShelf = shelf({sliceType}, colSlices * warps);
+    rowShelf = shelf({rowType, rowType}, warps);
   }
   if (schedule.getEqualShares())
     buildShares();
@@ -452,7 +524,19 @@ void DecodeProgram::build() {
 }
 
 void DecodeProgram::buildSplits() {
-  Attribute splits = splitsOf();
+  Attribute splits = splitsOf(), share;
+  // Where all sequences have as many tiles, and the host knows how many, it
+  // divides them: two divisions before the first copy take a block as long as
+  // a tile's math.
+  if (Attribute tiles = tilesOnHost()) {
+    auto part = [&](Attribute of) {
+      return expr("max", {number(1), expr("ceildiv", {tiles, of})});
+    };
+    share = schedule.getSplitSize()
+                ? number(schedule.getSplitSize() / schedule.getBN())
+                : part(splits);
+    splits = part(share);
+  }
   // Blocks of neighbouring heads read neighbouring rows at the same time.
   kernel->setAttr(KVBufferDialect::kGridAttr,
                   b.getArrayAttr({number(op.getKVHeads()), timesSlices(splits),
@@ -461,7 +545,27 @@ void DecodeProgram::buildSplits() {
   Value split = block;
   Value sequence = gpu::BlockIdOp::create(b, gpu::Dimension::z);
   Tiles tiles = tilesOf(sequence);
-  Value one = constant(1), splitCount = LaunchValueOp::create(b, splits), share;
+  Value splitCount = LaunchValueOp::create(b, splits);
+  // Computes tiles [split * share, (split + 1) * share), a piece of `used`.
+  auto compute = [&](Value share, Value used) {
+    enter(sequence, tiles);
+    Value first = arith::AddIOp::create(
+        b, tiles.begin, arith::MulIOp::create(b, split, share).getResult());
+    Value last = arith::MinUIOp::create(
+        b, arith::AddIOp::create(b, first, share).getResult(), tiles.end);
+    last = arith::MaxUIOp::create(b, last, first);
+    Value base = arith::MulIOp::create(b, batch, splitCount);
+    computePiece(tiles, first, last, {split, used, base});
+  };
+  if (share)
+    return compute(LaunchValueOp::create(b, share), splitCount);
+  divideSplits(tiles, split, splitCount, compute);
+}
+
+void DecodeProgram::divideSplits(
+    const Tiles &tiles, Value split, Value splitCount,
+    function_ref<void(Value share, Value used)> compute) {
+  Value one = constant(1), share;
   if (int64_t size = schedule.getSplitSize())
     share = constant(size / schedule.getBN());
   else
@@ -474,14 +578,7 @@ void DecodeProgram::buildSplits() {
   auto ifMine = scf::IfOp::create(b, mine, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifMine.thenBlock());
-  enter(sequence, tiles);
-  Value first = arith::AddIOp::create(
-      b, tiles.begin, arith::MulIOp::create(b, split, share).getResult());
-  Value last = arith::MinUIOp::create(
-      b, arith::AddIOp::create(b, first, share).getResult(), tiles.end);
-  last = arith::MaxUIOp::create(b, last, first);
-  Value base = arith::MulIOp::create(b, batch, splitCount);
-  computePiece(tiles, first, last, {split, used, base});
+  compute(share, used);
 }
 
 void DecodeProgram::buildShares() {
@@ -559,44 +656,67 @@ void DecodeProgram::choose(Value condition, function_ref<void()> yes,
   no();
 }
 
+void DecodeProgram::teams(function_ref<void()> build) {
+  OpBuilder::InsertionGuard guard(b);
+  auto teams = TeamsOp::create(b);
+  b.createBlock(&teams.getBody());
+  build();
+}
+
+void DecodeProgram::team(const Twine &name, int64_t copies,
+                         function_ref<void(Value)> build) {
+  OpBuilder::InsertionGuard guard(b);
+  auto team = TeamOp::create(b, b.getStringAttr(name).getValue(),
+                             /*warps=*/1, copies);
+  b.createBlock(&team.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
+  build(team.getIndex());
+}
+
+void DecodeProgram::forSlices(const Twine &name,
+                              function_ref<void(Value slice)> build) {
+  teams([&] {
+    team(name, colSlices, build);
+    if (colSlices < warps)
+      team(name + "_idle", warps - colSlices, [&](Value) { MeetOp::create(b); });
+  });
+}
+
 void DecodeProgram::inWarps(StringRef name,
                             function_ref<State(Value warp)> compute,
-                            function_ref<void(State)> then) {
+                            function_ref<void(State, Value slice)> then) {
   if (warps == 1)
-    return then(compute(constant(0)));
-  auto teams = [&](function_ref<void()> build) {
-    OpBuilder::InsertionGuard guard(b);
-    auto teams = TeamsOp::create(b);
-    b.createBlock(&teams.getBody());
-    build();
-  };
-  auto team = [&](const Twine &called, int64_t copies,
-                  function_ref<void(Value)> build) {
-    OpBuilder::InsertionGuard guard(b);
-    auto team = TeamOp::create(b, b.getStringAttr(called).getValue(),
-                               /*warps=*/1, copies);
-    b.createBlock(&team.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
-    build(team.getIndex());
+    return then(compute(constant(0)), Value());
+  // Slices of one number lie side by side.
+  auto slotOf = [&](Value slice, Value warp) -> Value {
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, slice, constant(warps)).getResult(), warp);
   };
   teams([&] {
     team(name, warps, [&](Value warp) {
-      ShelfPutOp::create(b, compute(warp).values(), shelf, warp);
+      State own = compute(warp);
+      for (int64_t i = 0; i < colSlices; ++i) {
+        Value slice = FragmentSliceOp::create(b, sliceType, own.acc, /*row=*/0,
+                                              /*col=*/i * sliceCols);
+        ShelfPutOp::create(b, ValueRange{slice}, accShelf,
+                           slotOf(constant(i), warp));
+      }
+      ShelfPutOp::create(b, ValueRange{own.max, own.sum}, rowShelf, warp);
     });
   });
-  teams([&] {
-    team(name + "_joined", 1, [&](Value) {
-      SmallVector<State> joined;
-      for (int64_t from = 0; from < warps; from += partsAtOnce()) {
-        SmallVector<State> parts;
-        for (int64_t i = from; i < std::min(warps, from + partsAtOnce()); ++i)
-          parts.push_back(State::of(
-              ShelfGetOp::create(b, shelf, constant(i)).getResults()));
-        joined.push_back(mergeAll(parts));
-        joined = {mergeAll(joined)};
+  forSlices(name + "_joined", [&](Value slice) {
+    SmallVector<State> joined;
+    for (int64_t from = 0; from < warps; from += partsAtOnce()) {
+      SmallVector<State> parts;
+      for (int64_t i = from; i < std::min(warps, from + partsAtOnce()); ++i) {
+        Value warp = constant(i);
+        auto acc = ShelfGetOp::create(b, accShelf, slotOf(slice, warp));
+        auto row = ShelfGetOp::create(b, rowShelf, warp);
+        parts.push_back({acc.getResult(0), row.getResult(0), row.getResult(1)});
       }
-      then(joined.front());
-    });
-    team(name + "_idle", warps - 1, [&](Value) { MeetOp::create(b); });
+      joined.push_back(mergeAll(parts));
+      joined = {mergeAll(joined)};
+    }
+    then(joined.front(), slice);
   });
 }
 
@@ -606,11 +726,12 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
                                       constant(1));
   inWarps(
       "keys", [&](Value warp) { return readKeys(first, last, tiles, warp); },
-      [&](State own) {
+      [&](State own, Value slice) {
         choose(
-            alone, [&] { finish(own); },
+            alone, [&] { finish(own, slice); },
             [&] {
-              store(own, 0, arith::AddIOp::create(b, piece.base, piece.number));
+              store(own, 0, arith::AddIOp::create(b, piece.base, piece.number),
+                    slice);
             });
       });
   choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, piece.count,
@@ -646,7 +767,7 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   if (warps > 1)
     count = arith::CeilDivUIOp::create(
         b, positive(arith::SubIOp::create(b, count, warp)), many);
-  auto loop = scf::ForOp::create(b, zero, count, one, empty().values());
+  auto loop = scf::ForOp::create(b, zero, count, one, empty(accType).values());
   // From right to left the end of the sequence cuts the first tile only; a
   // window may cut the last one too.
   if (!mask.boundsLeft())
@@ -728,38 +849,76 @@ State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   return State::of(loop.getResults());
 }
 
+void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
+                            Value count, int64_t step,
+                            function_ref<void(State, Value slice)> then) {
+  if (warps == 1)
+    return then(joinFrom(level, place, count, step, Value()), Value());
+  forSlices(name, [&](Value slice) {
+    then(joinFrom(level, place, count, step, slice), slice);
+  });
+}
+
 State DecodeProgram::joinFrom(int64_t level, Value place, Value count,
-                              int64_t step, Value warp) {
+                              int64_t step, Value slice) {
   // Several are loaded before the first is merged: one after the other, each
-  // would take the memory's latency. Those past the end are the last one again,
-  // of no row.
-  Value end = arith::SubIOp::create(b, count, constant(1));
-  auto loop = scf::ForOp::create(
-      b, warp, count, constant(kLoadedAtOnce * warps), empty().values());
+  // would take the memory's latency.
+  int64_t many = loadedAtOnce();
+  auto loop = scf::ForOp::create(b, constant(0), count, constant(many),
+                                 empty(sliceType).values());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<State> loaded;
-  for (int64_t n = 0; n < kLoadedAtOnce; ++n) {
-    Value number =
-        arith::AddIOp::create(b, loop.getInductionVar(), constant(n * warps));
-    Value exists =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, count);
-    Value valid = arith::SelectOp::create(b, exists, rows, constant(0));
-    Value skipped = arith::MulIOp::create(
-        b, arith::MinUIOp::create(b, number, end).getResult(), constant(step));
-    Value at = arith::AddIOp::create(b, place, skipped);
-    auto part =
-        PartialLoadOp::create(b, accType, rowType, rowType, parts,
-                              ValueRange{constant(level), line, at}, valid);
-    loaded.push_back(State::of(part.getResults()));
+  Value first = loop.getInductionVar();
+  State before = State::of(loop.getRegionIterArgs());
+  Value end = arith::SubIOp::create(b, count, constant(1));
+  // The next ones, merged with what those before them have come to. Where not
+  // all exist, those past the end are the last one again, of no row.
+  auto joinNext = [&](bool allExist) {
+    SmallVector<State> loaded;
+    for (int64_t n = 0; n < many; ++n) {
+      Value number = arith::AddIOp::create(b, first, constant(n)), valid = rows;
+      if (!allExist) {
+        Value exists =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, count);
+        valid = arith::SelectOp::create(b, exists, rows, constant(0));
+        number = arith::MinUIOp::create(b, number, end);
+      }
+      Value at = arith::AddIOp::create(
+          b, place,
+          arith::MulIOp::create(b, number, constant(step)).getResult());
+      auto part = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
+                                        placeOf(level, at, slice), valid);
+      loaded.push_back(State::of(part.getResults()));
+    }
+    if (colSlices > 1)
+      return merge(before, mergeAll(loaded));
+    // One after the other, in the order in which they come: pairs of them,
+    // merged first, would all take registers at once, and the assembler would
+    // load some later (H200, one sequence of 8192 keys: 15.4 us in a graph, not
+    // 13.5).
+    State joined = before;
+    for (const State &part : loaded)
+      joined = merge(joined, part);
+    return joined;
+  };
+  if (warps == 1) {
+    scf::YieldOp::create(b, joinNext(/*allExist=*/false).values());
+    return State::of(loop.getResults());
   }
-  // One after the other, in the order in which they come: pairs of them, merged
-  // first, would all take registers at once, and the assembler would load some
-  // later (H200, one sequence of 8192 keys: 15.4 us in a graph, not 13.5).
-  State joined = State::of(loop.getRegionIterArgs());
-  for (const State &part : loaded)
-    joined = merge(joined, part);
-  scf::YieldOp::create(b, joined.values());
+  // Where all exist, their addresses are one and offsets.
+  Value after = arith::AddIOp::create(b, first, constant(many));
+  Value whole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, after, count);
+  auto branch =
+      scf::IfOp::create(b, ValueRange(before.values()).getTypes(), whole,
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  for (bool allExist : {true, false}) {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(allExist ? branch.thenBlock()
+                                        : branch.elseBlock());
+    scf::YieldOp::create(b, joinNext(allExist).values());
+  }
+  scf::YieldOp::create(b, branch.getResults());
   return State::of(loop.getResults());
 }
 
@@ -783,50 +942,67 @@ void DecodeProgram::join(const Piece &piece) {
   Value more =
       arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, piece.count, many);
   ifLast(0, place, members, [&] {
-    inWarps(
-        "pieces",
-        [&](Value warp) {
-          return joinFrom(0, place, members, /*step=*/1, warp);
-        },
-        [&](State state) {
-          choose(few, [&] { finish(state); }, [&] { store(state, 1, place); });
-        });
+    joinAll("pieces", 0, place, members, /*step=*/1,
+            [&](State state, Value slice) {
+              choose(
+                  few, [&] { finish(state, slice); },
+                  [&] { store(state, 1, place, slice); });
+            });
     choose(more, [&] {
       Value joiners = arith::CeilDivUIOp::create(b, piece.count, many);
       ifLast(1, piece.base, joiners, [&] {
-        inWarps(
-            "joined",
-            [&](Value warp) {
-              return joinFrom(1, piece.base, joiners, joinedByOne, warp);
-            },
-            [&](State state) { finish(state); });
+        joinAll("joined", 1, piece.base, joiners, joinedByOne,
+                [&](State state, Value slice) { finish(state, slice); });
       });
     });
   });
 }
 
-void DecodeProgram::finish(State state) {
+Value DecodeProgram::rowsOf(Value tensor, Value slice) {
+  if (colSlices == 1)
+    return rowsOf(tensor);
+  Value cols = constant(sliceCols);
+  Value first = arith::MulIOp::create(b, slice, cols);
+  // The last slice may be padding, in part or all of it.
+  Value valid = cols;
+  if (depth != op.getHeadSize())
+    valid = arith::SubIOp::create(b, constant(op.getHeadSize()), first);
+  SmallVector<Value> at = rowsAt();
+  at.push_back(first);
+  int64_t rowDim = op.isRagged() ? 0 : 1;
+  return DramTileOp::create(b, rowsType(sliceCols), tensor, at, rows, valid,
+                            b.getI64IntegerAttr(rowDim), group);
+}
+
+void DecodeProgram::finish(State state, Value slice) {
   if (op.getSink())
     state =
         State::of(SoftmaxSinkOp::create(b, state.acc, state.max, state.sum,
                                         operand(op.getSink()), ValueRange{head},
                                         softmaxScale.getValue(), group)
                       .getResults());
-  auto done = SoftmaxFinishOp::create(b, accType, rowType, state.acc, state.max,
-                                      state.sum, /*excess=*/Value(),
+  auto done = SoftmaxFinishOp::create(b, sliceType, rowType, state.acc,
+                                      state.max, state.sum, /*excess=*/Value(),
                                       /*sink=*/Value(), softmaxScale);
   Value result = scales().finish(done.getResult(), operand(op.getV()));
   Value out = FragmentConvertOp::create(
-      b, fragment(schedule.getBM(), depth, element, Role::Acc), result);
-  FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut())),
+      b, fragment(schedule.getBM(), sliceCols, element, Role::Acc), result);
+  FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),
                           /*via=*/Value());
-  if (op.getLse()) {
+  if (!op.getLse())
+    return;
+  auto storeLse = [&] {
     SmallVector<Value> lseAt{head, rowInTensor()};
     if (!op.isRagged())
       lseAt.insert(lseAt.begin(), batch);
     RowStoreOp::create(b, done.getLse(), operand(op.getLse()), lseAt, rows,
                        group);
-  }
+  };
+  // Each slice has it.
+  if (colSlices == 1)
+    return storeLse();
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slice, constant(0)),
+         storeLse);
 }
 
 void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,

@@ -320,11 +320,11 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
     With one index less, rows `indices[rank - 3]` and on of a [.., rows, heads,
     head_size] tensor, at one head, with all the tile's columns.
 
-
     With `group` the rows of the tile are rows times heads of the tensor: row r
     is the tensor's row r / `group`, counted from the first, at head r % `group`,
     counted from the one that `indices` names. The tile's type says so too, by
-    `page_size` = `group`: so many of its rows are one stride apart.
+    `page_size` = `group`: so many of its rows are one stride apart. With an index
+    for every dimension, `row_dim` = rank - 3 says that heads follow the rows.
 
     Examples:
 

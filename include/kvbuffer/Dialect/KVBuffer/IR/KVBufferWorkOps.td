@@ -75,8 +75,8 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     Accumulator, maximum and sum of rows [0, `valid`) go to the matrix at
     `indices` of a tensor [.., rows, width] of f32: row r of it holds row r of
     the accumulator, from column `cols` on its maximum and its sum. `width` is at
-    least `cols` + 2; a multiple of 4 keeps rows aligned. See
-    `kvbuffer.partial_load`.
+    least `cols` + 2; a multiple of 4 keeps rows aligned. All that is stored to a
+    tensor, or loaded from it, is of one layout. See `kvbuffer.partial_load`.
 
     Example:
 
@@ -134,7 +134,9 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
     m' = max(m, n); acc' = acc * exp(scale * (m - m')) + other * exp(scale * (n -
     m')), and the sums alike. What a partial result without a key contributes
     (maximum -inf, sum 0) is exactly nothing. The order of two partial results
-    does not matter, that of three does, by rounding.
+    does not matter, that of three does, by rounding. Merges of merges that nothing
+    else uses are one by lanes, as far as registers hold all that is merged: each
+    partial result is scaled once, by the largest maximum.
 
     Example:
 
