@@ -180,6 +180,12 @@ static LogicalResult writeKernel(llvm::json::OStream &os,
         for (int32_t size : cluster.asArrayRef())
           os.value(size);
       });
+    bool waits = false;
+    kernel.walk([&](NVVM::GriddepcontrolOp op) {
+      waits |= op.getKind() == NVVM::GridDepActionKind::wait;
+    });
+    if (waits)
+      os.attribute("dependent_launch", true);
     known("registers", resources.registers);
     known("spill_bytes", resources.spillBytes);
     known("static_shared_bytes", resources.staticSharedBytes);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
+#include "DependentLaunches.h"
 #include "LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -262,6 +263,9 @@ struct ConvertKVBufferToNVVMPass
       }
       if (failed(checkLanes(module, *info)))
         return signalPassFailure();
+      if (!info->whyNot("nvvm.griddepcontrol"))
+        for (auto kernel : module.getOps<gpu::GPUFuncOp>())
+          overlapLaunches(kernel);
     }
     if (failed(expandForLLVM(module)))
       return signalPassFailure();

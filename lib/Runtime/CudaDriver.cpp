@@ -235,6 +235,7 @@ private:
     lib.get(driver.eventElapsed, "cuEventElapsedTime");
     lib.get(driver.synchronize, "cuCtxSynchronize");
     lib.get(driver.memset32Async, "cuMemsetD32Async");
+    lib.getIfThere(driver.launchKernelEx, "cuLaunchKernelEx");
     lib.getIfThere(driver.streamGetId, "cuStreamGetId");
     lib.getIfThere(driver.streamGetCaptureInfo, "cuStreamGetCaptureInfo_v2");
     lib.getIfThere(driver.exchangeCaptureMode,

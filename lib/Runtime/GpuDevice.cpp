@@ -11,12 +11,16 @@
 #include "LaunchScratch.h"
 #include "kvbuffer/Runtime/Error.h"
 
+#include <algorithm>
 #include <array>
 #include <dlfcn.h>
 #include <map>
 
 using namespace kvbuf;
 using namespace kvbuf::rt;
+
+/// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+static constexpr int kProgrammaticStreamSerialization = 6;
 
 //===----------------------------------------------------------------------===//
 // GpuBackend, DynamicLibrary
@@ -183,6 +187,8 @@ private:
     GpuDriver::Handle function;
     std::array<unsigned, 3> grid, block;
     unsigned sharedBytes;
+    /// Whether it may begin before the launch ahead of it has ended.
+    bool dependent;
     std::vector<void *> args;
     std::vector<Place> places;
     std::vector<MovingMap> maps;
@@ -190,6 +196,8 @@ private:
 
   void encode(const BoundTensorMap &map, uint64_t address, EncodedMap &out);
   void move(MovingMap &map, uint64_t address);
+  /// Puts a kernel on a stream; the driver's result.
+  int launchOne(Kernel &k, void *stream);
 
   GpuModule &module;
   std::vector<Kernel> kernels;
@@ -329,6 +337,7 @@ GpuLaunch::GpuLaunch(GpuModule &module, const BoundLaunch &bound,
     kernel.grid = k.grid;
     kernel.block = k.block;
     kernel.sharedBytes = k.dynamicSharedBytes;
+    kernel.dependent = k.dependent;
     for (const LaunchArg &arg : k.args) {
       if (arg.kind == Kind::TensorMap) {
         kernel.args.push_back(&encoded[map + arg.word]);
@@ -394,11 +403,28 @@ void GpuLaunch::launch(const uint64_t *addresses, void *stream) {
       }
     }
     // The text is made where it is needed: a launch takes microseconds.
-    if (int code = gpu.driver.launchKernel(
-            k.function, k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1],
-            k.block[2], k.sharedBytes, stream, k.args.data(), nullptr))
+    if (int code = launchOne(k, stream))
       gpu.check(code, "launching '" + k.entry + "'");
   }
+}
+
+int GpuLaunch::launchOne(Kernel &k, void *stream) {
+  const GpuDriver &driver = module.gpu.driver;
+  if (!k.dependent || !driver.launchKernelEx)
+    return driver.launchKernel(k.function, k.grid[0], k.grid[1], k.grid[2],
+                               k.block[0], k.block[1], k.block[2],
+                               k.sharedBytes, stream, k.args.data(), nullptr);
+  GpuLaunchAttribute early = {};
+  early.id = kProgrammaticStreamSerialization;
+  early.value = 1;
+  GpuLaunchConfig config = {};
+  std::copy(k.grid.begin(), k.grid.end(), config.grid);
+  std::copy(k.block.begin(), k.block.end(), config.block);
+  config.sharedBytes = k.sharedBytes;
+  config.stream = stream;
+  config.attributes = &early;
+  config.count = 1;
+  return driver.launchKernelEx(&config, k.function, k.args.data(), nullptr);
 }
 
 /// Events of one timing; destroyed whatever happens.

@@ -28,6 +28,23 @@
 
 namespace kvbuf::rt {
 
+/// CUlaunchAttribute.
+struct GpuLaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    int value;
+    char bytes[64];
+  };
+};
+/// CUlaunchConfig.
+struct GpuLaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  GpuLaunchAttribute *attributes;
+  unsigned count;
+};
+
 /// The driver functions in use. Handles are opaque pointers; addresses are 64
 /// bits; the result is 0 for success.
 struct GpuDriver {
@@ -63,6 +80,9 @@ struct GpuDriver {
                        Handle stream);
 
   // Null where the driver lacks them.
+  /// A launch with attributes.
+  int (*launchKernelEx)(const GpuLaunchConfig *config, Handle function,
+                        void **args, void **extra);
   /// A number that no other stream of the process has had.
   int (*streamGetId)(Handle stream, unsigned long long *id);
   /// `status` 1: the stream is captured into `graph`, which is unfinished;

@@ -195,6 +195,7 @@ void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
   k.entry = spec.entry;
   k.block = spec.block;
   k.dynamicSharedBytes = spec.dynamicSharedBytes;
+  k.dependent = spec.dependent;
   for (unsigned d = 0; d < 3; ++d)
     k.grid[d] = gridExtent(spec.grid[d], sizes, d);
   using Kind = LaunchArg::Kind;

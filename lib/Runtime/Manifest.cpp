@@ -494,6 +494,7 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
                 std::to_string(threads) + " threads; expected at most 1024");
   k.dynamicSharedBytes = r.natural("dynamic_shared_bytes", 0);
   k.registers = r.natural("registers", 0);
+  k.dependent = r.boolean("dependent_launch", false);
   size_t i = 0;
   for (const json &arg : r.array("args"))
     k.args.push_back(parseArg(

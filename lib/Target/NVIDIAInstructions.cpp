@@ -42,7 +42,7 @@ static constexpr Since kSince[] = {
     {"nvvm.stmatrix", 90},
     {"nvvm.fence.mbarrier.init", 90},
     {"nvvm.fence.proxy", 90},
-    {"nvvm.griddepcontrol.", 90},
+    {"nvvm.griddepcontrol", 90},
 };
 
 std::optional<std::string> detail::whyNotNVIDIA(const TargetInfo &target,

@@ -79,6 +79,8 @@ struct KernelLaunch {
   std::string entry;
   std::array<unsigned, 3> grid = {1, 1, 1}, block = {1, 1, 1};
   unsigned dynamicSharedBytes = 0;
+  /// See KernelSpec::dependent.
+  bool dependent = false;
   std::vector<LaunchArg> args;
   std::vector<BoundTensorMap> tensorMaps;
 };

@@ -42,7 +42,8 @@
 // make it more than 0. `instead = "other_entry"` names the kernel that is
 // launched in this one's place for other launches, and where a tensor is not
 // aligned so or cannot be described by its map; else that kernel is not
-// launched.
+// launched. `dependent_launch = true` says that the kernel waits by itself for
+// the launches before it, and so may begin before they have ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -170,6 +171,9 @@ struct KernelSpec {
   unsigned dynamicSharedBytes = 0;
   /// Registers per thread, 0 when the compiler does not know.
   unsigned registers = 0;
+  /// The kernel may begin before the stream's earlier launches have ended: it
+  /// waits for them itself.
+  bool dependent = false;
   std::vector<KernelArg> args;
   /// Bytes that addresses and strides of 16-bit tensors are multiples of.
   unsigned alignment = 16;

@@ -366,6 +366,34 @@ CUDA_EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
   });
 }
 
+namespace {
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    int value;
+    char bytes[64];
+  };
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  LaunchAttribute *attributes;
+  unsigned count;
+};
+} // namespace
+
+CUDA_EXPORT int cuLaunchKernelEx(const LaunchConfig *config, void *function,
+                                 void **args, void **extra) {
+  for (unsigned i = 0; i < config->count; ++i)
+    std::fprintf(stderr, "attribute %d of a launch = %d\n",
+                 config->attributes[i].id, config->attributes[i].value);
+  return cuLaunchKernel(function, config->grid[0], config->grid[1],
+                        config->grid[2], config->block[0], config->block[1],
+                        config->block[2], config->shared, config->stream, args,
+                        extra);
+}
+
 CUDA_EXPORT int cuEventCreate(void **event, unsigned) {
   static int any;
   *event = &any;

@@ -7,7 +7,8 @@
 
 With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
 grid with a counter; instead=NAME adds a kernel without maps that runs in its
-place, and alignment=BYTES is what the last kernel needs;
+place, and alignment=BYTES is what the last kernel needs; dependent=true says that
+the first waits by itself for earlier launches;
 columns=[FIRST, COUNT] replaces those of K and V in wider rows. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
 mock compiler takes for source. The container is written from its description,
 not with the project's code.
@@ -20,7 +21,7 @@ import zlib
 
 
 def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
-             columns=None, **options):
+             columns=None, dependent=False, **options):
     p = {"op": "attention", "dtype": "bf16", "heads": 2, "kv_heads": 2,
          "head_size": 64, "query": "dense", "cache": "dense", "causal": False,
          "window_left": -1, "window_right": -1, "softcap": 0.0, "sink": False,
@@ -80,6 +81,8 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
         kernels[0]["instead"] = instead
     if alignment:
         kernels[-1]["alignment"] = alignment
+    if dependent:
+        kernels[0]["dependent_launch"] = True
     return {"kvbuf": 1, "producer": "test", "name": "mock",
             "target": {"vendor": "nvidia", "chip": "sm_80", "wave": 32},
             "problem": p, "tensors": tensors,

@@ -1,0 +1,118 @@
+//===- DependentLaunches.cpp - Launches that overlap ------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel whose blocks join their results leaves most of the device idle while
+// the last of them do so. The next launch of such a kernel may be put on the
+// device meanwhile: it waits by itself for the launches before it, ahead of the
+// first access to memory that they might write or read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DependentLaunches.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using Kind = NVVM::GridDepActionKind;
+
+/// Whether control comes back to a block that it has left.
+static bool isInLoop(Block *block) {
+  SmallVector<Block *> open(block->getSuccessors());
+  llvm::SmallPtrSet<Block *, 16> seen;
+  while (!open.empty()) {
+    Block *next = open.pop_back_val();
+    if (next == block)
+      return true;
+    if (seen.insert(next).second)
+      llvm::append_range(open, next->getSuccessors());
+  }
+  return false;
+}
+
+/// Whether an op may touch memory that other launches see: all that is not
+/// known to be the block's own.
+static bool touchesGlobalMemory(Operation *op) {
+  if (isMemoryEffectFree(op) || op->hasTrait<OpTrait::IsTerminator>())
+    return false;
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects)
+    return true;
+  SmallVector<MemoryEffects::EffectInstance> list;
+  effects.getEffects(list);
+  return llvm::any_of(list, [](const MemoryEffects::EffectInstance &effect) {
+    Value value = effect.getValue();
+    auto type = value ? dyn_cast<MemRefType>(value.getType()) : MemRefType();
+    return !type || !gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(type);
+  });
+}
+
+/// Lets the kernel wait ahead of the first access to global memory, and on each
+/// way through it: a launch that ended without waiting would let the one after
+/// it begin while the one before still runs.
+static void waitBeforeMemory(gpu::GPUFuncOp kernel) {
+  DominanceInfo dominance(kernel);
+  Operation *first = nullptr;
+  Block *common = nullptr;
+  kernel.walk([&](Operation *op) {
+    if (op == kernel || !touchesGlobalMemory(op))
+      return;
+    // Regions of an op are entered through it.
+    while (op->getParentOp() != kernel)
+      op = op->getParentOp();
+    Block *block = op->getBlock();
+    common =
+        common ? dominance.findNearestCommonDominator(common, block) : block;
+  });
+  Region &body = kernel.getBody();
+  if (!common)
+    common = &body.front();
+  // Once is enough.
+  while (isInLoop(common))
+    common = dominance.getNode(common)->getIDom()->getBlock();
+  for (Operation &op : *common) {
+    bool touches = false;
+    op.walk([&](Operation *inner) { touches |= touchesGlobalMemory(inner); });
+    if ((first = &op, touches))
+      break;
+  }
+  OpBuilder b(first);
+  NVVM::GriddepcontrolOp::create(b, kernel.getLoc(), Kind::wait);
+  for (Block &block : body) {
+    Operation *end = block.getTerminator();
+    if (end->getNumSuccessors() || dominance.dominates(common, &block))
+      continue;
+    b.setInsertionPoint(end);
+    NVVM::GriddepcontrolOp::create(b, kernel.getLoc(), Kind::wait);
+  }
+}
+
+void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel) {
+  SmallVector<LaneArriveOp> arrivals;
+  bool isOrdered = false;
+  kernel.walk([&](Operation *op) {
+    if (auto arrival = dyn_cast<LaneArriveOp>(op))
+      arrivals.push_back(arrival);
+    isOrdered |= isa<NVVM::GriddepcontrolOp>(op);
+  });
+  // Who says when launches begin is left alone. Blocks that arrive again and
+  // again have work left when they do: waiting blocks would take its place.
+  if (isOrdered || arrivals.empty() ||
+      llvm::any_of(arrivals,
+                   [](LaneArriveOp op) { return isInLoop(op->getBlock()); }))
+    return;
+  for (LaneArriveOp arrival : arrivals) {
+    OpBuilder b(arrival);
+    NVVM::GriddepcontrolOp::create(b, arrival.getLoc(),
+                                   Kind::launch_dependents);
+  }
+  waitBeforeMemory(kernel);
+}

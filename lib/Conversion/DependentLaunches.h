@@ -1,0 +1,25 @@
+//===- DependentLaunches.h - Launches that overlap --------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H
+#define KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace kvbuf {
+
+/// Lets a kernel whose blocks count each other in (`kvbuffer.lane_arrive`)
+/// begin before the launch before it has ended, and lets the one after it begin
+/// once all of its blocks have arrived or ended. It waits for the launches
+/// before it ahead of all else it does. Kernels without arrivals, those that
+/// arrive in a loop, and those that order launches themselves stay as they are.
+void overlapLaunches(mlir::gpu::GPUFuncOp kernel);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H

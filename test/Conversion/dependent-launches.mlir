@@ -1,0 +1,66 @@
+// Kernels whose blocks count each other in wait for earlier launches by
+// themselves, and let the next one begin when they arrive.
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-scf-to-cf,convert-kvbuffer-to-nvvm))" | FileCheck %s
+
+module attributes {kvbuffer.target = "sm_90"} {
+gpu.module @new {
+  // The wait is before all else: what the kernel loads may be of the launch
+  // before it.
+  // CHECK-LABEL: llvm.func @joins
+  // CHECK-NOT: llvm.load
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  // CHECK: llvm.load
+  // CHECK: nvvm.griddepcontrol{{ +}}launch_dependents
+  // CHECK: llvm.atomicrmw add
+  gpu.func @joins(%arrived: memref<4xi32>, %some: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %one = memref.load %some[%c0] : memref<4xi32>
+    %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    memref.store %before, %some[%c0] : memref<4xi32>
+    memref.store %one, %some[%c0] : memref<4xi32>
+    gpu.return
+  }
+  // Blocks that arrive again and again have work left.
+  // CHECK-LABEL: llvm.func @again
+  // CHECK-NOT: griddepcontrol
+  gpu.func @again(%arrived: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
+    }
+    gpu.return
+  }
+  // CHECK-LABEL: llvm.func @alone
+  // CHECK-NOT: griddepcontrol
+  gpu.func @alone(%some: memref<4xi32>) kernel {
+    gpu.return
+  }
+  // Who says when launches begin is left alone.
+  // CHECK-LABEL: llvm.func @own
+  // CHECK: llvm.atomicrmw add
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  // CHECK-NOT: griddepcontrol
+  gpu.func @own(%arrived: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    nvvm.griddepcontrol wait
+    gpu.return
+  }
+}
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+gpu.module @old {
+  // CHECK-LABEL: llvm.func @joins
+  // CHECK-NOT: griddepcontrol
+  gpu.func @joins(%arrived: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    gpu.return
+  }
+}
+}
