@@ -16,6 +16,7 @@
 #include "DependentLaunches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -57,7 +58,7 @@ static bool touchesGlobalMemory(Operation *op) {
 
 /// Lets the kernel wait ahead of the first access to global memory, and on each
 /// way through it: a launch that ended without waiting would let the one after
-/// it begin while the one before still runs.
+/// it begin while the one before still runs. Then the next launch may begin.
 static void waitBeforeMemory(gpu::GPUFuncOp kernel) {
   DominanceInfo dominance(kernel);
   Operation *first = nullptr;
@@ -86,6 +87,9 @@ static void waitBeforeMemory(gpu::GPUFuncOp kernel) {
   }
   OpBuilder b(first);
   NVVM::GriddepcontrolOp::create(b, kernel.getLoc(), Kind::wait);
+  // The next launch may be put beside this one as soon as it runs: each
+  // multiprocessor that has a block gets one more, which waits.
+  NVVM::GriddepcontrolOp::create(b, kernel.getLoc(), Kind::launch_dependents);
   for (Block &block : body) {
     Operation *end = block.getTerminator();
     if (end->getNumSuccessors() || dominance.dominates(common, &block))
@@ -104,15 +108,13 @@ void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel) {
     isOrdered |= isa<NVVM::GriddepcontrolOp>(op);
   });
   // Who says when launches begin is left alone. Blocks that arrive again and
-  // again have work left when they do: waiting blocks would take its place.
-  if (isOrdered || arrivals.empty() ||
+  // again have work left when they do; those of one warp are many to a
+  // multiprocessor, and waiting ones would take places, not the same number
+  // everywhere (H200, one sequence of 131072 keys: 167.6 us, 129.8 without).
+  std::optional<ArrayRef<int32_t>> block = kernel.getKnownBlockSize();
+  if (isOrdered || arrivals.empty() || !block || block->front() <= kWarpSize ||
       llvm::any_of(arrivals,
                    [](LaneArriveOp op) { return isInLoop(op->getBlock()); }))
     return;
-  for (LaneArriveOp arrival : arrivals) {
-    OpBuilder b(arrival);
-    NVVM::GriddepcontrolOp::create(b, arrival.getLoc(),
-                                   Kind::launch_dependents);
-  }
   waitBeforeMemory(kernel);
 }

@@ -13,11 +13,12 @@
 
 namespace kvbuf {
 
-/// Lets a kernel whose blocks count each other in (`kvbuffer.lane_arrive`)
-/// begin before the launch before it has ended, and lets the one after it begin
-/// once all of its blocks have arrived or ended. It waits for the launches
-/// before it ahead of all else it does. Kernels without arrivals, those that
-/// arrive in a loop, and those that order launches themselves stay as they are.
+/// Lets a kernel of blocks of several warps that count each other in
+/// (`kvbuffer.lane_arrive`) begin before the launch before it has ended, and
+/// lets the one after it begin once all of its blocks run. It waits for the
+/// launches before it ahead of the first access to memory. Kernels without
+/// arrivals, those that arrive in a loop, and those that order launches
+/// themselves stay as they are.
 void overlapLaunches(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace kvbuf

@@ -225,8 +225,6 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   }
 };
 
-constexpr int32_t kWarpSize = 32;
-
 /// What a loop's annotation says reaches LLVM as an attribute of the branches'
 /// own; upstream's conversions of loops leave a discardable one.
 void keepLoopAnnotations(Operation *module) {

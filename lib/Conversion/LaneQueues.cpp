@@ -275,17 +275,84 @@ void LaneLowering::closeQueues(TeamsOp teams, TeamOp team) {
 // Shelves
 //===----------------------------------------------------------------------===//
 
+/// Whether a value stands for a buffer, or for what lies in one.
+static bool isOfBuffer(Value value) {
+  return isa<BufferType, TokenType, StagedType, RingType>(value.getType());
+}
+
+/// Whether a shelf may lie over the kernel's buffers: they belong to the team
+/// that puts into it, alone in its `kvbuffer.teams`, which has done with them
+/// before the first put. All warps meet there, and again before what is put is
+/// got.
+static bool liesOverBuffers(ShelfOp op) {
+  TeamOp team;
+  for (Operation *user : op.getShelf().getUsers())
+    if (isa<ShelfPutOp>(user)) {
+      auto its = dyn_cast<TeamOp>(user->getParentOp());
+      if (!its || (team && team != its))
+        return false;
+      team = its;
+    }
+  if (!team || !llvm::hasSingleElement(team->getBlock()->getOps<TeamOp>()))
+    return false;
+  for (Operation *user : op.getShelf().getUsers())
+    if (!isa<ShelfPutOp>(user) && team->isAncestor(user))
+      return false;
+  auto touches = [](Operation *user) {
+    return llvm::any_of(user->getOperands(), isOfBuffer) ||
+           llvm::any_of(user->getResults(), isOfBuffer);
+  };
+  Block &body = team.getBody().front();
+  auto firstPut = *body.getOps<ShelfPutOp>().begin();
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  return !kernel
+              .walk([&](Operation *user) -> WalkResult {
+                if (!touches(user))
+                  return WalkResult::advance();
+                Operation *at = body.findAncestorOpInBlock(*user);
+                return at && at->isBeforeInBlock(firstPut)
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
 LogicalResult LaneLowering::lower(ShelfOp op) {
   Entries &shelf = shelves[op.getShelf()];
   shelf.slots = op.getSlots();
-  for (Operation *user : op.getShelf().getUsers())
-    return layOut(op, shelf, op.getShelf().getType().getTypes(),
-                  user->getParentOfType<TeamOp>());
   // Nobody uses it.
+  if (op.getShelf().use_empty())
+    return success();
+  int64_t taken = ldsBytes;
+  auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
+  if (failed(layOut(op, shelf, op.getShelf().getType().getTypes(), like)))
+    return failure();
+  if (!liesOverBuffers(op))
+    return success();
+  // After the shelves that lie there already.
+  int64_t bytes = ldsBytes - taken, offset = 0;
+  kernel.walk([&](ShelfOp other) {
+    auto it = shelves.find(other.getShelf());
+    if (other == op || it == shelves.end() || !liesOverBuffers(other))
+      return;
+    const Entries &its = it->second;
+    offset = std::max(offset, its.offset +
+                                  int64_t(llvm::alignTo(its.slots * its.bytes(),
+                                                        kBufferAlignment)));
+  });
+  shelf.offset = offset;
+  ldsBytes = std::max(taken, offset + bytes);
   return success();
 }
 
 void LaneLowering::lower(ShelfPutOp op) {
+  auto isOver = [](ShelfPutOp put) {
+    return liesOverBuffers(put.getShelf().getDefiningOp<ShelfOp>());
+  };
+  // All have read their buffers.
+  auto puts = op->getBlock()->getOps<ShelfPutOp>();
+  if (isOver(op) && *llvm::find_if(puts, isOver) == op)
+    meetAtEntry();
   storeEntry(shelves[op.getShelf()], toI32(single(op.getSlot())),
              op.getValues());
 }

@@ -1,18 +1,18 @@
 // Kernels whose blocks count each other in wait for earlier launches by
-// themselves, and let the next one begin when they arrive.
+// themselves, and let the next one begin once they run.
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-scf-to-cf,convert-kvbuffer-to-nvvm))" | FileCheck %s
 
 module attributes {kvbuffer.target = "sm_90"} {
 gpu.module @new {
-  // The wait is before all else: what the kernel loads may be of the launch
-  // before it.
+  // The wait is before the first access to memory: what the kernel loads may be
+  // of the launch before it.
   // CHECK-LABEL: llvm.func @joins
   // CHECK-NOT: llvm.load
   // CHECK: nvvm.griddepcontrol{{ +}}wait
-  // CHECK: llvm.load
+  // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
   // CHECK: nvvm.griddepcontrol{{ +}}launch_dependents
   // CHECK: llvm.atomicrmw add
-  gpu.func @joins(%arrived: memref<4xi32>, %some: memref<4xi32>) kernel {
+  gpu.func @joins(%arrived: memref<4xi32>, %some: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %one = memref.load %some[%c0] : memref<4xi32>
     %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
@@ -20,10 +20,36 @@ gpu.module @new {
     memref.store %one, %some[%c0] : memref<4xi32>
     gpu.return
   }
+  // The block's own memory is no other launch's. A block that has nothing to do
+  // waits, too: a launch that ended before the one before it would let the next
+  // one begin.
+  // CHECK-LABEL: llvm.func @some_blocks
+  // CHECK-NOT: griddepcontrol
+  // CHECK: llvm.store {{.*}} !llvm.ptr<3>
+  // CHECK: llvm.cond_br
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
+  // CHECK: llvm.atomicrmw add
+  // CHECK: llvm.return
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  // CHECK-NEXT: llvm.return
+  gpu.func @some_blocks(%arrived: memref<4xi32>, %n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %shared = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %byte = arith.constant 1 : i8
+    memref.store %byte, %shared[%c0] : memref<?xi8, #gpu.address_space<workgroup>>
+    %mine = arith.cmpi slt, %c0, %n : index
+    cf.cond_br %mine, ^work, ^none
+  ^work:
+    %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    gpu.return
+  ^none:
+    gpu.return
+  }
   // Blocks that arrive again and again have work left.
   // CHECK-LABEL: llvm.func @again
   // CHECK-NOT: griddepcontrol
-  gpu.func @again(%arrived: memref<4xi32>) kernel {
+  gpu.func @again(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
@@ -32,9 +58,17 @@ gpu.module @new {
     }
     gpu.return
   }
+  // Blocks of one warp are many to a multiprocessor.
+  // CHECK-LABEL: llvm.func @one_warp
+  // CHECK-NOT: griddepcontrol
+  gpu.func @one_warp(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    gpu.return
+  }
   // CHECK-LABEL: llvm.func @alone
   // CHECK-NOT: griddepcontrol
-  gpu.func @alone(%some: memref<4xi32>) kernel {
+  gpu.func @alone(%some: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     gpu.return
   }
   // Who says when launches begin is left alone.
@@ -42,7 +76,7 @@ gpu.module @new {
   // CHECK: llvm.atomicrmw add
   // CHECK: nvvm.griddepcontrol{{ +}}wait
   // CHECK-NOT: griddepcontrol
-  gpu.func @own(%arrived: memref<4xi32>) kernel {
+  gpu.func @own(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
     nvvm.griddepcontrol wait
@@ -57,7 +91,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 gpu.module @old {
   // CHECK-LABEL: llvm.func @joins
   // CHECK-NOT: griddepcontrol
-  gpu.func @joins(%arrived: memref<4xi32>) kernel {
+  gpu.func @joins(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
     gpu.return

@@ -213,3 +213,26 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Partial results lie in memory as those who store them have them: who loads
+// them, the same.
+// CHECK-DAG: #[[OWN:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true, columns = [2, 4, 8, 1]>
+#own = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true, columns = [2, 4, 8, 1]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @parts(
+    gpu.func @parts(%parts: memref<4x8x36xf32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c8 = arith.constant 8 : index
+      %a = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<8x32xf32, acc, #own>
+      %m = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<8x1xf32, row>
+      kvbuffer.partial_store %a, %m, %m into %parts[%c0] valid(%c8) : !kvbuffer.fragment<8x32xf32, acc, #own>, !kvbuffer.fragment<8x1xf32, row>, memref<4x8x36xf32>
+      // CHECK: kvbuffer.partial_load {{.*}} -> <8x32xf32, acc, #[[OWN]]>
+      %b, %n, %l = kvbuffer.partial_load %parts[%c1] valid(%c8) : memref<4x8x36xf32> -> !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>
+      gpu.return
+    }
+  }
+}

@@ -418,6 +418,14 @@ func.func @window_rows(%q: memref<?x?xbf16>, %i: index) {
 
 // -----
 
+func.func @window_group(%q: memref<?x?x4x64xbf16>, %i: index) {
+  // expected-error @below {{expected row_dim = 1 where a group of heads follows rows, got 2}}
+  %t = kvbuffer.dram_tile %q[%i, %i, %i, %i] valid(%i, %i) {group = 4 : i64} : memref<?x?x4x64xbf16> -> !kvbuffer.tile<8x32xbf16, page_size = 4>
+  return
+}
+
+// -----
+
 func.func @heads_rows(%q: memref<?x4x64xbf16>, %i: index) {
   // expected-error @below {{expected row_dim with valid(rows, columns) only}}
   %t = kvbuffer.dram_tile %q[%i, %i] valid(%i) {row_dim = 0 : i64} : memref<?x4x64xbf16> -> !kvbuffer.tile<64x64xbf16>

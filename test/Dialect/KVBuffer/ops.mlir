@@ -70,6 +70,8 @@ func.func @any_operand(%m: memref<?x?xbf16, strided<[?, 1]>>, %x: memref<?x?x4x6
   %t = kvbuffer.dram_tile %m[%i, %k] valid(%n, %k) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<64x128xbf16>
   // CHECK: kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] valid(%{{.*}}, %{{.*}}) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> <64x128xbf16>
   %h = kvbuffer.dram_tile %x[%i, %i, %i, %k] valid(%n, %k) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> !kvbuffer.tile<64x128xbf16>
+  // CHECK: kvbuffer.dram_tile %{{.*}} valid(%{{.*}}, %{{.*}}) {group = 4 : i64, row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> <8x32xbf16, page_size = 4>
+  %g = kvbuffer.dram_tile %x[%i, %i, %i, %k] valid(%n, %k) {row_dim = 1 : i64, group = 4 : i64} : memref<?x?x4x64xbf16> -> !kvbuffer.tile<8x32xbf16, page_size = 4>
   // CHECK: %buf = kvbuffer.alloc {offset = 2048 : i64} : <#buf>
   %buf = kvbuffer.alloc {offset = 2048 : i64} : !kvbuffer.buffer<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>>
   // CHECK: %t = kvbuffer.dram_load %{{.*}} into %buf[%{{.*}}] : <64x128xbf16>, <#buf>
