@@ -10,7 +10,8 @@ gpu.module @new {
   // CHECK-NOT: llvm.load
   // CHECK: nvvm.griddepcontrol{{ +}}wait
   // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
-  // CHECK: nvvm.griddepcontrol{{ +}}launch_dependents
+  // CHECK: llvm.load
+  // CHECK-NOT: griddepcontrol
   // CHECK: llvm.atomicrmw add
   gpu.func @joins(%arrived: memref<4xi32>, %some: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
