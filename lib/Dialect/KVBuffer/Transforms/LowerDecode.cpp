@@ -22,16 +22,13 @@
 
 #include "LowerDecode.h"
 #include "CacheScales.h"
+#include "DecodeSizes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-/// Keys that are worth a block of one warp: fewer take less time than a
-/// partial result costs (H200, one sequence of 8192 keys in a graph: 16.1 us,
-/// 17.0 with 256).
-static constexpr int64_t kLeastSplit = 128;
 /// Partial results on their way to a warp of the last block at a time: at least
 /// and at most.
 static constexpr int64_t kLoadedAtOnce = 4, kMostAtOnce = 16;
@@ -53,18 +50,16 @@ struct State {
   }
 };
 
-class DecodeProgram {
+class DecodeProgram : DecodeSizes {
 public:
   DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
                 const TargetInfo &target, const IRMapping &args,
                 gpu::GPUFuncOp kernel, int64_t warps)
-      : b(b), op(op), target(target), args(args), kernel(kernel),
-        schedule(*op.getSchedule()), warps(warps),
+      : DecodeSizes(op, target, *op.getSchedule(), warps), b(b), args(args),
+        kernel(kernel),
         joinedByOne(std::max(kJoinedByOne, kLoadedAtOnce * warps)),
-        element(op.getElementType()), mask(op.getMaskValue()),
-        weights(weightsOf(op)),
+        element(op.getElementType()), weights(weightsOf(op)),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
-        group(op.getHeads() / op.getKVHeads()), tokens(tokensOf(op)),
         colSlices(colSlicesOf(depth, warps)), sliceCols(depth / colSlices),
         accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
         sliceType(
@@ -74,27 +69,11 @@ public:
     // The softmax scales after the maximum; that needs a positive scale.
     bool inSoftmax = scale > 0 && cap == 0 && !op.hasOwnScores();
     softmaxScale = b.getF32FloatAttr(inSoftmax ? scale : 1.0);
-    // Whatever number of query rows there is, a block has as many as a tile
-    // holds of all heads that share a head of the cache.
-    int64_t room = schedule.getBM() / group;
-    oneTile = tokens >= 0 && tokens <= room;
-    ownQueries = oneTile ? tokens : room;
-    if (tokens >= 0)
-      slices = number(oneTile ? 1 : llvm::divideCeil(tokens, ownQueries));
-    else
-      slices =
-          expr("max", {number(1),
-                       expr("ceildiv", {str("seq_q"), number(ownQueries)})});
   }
 
   void build();
 
 private:
-  /// Query rows of a sequence; -1 where types leave them open.
-  static int64_t tokensOf(AttentionOp op) {
-    auto q = cast<MemRefType>(op.getQ().getType());
-    return op.isRagged() || q.isDynamicDim(1) ? -1 : q.getDimSize(1);
-  }
   /// Parts of the columns that warps join side by side: as many as there are
   /// warps, or as there are parts of whole products.
   static int64_t colSlicesOf(int64_t depth, int64_t warps) {
@@ -113,32 +92,6 @@ private:
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
   }
   Value operand(Value value) { return args.lookup(value); }
-  Attribute str(StringRef text) { return b.getStringAttr(text); }
-  Attribute number(int64_t value) { return b.getI64IntegerAttr(value); }
-  Attribute expr(StringRef name, ArrayRef<Attribute> operands) {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  }
-
-  /// Blocks that are busy at the same time, as an expression over sizes.
-  Attribute busyBlocks();
-  /// Splits of a sequence's keys, as an expression over sizes.
-  Attribute splitsOf();
-  /// The tiles of keys that some row of a sequence sees, as an expression over
-  /// sizes; null where the host does not know them.
-  Attribute tilesOnHost();
-  /// Blocks of a head that have equal shares.
-  Attribute workersOf();
-  /// Tiles of the query rows of a sequence times heads of the cache, or times
-  /// another count.
-  Attribute linesOf() { return timesSlices(number(op.getKVHeads())); }
-  Attribute timesSlices(Attribute count) {
-    return oneTile ? count : expr("product", {count, slices});
-  }
-  /// As many of these as there are in any launch.
-  int64_t fewestLines() {
-    auto known = dyn_cast<IntegerAttr>(slices);
-    return op.getKVHeads() * (known ? known.getInt() : 1);
-  }
   /// Adds an argument that the runtime provides.
   Value addArgument(StringRef name, StringRef access, MemRefType type,
                     ArrayRef<Attribute> shape);
@@ -146,10 +99,6 @@ private:
   void allocBuffers();
   /// Adds the memory of `places` pieces a head.
   void addScratch(Attribute places);
-  /// The fewest keys of a block.
-  int64_t leastSplit() const {
-    return warps > 1 ? warps * schedule.getBN() : kLeastSplit;
-  }
   State empty(FragmentType accType) {
     return {fill(accType, 0.0f),
             fill(rowType, -std::numeric_limits<float>::infinity()),
@@ -161,8 +110,8 @@ private:
   }
   /// The rows of a tensor [batch, tokens, heads, head_size].
   Value rowsOf(Value tensor) {
-    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor,
-                              rowsAt(), rows, /*valid_cols=*/Value(),
+    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor, rowsAt(),
+                              rows, /*valid_cols=*/Value(),
                               /*row_dim=*/IntegerAttr(), group);
   }
   /// Where the tile's first row is in a tensor of query rows.
@@ -288,27 +237,15 @@ private:
   void finish(State state, Value slice);
 
   ImplicitLocOpBuilder &b;
-  AttentionOp op;
-  const TargetInfo &target;
   const IRMapping &args;
   gpu::GPUFuncOp kernel;
-  /// That of one warp.
-  ScheduleAttr schedule;
-  /// Of a block; the pieces that a block joins.
-  int64_t warps, joinedByOne;
+  /// The pieces that a block joins.
+  int64_t joinedByOne;
   Type element;
-  MaskAttr mask;
   /// The type of the elements of P and V.
   Type weights;
   /// Head size, padded to whole LDS blocks.
   int64_t depth;
-  /// Query heads of a head of the cache; query rows of a sequence, -1 where
-  /// types leave them open; those of a block's tile, at most.
-  int64_t group, tokens, ownQueries;
-  /// Whether a tile has all query rows of a sequence; else how many tiles these
-  /// take at most, an expression over sizes.
-  bool oneTile;
-  Attribute slices;
   /// Parts of the columns that warps join side by side; columns of one.
   int64_t colSlices, sliceCols;
   FragmentType accType, sliceType, rowType;
@@ -332,75 +269,6 @@ private:
 };
 
 } // namespace
-
-Attribute DecodeProgram::splitsOf() {
-  CacheType cache = op.getK().getType();
-  Attribute room;
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    room = str("seq_k");
-    break;
-  case CacheKind::Ragged:
-    room = str("total_k");
-    break;
-  case CacheKind::Continuous:
-    room = str("max_seq");
-    break;
-  case CacheKind::Paged:
-    room = expr("product", {str("pages_per_seq"), number(cache.getPageSize())});
-    break;
-  }
-  if (int64_t size = schedule.getSplitSize())
-    return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
-  // As many as keep the device busy, as long as they are worth it.
-  Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
-  Attribute most =
-      expr("floordiv",
-           {busyBlocks(),
-            expr("max", {number(1), expr("product", {str("batch"), lines})})});
-  Attribute worth = expr("ceildiv", {room, number(leastSplit())});
-  return expr("max", {number(1), expr("min", {worth, most})});
-}
-
-Attribute DecodeProgram::tilesOnHost() {
-  // A mask's right side hides no key from the last row, which a tile of all
-  // rows has.
-  if (!oneTile || op.getK().getType().getKind() != CacheKind::Dense ||
-      mask.boundsLeft())
-    return nullptr;
-  return expr("ceildiv", {str("seq_k"), number(schedule.getBN())});
-}
-
-Attribute DecodeProgram::busyBlocks() {
-  // Rows that are looked up one by one wait for their look-ups: twice as many
-  // blocks have as much on its way (H200, pages of one token: 4278 GB/s against
-  // 3931); rows of quantized caches are half as long.
-  int64_t more = smallPageOf(op) == 0                       ? 1
-                 : op.isQuantized() && smallPageOf(op) < 16 ? 3
-                                                            : 2;
-  int64_t blocks =
-      std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
-  return expr("product", {str("sms"), number(blocks)});
-}
-
-Attribute DecodeProgram::workersOf() {
-  Attribute one = number(1), batch = expr("max", {one, str("batch")});
-  Attribute most = expr(
-      "max", {one, expr("floordiv", {busyBlocks(), number(fewestLines())})});
-  // With a whole number of blocks a sequence, those of sequences of one length
-  // begin and end with them: then no piece is left over that others join. As
-  // long as no more than a tenth of the blocks is missing.
-  // With more sequences than blocks, each has a whole number of them instead.
-  Attribute even =
-      expr("max", {expr("product", {batch, expr("floordiv", {most, batch})}),
-                   expr("ceildiv", {batch, expr("ceildiv", {batch, most})})});
-  Attribute missing = expr("sum", {most, expr("product", {number(-1), even})});
-  Attribute tooMany = expr(
-      "max", {number(0), expr("sum", {expr("product", {number(9), most}),
-                                      expr("product", {number(-10), even})})});
-  return expr("sum",
-              {even, expr("product", {missing, expr("min", {one, tooMany})})});
-}
 
 Value DecodeProgram::addArgument(StringRef name, StringRef access,
                                  MemRefType type, ArrayRef<Attribute> shape) {
@@ -677,7 +545,8 @@ void DecodeProgram::forSlices(const Twine &name,
   teams([&] {
     team(name, colSlices, build);
     if (colSlices < warps)
-      team(name + "_idle", warps - colSlices, [&](Value) { MeetOp::create(b); });
+      team(name + "_idle", warps - colSlices,
+           [&](Value) { MeetOp::create(b); });
   });
 }
 

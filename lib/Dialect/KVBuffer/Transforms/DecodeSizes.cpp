@@ -1,0 +1,134 @@
+//===- DecodeSizes.cpp - How work of few query rows is divided ------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeSizes.h"
+#include "LowerDecode.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Keys that are worth a block of one warp: fewer take less time than a
+/// partial result costs (H200, one sequence of 8192 keys in a graph: 16.1 us,
+/// 17.0 with 256).
+static constexpr int64_t kLeastSplit = 128;
+/// Query rows of a sequence; -1 where types leave them open.
+static int64_t tokensOf(AttentionOp op) {
+  auto q = cast<MemRefType>(op.getQ().getType());
+  return op.isRagged() || q.isDynamicDim(1) ? -1 : q.getDimSize(1);
+}
+
+DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
+                         ScheduleAttr schedule, int64_t warps)
+    : op(op), target(target), schedule(schedule), warps(warps),
+      mask(op.getMaskValue()), group(op.getHeads() / op.getKVHeads()),
+      tokens(tokensOf(op)) {
+  // Whatever number of query rows there is, a block has as many as a tile
+  // holds of all heads that share a head of the cache.
+  int64_t room = schedule.getBM() / group;
+  oneTile = tokens >= 0 && tokens <= room;
+  ownQueries = oneTile ? tokens : room;
+  if (tokens >= 0)
+    slices = number(oneTile ? 1 : llvm::divideCeil(tokens, ownQueries));
+  else
+    slices = expr("max", {number(1),
+                          expr("ceildiv", {str("seq_q"), number(ownQueries)})});
+}
+
+Attribute DecodeSizes::str(StringRef text) const {
+  return StringAttr::get(op->getContext(), text);
+}
+
+Attribute DecodeSizes::number(int64_t value) const {
+  return Builder(op->getContext()).getI64IntegerAttr(value);
+}
+
+Attribute DecodeSizes::expr(StringRef name,
+                            ArrayRef<Attribute> operands) const {
+  Builder b(op->getContext());
+  return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+}
+
+int64_t DecodeSizes::fewestLines() const {
+  auto known = dyn_cast<IntegerAttr>(slices);
+  return op.getKVHeads() * (known ? known.getInt() : 1);
+}
+
+int64_t DecodeSizes::leastSplit() const {
+  return warps > 1 ? warps * schedule.getBN() : kLeastSplit;
+}
+
+Attribute DecodeSizes::splitsOf() const {
+  CacheType cache = op.getK().getType();
+  Attribute room;
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    room = str("seq_k");
+    break;
+  case CacheKind::Ragged:
+    room = str("total_k");
+    break;
+  case CacheKind::Continuous:
+    room = str("max_seq");
+    break;
+  case CacheKind::Paged:
+    room = expr("product", {str("pages_per_seq"), number(cache.getPageSize())});
+    break;
+  }
+  if (int64_t size = schedule.getSplitSize())
+    return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
+  // As many as keep the device busy, as long as they are worth it.
+  Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
+  Attribute most =
+      expr("floordiv",
+           {busyBlocks(),
+            expr("max", {number(1), expr("product", {str("batch"), lines})})});
+  Attribute worth = expr("ceildiv", {room, number(leastSplit())});
+  return expr("max", {number(1), expr("min", {worth, most})});
+}
+
+Attribute DecodeSizes::tilesOnHost() const {
+  // A mask's right side hides no key from the last row, which a tile of all
+  // rows has.
+  if (!oneTile || op.getK().getType().getKind() != CacheKind::Dense ||
+      mask.boundsLeft())
+    return nullptr;
+  return expr("ceildiv", {str("seq_k"), number(schedule.getBN())});
+}
+
+Attribute DecodeSizes::busyBlocks() const {
+  // Rows that are looked up one by one wait for their look-ups: twice as many
+  // blocks have as much on its way (H200, pages of one token: 4278 GB/s against
+  // 3931); rows of quantized caches are half as long.
+  int64_t more = smallPageOf(op) == 0                       ? 1
+                 : op.isQuantized() && smallPageOf(op) < 16 ? 3
+                                                            : 2;
+  int64_t blocks =
+      std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
+  return expr("product", {str("sms"), number(blocks)});
+}
+
+Attribute DecodeSizes::workersOf() const {
+  Attribute one = number(1), batch = expr("max", {one, str("batch")});
+  Attribute most = expr(
+      "max", {one, expr("floordiv", {busyBlocks(), number(fewestLines())})});
+  // With a whole number of blocks a sequence, those of sequences of one length
+  // begin and end with them: then no piece is left over that others join. As
+  // long as no more than a tenth of the blocks is missing.
+  // With more sequences than blocks, each has a whole number of them instead.
+  Attribute even =
+      expr("max", {expr("product", {batch, expr("floordiv", {most, batch})}),
+                   expr("ceildiv", {batch, expr("ceildiv", {batch, most})})});
+  Attribute missing = expr("sum", {most, expr("product", {number(-1), even})});
+  Attribute tooMany = expr(
+      "max", {number(0), expr("sum", {expr("product", {number(9), most}),
+                                      expr("product", {number(-10), even})})});
+  return expr("sum",
+              {even, expr("product", {missing, expr("min", {one, tooMany})})});
+}

@@ -1,0 +1,70 @@
+//===- DecodeSizes.h - How work of few query rows is divided ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+
+namespace kvbuf {
+
+/// How a problem whose keys are split is divided among blocks, as expressions
+/// over the sizes of a launch, which the host computes.
+class DecodeSizes {
+public:
+  /// `schedule`: that of one warp; `warps`: those of a block.
+  DecodeSizes(AttentionOp op, const TargetInfo &target, ScheduleAttr schedule,
+              int64_t warps);
+
+  /// Splits of a sequence's keys.
+  mlir::Attribute splitsOf() const;
+  /// The tiles of keys that some row of a sequence sees; null where the host
+  /// does not know them.
+  mlir::Attribute tilesOnHost() const;
+  /// Blocks of a head that have equal shares.
+  mlir::Attribute workersOf() const;
+  /// Tiles of the query rows of a sequence times heads of the cache, or times
+  /// another count.
+  mlir::Attribute linesOf() const {
+    return timesSlices(number(op.getKVHeads()));
+  }
+  mlir::Attribute timesSlices(mlir::Attribute count) const {
+    return oneTile ? count : expr("product", {count, slices});
+  }
+  /// The fewest keys of a block.
+  int64_t leastSplit() const;
+
+  mlir::Attribute str(llvm::StringRef text) const;
+  mlir::Attribute number(int64_t value) const;
+  mlir::Attribute expr(llvm::StringRef name,
+                       llvm::ArrayRef<mlir::Attribute> operands) const;
+
+  mutable AttentionOp op;
+  const TargetInfo &target;
+  ScheduleAttr schedule;
+  int64_t warps;
+  MaskAttr mask;
+  /// Query heads of a head of the cache; query rows of a sequence, -1 where
+  /// types leave them open; those of a block's tile, at most.
+  int64_t group, tokens, ownQueries;
+  /// Whether a tile has all query rows of a sequence; else how many tiles these
+  /// take at most, an expression over sizes.
+  bool oneTile;
+  mlir::Attribute slices;
+
+private:
+  /// Blocks that are busy at the same time.
+  mlir::Attribute busyBlocks() const;
+  /// As many lines (`linesOf`) as there are in any launch.
+  int64_t fewestLines() const;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
