@@ -349,10 +349,13 @@ void LaneLowering::lower(ShelfPutOp op) {
   auto isOver = [](ShelfPutOp put) {
     return liesOverBuffers(put.getShelf().getDefiningOp<ShelfOp>());
   };
-  // All have read their buffers.
+  // All have read their buffers, and what was started ahead of a loop's end has
+  // landed.
   auto puts = op->getBlock()->getOps<ShelfPutOp>();
-  if (isOver(op) && *llvm::find_if(puts, isOver) == op)
+  if (isOver(op) && *llvm::find_if(puts, isOver) == op) {
+    machine.emitLanding(*this);
     meetAtEntry();
+  }
   storeEntry(shelves[op.getShelf()], toI32(single(op.getSlot())),
              op.getValues());
 }

@@ -169,6 +169,9 @@ public:
   /// Meets the other warps of the block, or of the team; waits for no memory
   /// operation.
   virtual void emitMeet(LaneLowering &lower);
+  /// Waits until all copies that the thread has started are in LDS, also those
+  /// that nobody reads: the bytes are to have another use.
+  virtual void emitLanding(LaneLowering &lower) = 0;
 };
 
 /// How fragments come into registers.

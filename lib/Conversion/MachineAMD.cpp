@@ -105,6 +105,10 @@ void AMDMachine::emitMeet(LaneLowering &lower) {
 
 void AMDMachine::emitEnd(LaneLowering &lower) {
   // LDS must not be given away while copies may still write it.
+  emitLanding(lower);
+}
+
+void AMDMachine::emitLanding(LaneLowering &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
                                       IntegerAttr(), IntegerAttr(),

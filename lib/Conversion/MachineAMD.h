@@ -81,6 +81,7 @@ public:
   void emitStage(LaneLowering &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
   void emitMeet(LaneLowering &lower) override;
+  void emitLanding(LaneLowering &lower) override;
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;

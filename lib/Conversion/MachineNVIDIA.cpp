@@ -586,6 +586,11 @@ void NVIDIAMachine::emitMeet(LaneLowering &lower) {
     NVVM::SyncWarpOp::create(b, lower.i32(-1));
 }
 
+void NVIDIAMachine::emitLanding(LaneLowering &lower) {
+  if (hasAsyncCopies)
+    NVVM::CpAsyncWaitGroupOp::create(lower.b, 0);
+}
+
 void NVIDIAMachine::emitNamedBarrier(LaneLowering &lower, Value id,
                                      int64_t threads, bool wait) {
   ImplicitLocOpBuilder &b = lower.b;

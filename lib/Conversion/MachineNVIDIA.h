@@ -33,6 +33,7 @@ public:
   void emitStage(LaneLowering &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
   void emitMeet(LaneLowering &lower) override;
+  void emitLanding(LaneLowering &lower) override;
   void emitNamedBarrier(LaneLowering &lower, mlir::Value id, int64_t threads,
                         bool wait) override;
   mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
