@@ -107,7 +107,7 @@ class Artifact:
     returned: one as itself, several as a named tuple. Sizes are keywords too;
     shapes tell them, but for ``seq_q``, the longest query of a ragged batch. It
     need not be given; it chooses between kernels of few and of many rows and
-    orders the work, and rows of a sequence past it may not be computed.
+    orders the work; rows of a sequence past it are computed, but slowly.
 
     ``device`` overrides where to run (a Device or a name), ``stream`` the
     stream (the driver's handle as an integer).

@@ -156,6 +156,12 @@ private:
                     function_ref<void(Value share, Value used)> compute);
   /// Each block has a share of all sequences.
   void buildShares();
+  /// Ragged queries: rows past those that the launch says a sequence has at
+  /// most
+  /// (`seq_q`), which the device alone knows better. One block computes a tile
+  /// of them over all of its keys: slow, but no row is left out.
+  void computeRest();
+  void computeRestOf(Value sequence);
   /// A block's piece of a sequence: `number` of `count`, whose first is at
   /// place `base` of the memory for partial results.
   struct Piece {
@@ -255,8 +261,8 @@ private:
   // one where they are ragged; the cache's head and the first query head of it;
   // the tile's first query, its rows, and the number of head and tile together.
   Value batch, queries, firstRow, kvHead, head, firstQuery, rows, line;
-  /// That of the block among those of a head and tile.
-  Value block;
+  /// That of the block among those of a head and tile; of the tile.
+  Value block, slice;
   /// Buffers of a block of one warp, one for all pieces.
   TypedValue<BufferType> kbuf, vbuf;
   /// Where warps leave their accumulators, slice by slice, and the maxima and
@@ -366,7 +372,7 @@ void DecodeProgram::build() {
     // along z, the heads alone are along x (kvbuf-fold-grid).
     bool byHead = schedule.getEqualShares();
     Value both = byHead ? line : block;
-    Value slice = arith::RemUIOp::create(b, both, count);
+    slice = arith::RemUIOp::create(b, both, count);
     Value other = arith::DivUIOp::create(b, both, count);
     (byHead ? kvHead : block) = other;
     firstQuery = arith::MulIOp::create(b, slice, constant(ownQueries));
@@ -389,6 +395,42 @@ void DecodeProgram::build() {
     buildShares();
   else
     buildSplits();
+  // Only whoever asks for several warps has teams here, and takes the launch at
+  // its word.
+  if (op.isRagged() && warps == 1)
+    computeRest();
+}
+
+void DecodeProgram::computeRest() {
+  if (!schedule.getEqualShares())
+    return choose(
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, constant(0)),
+        [&] { computeRestOf(gpu::BlockIdOp::create(b, gpu::Dimension::z)); });
+  Value workers = LaunchValueOp::create(b, workersOf());
+  auto loop =
+      scf::ForOp::create(b, block, LaunchSizeOp::create(b, "batch"), workers);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  computeRestOf(loop.getInductionVar());
+}
+
+void DecodeProgram::computeRestOf(Value sequence) {
+  Value count = LaunchValueOp::create(b, slices), own = constant(ownQueries);
+  Value number = arith::AddIOp::create(b, slice, count);
+  Value ends =
+      arith::CeilDivUIOp::create(b, positive(tilesOf(sequence).queries), own);
+  auto loop = scf::ForOp::create(b, number, ends, count);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  // All have read the slots that the tile before filled.
+  MeetOp::create(b);
+  firstQuery = arith::MulIOp::create(b, loop.getInductionVar(), own);
+  Tiles tiles = tilesOf(sequence);
+  enter(sequence, tiles);
+  Value end = arith::AddIOp::create(b, tiles.begin, tiles.count);
+  computePiece(tiles, tiles.begin, end,
+               {/*number=*/constant(0), /*count=*/constant(1),
+                /*base=*/constant(0)});
 }
 
 void DecodeProgram::buildSplits() {
