@@ -27,8 +27,17 @@ using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-prefetch-loads"
 
+/// Whether all warps meet before an op, in its block.
+static bool meetBefore(Operation *op) {
+  for (op = op->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<LdsStageOp, MeetOp>(op))
+      return true;
+  return false;
+}
+
 /// The loads into the buffer of `load`, of a loop's body, that may come before
-/// the loop.
+/// the loop, without a meeting of all warps between in a block that has the loop
+/// and not the load.
 static SmallVector<DramLoadOp> loadsBefore(DramLoadOp load) {
   SmallVector<DramLoadOp> found;
   for (Operation *user : load.getBuffer().getUsers()) {
@@ -36,12 +45,15 @@ static SmallVector<DramLoadOp> loadsBefore(DramLoadOp load) {
     if (!other || load->getBlock()->findAncestorOpInBlock(*other))
       continue;
     for (Operation *at = load->getParentOp(); at->getBlock();
-         at = at->getParentOp())
+         at = at->getParentOp()) {
       if (Operation *there = at->getBlock()->findAncestorOpInBlock(*other)) {
         if (there->isBeforeInBlock(at))
           found.push_back(other);
         break;
       }
+      if (meetBefore(at))
+        break;
+    }
   }
   return found;
 }
@@ -76,9 +88,8 @@ static bool mayBeRead(DramLoadOp load, int64_t distance) {
   for (Operation *at = load->getParentOp(); at->getBlock();
        at = at->getParentOp()) {
     auto around = dyn_cast<LoopLikeOpInterface>(at->getParentOp());
-    for (Operation *op = at->getPrevNode(); op; op = op->getPrevNode())
-      if (isa<LdsStageOp, MeetOp>(op))
-        return false;
+    if (meetBefore(at))
+      return false;
     if (!around)
       continue;
     return !alloc || !around->isProperAncestor(alloc);
