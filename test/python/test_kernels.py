@@ -202,8 +202,9 @@ class Kernels(unittest.TestCase):
     def test_few_rows(self):
         """A kernel for each small number of rows, one for all others."""
         from kvbuf._attention import few_rows
-        self.assertEqual([few_rows(*x) for x in ((1, 8), (4, 8), (5, 8), (33, 1))],
-                         [1, 4, 0, 0])
+        self.assertEqual([few_rows(*x) for x in ((1, 8), (4, 8), (8, 8), (9, 8),
+                                                 (8, 33), (32, 1), (33, 1))],
+                         [1, 4, 8, 0, 0, 32, 0])
         few = kvbuf.Problem(heads=2, kv_heads=2, head_size=64, seq_q=3)
         self.assertIn("!q = memref<?x3x2x64xbf16, ", few.source())
         self.assertIn("!q = memref<?x?x2x64xf16, ", PROBLEM.source())
