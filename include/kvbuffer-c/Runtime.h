@@ -78,9 +78,9 @@ typedef struct kvbufTensor {
 
 /** A named size. Shapes tell all but `seq_q`, the longest query of a ragged
  *  batch, without which the rows of all count: it chooses between kernels of
- *  few and of many rows and orders the work, and rows of a sequence past it may
- *  not be computed. A size that shapes tell may be given too, and must agree.
- */
+ *  few and of many rows and orders the work; rows of a sequence past it are
+ *  computed, but slowly. A size that shapes tell may be given too, and must
+ *  agree. */
 typedef struct kvbufSize {
   const char *name;
   int64_t value;

@@ -22,25 +22,15 @@ import numpy as np
 
 import kvbuf
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Teams/Inputs"))
+from numbers16 import from_bf16, rounded, to_bf16
+
 SOURCE, *CHIPS = sys.argv[1:]
 RNG = np.random.default_rng()
 KV_HEADS, GROUP, SIZE, PAGE = 2, 3, 64, 16
 HEADS = KV_HEADS * GROUP
 QUERIES = [3, 1, 0, 8, 5]
 CACHED = [37, 0, 20, 130, 64]
-
-
-def to_bf16(x):
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-
-
-def rounded(x):
-    return from_bf16(to_bf16(x))
 
 
 def attend(s, seen, v, plain):
