@@ -106,32 +106,40 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
   return alternative;
 }
 
+namespace {
+/// Builds expressions over the sizes of a launch.
+struct SizeBuilder : Builder {
+  using Builder::Builder;
+  Attribute expr(StringRef name, ArrayRef<Attribute> operands) {
+    return getDictionaryAttr(getNamedAttr(name, getArrayAttr(operands)));
+  }
+  Attribute number(int64_t value) { return getI64IntegerAttr(value); }
+};
+} // namespace
+
 /// The condition on a launch (a size expression that is to be more than 0)
 /// under which clusters of two blocks, each with `BM` of the query rows called
-/// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a mask
-/// hides keys that other rows see, `sharing` the heads that share K and V.
+/// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a
+/// mask hides keys that other rows see, `sharing` the heads that share K and V.
 static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
                                       int64_t BM, int64_t headSize, bool masked,
                                       int64_t sharing) {
-  Builder b(context);
-  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  };
-  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
+  SizeBuilder b(context);
   auto tilesOf = [&](int64_t size) {
-    return expr("ceildiv", {b.getStringAttr(rows), number(size)});
+    return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
   };
+  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing);
+  Attribute enough = b.expr("sum", {tilesOf(BM), b.number(1 - fewest)});
+  if (TargetInfo::clustersOfHeads(sharing))
+    return enough;
   // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
   // t - n + 1.
   int64_t n = target.clusterOddTiles;
-  Attribute gain =
-      expr("sum", {expr("product", {number(n), tilesOf(BM)}),
-                   expr("product", {number(2 - 2 * n), tilesOf(2 * BM)})});
-  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing);
-  if (TargetInfo::clustersOfHeads(sharing))
-    return expr("sum", {tilesOf(BM), number(1 - fewest)});
-  return expr("min", {gain, expr("sum", {tilesOf(BM), number(1 - fewest)})});
+  Attribute gain = b.expr(
+      "sum", {b.expr("product", {b.number(n), tilesOf(BM)}),
+              b.expr("product", {b.number(2 - 2 * n), tilesOf(2 * BM)})});
+  return b.expr("min", {gain, enough});
 }
 
 /// The condition on a launch under which blocks of several warps, as many as a
@@ -143,45 +151,33 @@ static Attribute launchIfClustersGain(MLIRContext *context,
 /// head size 256, 32 sequences: 475 us, 481 with small blocks).
 static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads,
                                     bool wide) {
-  Builder b(context);
-  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  };
-  auto number = [&](int64_t value) -> Attribute {
-    return b.getI64IntegerAttr(value);
-  };
+  SizeBuilder b(context);
   Attribute sms = b.getStringAttr("sms");
-  Attribute lines =
-      expr("max", {number(1),
-                   expr("product", {b.getStringAttr("batch"), number(heads)})});
-  Attribute filled =
-      expr("product", {number(10), lines, expr("floordiv", {sms, lines})});
-  Attribute split =
-      expr("sum", {filled, expr("product", {number(-9), sms}), number(1)});
+  Attribute lines = b.expr(
+      "max", {b.number(1),
+              b.expr("product", {b.getStringAttr("batch"), b.number(heads)})});
+  Attribute filled = b.expr(
+      "product", {b.number(10), lines, b.expr("floordiv", {sms, lines})});
+  Attribute split = b.expr(
+      "sum", {filled, b.expr("product", {b.number(-9), sms}), b.number(1)});
   if (!wide)
     return split;
-  Attribute turns = expr("ceildiv", {lines, sms});
-  Attribute whole =
-      expr("sum", {expr("product", {number(10), lines}),
-                   expr("product", {number(-9), sms, turns}), number(1)});
-  return expr("max", {split, whole});
+  Attribute turns = b.expr("ceildiv", {lines, sms});
+  Attribute whole = b.expr(
+      "sum", {b.expr("product", {b.number(10), lines}),
+              b.expr("product", {b.number(-9), sms, turns}), b.number(1)});
+  return b.expr("max", {split, whole});
 }
 
 /// The condition on a launch that sequences have at most `rows` query rows, or
 /// (`more`) that some have more.
 static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
-  Builder b(context);
-  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  };
-  auto number = [&](int64_t value) -> Attribute {
-    return b.getI64IntegerAttr(value);
-  };
+  SizeBuilder b(context);
   Attribute longest = b.getStringAttr("seq_q");
   if (more)
-    return expr("sum", {longest, number(-rows)});
-  return expr("sum",
-              {number(rows + 1), expr("product", {number(-1), longest})});
+    return b.expr("sum", {longest, b.number(-rows)});
+  return b.expr(
+      "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
 }
 
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
@@ -235,11 +231,11 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
       problem && chosen.getCluster() > 1 && choosesByLaunch(problem, schedule);
   if (clusters) {
     MaskAttr mask = problem.getMaskValue();
-    suits = launchIfClustersGain(kernel.getContext(), target, "seq_q",
-                                 chosen.getBM(), problem.getHeadSize(),
-                                 /*masked=*/mask.boundsLeft() ||
-                                     mask.boundsRight(),
-                                 problem.getHeads() / problem.getKVHeads());
+    suits =
+        launchIfClustersGain(kernel.getContext(), target, "seq_q",
+                             chosen.getBM(), problem.getHeadSize(),
+                             /*masked=*/mask.boundsLeft() || mask.boundsRight(),
+                             problem.getHeads() / problem.getKVHeads());
   }
   // Whoever asks for a schedule gets its kernel.
   std::optional<FewQueryRows> few;
@@ -265,9 +261,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     int64_t half = few->tile / 2;
     int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
     if (few->tile >= target.splitKeysRows && fewer > 0) {
-      Builder b(context);
-      Attribute both[] = {suits, launchIfRows(context, fewer, /*more=*/true)};
-      suits = b.getDictionaryAttr(b.getNamedAttr("min", b.getArrayAttr(both)));
+      suits = SizeBuilder(context).expr(
+          "min", {suits, launchIfRows(context, fewer, /*more=*/true)});
       add("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), fewer);
     }
   }
