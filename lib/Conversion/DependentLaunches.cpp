@@ -103,7 +103,9 @@ void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel) {
   SmallVector<LaneArriveOp> arrivals;
   bool isOrdered = false;
   kernel.walk([&](Operation *op) {
-    if (auto arrival = dyn_cast<LaneArriveOp>(op))
+    // Who takes a number joins nothing.
+    if (auto arrival = dyn_cast<LaneArriveOp>(op);
+        arrival && !arrival.getRelaxed())
       arrivals.push_back(arrival);
     isOrdered |= isa<NVVM::GriddepcontrolOp>(op);
   });

@@ -67,6 +67,14 @@ gpu.module @new {
     %before = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
     gpu.return
   }
+  // A number that orders nothing is no arrival.
+  // CHECK-LABEL: llvm.func @numbered
+  // CHECK-NOT: griddepcontrol
+  gpu.func @numbered(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %before = kvbuffer.lane_arrive %arrived[%c0] relaxed : memref<4xi32>
+    gpu.return
+  }
   // CHECK-LABEL: llvm.func @alone
   // CHECK-NOT: griddepcontrol
   gpu.func @alone(%some: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
