@@ -17,10 +17,21 @@
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace kvbuf;
+
+/// The canonicalizer, from an op's uses to what it uses. The other way round it
+/// puts constants at a block's begin one by one, and orders the block's ops
+/// anew after each: nine times as long on a kernel of 10000 ops, for the same
+/// code.
+static std::unique_ptr<Pass> createCanonicalizer() {
+  GreedyRewriteConfig config;
+  config.setUseTopDownTraversal(false);
+  return createCanonicalizerPass(config);
+}
 
 /// Passes on kernels are nested: they run on one kernel at a time.
 static OpPassManager &kernels(OpPassManager &pm) {
@@ -33,7 +44,7 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
   pm.addPass(createChooseSchedule(
       {/*chip=*/"", options.schedule, options.otherByLaunch}));
   pm.addPass(createLowerAttention());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
 }
 
 void kvbuf::buildScheduledPipeline(OpPassManager &pm,
@@ -69,12 +80,12 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
     kernel.addPass(createPrefetchBlocks());
     kernel.addPass(createPrefetchLoads());
   }
-  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCanonicalizer());
   kernel.addPass(createCountWaits());
   if (options.splitLoops)
     kernel.addPass(createSplitMaskedLoops());
   kernel.addPass(createTileFragments());
-  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCanonicalizer());
   kernel.addPass(createCSEPass());
   kernel.addPass(createAllocateLds());
   kernel.addPass(createDistributeFragments());
@@ -86,7 +97,7 @@ void kvbuf::buildThreadPipeline(OpPassManager &pm,
   pm.addPass(createLowerAppend());
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(createConvertKVBufferToGPU({options.alignment}));
-  module.addPass(createCanonicalizerPass());
+  module.addPass(createCanonicalizer());
   module.addPass(createCSEPass());
   module.addNestedPass<gpu::GPUFuncOp>(createCarryValues());
 }
@@ -120,7 +131,7 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   else
     module.addPass(createConvertKVBufferToNVVM());
   module.addPass(createReconcileUnrealizedCastsPass());
-  module.addPass(createCanonicalizerPass());
+  module.addPass(createCanonicalizer());
   module.addPass(createCSEPass());
   // In the order of instructions these have the last word.
   OpPassManager &kernel = module.nest<LLVM::LLVMFuncOp>();
@@ -148,7 +159,7 @@ void kvbuf::buildLaunchPipeline(OpPassManager &pm,
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createOutlineKernels(options));
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
   pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 }
 
