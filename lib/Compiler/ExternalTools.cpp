@@ -253,12 +253,30 @@ ResourceReport kvbuf::parsePtxasLog(StringRef log,
   return report;
 }
 
+/// Whether a ptxas can assemble several kernels at a time: by its own help, for
+/// older ones end at an option that they do not know.
+static bool splitsCompilation(StringRef ptxas) {
+  TemporaryFile help("log");
+  if (help.error)
+    return false;
+  StringRef command[] = {ptxas, "--help"};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(help.path),
+                                          StringRef(help.path)};
+  return llvm::sys::ExecuteAndWait(ptxas, command, std::nullopt, redirects) ==
+             0 &&
+         StringRef(readFile(help.path)).contains("--split-compile");
+}
+
 llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
                                                 StringRef ptxas, Location loc,
                                                 ResourceReport &report) {
   std::string arch = ("-arch=" + chip).str(), log;
+  SmallVector<StringRef> args = {arch, "-O3", "-v"};
+  // An artifact of attention has up to five kernels.
+  if (ptx.count(".entry") > 1 && splitsCompilation(ptxas))
+    args.append({"--split-compile", "0"});
   llvm::FailureOr<std::string> cubin =
-      runOnFile(ptxas, {arch, "-O3", "-v"}, ptx, "ptx", loc, log);
+      runOnFile(ptxas, args, ptx, "ptx", loc, log);
   if (failed(cubin))
     return failure();
   SmallVector<std::string> warnings;

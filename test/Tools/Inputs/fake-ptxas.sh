@@ -1,6 +1,12 @@
 #!/bin/sh
 # Stands in for ptxas: says what a real one says of a kernel that spills and
 # whose speed suffered, and writes "CUBIN" and its own arguments.
+# Asked for help, it names an option that only later ones know where it is told
+# to.
+if [ "$1" = --help ]; then
+  [ -z "${FAKE_PTXAS_SPLITS:-}" ] || echo "--split-compile <N>"
+  exit 0
+fi
 out=
 args="$*"
 while [ $# -gt 0 ]; do
