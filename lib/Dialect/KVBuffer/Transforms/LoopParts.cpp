@@ -32,13 +32,6 @@ bool kvbuf::collectSlice(Value value, scf::ForOp loop, OpSlice &slice,
   return independent;
 }
 
-void kvbuf::cloneSlice(OpBuilder &b, scf::ForOp loop, const OpSlice &slice,
-                       IRMapping &mapping) {
-  for (Operation &op : *loop.getBody())
-    if (slice.contains(&op))
-      b.clone(op, mapping);
-}
-
 Operation *kvbuf::cloneWithOperands(OpBuilder &b, scf::ForOp loop,
                                     Operation *op, IRMapping &mapping) {
   // What ops inside of its regions use counts too.

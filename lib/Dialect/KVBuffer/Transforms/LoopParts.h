@@ -1,5 +1,4 @@
-//===- LoopParts.h - Parts of a loop over tiles, and copies of them *- C++
-//-*-===//
+//===- LoopParts.h - Parts of a loop over tiles -------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -33,11 +32,6 @@ using OpSlice = llvm::SmallSetVector<mlir::Operation *, 32>;
 /// cannot compute it alone.
 bool collectSlice(mlir::Value value, mlir::scf::ForOp loop, OpSlice &slice,
                   mlir::Value allowed = {});
-
-/// Clones the ops of `slice` in the body's order. `mapping` gives the values of
-/// the copy's iteration (its induction variable) and receives the results.
-void cloneSlice(mlir::OpBuilder &b, mlir::scf::ForOp loop, const OpSlice &slice,
-                mlir::IRMapping &mapping);
 
 /// Clones `op` of `loop`'s body after those ops of the body that it needs and
 /// that `mapping` does not have yet.

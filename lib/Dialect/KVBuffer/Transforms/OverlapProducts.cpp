@@ -1,5 +1,4 @@
-//===- OverlapProducts.cpp - A tile's scores beside the last product *- C++
-//-*-===//
+//===- OverlapProducts.cpp - A tile's scores beside the last product ------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,9 +8,9 @@
 
 #include "LoopParts.h"
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -34,18 +33,20 @@ struct TileLoop {
   /// The scores as they come out of the matrix unit, and all that they need.
   Value scores;
   OpSlice scoreSlice;
-  /// What the softmax or the mask takes: the scores, or what a cap or a scale
-  /// has made of them.
-  Value unmasked;
-  /// The branch that masks them, or null.
-  scf::IfOp mask;
   OnlineSoftmaxOp softmax;
   RescaleOp rescale;
   MmaOp product;
   /// All that the product's operand b needs.
   OpSlice valueSlice;
-  /// Numbers of the carried values.
-  unsigned acc, max, sum;
+  /// All that runs an iteration ahead of the product: scores, softmax and what
+  /// they need.
+  OpSlice ahead;
+
+  /// What the product takes of that, and the next iteration.
+  SmallVector<Value> handed() {
+    return {softmax.getP(), rescale.getResult(), softmax.getNewMax(),
+            softmax.getNewSum()};
+  }
 };
 
 /// Finds the parts around a softmax; on failure `why` says what is unexpected.
@@ -76,26 +77,19 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   if (!acc || !t.product || t.product.getAcc() != t.rescale.getResult() ||
       t.product.getA() != softmax.getP() || !softmax.getP().hasOneUse())
     return std::nullopt;
-  t.acc = *acc;
-  t.max = *max;
-  t.sum = *sum;
   ValueRange yielded = t.loop.getYieldedValues();
-  if (yielded[t.acc] != t.product.getResult() ||
-      yielded[t.max] != softmax.getNewMax() ||
-      yielded[t.sum] != softmax.getNewSum())
+  if (yielded[*acc] != t.product.getResult() ||
+      yielded[*max] != softmax.getNewMax() ||
+      yielded[*sum] != softmax.getNewSum())
     return std::nullopt;
 
   // What comes out of the matrix unit; all that is done to it stays with the
   // softmax, where the product of the tile before is in flight. A mask does for
   // another reason, too: the loop can be split where masks end.
-  t.unmasked = softmax.getScores();
-  if (auto branch = t.unmasked.getDefiningOp<scf::IfOp>())
-    if (auto yield = branch.elseYield()) {
-      t.mask = branch;
-      t.unmasked =
-          yield.getOperand(cast<OpResult>(t.unmasked).getResultNumber());
-    }
-  t.scores = t.unmasked;
+  t.scores = softmax.getScores();
+  if (auto branch = t.scores.getDefiningOp<scf::IfOp>())
+    if (auto yield = branch.elseYield())
+      t.scores = yield.getOperand(cast<OpResult>(t.scores).getResultNumber());
   while (Operation *op = t.scores.getDefiningOp()) {
     if (!isa<SoftcapOp, FragmentScaleOp>(op) ||
         op->getBlock() != t.loop.getBody())
@@ -119,6 +113,10 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
     if (!isMemoryEffectFree(&op) && ofScores == ofValues)
       return std::nullopt;
   }
+  t.ahead = t.scoreSlice;
+  (void)collectSlice(t.rescale.getResult(), t.loop, t.ahead);
+  if (!canTakeApart(t.loop, t.ahead, t.handed()))
+    return std::nullopt;
   // The second tile's load follows the first scores without a barrier.
   why = "a buffer of one slot cannot be loaded while it is read";
   for (Operation *op : t.scoreSlice)
@@ -133,112 +131,79 @@ struct OverlapProductsPass
     : kvbuf::impl::OverlapProductsBase<OverlapProductsPass> {
   using Base::Base;
 
-  /// The mask alone, where the branch only decides whether it is needed: a mask
-  /// hides nothing of a tile that needs none.
-  static MaskOp alwaysRight(TileLoop &t) {
-    if (!t.mask || t.mask.getNumResults() != 1)
-      return nullptr;
-    auto mask = t.mask.thenYield().getOperand(0).getDefiningOp<MaskOp>();
-    if (!mask || mask->getBlock() != t.mask.thenBlock() ||
-        mask.getScores() != t.unmasked)
-      return nullptr;
-    return mask;
+  /// Whether a branch only decides if a mask is needed, which hides nothing of
+  /// a tile that needs none.
+  static bool decidesOverMask(scf::IfOp branch) {
+    if (!branch || branch.getNumResults() != 1)
+      return false;
+    auto mask = branch.thenYield().getOperand(0).getDefiningOp<MaskOp>();
+    return mask && mask->getBlock() == branch.thenBlock() &&
+           mask.getScores() == branch.elseYield().getOperand(0) &&
+           llvm::all_of(*branch.thenBlock(),
+                        [](Operation &op) { return isMemoryEffectFree(&op); });
   }
 
-  void rotate(TileLoop &t) {
+  /// What the first scores and their softmax, before the loop, can do without:
+  /// a branch around a mask, and to rescale zeros.
+  static void simplifyFirst(RewriterBase &rewriter, scf::ForOp rotated) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
+             rotated->getBlock()->begin(), rotated->getIterator()))) {
+      if (auto rescale = dyn_cast<RescaleOp>(op)) {
+        auto fill = rescale.getAcc().getDefiningOp<FragmentFillOp>();
+        if (fill && fill.getValue().isZero())
+          rewriter.replaceOp(rescale, fill);
+      } else if (auto branch = dyn_cast<scf::IfOp>(op);
+                 decidesOverMask(branch)) {
+        Operation *end = branch.thenBlock()->getTerminator();
+        Value masked = end->getOperand(0);
+        rewriter.eraseOp(end);
+        rewriter.inlineBlockBefore(branch.thenBlock(), branch);
+        rewriter.replaceOp(branch, masked);
+      }
+    }
+  }
+
+  /// Scores, softmax and the rescaling of the accumulator run an iteration
+  /// ahead of the product of the weights, which stands after the scores: it is
+  /// in flight beside the softmax.
+  LogicalResult rotate(TileLoop &t) {
     scf::ForOp loop = t.loop;
-    ImplicitLocOpBuilder b(loop.getLoc(), loop);
-    Value lb = loop.getLowerBound(), ub = loop.getUpperBound(),
-          one = loop.getStep();
-    Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lb, ub);
-    auto guarded =
-        scf::IfOp::create(b, loop.getResultTypes(), any,
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
-    b.setInsertionPointToStart(guarded.elseBlock());
-    scf::YieldOp::create(b, loop.getInitArgs());
-    b.setInsertionPointToStart(guarded.thenBlock());
-
-    auto startIteration = [&](Value iv) {
-      IRMapping mapping;
-      mapping.map(loop.getInductionVar(), iv);
-      return mapping;
+    Location loc = loop.getLoc();
+    IRRewriter rewriter(&getContext());
+    PipelineOrder order;
+    auto placeAhead = [&](llvm::function_ref<bool(Operation *)> which) {
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (which(&op))
+          order.push_back({&op, 0});
     };
-    /// The product of `p` and the values of the iteration in `mapping`.
-    auto multiply = [&](IRMapping &mapping, Value p, Value acc) -> Value {
-      mapping.map(t.softmax.getP(), p);
-      mapping.map(t.rescale.getResult(), acc);
-      cloneSlice(b, loop, t.valueSlice, mapping);
-      return b.clone(*t.product, mapping)->getResult(0);
-    };
-    /// The softmax of the scores in `mapping`.
-    auto softmax = [&](IRMapping &mapping, Value max, Value sum) {
-      mapping.map(loop.getRegionIterArg(t.max), max);
-      mapping.map(loop.getRegionIterArg(t.sum), sum);
-      return cast<OnlineSoftmaxOp>(
-          cloneWithOperands(b, loop, t.softmax, mapping));
-    };
+    placeAhead([&](Operation *op) { return t.scoreSlice.contains(op); });
+    placeRest(rewriter, loop, t.ahead, t.handed(), order);
+    placeAhead([&](Operation *op) {
+      return t.ahead.contains(op) && !t.scoreSlice.contains(op);
+    });
 
-    // The first scores and their softmax.
-    IRMapping first = startIteration(lb);
-    cloneSlice(b, loop, t.scoreSlice, first);
-    if (MaskOp mask = alwaysRight(t)) {
-      Operation *copy = cloneWithOperands(b, loop, mask, first);
-      first.map(t.softmax.getScores(), copy->getResult(0));
-    }
-    OnlineSoftmaxOp p0 =
-        softmax(first, loop.getInitArgs()[t.max], loop.getInitArgs()[t.sum]);
-    Value acc0 = loop.getInitArgs()[t.acc];
-    auto fill = acc0.getDefiningOp<FragmentFillOp>();
-    if (!fill || !fill.getValue().isZero())
-      acc0 = RescaleOp::create(b, acc0, p0.getRescale());
-
-    // Scores of this tile, product of the one before, softmax, rescaling.
-    Value second = arith::AddIOp::create(b, lb, one);
-    SmallVector<Value> inits(3);
-    inits[t.acc] = acc0;
-    inits[t.max] = p0.getNewMax();
-    inits[t.sum] = p0.getNewSum();
-    inits.push_back(p0.getP());
-    auto rotated = scf::ForOp::create(b, second, ub, one, inits);
-    rotated->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(rotated.getBody());
-      Value iv = rotated.getInductionVar();
-      ValueRange args = rotated.getRegionIterArgs();
-      IRMapping now = startIteration(iv);
-      cloneSlice(b, loop, t.scoreSlice, now);
-      IRMapping before =
-          startIteration(arith::SubIOp::create(b, iv, one).getResult());
-      Value acc = multiply(before, args.back(), args[t.acc]);
-      OnlineSoftmaxOp p = softmax(now, args[t.max], args[t.sum]);
-      SmallVector<Value> yields(3);
-      yields[t.acc] = RescaleOp::create(b, acc, p.getRescale());
-      yields[t.max] = p.getNewMax();
-      yields[t.sum] = p.getNewSum();
-      yields.push_back(p.getP());
-      scf::YieldOp::create(b, yields);
-      // Only scores leave the first tile behind; the weights' product is one
-      // iteration late.
-      if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
-        for (Operation *op : t.scoreSlice)
-          if (auto load = dyn_cast<DramLoadOp>(op))
-            cast<DramLoadOp>(now.lookup(load.getToken()).getDefiningOp())
-                .setWhole(true);
-    }
-
-    IRMapping last =
-        startIteration(arith::SubIOp::create(b, ub, one).getResult());
-    SmallVector<Value> results(rotated.getResults().take_front(3));
-    results[t.acc] =
-        multiply(last, rotated.getResults().back(), results[t.acc]);
-    scf::YieldOp::create(b, results);
-    remark::passed(loop.getLoc(),
+    // Only the first scores are of the first tile.
+    constexpr StringLiteral isWhole = "kvbuffer.whole_in_loop";
+    if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
+      for (Operation *op : t.scoreSlice)
+        if (isa<DramLoadOp>(op))
+          op->setAttr(isWhole, rewriter.getUnitAttr());
+    FailureOr<scf::ForOp> rotated =
+        pipelinePeeled(rewriter, loop, order, CountedStage::Ahead,
+                       "of which the weights' product is late");
+    if (failed(rotated))
+      return failure();
+    for (auto load : rotated->getBody()->getOps<DramLoadOp>())
+      if (load->hasAttr(isWhole))
+        load.setWhole(true);
+    (*rotated)->getBlock()->walk(
+        [&](Operation *op) { op->removeAttr(isWhole); });
+    simplifyFirst(rewriter, *rotated);
+    remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
         << "the product of the weights overlaps the next tile's scores and "
            "softmax";
-    loop.replaceAllUsesWith(guarded.getResults());
-    loop.erase();
+    return success();
   }
 
   void runOnOperation() override {
@@ -258,7 +223,8 @@ struct OverlapProductsPass
       StringRef why;
       if (std::optional<TileLoop> t =
               matchTileLoop(softmax, schedule.getProducers(), why)) {
-        rotate(*t);
+        if (failed(rotate(*t)))
+          return signalPassFailure();
         continue;
       }
       warnLost(softmax->getParentOp(), DEBUG_TYPE, "overlap",

@@ -26,30 +26,6 @@ using namespace kvbuf;
 
 namespace {
 
-/// Whether what is left of an iteration reads nothing of `slice` but `handed`
-/// and what can be computed twice.
-bool canTakeApart(scf::ForOp loop, const OpSlice &slice,
-                  ArrayRef<Value> handed) {
-  OpSlice twice;
-  auto read = [&](Operation *op) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp();
-            def && slice.contains(def) && !llvm::is_contained(handed, operand))
-          twice.insert(def);
-    });
-  };
-  for (Operation &op : *loop.getBody())
-    if (!slice.contains(&op))
-      read(&op);
-  for (unsigned i = 0; i < twice.size(); ++i) {
-    if (!isMemoryEffectFree(twice[i]) || isa<MmaOp>(twice[i]))
-      return false;
-    read(twice[i]);
-  }
-  return true;
-}
-
 /// What one iteration hands to the next.
 struct Handed {
   /// Computed an iteration ahead.
@@ -117,54 +93,16 @@ struct OverlapSoftmaxPass
     for (Operation &op : body->without_terminator())
       if (slice.contains(&op))
         order.push_back({&op, 0});
-    computeTwice(rewriter, loop, slice, handed, order);
+    placeRest(rewriter, loop, slice, handed.values, order);
     Location loc = loop.getLoc();
-    FailureOr<scf::ForOp> rotated =
-        pipelinePeeled(rewriter, loop, order, "of which scores run ahead");
+    FailureOr<scf::ForOp> rotated = pipelinePeeled(
+        rewriter, loop, order, CountedStage::Now, "of which scores run ahead");
     if (failed(rotated))
       return signalPassFailure();
     compareThisIteration(rewriter, *rotated);
     remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
         << "the scores of the next tile overlap the softmax of this one";
-  }
-
-  /// Appends what is left of an iteration to `order`, each op after copies of
-  /// those ops of `slice` that it reads besides what is handed to it: index
-  /// arithmetic of the scores may serve the rest too.
-  static void computeTwice(RewriterBase &rewriter, scf::ForOp loop,
-                           const OpSlice &slice, const Handed &handed,
-                           PipelineOrder &order) {
-    IRMapping copies;
-    auto isMissing = [&](Value value) {
-      Operation *def = value.getDefiningOp();
-      return def && slice.contains(def) &&
-             !llvm::is_contained(handed.values, value);
-    };
-    std::function<void(Operation *)> copyNeeds = [&](Operation *op) {
-      op->walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands()) {
-          if (!isMissing(operand) || copies.contains(operand))
-            continue;
-          Operation *def = operand.getDefiningOp();
-          copyNeeds(def);
-          order.push_back({rewriter.clone(*def, copies), 1});
-        }
-      });
-    };
-    for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
-      if (slice.contains(&op))
-        continue;
-      rewriter.setInsertionPoint(&op);
-      copyNeeds(&op);
-      op.walk([&](Operation *inner) {
-        for (OpOperand &operand : inner->getOpOperands())
-          if (isMissing(operand.get()))
-            operand.set(copies.lookup(operand.get()));
-      });
-      if (!op.hasTrait<OpTrait::IsTerminator>())
-        order.push_back({&op, 1});
-    }
   }
 
   /// Comparisons of the next iteration's number with what the loop does not

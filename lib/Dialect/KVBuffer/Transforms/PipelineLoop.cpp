@@ -78,11 +78,158 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
   return result;
 }
 
+bool kvbuf::canTakeApart(scf::ForOp loop, const OpSlice &ahead,
+                         ArrayRef<Value> handed) {
+  OpSlice twice;
+  auto read = [&](Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp();
+            def && ahead.contains(def) && !llvm::is_contained(handed, operand))
+          twice.insert(def);
+    });
+  };
+  for (Operation &op : *loop.getBody())
+    if (!ahead.contains(&op))
+      read(&op);
+  for (unsigned i = 0; i < twice.size(); ++i) {
+    if (!isMemoryEffectFree(twice[i]) || isa<MmaOp>(twice[i]))
+      return false;
+    read(twice[i]);
+  }
+  return true;
+}
+
+void kvbuf::placeRest(RewriterBase &rewriter, scf::ForOp loop,
+                      const OpSlice &ahead, ArrayRef<Value> handed,
+                      PipelineOrder &order) {
+  IRMapping copies;
+  auto isMissing = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && ahead.contains(def) && !llvm::is_contained(handed, value);
+  };
+  std::function<void(Operation *)> copyNeeds = [&](Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        if (!isMissing(operand) || copies.contains(operand))
+          continue;
+        Operation *def = operand.getDefiningOp();
+        copyNeeds(def);
+        order.push_back({rewriter.clone(*def, copies), 1});
+      }
+    });
+  };
+  for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
+    if (ahead.contains(&op))
+      continue;
+    rewriter.setInsertionPoint(&op);
+    copyNeeds(&op);
+    op.walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands())
+        if (isMissing(operand.get()))
+          operand.set(copies.lookup(operand.get()));
+    });
+    if (!op.hasTrait<OpTrait::IsTerminator>())
+      order.push_back({&op, 1});
+  }
+}
+
+/// Takes out of a loop what it carries and nobody reads: what stage 0 reads of
+/// stage 1 of the iteration before, it reads directly. The place of one of the
+/// first `own` values goes to the first of the others that has its type: of an
+/// accumulator, say, to what stage 0 has made of it.
+static scf::ForOp dropUnread(IRRewriter &rewriter, scf::ForOp loop,
+                             unsigned own) {
+  llvm::SetVector<unsigned> kept;
+  auto isRead = [&](unsigned i) {
+    return !loop.getRegionIterArg(i).use_empty() ||
+           !loop.getResult(i).use_empty();
+  };
+  auto others = llvm::seq<unsigned>(own, loop.getNumResults());
+  for (unsigned i = 0; i < own; ++i) {
+    if (isRead(i)) {
+      kept.insert(i);
+      continue;
+    }
+    for (unsigned other : others)
+      if (isRead(other) && !kept.contains(other) &&
+          loop.getResult(other).getType() == loop.getResult(i).getType()) {
+        kept.insert(other);
+        break;
+      }
+  }
+  kept.insert_range(llvm::make_filter_range(others, isRead));
+  if (kept.size() == loop.getNumResults())
+    return loop;
+  SmallVector<Value> inits, yields;
+  for (unsigned i : kept) {
+    inits.push_back(loop.getInitArgs()[i]);
+    yields.push_back(loop.getYieldedValues()[i]);
+  }
+  rewriter.setInsertionPoint(loop);
+  auto result =
+      scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
+                         loop.getUpperBound(), loop.getStep(), inits);
+  result->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  SmallVector<Value> args(loop.getInitArgs());
+  for (auto [arg, i] : llvm::zip_equal(result.getRegionIterArgs(), kept)) {
+    args[i] = arg;
+    rewriter.replaceAllUsesWith(loop.getResult(i),
+                                result.getResult(arg.getArgNumber() - 1));
+  }
+  args.insert(args.begin(), result.getInductionVar());
+  Operation *end = loop.getBody()->getTerminator();
+  rewriter.modifyOpInPlace(end, [&] { end->setOperands(yields); });
+  if (result.getNumResults() == 0)
+    rewriter.eraseOp(result.getBody()->getTerminator());
+  rewriter.mergeBlocks(loop.getBody(), result.getBody(), args);
+  rewriter.eraseOp(loop);
+  return result;
+}
+
+/// Lets the body of a loop that counts the iterations of its stage 1 count
+/// those of stage 0, from the second on.
+static void countAhead(IRRewriter &rewriter, scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value iv = loop.getInductionVar(), step = loop.getStep();
+  rewriter.setInsertionPoint(loop);
+  loop.setLowerBound(
+      rewriter.createOrFold<arith::AddIOp>(loc, loop.getLowerBound(), step));
+  // What was the next number is this one; others are one less.
+  SmallVector<Operation *> nexts;
+  SmallVector<OpOperand *> others;
+  Operation *first = nullptr;
+  for (OpOperand &use : iv.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto sum = dyn_cast<arith::AddIOp>(user);
+        sum && use.getOperandNumber() == 0 &&
+        isEqualConstantIntOrValue(sum.getRhs(), step)) {
+      nexts.push_back(user);
+      continue;
+    }
+    others.push_back(&use);
+    Operation *inBody = loop.getBody()->findAncestorOpInBlock(*user);
+    if (!first || inBody->isBeforeInBlock(first))
+      first = inBody;
+  }
+  if (first) {
+    rewriter.setInsertionPoint(first);
+    Value before = arith::SubIOp::create(rewriter, loc, iv, step);
+    for (OpOperand *use : others)
+      rewriter.modifyOpInPlace(use->getOwner(), [&] { use->set(before); });
+  }
+  for (Operation *next : nexts)
+    rewriter.replaceOp(next, iv);
+}
+
 FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
                                             scf::ForOp loop,
                                             const PipelineOrder &order,
+                                            CountedStage counted,
                                             StringRef what) {
   Location loc = loop.getLoc();
+  Value upperBound = loop.getUpperBound();
+  unsigned carried = loop.getNumResults();
   DictionaryAttr attributes = loop->getDiscardableAttrDictionary();
   rewriter.setInsertionPoint(loop);
   Value any = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
@@ -117,7 +264,13 @@ FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
   if (failed(result))
     return emitError(loc) << "cannot pipeline the loop " << what;
   (*result)->setDiscardableAttrs(attributes);
-  result->setUpperBound(end);
+  if (counted == CountedStage::Ahead) {
+    // Only what follows the loop needs the number of the last iteration.
+    result->setUpperBound(upperBound);
+    rewriter.moveOpAfter(end.getDefiningOp(), *result);
+  } else {
+    result->setUpperBound(end);
+  }
   // The pipeliner does not know of the guard: it asks whether there is an
   // iteration, and after the loop which one was the last.
   for (Operation &op : llvm::make_early_inc_range(*guarded.thenBlock())) {
@@ -147,6 +300,9 @@ FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
   GreedyRewriteConfig config;
   config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
   (void)applyOpPatternsGreedily(scalars, std::move(patterns), config);
+  result = dropUnread(rewriter, *result, carried);
+  if (counted == CountedStage::Ahead)
+    countAhead(rewriter, *result);
   return result;
 }
 

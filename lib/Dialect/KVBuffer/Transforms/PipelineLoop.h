@@ -8,16 +8,17 @@
 ///
 /// \file
 /// The passes that let loads run ahead (kvbuf-prefetch-loads,
-/// kvbuf-prefetch-blocks, kvbuf-ping-pong), or scores (kvbuf-overlap-softmax),
-/// say in which order the ops of a loop's body stand and how far ahead each of
-/// them runs; this makes the loop of it.
+/// kvbuf-prefetch-blocks, kvbuf-ping-pong), or scores and softmaxes
+/// (kvbuf-overlap-softmax, kvbuf-overlap-products), say in which order the ops
+/// of a loop's body stand and how far ahead each of them runs; this makes the
+/// loop of it.
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PIPELINELOOP_H
 #define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PIPELINELOOP_H
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "LoopParts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include <vector>
@@ -46,13 +47,33 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                const PipelineOrder &order,
                                                llvm::StringRef what);
 
+/// Whether what is left of an iteration reads nothing of `ahead` but `handed`
+/// and what can be computed twice: no loads and no products.
+bool canTakeApart(mlir::scf::ForOp loop, const OpSlice &ahead,
+                  mlir::ArrayRef<mlir::Value> handed);
+
+/// Appends what is left of an iteration to `order`, in stage 1, each op after
+/// copies of those ops of `ahead` that it reads besides what is `handed` to it:
+/// index arithmetic of what runs ahead may serve the rest, too.
+void placeRest(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop,
+               const OpSlice &ahead, mlir::ArrayRef<mlir::Value> handed,
+               PipelineOrder &order);
+
+/// Which iterations a loop of two overlapping ones counts: those of stage 0,
+/// from the second to the last, or those of stage 1, from the first to the last
+/// but one. Conditions on the number of an iteration, such as those of masks,
+/// are simple for the ops of that stage.
+enum class CountedStage { Ahead, Now };
+
 /// Overlaps two iterations of `loop`, of stages 0 and 1, whose ops run for its
 /// own iterations only without a predicate: the first of stage 0 before the new
 /// loop, the last of stage 1 after it, all of it in a branch that is taken if
-/// there is an iteration. Results are the branch's. Failure as above.
+/// there is an iteration. Stage 0 may read what stage 1 of the iteration before
+/// computes. Results are the branch's. Failure as above.
 mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
                                                  mlir::scf::ForOp loop,
                                                  const PipelineOrder &order,
+                                                 CountedStage counted,
                                                  llvm::StringRef what);
 
 /// Removes the marks in a loop and in what `pipelineLoop` has put before it.
