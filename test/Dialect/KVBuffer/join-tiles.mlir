@@ -30,10 +30,10 @@
 // The next tile's number is asked for in front of the loop over keys.
 // CHECK:           scf.while
 // CHECK:           scf.for
-// CHECK:           %[[END:.*]]:{{[0-9]+}} = scf.while (%{{.*}} = %{{.*}}
+// CHECK:           %[[END:.*]]:[[#COUNT:]] = scf.while (%{{.*}} = %{{.*}}
 // CHECK-NEXT:        arith.cmpi slt
 // CHECK-NEXT:        scf.condition
-// CHECK:           ^bb0(%[[ACC:[a-z0-9]*]]: !kvbuffer.fragment<128x128xf32, acc>, %[[M:[a-z0-9]*]]: !kvbuffer.fragment<128x1xf32, row>, %[[L:[a-z0-9]*]]: !kvbuffer.fragment<128x1xf32, row>, %[[P:[a-z0-9]*]]: !kvbuffer.fragment<128x128xbf16, a>,
+// CHECK:           ^bb0({{.*}}, %[[ACC:[a-z0-9]*]]: !kvbuffer.fragment<128x128xf32, acc>, %[[M:[a-z0-9]*]]: !kvbuffer.fragment<128x1xf32, row>, %[[L:[a-z0-9]*]]: !kvbuffer.fragment<128x1xf32, row>, %[[P:[a-z0-9]*]]: !kvbuffer.fragment<128x128xbf16, a>):
 // This tile's first scores, the last product of the tile before,
 // CHECK:             kvbuffer.dram_load {{.*}} into %qbuf
 // CHECK:             kvbuffer.dram_load {{.*}} into %kbuf
@@ -49,9 +49,9 @@
 // and this tile's other keys.
 // CHECK:             %[[NEXT:.*]]:{{[0-9]+}} = scf.while
 // CHECK:             %[[R:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %zero{{.*}}, %{{.*}} = %[[MN]], %{{.*}} = %[[LN]], %{{.*}} = %[[PN]])
-// CHECK:             scf.yield %[[R]]#0, %[[R]]#1, %[[R]]#2, %[[R]]#3, %[[NEXT]]#0
+// CHECK:             scf.yield %[[NEXT]]#0, {{.*}}, %[[R]]#0, %[[R]]#1, %[[R]]#2, %[[R]]#3 :
 // The end of the last tile.
-// CHECK:           kvbuffer.mma %[[END]]#3, %{{.*}}, %[[END]]#0
+// CHECK:           kvbuffer.mma %[[END]]#[[#COUNT-1]], %{{.*}}, %[[END]]#[[#COUNT-4]]
 // CHECK:           kvbuffer.softmax_finish
 // CHECK:           kvbuffer.fragment_store
 // CHECK-NOT:       kvbuffer.fragment_store

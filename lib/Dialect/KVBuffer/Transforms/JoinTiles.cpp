@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LostRequest.h"
+#include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -112,20 +113,24 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
   return t;
 }
 
-/// Writes the joined program.
+/// Makes a loop of straight tiles of the program, says in which order its ops
+/// stand, and lets the pipeliner join the tiles.
 class Joiner {
 public:
   Joiner(ImplicitLocOpBuilder &b, TileProgram &t) : b(b), t(t) {}
 
   /// False, with a reason, if a value that is no scalar would have to outlive
   /// its tile.
-  bool findCarried(StringRef &why);
-  void write();
+  bool canJoin(StringRef &why);
+  LogicalResult join(IRRewriter &rewriter);
 
 private:
   /// Clones what `op` needs of the tile's program, then `op`.
   Operation *emit(Operation *op, IRMapping &env);
   Value emit(Value value, IRMapping &env);
+  /// Clones all ops of a block but its end that `env` does not have yet, those
+  /// of the branches on rows and on keys in place of the branches.
+  void emitAll(Block *block, IRMapping &env);
   /// Whether a value belongs to one tile, and has to be computed for each.
   bool ofTile(Value value);
   /// Whether a value depends on the tile's number; and whether nothing but
@@ -137,15 +142,13 @@ private:
   /// the last if there is none.
   SmallVector<Value> seek(Value start);
   Value total();
-  /// Behind the first scores: their mask and softmax.
-  void finishFirst(IRMapping &env) { emit(t.firstSoftmax, env); }
-  SmallVector<Value> runInner(IRMapping &env);
-  /// The last product of the tile in `env`, given what its loop over keys left.
-  void multiplyLast(IRMapping &env, ValueRange results);
-  /// Behind `multiplyLast`: normalizes and stores.
-  void finish(IRMapping &env);
-  /// Ops behind the loop over keys, and behind the branch on keys.
-  SmallVector<Operation *> opsBehind(Operation *op) {
+  /// Writes a loop over the tiles that have rows, each of which has keys, so
+  /// that its body has no branches; `env` receives what became of the program.
+  scf::WhileOp straighten(IRMapping &env);
+  /// The order of the ops of that loop's body, with their stages.
+  PipelineOrder orderOf(scf::WhileOp loop, const IRMapping &env);
+  /// Ops after the loop over keys, and after the branch on keys.
+  SmallVector<Operation *> opsAfter(Operation *op) {
     SmallVector<Operation *> ops;
     for (op = op->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>();
          op = op->getNextNode())
@@ -155,8 +158,6 @@ private:
 
   ImplicitLocOpBuilder &b;
   TileProgram &t;
-  /// Scalars of a tile that its last product and its store need.
-  llvm::SetVector<Value> carried;
   /// Scalars that follow from a tile's number alone: where it is.
   llvm::SetVector<Value> found;
 };
@@ -186,7 +187,7 @@ bool Joiner::isArithmetic(Value value) {
                        [&](Value operand) { return isArithmetic(operand); }));
 }
 
-bool Joiner::findCarried(StringRef &why) {
+bool Joiner::canJoin(StringRef &why) {
   t.active.getThenRegion().walk([&](Operation *op) {
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp())
@@ -194,9 +195,10 @@ bool Joiner::findCarried(StringRef &why) {
             isArithmetic(operand))
           found.insert(operand);
   });
+  llvm::SetVector<Value> carried;
   llvm::SmallPtrSet<Operation *, 32> later;
   for (Operation *from : {t.inner.getOperation(), t.guard.getOperation()})
-    for (Operation *op : opsBehind(from))
+    for (Operation *op : opsAfter(from))
       later.insert(op);
   for (Operation *op : later)
     op->walk([&](Operation *inner) {
@@ -242,11 +244,6 @@ Value Joiner::total() {
   if (auto loop = dyn_cast<scf::ForOp>(t.outer))
     return loop.getUpperBound();
   return t.next.getTotal();
-}
-
-void Joiner::finish(IRMapping &env) {
-  for (Operation *op : opsBehind(t.guard))
-    emit(op, env);
 }
 
 SmallVector<Value> Joiner::seek(Value start) {
@@ -300,100 +297,118 @@ SmallVector<Value> Joiner::seek(Value start) {
   return llvm::to_vector_of<Value>(loop.getResults());
 }
 
-SmallVector<Value> Joiner::runInner(IRMapping &env) {
-  return llvm::to_vector_of<Value>(emit(t.inner, env)->getResults());
+void Joiner::emitAll(Block *block, IRMapping &env) {
+  for (Operation &op : block->without_terminator()) {
+    // Asking for the next tile is `seek`'s.
+    bool asks = isa<NextTileOp>(op) &&
+                llvm::is_contained(op.getUsers(), block->getTerminator());
+    bool known =
+        op.getNumResults() && llvm::all_of(op.getResults(), [&](Value result) {
+          return env.contains(result);
+        });
+    if (asks || known)
+      continue;
+    if (&op != t.active.getOperation() && &op != t.guard.getOperation()) {
+      b.clone(op, env);
+      continue;
+    }
+    auto branch = cast<scf::IfOp>(op);
+    emitAll(branch.thenBlock(), env);
+    for (auto [result, value] :
+         llvm::zip_equal(branch.getResults(), branch.thenYield().getOperands()))
+      env.map(result, env.lookupOrDefault(value));
+  }
 }
 
-void Joiner::multiplyLast(IRMapping &env, ValueRange results) {
-  env.map(t.inner.getResults(), results);
-  for (Operation *op : opsBehind(t.inner))
-    emit(op, env);
-  for (auto [result, value] :
-       llvm::zip_equal(t.guard.getResults(), t.guard.thenYield().getOperands()))
-    env.map(result, env.lookup(value));
-}
-
-void Joiner::write() {
-  b.setInsertionPoint(t.outer);
-  auto isTile = [&](Value tile) -> Value {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile, total());
-  };
-  auto startTile = [&](ValueRange where) {
-    IRMapping env;
-    env.map(t.tile, where.front());
-    for (auto [value, at] : llvm::zip_equal(found, where.drop_front()))
-      env.map(value, at);
-    // A tile of queries that sees no key multiplies one tile of keys, all of
-    // them masked: rarer than a branch around it is dear.
-    Value begin = emit(t.begin, env), end = emit(t.end, env);
-    Value least =
-        arith::AddIOp::create(b, begin, arith::ConstantIndexOp::create(b, 1));
-    env.map(t.end, arith::MaxSIOp::create(b, end, least).getResult());
-    return env;
-  };
-  auto nextTile = [&](Value tile) {
-    if (auto loop = dyn_cast<scf::ForOp>(t.outer))
-      return seek(arith::AddIOp::create(b, tile, loop.getStep()));
-    return seek(Value());
-  };
-  auto carry = [&](IRMapping &env, ArrayRef<Value> results,
-                   ArrayRef<Value> next) {
-    SmallVector<Value> values(results);
-    llvm::append_range(values, next);
-    for (Value value : carried)
-      values.push_back(emit(value, env));
-    return values;
-  };
-  auto recall = [&](ValueRange values) {
-    IRMapping env;
-    for (auto [value, carriedValue] :
-         llvm::zip_equal(carried, values.take_back(carried.size())))
-      env.map(value, carriedValue);
-    return env;
-  };
-  unsigned numResults = t.inner.getNumResults();
-
+scf::WhileOp Joiner::straighten(IRMapping &env) {
   auto loop = dyn_cast<scf::ForOp>(t.outer);
+  b.setInsertionPoint(t.outer);
   SmallVector<Value> first = seek(loop ? loop.getLowerBound() : Value());
-  auto any =
-      scf::IfOp::create(b, isTile(first.front()), /*withElseRegion=*/false);
-  b.setInsertionPointToStart(any.thenBlock());
-  IRMapping env = startTile(first);
-  emit(t.firstScores.getOperation(), env);
-  finishFirst(env);
+  SmallVector<Type> types = llvm::to_vector(ValueRange(first).getTypes());
+  SmallVector<Location> locs(types.size(), b.getLoc());
+  auto tiles = scf::WhileOp::create(b, types, first);
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&tiles.getBefore(), {}, types, locs);
+  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                       before->getArgument(0), total());
+  scf::ConditionOp::create(b, exists, before->getArguments());
+
+  Block *after = b.createBlock(&tiles.getAfter(), {}, types, locs);
+  Value tile = after->getArgument(0);
+  env.map(t.tile, tile);
+  for (auto [value, at] :
+       llvm::zip_equal(found, after->getArguments().drop_front()))
+    env.map(value, at);
+  Value start;
+  if (loop)
+    start = arith::AddIOp::create(b, tile, loop.getStep());
+  SmallVector<Value> next = seek(start);
+  // A tile of queries that sees no key multiplies one tile of keys, all of
+  // them masked: rarer than a branch around it is dear.
+  Value begin = emit(t.begin, env), end = emit(t.end, env);
+  Value least =
+      arith::AddIOp::create(b, begin, arith::ConstantIndexOp::create(b, 1));
+  env.map(t.end, arith::MaxSIOp::create(b, end, least).getResult());
+  emitAll(t.active->getBlock(), env);
+  scf::YieldOp::create(b, next);
+  return tiles;
+}
+
+PipelineOrder Joiner::orderOf(scf::WhileOp loop, const IRMapping &env) {
+  constexpr unsigned next = 0, now = 1;
+  Block *body = loop.getAfterBody();
+  Operation *scores = env.lookupOrNull(t.firstScores.getOperation()),
+            *softmax = env.lookupOrNull(t.firstSoftmax.getOperation()),
+            *keys = env.lookupOrNull(t.inner.getOperation()),
+            *product = env.lookupOrNull(t.lastProduct.getOperation());
+  // The search for a tile has computed what only the branches needed.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
+    if (&op != scores && &op != softmax && &op != keys && &op != product &&
+        isOpTriviallyDead(&op))
+      op.erase();
+
+  PipelineOrder order;
+  llvm::SmallPtrSet<Operation *, 32> placed;
+  // Places an op of the next tile after all that it needs.
+  std::function<void(Operation *)> place = [&](Operation *op) {
+    if (!op || op->getBlock() != body || placed.contains(op))
+      return;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        place(operand.getDefiningOp());
+    });
+    if (placed.insert(op).second)
+      order.push_back({op, next});
+  };
+  // Places ops of this tile up to the one before `end`.
+  auto placeNow = [&](Operation *from, Operation *end) {
+    for (; from != end; from = from->getNextNode())
+      if (placed.insert(from).second)
+        order.push_back({from, now});
+  };
+  place(env.lookup(t.end).getDefiningOp());
+  place(scores);
+  placeNow(keys->getNextNode(), product->getNextNode());
+  place(softmax);
+  placeNow(product->getNextNode(), body->getTerminator());
   // The next number is asked for ahead of the loop over keys, which hides the
   // counter's latency and lets the next tile's first loads follow the last ones
   // of this tile.
-  SmallVector<Value> next = nextTile(first.front());
-  SmallVector<Value> results = runInner(env);
-  SmallVector<Value> inits = carry(env, results, next);
+  place(*body->getOps<scf::WhileOp>().begin());
+  for (Operation *op = &body->front(); op != keys; op = op->getNextNode())
+    place(op);
+  place(keys);
+  return order;
+}
 
-  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
-  SmallVector<Location> locs(types.size(), b.getLoc());
-  auto joined = scf::WhileOp::create(b, types, inits);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Block *before = b.createBlock(&joined.getBefore(), {}, types, locs);
-    scf::ConditionOp::create(b, isTile(before->getArgument(numResults)),
-                             before->getArguments());
-    Block *after = b.createBlock(&joined.getAfter(), {}, types, locs);
-    ValueRange args = after->getArguments();
-    ValueRange where = args.slice(numResults, first.size());
-    IRMapping now = startTile(where), old = recall(args);
-    emit(t.firstScores.getOperation(), now);
-    multiplyLast(old, args.take_front(numResults));
-    finishFirst(now);
-    finish(old);
-    next = nextTile(where.front());
-    results = runInner(now);
-    scf::YieldOp::create(b, carry(now, results, next));
-  }
-  IRMapping old = recall(joined.getResults());
-  multiplyLast(old, joined.getResults().take_front(numResults));
-  finish(old);
-  t.outer->erase();
+LogicalResult Joiner::join(IRRewriter &rewriter) {
+  IRMapping env;
+  scf::WhileOp tiles = straighten(env);
+  rewriter.eraseOp(t.outer);
   if (t.next)
-    t.next->erase();
+    rewriter.eraseOp(t.next);
+  return pipelineWhile(rewriter, tiles, orderOf(tiles, env),
+                       "of which tiles begin ahead");
 }
 
 struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
@@ -408,6 +423,7 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
     for (Operation &op : getOperation().getBody().front())
       if (isa<scf::ForOp, scf::WhileOp>(op))
         loops.push_back(&op);
+    IRRewriter rewriter(&getContext());
     StringRef why = "there is no loop over tiles";
     bool joined = false;
     for (Operation *loop : loops) {
@@ -416,10 +432,11 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
         continue;
       ImplicitLocOpBuilder b(program->guard.getLoc(), loop);
       Joiner joiner(b, *program);
-      if (!joiner.findCarried(why))
+      if (!joiner.canJoin(why))
         continue;
       Location loc = loop->getLoc();
-      joiner.write();
+      if (failed(joiner.join(rewriter)))
+        return signalPassFailure();
       joined = true;
       remark::passed(loc, remark::RemarkOpts::name("join").category(DEBUG_TYPE))
           << "a tile's first scores overlap the last product of the tile "

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -303,6 +304,146 @@ FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
   result = dropUnread(rewriter, *result, carried);
   if (counted == CountedStage::Ahead)
     countAhead(rewriter, *result);
+  return result;
+}
+
+/// Whether `order` has all ops of `body` but its end, each after what it reads
+/// of its own stage, and none of stage 0 that reads anything of stage 1; adds
+/// what stage 1 reads of stage 0 to `crossing`.
+static bool findCrossing(Block *body, const PipelineOrder &order,
+                         llvm::SetVector<Value> &crossing) {
+  llvm::DenseMap<Operation *, unsigned> placed;
+  auto canRead = [&](Value value, unsigned stage) {
+    if (value.getParentBlock() != body)
+      return true;
+    Operation *def = value.getDefiningOp();
+    auto it = placed.find(def);
+    bool here = it != placed.end() && it->second == stage;
+    if (stage == 0)
+      return !def || here;
+    if (!here)
+      crossing.insert(value);
+    return true;
+  };
+  for (auto [op, stage] : order) {
+    bool fine = true;
+    op->walk([&, stage = stage](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        fine &= canRead(operand, stage);
+    });
+    if (!fine || op->getBlock() != body || stage > 1)
+      return false;
+    placed[op] = stage;
+  }
+  // What was not computed yet is of the other stage, or nowhere.
+  auto isAhead = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return value.getParentBlock() != body || !def || placed.lookup(def) == 0;
+  };
+  return placed.size() ==
+             size_t(llvm::range_size(body->without_terminator())) &&
+         llvm::all_of(crossing, isAhead) &&
+         llvm::all_of(body->getTerminator()->getOperands(), isAhead);
+}
+
+FailureOr<scf::WhileOp> kvbuf::pipelineWhile(IRRewriter &rewriter,
+                                             scf::WhileOp loop,
+                                             const PipelineOrder &order,
+                                             StringRef what) {
+  Location loc = loop.getLoc();
+  Block *test = loop.getBeforeBody(), *body = loop.getAfterBody();
+  PipelineOrder ops;
+  for (auto [op, stage] : order) {
+    if (matchPattern(op, m_Constant()))
+      rewriter.moveOpBefore(op, loop);
+    else
+      ops.push_back({op, stage});
+  }
+  llvm::SetVector<Value> read;
+  if (!findCrossing(body, ops, read))
+    return emitError(loc) << "cannot pipeline the loop " << what;
+  // In the order in which an iteration has them.
+  SmallVector<Value> crossing;
+  auto take = [&](ValueRange values) {
+    llvm::copy_if(values, std::back_inserter(crossing),
+                  [&](Value value) { return read.contains(value); });
+  };
+  take(body->getArguments());
+  for (Operation &op : *body)
+    take(op.getResults());
+
+  // Whether there is another iteration, and what it takes.
+  auto emitTest = [&](ValueRange state) {
+    IRMapping env;
+    env.map(test->getArguments(), state);
+    for (Operation &op : test->without_terminator())
+      rewriter.clone(op, env);
+    scf::ConditionOp end = loop.getConditionOp();
+    return std::pair(env.lookupOrDefault(end.getCondition()),
+                     llvm::map_to_vector(end.getArgs(), [&](Value value) {
+                       return env.lookupOrDefault(value);
+                     }));
+  };
+  // What the loop carries after an iteration's stage 0: all of the original's,
+  // and what its stage 1 will read.
+  auto carry = [&](const IRMapping &env) {
+    SmallVector<Value> values;
+    for (Value value : body->getTerminator()->getOperands())
+      values.push_back(env.lookupOrDefault(value));
+    for (Value value : crossing)
+      values.push_back(env.lookup(value));
+    return values;
+  };
+
+  rewriter.setInsertionPoint(loop);
+  auto [any, taken] = emitTest(loop.getInits());
+  bool hasResults = !loop.use_empty();
+  auto guarded = scf::IfOp::create(
+      rewriter, loc,
+      hasResults ? TypeRange(loop.getResultTypes()) : TypeRange(), any,
+      /*addThenBlock=*/true, /*addElseBlock=*/hasResults);
+  if (hasResults) {
+    rewriter.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(rewriter, loc, taken);
+  }
+  rewriter.setInsertionPointToStart(guarded.thenBlock());
+  IRMapping first;
+  first.map(body->getArguments(), taken);
+  for (auto [op, stage] : ops)
+    if (stage == 0)
+      rewriter.clone(*op, first);
+  SmallVector<Value> inits = carry(first);
+  auto lateTypes = ValueRange(crossing).getTypes();
+  SmallVector<Type> types(loop.getResultTypes());
+  llvm::append_range(types, lateTypes);
+
+  auto result = scf::WhileOp::create(
+      rewriter, loc, types, inits,
+      [&](OpBuilder &, Location, ValueRange args) {
+        auto [more, next] = emitTest(args.drop_back(crossing.size()));
+        llvm::append_range(next, args.take_back(crossing.size()));
+        scf::ConditionOp::create(rewriter, loc, more, next);
+      },
+      [&](OpBuilder &, Location, ValueRange args) {
+        IRMapping ahead, now;
+        ahead.map(body->getArguments(), args.drop_back(crossing.size()));
+        now.map(crossing, args.take_back(crossing.size()));
+        for (auto [op, stage] : ops)
+          rewriter.clone(*op, stage == 0 ? ahead : now);
+        scf::YieldOp::create(rewriter, loc, carry(ahead));
+      });
+
+  rewriter.setInsertionPointAfter(result);
+  IRMapping last;
+  last.map(crossing, result.getResults().take_back(crossing.size()));
+  for (auto [op, stage] : ops)
+    if (stage == 1)
+      rewriter.clone(*op, last);
+  ValueRange results = result.getResults().drop_back(crossing.size());
+  scf::YieldOp::create(rewriter, loc, hasResults ? results : ValueRange());
+  if (hasResults)
+    rewriter.replaceAllUsesWith(loop.getResults(), guarded.getResults());
+  rewriter.eraseOp(loop);
   return result;
 }
 
