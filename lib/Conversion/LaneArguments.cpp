@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringSet.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -220,6 +221,37 @@ static SmallVector<unsigned> sizesOfMade(Value argument) {
   return dims;
 }
 
+/// The dimensions of an argument whose sizes new tokens need: the number of
+/// them, and of rows of angles.
+static SmallVector<unsigned> sizesOfTokens(Value argument) {
+  SmallVector<unsigned> dims;
+  for (Operation *user : argument.getUsers())
+    if (auto append = dyn_cast<AppendTokensOp>(user)) {
+      if (argument == append.getCos() || argument == append.getSin())
+        dims.push_back(0);
+      else if (isa<MemRefType>(argument.getType()))
+        dims.push_back(1);
+    }
+  return dims;
+}
+
+/// The bytes that rows of new tokens and of angles begin at multiples of, 16 at
+/// most, so that lanes load several elements at once; 1 for other arguments.
+static int64_t alignmentOfTokens(Value argument) {
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type ||
+      llvm::none_of(argument.getUsers(), llvm::IsaPred<AppendTokensOp>))
+    return 1;
+  return std::gcd<int64_t>(16, type.getShape().back() *
+                                   type.getElementTypeBitWidth() / 8);
+}
+
+/// Whether the kernel stores scales of a cache among its arguments.
+static bool storesScales(Value cache) {
+  return cast<CacheType>(cache.getType()).getGranularity() > 0 &&
+         llvm::any_of(cache.getUsers(), llvm::IsaPred<AppendTokensOp>);
+}
+
 StringRef LaneLowering::sizeNeededBy(Operation *op) {
   if (auto size = dyn_cast<LaunchSizeOp>(op))
     return size.getName();
@@ -283,14 +315,20 @@ LogicalResult LaneLowering::expandArguments() {
     parameters.push_back(description);
     slots.push_back({argument, std::move(assign)});
   };
+  // `alignment`: bytes that the address and the strides have to be multiples of
+  // besides.
   auto pointer = [&](unsigned argument, Type element, const Twine &tensor,
-                     std::function<void(TensorArg &, Value)> assign) {
+                     std::function<void(TensorArg &, Value)> assign,
+                     int64_t alignment = 1) {
+    NamedAttrList list;
+    if (alignment > 1)
+      list.append("alignment", b.getI64IntegerAttr(alignment));
+    list.append("kind", str("pointer"));
+    list.append("tensor", str(tensor.str()));
     parameter(argument,
               MemRefType::get({}, element, MemRefLayoutAttrInterface(),
                               machine.dramSpace(context)),
-              dict({{str("kind"), str("pointer")},
-                    {str("tensor"), str(tensor.str())}}),
-              std::move(assign));
+              list.getDictionary(context), std::move(assign));
   };
   // `limit`: the largest stride that the kernel takes, 0 for any.
   auto stride = [&](unsigned argument, const Twine &tensor, int64_t dim,
@@ -353,7 +391,9 @@ LogicalResult LaneLowering::expandArguments() {
                << size << ", an argument before it at " << it->second;
     }
     tensor(name, element, shape, access);
-    pointer(i, element, name, [](TensorArg &t, Value v) { t.data = v; });
+    pointer(
+        i, element, name, [](TensorArg &t, Value v) { t.data = v; },
+        alignmentOfTokens(kernel.getArgument(i)));
     // Rows of a cache are the third dimension from the right.
     int64_t rank = dims.size();
     bool groups = hasGroups(kernel.getArgument(i));
@@ -383,9 +423,11 @@ LogicalResult LaneLowering::expandArguments() {
     llvm::BitVector needed(rank);
     if (cache && cache.getKind() == CacheKind::Dense)
       needed.set(1);
-    for (unsigned d : sizesOfMade(kernel.getArgument(i)))
-      if (ShapedType::isDynamic(dims[d]))
-        needed.set(d);
+    for (const auto &sizes : {sizesOfMade(kernel.getArgument(i)),
+                              sizesOfTokens(kernel.getArgument(i))})
+      for (unsigned d : sizes)
+        if (ShapedType::isDynamic(dims[d]))
+          needed.set(d);
     for (Operation *user : kernel.getArgument(i).getUsers())
       if (auto dim = dyn_cast<memref::DimOp>(user))
         if (std::optional<int64_t> d = dim.getConstantIndex();
@@ -448,7 +490,8 @@ LogicalResult LaneLowering::expandArguments() {
           llvm::divideCeilSigned(cache.getHeadSize(), cache.getGranularity())));
     if (scaleShape.empty())
       scaleShape.push_back(number(1));
-    tensor(name + ".scales", scale, scaleShape, "read");
+    tensor(name + ".scales", scale, scaleShape,
+           storesScales(kernel.getArgument(i)) ? "read_write" : "read");
     pointer(i, scale, name + ".scales",
             [](TensorArg &t, Value v) { t.scales = v; });
     for (size_t d = 0; d + 1 < scaleShape.size(); ++d)
@@ -497,10 +540,20 @@ LogicalResult LaneLowering::expandArguments() {
     counts |= isa<NextTileOp>(op);
     findsTiles |= isa<FindTileOp>(op);
     // Sizes that the types fix are no parameters.
-    if (StringRef name = sizeNeededBy(op);
-        !name.empty() && !fixedSizes.contains(name) &&
-        !llvm::is_contained(launchNames, name))
-      launchNames.push_back(name);
+    auto need = [&](StringRef name) {
+      if (!name.empty() && !fixedSizes.contains(name) &&
+          !llvm::is_contained(launchNames, name))
+        launchNames.push_back(name);
+    };
+    need(sizeNeededBy(op));
+    if (auto append = dyn_cast<AppendTokensOp>(op)) {
+      need("num_blocks");
+      for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
+        if (cache)
+          need(cast<CacheType>(cache.getType()).getKind() == CacheKind::Paged
+                   ? "pages_per_seq"
+                   : "max_seq");
+    }
     if (!machine.hasRoles())
       return;
     for (const TensorMapRequest &request : warpRoles().tensorMapsFor(*this, op))

@@ -246,6 +246,11 @@ private:
   mlir::LogicalResult lower(mlir::memref::LoadOp op);
   mlir::LogicalResult lower(mlir::memref::DimOp op);
 
+  // New tokens that the block reads (LaneAppend.cpp).
+  mlir::LogicalResult lower(AppendTokensOp op);
+  /// A cache among the arguments as ops on caches by lanes take it.
+  mlir::Value cacheByLanes(mlir::Value argument);
+
   // Work that blocks share (LaneWork.cpp).
   void lower(LaunchValueOp op);
   void lower(ArriveLastOp op);

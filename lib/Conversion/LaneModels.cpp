@@ -52,7 +52,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
            KeyRangeOp, AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
            FragmentStoreOp, RowStoreOp>(context);
-    attach<Warps::Block, DramLoadOp, LdsStageOp>(context);
+    attach<Warps::Block, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
            ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,

@@ -59,8 +59,9 @@ static std::vector<Tensor> tensorsOf(gpu::GPUFuncOp kernel) {
       Tensor &tensor = tensors.emplace_back();
       tensor.name = label;
       tensor.dtype = dtype;
-      tensor.access =
-          how == "read" ? emu::TileAccess::Read : emu::TileAccess::Write;
+      tensor.access = how == "read"         ? emu::TileAccess::Read
+                      : how == "read_write" ? emu::TileAccess::ReadWrite
+                                            : emu::TileAccess::Write;
     };
     std::string label = name.getValue().str();
     if (auto memref = dyn_cast<MemRefType>(arg.getType())) {
@@ -174,7 +175,8 @@ bool kvbuf::tilerun::runOnArrays(gpu::GPUFuncOp kernel, const ArrayRun &run,
     auto input = run.inputs.find(tensor.name);
     auto wanted = run.expected.find(tensor.name);
     // Kernels need not say what they write.
-    if (wanted != run.expected.end())
+    if (wanted != run.expected.end() &&
+        tensor.access != emu::TileAccess::ReadWrite)
       tensor.access = emu::TileAccess::Write;
     if (wanted != run.expected.end())
       expected[tensor.name] = rt::readNpy(wanted->second, tensor.dtype);

@@ -56,6 +56,8 @@ struct TileReport {
 enum class TileAccess {
   Read,
   Write,
+  /// The caller's, read and written: each element written once at most.
+  ReadWrite,
   /// Memory of the launch's own: read where it has been written.
   Workspace,
   /// Words of the launch's own that begin and end as 0.

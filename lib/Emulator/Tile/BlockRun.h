@@ -101,6 +101,8 @@ private:
   mlir::LogicalResult runOp(KeyRangeOp op);
   mlir::LogicalResult runOp(FragmentStoreOp op);
   mlir::LogicalResult runOp(RowStoreOp op);
+  // New tokens that the block reads (Append.cpp).
+  mlir::LogicalResult runOp(AppendTokensOp op);
   // LDS.
   mlir::LogicalResult runOp(AllocOp op);
   mlir::LogicalResult runOp(StagedViewOp op);

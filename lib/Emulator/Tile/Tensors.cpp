@@ -10,6 +10,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -38,6 +39,19 @@ float tile::roundTo(Type type, float value) {
   if (type.isF16())
     return static_cast<float>(static_cast<_Float16>(value));
   return value;
+}
+
+/// The bits of the nearest 8-bit float that there is, the largest for what
+/// exceeds it.
+static uint8_t encodeFloat8(Type type, float value) {
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(type).getFloatSemantics();
+  float largest = llvm::APFloat::getLargest(semantics).convertToFloat();
+  llvm::APFloat number(
+      value != value ? value : std::fmin(std::fmax(value, -largest), largest));
+  bool losesInfo;
+  number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.bitcastToAPInt().getZExtValue();
 }
 
 float Tensor::loadFloat(int64_t offset) const {
@@ -82,7 +96,8 @@ LogicalResult Tensor::checkReadable(ErrorFn error) const {
 }
 
 LogicalResult Tensor::checkWritable(ErrorFn error) const {
-  if (access == TileAccess::Write || access == TileAccess::Workspace)
+  if (access == TileAccess::Write || access == TileAccess::ReadWrite ||
+      access == TileAccess::Workspace)
     return success();
   return error() << (access == TileAccess::Counter ? "writes the counter "
                                                    : "writes the input ")
@@ -115,6 +130,8 @@ LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
     static_cast<uint16_t *>(data)[offset] = encodeBF16(value);
   else if (elementType.isF16())
     static_cast<_Float16 *>(data)[offset] = static_cast<_Float16>(value);
+  else if (elementBytes() == 1)
+    static_cast<uint8_t *>(data)[offset] = encodeFloat8(elementType, value);
   else
     static_cast<float *>(data)[offset] = value;
   return success();

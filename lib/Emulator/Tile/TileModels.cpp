@@ -53,7 +53,8 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NextTileOp,
-           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp>(context);
+           AppendTokensOp, ArriveLastOp, ShareWorkOp, PartialStoreOp,
+           PartialLoadOp>(context);
     attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

@@ -23,6 +23,19 @@ func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: 
   return
 }
 
+!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+!tokens = memref<?x1x2x64xbf16>
+
+// CHECK-LABEL: func @tokens
+func.func @tokens(%k: !paged, %v: !paged, %new: !tokens, %cos: memref<?x32xf32>, %i: index) {
+  // CHECK: kvbuffer.append_tokens[%[[I:.*]], %[[I]]] from %[[I]] upto %[[I]] k(%{{.*}} : memref<?x1x2x64xbf16>) to(%{{.*}} : <paged, {{.*}}>){{$}}
+  kvbuffer.append_tokens[%i, %i] from %i upto %i k(%new : !tokens) to(%k : !paged)
+  // CHECK: kvbuffer.append_tokens[{{.*}}] from {{.*}} v(%{{.*}} : memref<?x1x2x64xbf16>) to(%{{.*}} : !kvbuffer.cache<{{.*}}>) rope(%{{.*}}, %{{.*}} : memref<?x32xf32>, memref<?x32xf32>) {interleaved}
+  kvbuffer.append_tokens[%i, %i] from %i upto %i k(%new : !tokens) to(%k : !paged)
+    v(%new : !tokens) to(%v : !paged) rope(%cos, %cos : memref<?x32xf32>, memref<?x32xf32>) {interleaved}
+  return
+}
+
 // CHECK-LABEL: func @shares
 func.func @shares(%k: !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>, %w: index, %n: index) {
   %c1 = arith.constant 1 : index

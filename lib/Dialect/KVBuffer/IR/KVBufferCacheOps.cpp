@@ -311,40 +311,66 @@ LogicalResult ScalesRawPtrOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// New tokens and the cache they go to.
-static LogicalResult verifyAppend(CacheAppendOp op, StringRef name,
-                                  Value tokens, Value cache) {
+static LogicalResult verifyAppend(Operation *op, StringRef name, Value tokens,
+                                  Value cache, bool isRagged) {
   auto type = cast<ShapedType>(tokens.getType());
   CacheLayout layout = cacheLayoutOf(cache.getType());
   if (!layout)
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected the cache of " << name
            << " to be a cache, or a tensor [batch, rows, heads, head_size] of "
               "floats with static heads and head_size, got "
            << cache.getType();
-  int64_t rank = op.getOffsets() ? 3 : 4;
+  int64_t rank = isRagged ? 3 : 4;
   if (type.getRank() != rank)
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected " << name << " of rank " << rank
-           << (op.getOffsets() ? " ([rows, heads, head_size]) with offsets"
-                               : " ([batch, rows, heads, head_size]) without "
-                                 "offsets")
+           << (isRagged ? " ([rows, heads, head_size]) with offsets"
+                        : " ([batch, rows, heads, head_size]) without "
+                          "offsets")
            << ", got " << type;
   if (type.getShape().take_back(2) !=
           ArrayRef<int64_t>{layout.getHeads(), layout.getHeadSize()} ||
       !hasContiguousRows(type))
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected " << name << " with " << layout.getHeads()
            << " heads of " << layout.getHeadSize()
            << " elements side by side, as its cache has, got " << type;
   Type element = type.getElementType(), stored = layout.getElementType();
   if (!isa<Float16Type, BFloat16Type, Float32Type>(element))
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected " << name << " of bf16, f16 or f32, got " << element;
   bool isFloat8 = isa<FloatType>(stored) && stored.getIntOrFloatBitWidth() == 8;
   if (!isa<Float16Type, BFloat16Type, Float32Type>(stored) && !isFloat8)
-    return op.emitOpError() << "expected a cache of bf16, f16, f32 or 8-bit "
-                               "floats for "
-                            << name << ", got " << stored;
+    return op->emitOpError() << "expected a cache of bf16, f16, f32 or 8-bit "
+                                "floats for "
+                             << name << ", got " << stored;
+  return success();
+}
+
+/// Angles of the rotation of heads of `headSize` elements.
+static LogicalResult verifyRope(Operation *op, Value cosines, Value sines,
+                                int64_t headSize, bool isInterleaved) {
+  if (!cosines) {
+    if (isInterleaved)
+      return op->emitOpError("is interleaved, which belongs to rope(cos, sin)");
+    return success();
+  }
+  auto cos = cast<ShapedType>(cosines.getType()),
+       sin = cast<ShapedType>(sines.getType());
+  int64_t pairs = cos.getDimSize(1);
+  if (cos.getElementType() != sin.getElementType() ||
+      sin.getDimSize(1) != pairs || ShapedType::isDynamic(pairs) ||
+      !hasContiguousRows(cos) || !hasContiguousRows(sin))
+    return op->emitOpError()
+           << "expected cosines and sines of one type and one "
+              "static number of columns, got "
+           << cos << " and " << sin;
+  if (pairs < 1 || 2 * pairs > headSize)
+    return op->emitOpError() << "expected tables of 1 to " << headSize / 2
+                             << " columns, half the elements that are rotated, "
+                                "got "
+                             << pairs;
   return success();
 }
 
@@ -360,9 +386,10 @@ LogicalResult CacheAppendOp::verify() {
                             "tensors or both caches, got "
                          << getKCache().getType() << " and "
                          << getVCache().getType();
-  if (failed(verifyAppend(*this, "k", getK(), getKCache())))
+  if (failed(verifyAppend(*this, "k", getK(), getKCache(), bool(getOffsets()))))
     return failure();
-  if (getV() && failed(verifyAppend(*this, "v", getV(), getVCache())))
+  if (getV() &&
+      failed(verifyAppend(*this, "v", getV(), getVCache(), bool(getOffsets()))))
     return failure();
   if (getV() && cast<ShapedType>(getV().getType()).getRank() !=
                     cast<ShapedType>(getK().getType()).getRank())
@@ -375,24 +402,29 @@ LogicalResult CacheAppendOp::verify() {
   if (!getAt() && !hasLengths)
     return emitOpError() << "expected at(...), the positions of first tokens: "
                          << getKCache().getType() << " has no lengths";
-  if (!getCos()) {
-    if (getInterleaved())
-      return emitOpError("is interleaved, which belongs to rope(cos, sin)");
-    return success();
-  }
-  auto cos = cast<ShapedType>(getCos().getType()),
-       sin = cast<ShapedType>(getSin().getType());
-  int64_t pairs = cos.getDimSize(1);
-  if (cos.getElementType() != sin.getElementType() ||
-      sin.getDimSize(1) != pairs || ShapedType::isDynamic(pairs) ||
-      !hasContiguousRows(cos) || !hasContiguousRows(sin))
-    return emitOpError() << "expected cosines and sines of one type and one "
-                            "static number of columns, got "
-                         << cos << " and " << sin;
-  if (pairs < 1 || 2 * pairs > layout.getHeadSize())
-    return emitOpError() << "expected tables of 1 to "
-                         << layout.getHeadSize() / 2
-                         << " columns, half the elements that are rotated, got "
-                         << pairs;
-  return success();
+  return verifyRope(*this, getCos(), getSin(), layout.getHeadSize(),
+                    getInterleaved());
+}
+
+LogicalResult AppendTokensOp::verify() {
+  if (bool(getV()) != bool(getVCache()) || bool(getCos()) != bool(getSin()))
+    return emitOpError("expected v with a cache of its own, and both cosines "
+                       "and sines");
+  CacheType cache = getKCache().getType();
+  for (CacheType type :
+       {cache, getV() ? getVCache().getType() : CacheType(cache)})
+    if (!type.hasTable())
+      return emitOpError() << "expected continuous or paged caches, whose "
+                              "lengths say where new tokens go, got "
+                           << type;
+  if (getV() && getVCache().getType().getHeads() != cache.getHeads())
+    return emitOpError() << "expected caches with as many heads, got " << cache
+                         << " and " << getVCache().getType();
+  if (failed(verifyAppend(*this, "k", getK(), getKCache(),
+                          /*isRagged=*/false)) ||
+      (getV() && failed(verifyAppend(*this, "v", getV(), getVCache(),
+                                     /*isRagged=*/false))))
+    return failure();
+  return verifyRope(*this, getCos(), getSin(), cache.getHeadSize(),
+                    getInterleaved());
 }

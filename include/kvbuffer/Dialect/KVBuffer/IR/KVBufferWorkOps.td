@@ -240,6 +240,53 @@ def KVBuffer_ShareWorkOp : KVBuffer_Op<"share_work", [RecursiveMemoryEffects,
   let hasRegionVerifier = 1;
 }
 
+def KVBuffer_AppendTokensOp
+    : KVBuffer_Op<"append_tokens", [KVBuffer_NeedsBlock,
+                                    AttrSizedOperandSegments,
+                                    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary =
+      "Stores new tokens of a sequence that the block reads afterwards";
+  let description = [{
+    `kvbuffer.cache_append` for one sequence and one head of the cache, by one
+    block: of the new tokens, those whose positions are in [`from`, `upto`). Token
+    i of sequence `batch`, `k`[`batch`, i, `head`], goes to position length + i of
+    the sequence, where length is that of `kvbuffer.cache.cache_length` and does not
+    count the new tokens. `rope` rotates keys, a quantized cache takes quantized
+    elements, and what has no row is left out, all as there.
+
+    What the block stores here its own loads after the op see. No order with other
+    blocks is made: no other block may store these tokens, nor read them in the same
+    launch. Where blocks share a sequence's keys in pieces, the piece that a token
+    lies in says whose it is.
+
+    All threads of a block have to reach the op.
+
+    Example:
+
+    ```mlir
+    kvbuffer.append_tokens[%batch, %head] from %first upto %end k(%new : memref<?x1x8x128xbf16>)
+      to(%k : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+    ```
+  }];
+  let arguments = (ins Index:$batch, Index:$head,
+      Arg<Index, "the first position">:$from,
+      Arg<Index, "one past the last position">:$upto,
+      Arg<AnyMemRef, "new keys, [batch, tokens, heads, head_size]">:$k,
+      Arg<KVBuffer_CacheType, "where keys go">:$k_cache,
+      Arg<Optional<AnyMemRef>, "new values">:$v,
+      Arg<Optional<KVBuffer_CacheType>, "where values go">:$v_cache,
+      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
+      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
+      UnitAttr:$interleaved);
+  let assemblyFormat = [{
+    `[` $batch `,` $head `]` `from` $from `upto` $upto
+    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
+    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
+    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds 1 to a counter that all blocks see";

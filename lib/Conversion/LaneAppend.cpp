@@ -1,0 +1,163 @@
+//===- LaneAppend.cpp - New tokens that the block reads ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Lowers `kvbuffer.append_tokens`: the block's lanes deal the heads of the new
+/// tokens among themselves, as many at a time as there is room for, and meet
+/// once all are stored. What a lane does is that of a kernel of its own
+/// (AppendTokens.h): the parameters of the kernel become memrefs and caches for
+/// it.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <limits>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// A memref over the memory of `data` (of rank 0), whose sizes are static in
+/// `shape` or those of `sizes` (null: any), and whose strides are `strides` and
+/// 1.
+static Value viewOf(ImplicitLocOpBuilder &b, Value data,
+                    ArrayRef<int64_t> shape, ArrayRef<Value> sizes,
+                    ArrayRef<Value> strides) {
+  SmallVector<OpFoldResult> extents, steps;
+  SmallVector<int64_t> layout(shape.size(), ShapedType::kDynamic);
+  layout.back() = 1;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    if (!ShapedType::isDynamic(size))
+      extents.push_back(b.getIndexAttr(size));
+    else if (d < sizes.size() && sizes[d])
+      extents.push_back(sizes[d]);
+    else
+      extents.push_back(
+          arith::ConstantIndexOp::create(b, std::numeric_limits<int32_t>::max())
+              .getResult());
+    if (d + 1 < shape.size())
+      steps.push_back(strides[d]);
+  }
+  steps.push_back(b.getIndexAttr(1));
+  auto source = cast<MemRefType>(data.getType());
+  auto type = MemRefType::get(shape, source.getElementType(),
+                              StridedLayoutAttr::get(b.getContext(), 0, layout),
+                              source.getMemorySpace());
+  return memref::ReinterpretCastOp::create(b, type, data, b.getIndexAttr(0),
+                                           extents, steps);
+}
+
+/// What its type says of an argument's shape.
+static ArrayRef<int64_t> shapeOf(Value argument) {
+  return cast<MemRefType>(argument.getType()).getShape();
+}
+
+Value LaneLowering::cacheByLanes(Value argument) {
+  auto type = cast<CacheType>(argument.getType());
+  const TensorArg &cache = tensors[argument];
+  constexpr int64_t any = ShapedType::kDynamic;
+  bool paged = type.getKind() == CacheKind::Paged;
+  Value blocks = launchSize("num_blocks");
+  Value room = launchSize(paged ? "pages_per_seq" : "max_seq");
+  SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
+                             type.getHeads(), type.getCacheDepth()};
+  Value data = viewOf(b, cache.data, shape, {blocks, paged ? Value() : room},
+                      cache.strides);
+  SmallVector<Value> indices{paged
+                                 ? viewOf(b, cache.table, {any, any},
+                                          {Value(), room}, {cache.tableStride})
+                                 : viewOf(b, cache.table, {any}, {}, {}),
+                             viewOf(b, cache.lengths, {any}, {}, {})};
+  Value scales;
+  if (type.getScaleType()) {
+    SmallVector<int64_t> of;
+    if (type.getGranularity() > 0)
+      of = {
+          any, paged ? type.getPageSize() : any, type.getHeads(),
+          int64_t(llvm::divideCeil(type.getHeadSize(), type.getGranularity()))};
+    else
+      of = {type.getGranularity() == kPerTensor ? 1 : type.getHeads()};
+    scales = viewOf(b, cache.scales, of, {}, cache.scaleStrides);
+  }
+  return MakeCacheOp::create(b, type, data, indices, scales,
+                             /*max_prompt=*/Value(), /*max_context=*/Value());
+}
+
+LogicalResult LaneLowering::lower(AppendTokensOp op) {
+  for (Value cache : {Value(op.getKCache()), Value(op.getVCache())})
+    if (cache && !isa<BlockArgument>(cache))
+      return op.emitOpError() << "stores into a cache that the program makes; "
+                                 "expected one of the kernel's arguments";
+  auto tokens = [&](Value argument) {
+    const TensorArg &tensor = tensors[argument];
+    return viewOf(b, tensor.data, shapeOf(argument), tensor.sizes,
+                  tensor.strides);
+  };
+  AppendOperands operands;
+  operands.k = tokens(op.getK());
+  operands.kCache = cacheByLanes(op.getKCache());
+  if (op.getV()) {
+    operands.v = tokens(op.getV());
+    operands.vCache = cacheByLanes(op.getVCache());
+  }
+  if (op.getCos()) {
+    operands.cos = tokens(op.getCos());
+    operands.sin = tokens(op.getSin());
+    operands.interleaved = op.getInterleaved();
+  }
+  // A head lies within a wave.
+  FailureOr<AppendShares> shares =
+      dealHeads(op, operands, target, target.waveSize);
+  if (failed(shares))
+    return failure();
+
+  AppendEmitter emitter(b, operands, *shares);
+  emitter.batch = single(op.getBatch());
+  emitter.head = single(op.getHead());
+  int64_t lanes = shares->lanes, atOnce = blockThreads() / lanes;
+  Value tid = toIndex(blockThread);
+  Value slot = arith::DivUIOp::create(b, tid, index(lanes));
+  Value place = arith::RemUIOp::create(b, tid, index(lanes));
+  Value dim = arith::MulIOp::create(b, place, index(shares->piece()));
+  // Lanes past a head, and past the last head that there is room for.
+  Value works = emitter.both(
+      emitter.isLess(slot, index(atOnce)),
+      emitter.isLess(
+          place, index(operands.keysLayout().getHeadSize() / shares->width)));
+  emitter.dim = arith::SelectOp::create(b, works, dim, index(0));
+
+  Value length = CacheLengthOp::create(b, operands.kCache, emitter.batch);
+  auto within = [&](Value position, Value least) -> Value {
+    Value token = arith::SubIOp::create(b, single(position), length);
+    return arith::MaxSIOp::create(b, token, least);
+  };
+  Value first = within(op.getFrom(), index(0));
+  Value count = shapeOf(op.getK())[1] == ShapedType::kDynamic
+                    ? tensors[op.getK()].sizes[1]
+                    : index(shapeOf(op.getK())[1]);
+  Value last = arith::MinSIOp::create(b, within(op.getUpto(), first), count);
+  // All lanes go as often.
+  auto loop = scf::ForOp::create(b, first, last, index(atOnce));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value token = arith::AddIOp::create(b, loop.getInductionVar(), slot);
+    emitter.active = emitter.both(works, emitter.isLess(token, last));
+    token = arith::SelectOp::create(b, emitter.active, token, index(0));
+    emitter.lead = {emitter.batch, token};
+    emitter.emit([&] {
+      emitter.position = arith::SelectOp::create(
+          b, emitter.active, emitter.add(length, token), index(-1));
+    });
+  }
+  // What all lanes have stored, all loads of the block see from here on.
+  gpu::BarrierOp::create(b);
+  return success();
+}
