@@ -12,6 +12,7 @@
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Pipelines/Alternatives.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -102,13 +103,14 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
 }
 
 /// The problems of a module go into one artifact, which holds one: an error at
-/// the second.
+/// the second. An append before an attention is part of it.
 static LogicalResult checkOneProblem(ModuleOp module) {
   Operation *first = nullptr;
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     if (!isa<AttentionOp, CacheAppendOp>(op))
       return WalkResult::advance();
-    if (!first) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (!first || (attention && first == appendOf(attention))) {
       first = op;
       return WalkResult::advance();
     }

@@ -284,6 +284,9 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     small.when = "which runs where blocks of several warps would leave "
                  "multiprocessors idle";
   }
+  // Of others no kernel stores tokens besides.
+  if (problem && appendOf(problem))
+    return list;
   bool maps = takesTensorMaps(kernel);
   // The roles of a program of the tile stage are its author's.
   if ((!maps && !target.copiesUnaligned) || (chosen.getProducers() && !problem))

@@ -826,8 +826,10 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   checkAlternatives(m);
   if (r.has("problem")) {
     Reader problem(r.get("problem"), "problem");
-    if (problem.string("op") == "attention") {
+    std::string op = problem.string("op");
+    if (op == "attention" || op == "attention_after_append") {
       m.attention = parseProblem(problem);
+      m.attention->appends = op != "attention";
       checkAttentionTensors(m);
     } else if (problem.string("op") == "cache_append" && problem.has("cache")) {
       m.append = parseAppend(problem);

@@ -107,6 +107,10 @@ static const Manifest &ofAttention(const Manifest &manifest) {
     throw Error("the artifact '" + manifest.name +
                 "' is no attention kernel; it can only be launched through "
                 "the C or Python API");
+  if (manifest.attention->appends)
+    throw Error("the artifact '" + manifest.name +
+                "' appends new tokens before it attends; it can only be "
+                "launched through the C or Python API");
   return manifest;
 }
 

@@ -250,6 +250,9 @@ struct AttentionProblem {
   double scale = 1;
   /// The bits of a row do not depend on other rows.
   bool batchInvariant = false;
+  /// The kernel stores new tokens into the caches first, "k_new" and "v_new",
+  /// one for each query row.
+  bool appends = false;
 };
 
 /// The append to caches that an artifact does (`kvbuffer.cache_append`).

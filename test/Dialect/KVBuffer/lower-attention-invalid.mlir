@@ -30,7 +30,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "sm_80"} {
   func.func @two(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
     kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
-    // expected-error @below {{is not supported beside kvbuffer.attention: expected a function of one kvbuffer.attention and a return}}
+    // expected-error @below {{is not supported beside kvbuffer.attention: expected a function of one kvbuffer.attention, perhaps with a kvbuffer.cache_append before it, and a return}}
     kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
     return
   }

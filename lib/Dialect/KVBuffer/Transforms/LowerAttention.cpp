@@ -569,13 +569,15 @@ void TileProgram::computeTile() {
 }
 
 /// The problem, as the manifest states it.
-DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
+DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
+                               Builder &b) {
   MaskAttr mask = op.getMaskValue();
   CacheType cache = op.getK().getType();
   NamedAttrList list;
   auto add = [&](StringRef name, Attribute value) { list.append(name, value); };
   // Nothing but the program knows its own functions: no reference is there.
   add("op", b.getStringAttr(op.hasOwnScores() ? "attention_of_own_scores"
+                            : append          ? "attention_after_append"
                                               : "attention"));
   add("dtype", b.getStringAttr(op.getElementType().isBF16() ? "bf16" : "f16"));
   add("heads", b.getI64IntegerAttr(op.getHeads()));
@@ -616,7 +618,8 @@ DictionaryAttr describeProblem(AttentionOp op, Builder &b) {
 
 /// What the manifest says of a tensor of the problem: its access and, unless it
 /// is a cache, its shape.
-NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
+NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
+                             StringRef role, Builder &b) {
   auto str = [&](StringRef text) -> Attribute { return b.getStringAttr(text); };
   auto number = [&](int64_t value) -> Attribute {
     return b.getI64IntegerAttr(value);
@@ -624,7 +627,10 @@ NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
   NamedAttrList list;
   list.append(KVBufferDialect::kNameAttr, str(role));
   bool isOutput = role == "o" || role == "lse";
-  list.append(KVBufferDialect::kAccessAttr, str(isOutput ? "write" : "read"));
+  bool isStoredTo = append && (role == "k" || role == "v");
+  list.append(KVBufferDialect::kAccessAttr, str(isOutput     ? "write"
+                                                : isStoredTo ? "read_write"
+                                                             : "read"));
   bool ragged = op.isRagged();
   SmallVector<Attribute> shape;
   if (role == "q" || role == "o") {
@@ -643,6 +649,13 @@ NamedAttrList describeTensor(AttentionOp op, StringRef role, Builder &b) {
         b.getNamedAttr("sum", b.getArrayAttr({str("batch"), number(1)})))};
   } else if (role == "sink") {
     shape = {number(op.getHeads())};
+  } else if (role == "k_new" || role == "v_new") {
+    // A token for each query row.
+    shape = {str("batch"), str("seq_q"), number(op.getKVHeads()),
+             number(op.getHeadSize())};
+  } else if (role == "cos" || role == "sin") {
+    shape = {str("positions"),
+             number(cast<ShapedType>(append.getCos().getType()).getDimSize(1))};
   }
   if (!shape.empty())
     list.append(KVBufferDialect::kShapeAttr, b.getArrayAttr(shape));
@@ -671,10 +684,18 @@ NamedAttrList describeCapture(Value value, StringRef name, ArrayAttr shape,
 
 /// The role of each function argument in the problem, for the thread stage,
 /// which splits arguments into kernel parameters.
-LogicalResult nameArguments(AttentionOp op, func::FuncOp func,
+LogicalResult nameArguments(AttentionOp op, CacheAppendOp append,
+                            func::FuncOp func,
                             SmallVectorImpl<Attribute> &names, Builder &b) {
   names.assign(func.getNumArguments(), Attribute());
-  for (auto [value, role] : namedOperands(op)) {
+  SmallVector<NamedOperand> operands = namedOperands(op);
+  // Its caches are the attention's.
+  if (append)
+    llvm::copy_if(namedOperands(append), std::back_inserter(operands),
+                  [](const NamedOperand &operand) {
+                    return !isa<CacheType>(operand.value.getType());
+                  });
+  for (auto [value, role] : operands) {
     if (!value)
       continue;
     auto arg = dyn_cast<BlockArgument>(value);
@@ -737,11 +758,13 @@ struct LowerAttentionPass
   LogicalResult lower(func::FuncOp func, const TargetInfo &target) {
     SmallVector<AttentionOp> problems(func.getOps<AttentionOp>());
     AttentionOp op = problems.front();
+    CacheAppendOp append = appendOf(op);
     for (Operation &other : func.getBody().front())
-      if (&other != op && !isa<func::ReturnOp>(other))
+      if (&other != op && &other != append && !isa<func::ReturnOp>(other))
         return other.emitOpError()
                << "is not supported beside kvbuffer.attention: expected a "
-                  "function of one kvbuffer.attention and a return";
+                  "function of one kvbuffer.attention, perhaps with a "
+                  "kvbuffer.cache_append before it, and a return";
     if (auto uses = SymbolTable::getSymbolUses(func, getOperation());
         uses && !uses->empty())
       return uses->begin()->getUser()->emitOpError()
@@ -755,7 +778,10 @@ struct LowerAttentionPass
              << "has no schedule; run kvbuf-choose-schedule first";
     SmallVector<Attribute> names;
     Builder attrs(&getContext());
-    if (failed(nameArguments(op, func, names, attrs)))
+    if (append && (failed(verifyOnMemrefs(append)) ||
+                   failed(checkAppend(op, append, target))))
+      return failure();
+    if (failed(nameArguments(op, append, func, names, attrs)))
       return failure();
 
     ImplicitLocOpBuilder b(op.getLoc(), func);
@@ -769,7 +795,8 @@ struct LowerAttentionPass
     int32_t threads = schedule.getWarps() * target.waveSize;
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
-    kernel->setAttr(KVBufferDialect::kProblemAttr, describeProblem(op, attrs));
+    kernel->setAttr(KVBufferDialect::kProblemAttr,
+                    describeProblem(op, append, attrs));
     kernel->setAttr(KVBufferDialect::kGridAttr, gridOf(op, attrs));
     for (auto [i, name] : llvm::enumerate(names)) {
       Value arg = func.getArgument(i);
@@ -780,7 +807,7 @@ struct LowerAttentionPass
                                 func.getArgAttrOfType<ArrayAttr>(
                                     i, KVBufferDialect::kShapeAttr),
                                 attrs)
-              : describeTensor(op, role, attrs);
+              : describeTensor(op, append, role, attrs);
       for (NamedAttribute attr : list)
         kernel.setArgAttr(i, attr.getName(), attr.getValue());
     }
@@ -791,7 +818,7 @@ struct LowerAttentionPass
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());
     if (schedule.getSplitKeys())
-      buildDecode(b, op, target, args, kernel);
+      buildDecode(b, op, target, args, kernel, append);
     else
       TileProgram(b, op, target, args).build();
     b.setInsertionPointToEnd(&kernel.getBody().front());

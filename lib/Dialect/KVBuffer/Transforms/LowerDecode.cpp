@@ -24,6 +24,7 @@
 #include "CacheScales.h"
 #include "DecodeSizes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -54,9 +55,9 @@ class DecodeProgram : DecodeSizes {
 public:
   DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
                 const TargetInfo &target, const IRMapping &args,
-                gpu::GPUFuncOp kernel, int64_t warps)
+                gpu::GPUFuncOp kernel, CacheAppendOp append, int64_t warps)
       : DecodeSizes(op, target, *op.getSchedule(), warps), b(b), args(args),
-        kernel(kernel),
+        kernel(kernel), append(append),
         joinedByOne(std::max(kJoinedByOne, kLoadedAtOnce * warps)),
         element(op.getElementType()), weights(weightsOf(op)),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
@@ -92,6 +93,9 @@ private:
     return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
   }
   Value operand(Value value) { return args.lookup(value); }
+  Value optional(Value value) { return value ? operand(value) : Value(); }
+  /// Stores the new tokens that the tiles [first, last) hold.
+  void appendTokens(Value first, Value last);
   /// Adds an argument that the runtime provides.
   Value addArgument(StringRef name, StringRef access, MemRefType type,
                     ArrayRef<Attribute> shape);
@@ -245,6 +249,8 @@ private:
   ImplicitLocOpBuilder &b;
   const IRMapping &args;
   gpu::GPUFuncOp kernel;
+  /// New tokens that the blocks store; null where there are none.
+  CacheAppendOp append;
   /// The pieces that a block joins.
   int64_t joinedByOne;
   Type element;
@@ -631,8 +637,27 @@ void DecodeProgram::inWarps(StringRef name,
   });
 }
 
+void DecodeProgram::appendTokens(Value first, Value last) {
+  Value bn = constant(schedule.getBN());
+  Value from = arith::MulIOp::create(b, first, bn);
+  Value upto = arith::MulIOp::create(b, last, bn);
+  Value cached = CacheNumKeysOp::create(b, operand(op.getK()), batch,
+                                        /*new_tokens=*/constant(0));
+  // Most pieces have none of them.
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, upto, cached),
+         [&] {
+           AppendTokensOp::create(
+               b, batch, kvHead, from, upto, operand(append.getK()),
+               operand(op.getK()), operand(append.getV()), operand(op.getV()),
+               optional(append.getCos()), optional(append.getSin()),
+               append.getInterleaved());
+         });
+}
+
 void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
                                  const Piece &piece) {
+  if (append)
+    appendTokens(first, last);
   Value alone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, piece.count,
                                       constant(1));
   inWarps(
@@ -918,12 +943,61 @@ void DecodeProgram::finish(State state, Value slice) {
 
 void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,
                         const TargetInfo &target, const IRMapping &args,
-                        gpu::GPUFuncOp kernel) {
+                        gpu::GPUFuncOp kernel, CacheAppendOp append) {
   // Each warp works by itself: what follows knows the schedule of one.
   ScheduleParameters own = op.getSchedule()->getParameters();
   int64_t warps = std::exchange(own.warps, 1);
   auto schedule = ScheduleAttr::get(b.getContext(), own);
   op.setScheduleAttr(schedule);
   kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
-  DecodeProgram(b, op, target, args, kernel, warps).build();
+  DecodeProgram(b, op, target, args, kernel, append, warps).build();
+}
+
+CacheAppendOp kvbuf::appendOf(AttentionOp op) {
+  for (Operation &other : *op->getBlock()) {
+    if (&other == op)
+      break;
+    if (auto append = dyn_cast<CacheAppendOp>(other))
+      return append;
+  }
+  return nullptr;
+}
+
+LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
+                                 const TargetInfo &target) {
+  auto fail = [&](const Twine &why) {
+    InFlightDiagnostic diag = append.emitOpError()
+                              << "cannot be a part of the attention after it: "
+                              << why;
+    diag.attachNote(op.getLoc()) << "the attention is here";
+    return diag;
+  };
+  if (append.getKCache() != op.getK() || !append.getV() ||
+      append.getVCache() != op.getV())
+    return fail("expected new keys and values for the caches that it reads");
+  if (append.getOffsets() || append.getAt())
+    return fail("expected tokens that follow those of each sequence, without "
+                "offsets and positions");
+  if (!op.getK().getType().hasTable() || lengthsCountNew(op))
+    return fail("expected continuous or paged caches, with lengths that do not "
+                "count the new tokens");
+  if (!op.getSchedule()->getSplitKeys())
+    return fail(
+        "keys are not split over blocks; expected queries that have no "
+        "more rows than fit a tile, and say so in their type (at most 8, "
+        "times the heads that share a head of the cache at most 32)");
+  ScheduleParameters own = op.getSchedule()->getParameters();
+  int64_t warps = std::exchange(own.warps, 1);
+  DecodeSizes sizes(op, target, ScheduleAttr::get(op.getContext(), own), warps);
+  if (!sizes.oneTile)
+    return fail(
+        "the query rows of a sequence take several tiles, each of which "
+        "would store the tokens; expected as many rows as fit one, and "
+        "a type that says how many there are");
+  auto tokens = cast<ShapedType>(append.getK().getType());
+  if (!tokens.isDynamicDim(1) && tokens.getDimSize(1) != sizes.tokens)
+    return fail("it has " + Twine(tokens.getDimSize(1)) +
+                " tokens of each sequence; expected a token for each of its " +
+                Twine(sizes.tokens) + " query rows");
+  return success();
 }

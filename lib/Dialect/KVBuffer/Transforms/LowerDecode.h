@@ -51,10 +51,17 @@ mlir::Value mapOwnScores(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
 
 /// Builds the tile program of a problem whose schedule splits keys
 /// (`split_keys`) at the insertion point, in `kernel`, which gets a workspace
-/// and counters as further arguments. `args` maps the problem's operands.
+/// and counters as further arguments. `args` maps the problem's operands, and
+/// those of `append` (null: there is none), whose tokens the blocks store that
+/// read them.
 void buildDecode(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                  const TargetInfo &target, const mlir::IRMapping &args,
-                 mlir::gpu::GPUFuncOp kernel);
+                 mlir::gpu::GPUFuncOp kernel, CacheAppendOp append);
+
+/// Whether a kernel that splits keys can store the new tokens of `append`
+/// besides; an error at it says what cannot be.
+llvm::LogicalResult checkAppend(AttentionOp op, CacheAppendOp append,
+                                const TargetInfo &target);
 
 } // namespace kvbuf
 

@@ -25,6 +25,10 @@ struct NamedOperand {
 llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
 llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
 
+/// The append that is a part of an attention problem: a `kvbuffer.cache_append`
+/// before it in its block, into its caches. Null where there is none.
+CacheAppendOp appendOf(AttentionOp op);
+
 /// A copy of a problem on memrefs, with other operands; its regions read these.
 mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
                               mlir::ValueRange operands);
