@@ -204,8 +204,12 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
           bias=None, keep=None, k_descale=None, v_descale=None,
-          kv_dtype=None, tree=None):
+          kv_dtype=None, tree=None, append=None):
     """A Request of tensors in the kernels' layouts, checked.
+
+    ``append``: (keys, values, (cosines, sines) or None, interleaved) of new
+    tokens, one for each query row, that the kernel stores first. That they suit
+    one, `fits_append` has found.
 
     ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
     dimensions, continuous if it has one."""
@@ -306,8 +310,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
         tree=tree is not None,
         seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads),
-        k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of,
-        v_scale=v_of)
+        k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of, v_scale=v_of,
+        **append_fields(ops, append))
 
     def operand(x):
         if k_kind and x is not q:
@@ -318,6 +322,10 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     request = Request(problem, {"q": operand(q), "k": operand(k),
                                 "v": operand(v)})
     tensors = request.tensors
+    if append:
+        tensors["k_new"], tensors["v_new"] = append[:2]
+        if append[2]:
+            tensors["cos"], tensors["sin"] = append[2]
     if ragged:
         tensors["q_offsets"] = ops.contiguous(q_offsets)
         if longest is not None:
@@ -381,6 +389,47 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         request.lse = lse
     request.empty = batch == 0 or 0 in out_shape
     return request
+
+
+def append_fields(ops, append):
+    """The fields of a Problem for new tokens that its kernel stores."""
+    if not append:
+        return {}
+    angles, interleaved = append[2:]
+    if not angles:
+        return {"append": "plain"}
+    return {"append": "interleaved" if interleaved else "half",
+            "rope": angles[0].shape[1], "angles": ops.dtype(angles[0])}
+
+
+def fits_append(ops, q, k_cache, v_cache, k, v, angles):
+    """Whether the kernel that attends can store the new tokens itself: there are
+    as many as query rows, which one tile holds with all heads that share a key
+    head, and all tensors lie as it takes them."""
+    rows, heads, size = q.shape[1:]
+    kv_heads = k_cache.shape[2]
+    if (k.shape[1] != rows or not q.shape[0] or not rows or not kv_heads
+            or heads % kv_heads or rows * (heads // kv_heads) > FEW_ROWS
+            or ops.dtype(q) not in ("f16", "bf16") or size % 8 or size > 256
+            or k_cache.shape[-1] != size or v_cache.shape[-1] != size):
+        return False
+
+    def lies_well(x, width):
+        strides = ops.strides(x)
+        place = ops.address(x)
+        return (place is not None and place % 16 == 0 and strides[-1] == 1
+                and not any(n * width % 16 for n in strides[:-1]))
+
+    stored = 1 if ops.float8_of(k_cache) else 2
+    if not (all(lies_well(x, 2) for x in (q, k, v))
+            and all(lies_well(x, stored) for x in (k_cache, v_cache))):
+        return False
+    if not angles:
+        return True
+    width = {"f32": 4, "f16": 2, "bf16": 2}.get(ops.dtype(angles[0]))
+    return bool(width) and ops.dtype(angles[1]) == ops.dtype(angles[0]) and all(
+        ops.strides(x) == (x.shape[1], 1) and ops.address(x) % 16 == 0
+        for x in angles)
 
 
 def run(ops, request, like, **where):

@@ -8,9 +8,10 @@ torch.nn.functional."""
 from __future__ import annotations
 
 from . import _ops
-from ._attention import (build, check_window, require_index, require_number,
-                         require_rank, require_shape, require_type, run,
-                         shape_of)
+from ._append import append as append_tokens
+from ._attention import (build, check_window, fits_append, require_index,
+                         require_number, require_rank, require_shape,
+                         require_type, run, shape_of)
 
 
 def refuse(name, value, *neutral, why=""):
@@ -119,9 +120,11 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     if rotary_cos is not None and k is None:
         raise ValueError("rotary_cos is given without k and v; it applies to "
                          "new keys")
-    if k is not None and ops.float8_of(k_cache):
-        raise NotImplementedError("k and v are given with caches of 8-bit floats; "
-                                  "append them before (kvbuffer.cache_append)")
+    quantized = bool(ops.float8_of(k_cache))
+    if k is not None and quantized and "bytes" in map(ops.float8_of,
+                                                      (k_cache, v_cache)):
+        raise NotImplementedError("k and v are given with caches of bytes; expected "
+                                  "a type that says which 8-bit floats they are")
     if ragged and k is not None:
         raise NotImplementedError("cu_seqlens_q is given with k and v; kvbuf "
                                   "appends to dense batches alone")
@@ -162,21 +165,43 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
         require_type(ops, "cache_seqlens", lengths, "i32", "i64")
     index = ops.dtype(lengths)
 
+    append = None
     if k is not None:
         count = k.shape[1] if len(k.shape) == 4 else 0
         for name, x, cache in ("k", k, k_cache), ("v", v, v_cache):
             require_shape(name, x, (batch, count, *shape_of(cache)[2:]),
                           "new rows of its cache")
-            if ops.dtype(x) != ops.dtype(cache):
-                raise ValueError(f"{name} has type {x.dtype}, and its cache "
-                                 f"{cache.dtype}; expected one type")
-        places = lengths[:, None] + ops.arange(count, q, index)[None]
+            like = q if quantized else cache
+            if ops.dtype(x) != ops.dtype(like):
+                raise ValueError(f"{name} has type {x.dtype}, and "
+                                 f"{'q' if quantized else 'its cache'} "
+                                 f"{like.dtype}; expected one type")
+        angles, interleaved = None, bool(rotary_interleaved)
         if rotary_cos is not None:
-            q, k = _rotate(ops, q, k, lengths, places, rotary_cos, rotary_sin,
-                           bool(rotary_interleaved),
-                           opts["causal"] or opts["left"] >= 0
-                           or opts["right"] >= 0)
-        if count and batch:
+            _check_angles(q, rotary_cos, rotary_sin)
+            angles = rotary_cos, rotary_sin
+            rows = q.shape[1]
+            moving = opts["causal"] or opts["left"] >= 0 or opts["right"] >= 0
+            at = lengths[:, None] + (
+                ops.arange(rows, q, index)[None] if moving
+                else ops.full((1, rows), 0, index, q))
+            q = _rotated(ops, q, at, angles, interleaved)
+        if cache_leftpad is None and fits_append(ops, q, k_cache, v_cache, k, v,
+                                                 angles):
+            append = k, v, angles, interleaved
+        elif count and batch and quantized:
+            table = _table(ops, block_table, cache_batch_idx, batch, index, q)
+            same = ops.dtype(table) == index
+            append_tokens(ops, q, k_cache, v_cache, k, v, angles and tuple(
+                x if ops.dtype(x) in ("f32", "f16", "bf16")
+                else ops.cast(x, "f32") for x in angles), interleaved,
+                table if same else ops.cast(table, "i32"),
+                lengths if same else ops.cast(lengths, "i32"),
+                k_descale, v_descale)
+        elif count and batch:
+            places = lengths[:, None] + ops.arange(count, q, index)[None]
+            if angles:
+                k = _rotated(ops, k, places, angles, interleaved)
             if block_table is not None:
                 first = ops.take_rows(block_table, places // most)
             elif cache_batch_idx is not None:
@@ -186,13 +211,10 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
             within = places % most if block_table is not None else places
             ops.put(k_cache, first, within, k)
             ops.put(v_cache, first, within, v)
-        lengths = lengths + count
+        if not append:
+            lengths = lengths + count
 
-    if block_table is not None:
-        table = block_table
-    else:
-        table = (ops.arange(batch, q, index) if cache_batch_idx is None
-                 else cache_batch_idx)
+    table = _table(ops, block_table, cache_batch_idx, batch, index, q)
     if cache_leftpad is not None:
         # Every row is a page of its own, so that sequences begin anywhere.
         rows = cache_leftpad[:, None] + ops.arange(most, q, index)[None]
@@ -209,27 +231,33 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     longest=max_seqlen_q if ragged else None, table=table,
                     lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
                     sink=sink, alibi=alibi_slopes, k_descale=k_descale,
-                    v_descale=v_descale, **opts)
+                    v_descale=v_descale, append=append,
+                    counts="cached" if append else "all", **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
 
 
-def _rotate(ops, q, k, lengths, places, cos, sin, interleaved, moving):
-    """q and k by their positions; without a mask all queries stand at the first
-    new one."""
+def _table(ops, block_table, cache_batch_idx, batch, index, like):
+    """Where each sequence is in a cache."""
+    if block_table is not None:
+        return block_table
+    return (ops.arange(batch, like, index) if cache_batch_idx is None
+            else cache_batch_idx)
+
+
+def _check_angles(q, cos, sin):
     require_rank("rotary_cos", cos, 2, "(positions, rotary size / 2)")
     require_shape("rotary_sin", sin, shape_of(cos), "that of rotary_cos")
     if 2 * cos.shape[1] > q.shape[-1] or cos.shape[1] == 0:
         raise ValueError(f"rotary_cos has {cos.shape[1]} columns; expected 1 to "
                          f"half the head size, {q.shape[-1] // 2}")
-    rows = q.shape[1]
-    at = lengths[:, None] + (ops.arange(rows, q, ops.dtype(lengths))[None] if
-                             moving else ops.full((1, rows), 0,
-                                                  ops.dtype(lengths), q))
-    last = cos.shape[0] - 1
-    where_q, where_k = (ops.minimum(x, last) for x in (at, places))
-    return (ops.rotated(q, cos[where_q], sin[where_q], interleaved),
-            ops.rotated(k, cos[where_k], sin[where_k], interleaved))
+
+
+def _rotated(ops, x, places, angles, interleaved):
+    """x by the angles of its rows' places; past the tables by their last."""
+    cos, sin = angles
+    where = ops.minimum(places, cos.shape[0] - 1)
+    return ops.rotated(x, cos[where], sin[where], interleaved)
 
 
 def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,

@@ -149,7 +149,8 @@ def find(problem: Problem, chip: str, schedule: str | None = None,
 
 def known() -> list[Problem]:
     """The problems that this process has used, for `precompile`."""
-    return list(dict.fromkeys(key[0] for key in _memory))
+    return list(dict.fromkeys(key[0] for key in _memory
+                              if isinstance(key[0], Problem)))
 
 
 def _load_or_compile(problem, chip, schedule, emulated):

@@ -20,6 +20,10 @@ class Framework:
         for others."""
         return None
 
+    def address(self, x):
+        """Where a tensor's first element is; None where that is not told."""
+        return None
+
     def before_launch(self, tensors):
         """Makes a launch come after what has been asked of the tensors."""
 
@@ -72,6 +76,9 @@ class Torch(Framework):
 
     def as_bytes(self, x):
         return x.view(self.torch.uint8)
+
+    def address(self, x):
+        return x.data_ptr()
 
     def detach(self, x):
         return x.detach() if x.requires_grad else x
@@ -175,6 +182,9 @@ class Numpy(Framework):
 
     def as_bytes(self, x):
         return x.view("uint8")
+
+    def address(self, x):
+        return x.ctypes.data
 
     def detach(self, x):
         return x

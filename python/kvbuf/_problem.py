@@ -40,6 +40,12 @@ class Problem:
     int32, says which keys a row sees. ``tree``: whether a tensor "tree" [batch,
     tokens], int32, says by bits which of up to 32 new tokens each of them sees.
     Those four need kernels without warp roles.
+
+    ``append``: the kernel first stores a new token for each query row, "k_new" and
+    "v_new" [batch, seq_q, kv_heads, head_size], after those that the lengths
+    count: "plain", or with keys rotated by tensors "cos" and "sin" [positions,
+    ``rope``] of type ``angles``: "half" (element i with i + rope) or "interleaved"
+    (2i with 2i + 1). It goes with ``seq_q`` and lengths of "cached" tokens.
     """
 
     heads: int
@@ -68,12 +74,17 @@ class Problem:
     v_dtype: str = ""
     k_scale: str = ""
     v_scale: str = ""
+    append: str = ""
+    rope: int = 0
+    angles: str = "f32"
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
                    "cache": ("dense", "ragged", "continuous", "paged"),
                    "index": ("i32", "i64"), "lengths": ("all", "cached"),
-                   "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16")}
+                   "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16"),
+                   "append": ("", "plain", "half", "interleaved"),
+                   "angles": ("f32", "f16", "bf16")}
         for name in "k", "v":
             choices[f"{name}_dtype"] = ("", *_FLOAT8)
             choices[f"{name}_scale"] = ("", "tensor", "head", "token")
@@ -98,6 +109,13 @@ class Problem:
             if (getattr(self, f"{name}_scale")
                     and not getattr(self, f"{name}_dtype")):
                 raise ValueError(f"{name}_scale goes with {name}_dtype")
+        if self.append and (not self.seq_q or not self.has_lengths
+                            or self.lengths != "cached"):
+            raise ValueError("append goes with seq_q, and with a continuous or "
+                             "paged cache whose lengths count the cached tokens")
+        if (self.append in ("half", "interleaved")) != (self.rope > 0):
+            raise ValueError("rope, the pairs that are rotated, goes with append "
+                             "\"half\" or \"interleaved\"")
         if (self.cache == "paged") != (self.page_size > 0):
             raise ValueError("page_size goes with a paged cache")
         for name in "scale", "softcap":
@@ -112,7 +130,7 @@ class Problem:
 
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are q, k, v, o and, where
-        the problem has them, q_offsets, k_offsets, v_offsets, k_table, v_table,
+        the problem has them, k_new, v_new, cos, sin, q_offsets, k_offsets, v_offsets, k_table, v_table,
         k_lengths, v_lengths, k_scales, v_scales, sink, alibi, bias, keep and
         lse."""
         ragged = self.query == "ragged"
@@ -156,17 +174,39 @@ class Problem:
         wide = (" {kvbuffer.index = i64}"
                 if self.index == "i64" and self.cache != "dense" else "")
         captures, regions = self._own_scores()
+        append = self._append(operands)
         arguments = ", ".join(
             [f"%{n}: {t}" + wide * (n in ("k", "v")) for n, t in operands.items()]
             + [f"%{n}: {t} {{{names}}}" for n, (t, names) in captures.items()])
+        for n in "k_new", "v_new", "cos", "sin":
+            operands.pop(n, None)
         uses = " ".join(f"{n}(%{n})" for n in operands)
         types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                           for n, t in operands.items())
         values = ("" if operands["v"] == "!kv" else f"!vv = {caches['v']}\n")
         return (f"!q = {query}\n!kv = {caches['k']}\n{values}"
-                f"func.func @attention({arguments}) {{\n"
+                f"func.func @attention({arguments}) {{\n{append}"
                 f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
                 f"    : {types}{regions}\n  return\n}}\n")
+
+    def _append(self, operands):
+        """The text of the append before the attention; its tensors join
+        ``operands``."""
+        if not self.append:
+            return ""
+        new = (f"memref<?x{self.seq_q}x{self.kv_heads}x{self.head_size}x"
+               f"{self.dtype}, strided<[?, ?, ?, 1]>>")
+        text = []
+        for n in "k", "v":
+            operands[n + "_new"] = new
+            text.append(f"{n}(%{n}_new : {new}) to(%{n} : {operands[n]})")
+        if self.rope:
+            angles = f"memref<?x{self.rope}x{self.angles}, strided<[?, 1]>>"
+            operands["cos"] = operands["sin"] = angles
+            text.append(f"rope(%cos, %sin : {angles}, {angles})")
+        if self.append == "interleaved":
+            text.append("{interleaved}")
+        return f"  kvbuffer.cache_append {' '.join(text)}\n"
 
     def _own_scores(self):
         """Captured tensors, as name: (type, attributes), and the text after the

@@ -5,13 +5,14 @@ float64; and what is refused."""
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 from attention_reference import attention  # noqa: E402
-from kvbuf import _flash  # noqa: E402
+from kvbuf import _flash, _ops  # noqa: E402
 
 RNG = np.random.default_rng()
 
@@ -108,12 +109,52 @@ class Quantized(unittest.TestCase):
                      k_descale=np.ones(1, np.float32))
         q = np.zeros((1, 1, 2, 64), np.float16)
         cache = np.zeros((1, 8, 2, 64), np.uint8)
-        new = np.zeros((1, 1, 2, 64), np.uint8)
         with self.assertRaisesRegex(NotImplementedError, "^k and v are given with "
-                                    "caches of 8-bit floats; append them before"):
-            _flash.with_kvcache(q, cache, cache, new, new, None, None, 3, None,
+                                    "caches of bytes; expected a type that says "
+                                    "which 8-bit floats they are$"):
+            _flash.with_kvcache(q, cache, cache, q, q, None, None, 3, None,
                                 None, None, None, False, (-1, -1), 0.0, True,
                                 None, 0, False, None, None, None, None)
+
+    def test_new_tokens(self):
+        """k and v of flash_attn_with_kvcache: by the kernel that attends, and,
+        where there are other numbers of them than of rows, by one of their own."""
+        # numpy has no 8-bit floats: bytes stand for them here.
+        def float8_of(self, x):
+            return "e4m3" if x.dtype == np.uint8 else None
+
+        for count in 1, 2:
+            caches = [RNG.integers(0, 0x70, (3, 40, 2, 64), np.uint8) for _ in "kv"]
+            kept = [x.copy() for x in caches]
+            scales = [np.float32([s]) for s in (0.03, 0.02)]
+            q = RNG.standard_normal((2, 1, 4, 64)).astype(np.float16)
+            new = [RNG.standard_normal((2, count, 2, 64)).astype(np.float16)
+                   for _ in "kv"]
+            lengths, slots = np.int32([7, 31]), np.int32([2, 0])
+            with mock.patch.object(_ops.Numpy, "float8_of", float8_of):
+                o = _flash.with_kvcache(
+                    q, *caches, *new, None, None, lengths, slots, None, None, None,
+                    True, (-1, -1), 0.0, True, None, 0, False, None, None, None,
+                    None, *scales)
+            values = kvbuf.from_fp8(np.arange(256, dtype=np.uint8)).astype(np.float64)
+            for b, (n, slot) in enumerate(zip(lengths, slots)):
+                keys = n + count
+                for cache, before, x, scale in zip(caches, kept, new, scales):
+                    got = values[cache[slot, n:keys]] * scale
+                    # Half of the distance to the next of 3 bits, or of the
+                    # smallest ones.
+                    limit = np.maximum(abs(x[b]) * 2.0 ** -4, scale * 2.0 ** -10)
+                    self.assertTrue((abs(got - x[b]) <= 1.01 * limit).all())
+                    before[slot, n:keys] = cache[slot, n:keys]
+                k, v = (np.repeat(values[x[slot, :keys]] * s, 2, axis=1)
+                        for x, s in zip(caches, scales))
+                s = np.einsum("hd,jhd->hj", q[b, 0].astype(np.float64), k) / 8
+                p = np.exp(s - s.max(-1, keepdims=True))
+                exact = np.einsum("hj,jhd->hd", p / p.sum(-1, keepdims=True), v)
+                np.testing.assert_allclose(o[b, 0].astype(np.float64), exact,
+                                           rtol=2e-3, atol=4e-3)
+            for cache, before in zip(caches, kept):
+                np.testing.assert_array_equal(cache, before)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,96 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""New tokens' keys and values into caches, by a kernel of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from . import _kernels
+from ._attention import descaled
+from ._problem import _FLOAT8
+
+
+@dataclasses.dataclass(frozen=True)
+class AppendProblem:
+    """What such a kernel stores: a dense batch of new tokens into a continuous or
+    paged cache, after those that its lengths count. Names are those of
+    `Problem`; ``k_size`` and ``v_size`` are head sizes."""
+
+    heads: int
+    k_size: int
+    v_size: int
+    dtype: str
+    cache: str
+    page_size: int
+    index: str
+    k_dtype: str
+    v_dtype: str
+    k_scale: str
+    v_scale: str
+    rope: int
+    angles: str
+    interleaved: bool
+
+    def source(self) -> str:
+        """The problem as a module in MLIR. Its tensors are k_new, v_new, k, v,
+        cos and sin (with rope), and those that belong to the caches."""
+        wide = " {kvbuffer.index = i64}" if self.index == "i64" else ""
+        arguments, text = [], []
+        for n in "k", "v":
+            size, of = getattr(self, n + "_size"), getattr(self, n + "_scale")
+            page = f", page_size = {self.page_size}" if self.page_size else ""
+            group = size if of == "token" else of
+            scale = f", scale = f32, granularity = {group}" if of else ""
+            kind = _FLOAT8.get(getattr(self, n + "_dtype"), self.dtype)
+            cache = (f"!kvbuffer.cache<{self.cache}, {kind}, heads = {self.heads}, "
+                     f"head_size = {size}{page}{scale}>")
+            new = (f"memref<?x?x{self.heads}x{size}x{self.dtype}, "
+                   "strided<[?, ?, ?, 1]>>")
+            arguments += [f"%{n}: {new}", f"%{n}c: {cache}{wide}"]
+            text.append(f"{n}(%{n} : {new}) to(%{n}c : {cache})")
+        if self.rope:
+            angles = f"memref<?x{self.rope}x{self.angles}, strided<[?, 1]>>"
+            arguments += [f"%cos: {angles}", f"%sin: {angles}"]
+            text.append(f"rope(%cos, %sin : {angles}, {angles})")
+        if self.rope and self.interleaved:
+            text.append("{interleaved}")
+        return (f"func.func @append({', '.join(arguments)}) {{\n"
+                f"  kvbuffer.cache_append {' '.join(text)}\n  return\n}}\n")
+
+
+def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
+           k_descale, v_descale):
+    """Stores k and v (batch, tokens, heads, head size) after the tokens of each
+    sequence; ``angles`` is None or cosines and sines, by which k is rotated."""
+    kinds = [ops.float8_of(x) or "" for x in (k_cache, v_cache)]
+    k_of, k_scales = descaled(ops, "k_descale", k_descale, k_cache, kinds[0])
+    v_of, v_scales = descaled(ops, "v_descale", v_descale, v_cache, kinds[1])
+    paged = len(table.shape) == 2
+    problem = AppendProblem(
+        heads=k_cache.shape[2], k_size=k_cache.shape[3], v_size=v_cache.shape[3],
+        dtype=ops.dtype(k), cache="paged" if paged else "continuous",
+        page_size=k_cache.shape[1] if paged else 0, index=ops.dtype(lengths),
+        k_dtype=kinds[0], v_dtype=kinds[1], k_scale=k_of, v_scale=v_of,
+        rope=angles[0].shape[1] if angles else 0,
+        angles=ops.dtype(angles[0]) if angles else "f32",
+        interleaved=interleaved)
+    tensors = {"k_new": ops.rows_contiguous(k), "v_new": ops.rows_contiguous(v),
+               "k": ops.as_bytes(k_cache), "v": ops.as_bytes(v_cache)}
+    if angles:
+        tensors["cos"], tensors["sin"] = angles
+    for n, scales in ("k", k_scales), ("v", v_scales):
+        tensors[n + "_table"] = ops.contiguous(table)
+        tensors[n + "_lengths"] = ops.contiguous(lengths)
+        if scales is not None:
+            tensors[n + "_scales"] = scales
+    name = ops.device_name(q)
+    emulated = name == "emulator"
+    chip = (_kernels.emulated_chip() if emulated
+            else _kernels.Device.shared(name).chip)
+    kernel = _kernels.find(problem, chip, None, emulated)
+    tensors = {n: ops.detach(x) for n, x in tensors.items()}
+    ops.before_launch(tensors.values())
+    kernel(**tensors)
+    ops.after_launch(name)
