@@ -40,6 +40,8 @@ struct IsaInstruction {
   IsaClass kind = IsaClass::Other;
   bool transcendental = false, packed = false, dot = false, accMove = false,
        ldsDma = false;
+  /// Of a vector memory access: bytes that it loads, a lane; 0 of a store.
+  unsigned loadBytes = 0;
   /// Of an s_waitcnt.
   IsaWait wait;
   /// Of an s_nop: idle cycles, in units of 4 clocks.
@@ -73,14 +75,19 @@ void countInstruction(IsaCounts &counts, const IsaInstruction &instruction);
 /// The natural loops of a kernel that hold MFMAs outside of inner loops, by
 /// address, with counts, waits and stages; without cycles.
 std::vector<IsaLoop> findLoops(llvm::ArrayRef<IsaInstruction> instructions,
-                               const std::optional<IssueModel> &model);
+                               const std::optional<IssueModel> &model,
+                               int64_t waveSize);
 
 /// Cuts the steady state of a loop into stages and fills in their cycles.
 std::vector<IsaStage> modelStages(llvm::ArrayRef<const IsaInstruction *> body,
                                   const std::optional<IssueModel> &model);
 
-/// Waves of a kernel that fit on one SIMD: see IsaKernel::wavesPerSimd.
-int64_t wavesPerSimd(const IsaKernel &kernel, int64_t ldsBytes,
+/// What a wave has on its way from memory in the steady state of a loop.
+IsaFlight flightOf(llvm::ArrayRef<const IsaInstruction *> body,
+                   int64_t waveSize);
+
+/// Waves of a kernel that fit on a compute unit: see IsaKernel::wavesPerUnit.
+int64_t wavesPerUnit(const IsaKernel &kernel, int64_t ldsBytes,
                      const WaveLimits &limits);
 
 } // namespace kvbuf

@@ -60,6 +60,24 @@ static void classifyLds(IsaInstruction &instruction, StringRef name) {
         name.starts_with("ds_write") ? IsaClass::LdsWrite : IsaClass::LdsRead;
 }
 
+/// Bytes that a lane loads by a vector memory instruction of this name; 0: it
+/// stores.
+static unsigned loadBytesOf(StringRef name) {
+  size_t at = name.find("_load_");
+  if (at == StringRef::npos)
+    return 0;
+  StringRef width = name.drop_front(at + 6);
+  width.consume_front("lds_");
+  constexpr std::pair<StringRef, unsigned> kWidths[] = {
+      {"dwordx4", 16}, {"dwordx3", 12}, {"dwordx2", 8},
+      {"dword", 4},    {"ushort", 2},   {"sshort", 2},
+      {"short", 2},    {"ubyte", 1},    {"sbyte", 1}};
+  for (auto [prefix, bytes] : kWidths)
+    if (width.starts_with(prefix))
+      return bytes;
+  return 0;
+}
+
 /// The counters of an s_waitcnt on gfx9; all bits of a field set is "do not
 /// wait" (LLVM's AMDGPUBaseInfo, "Waitcnt").
 static IsaWait decodeWait(uint64_t immediate) {
@@ -157,6 +175,7 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
   } else if (startsWithAny(name, {"buffer_", "global_", "flat_"})) {
     result.kind = IsaClass::Vmem;
     result.ldsDma = name.contains("_lds_") || operands.contains(" lds");
+    result.loadBytes = loadBytesOf(name);
   } else if (name.starts_with("scratch_")) {
     result.kind = IsaClass::Scratch;
   } else if (name == "s_waitcnt") {

@@ -157,7 +157,7 @@ steadyState(const FlowGraph &graph, const llvm::BitVector &loop,
 
 std::vector<IsaLoop>
 kvbuf::findLoops(llvm::ArrayRef<IsaInstruction> instructions,
-                 const std::optional<IssueModel> &model) {
+                 const std::optional<IssueModel> &model, int64_t waveSize) {
   std::vector<IsaLoop> found;
   FlowGraph graph(instructions);
   auto loops = graph.naturalLoops();
@@ -190,6 +190,7 @@ kvbuf::findLoops(llvm::ArrayRef<IsaInstruction> instructions,
     report.begin = steady.front()->address - start;
     report.end = steady.back()->address + steady.back()->size - start;
     report.stages = modelStages(steady, model);
+    report.flight = flightOf(steady, waveSize);
     found.push_back(std::move(report));
   }
   llvm::sort(found, [](const IsaLoop &a, const IsaLoop &b) {

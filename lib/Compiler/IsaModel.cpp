@@ -25,6 +25,8 @@
 #include "Isa.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <deque>
+#include <limits>
 
 using namespace kvbuf;
 
@@ -106,7 +108,46 @@ kvbuf::modelStages(llvm::ArrayRef<const IsaInstruction *> body,
   return stages;
 }
 
-int64_t kvbuf::wavesPerSimd(const IsaKernel &kernel, int64_t ldsBytes,
+IsaFlight kvbuf::flightOf(llvm::ArrayRef<const IsaInstruction *> body,
+                          int64_t waveSize) {
+  // The counter's largest number: a wave does not issue more.
+  constexpr size_t kMostOutstanding = 63;
+  // Bytes of each access that is not waited for, oldest first.
+  std::deque<int64_t> accesses;
+  IsaFlight flight;
+  int64_t bytes = 0;
+  auto retire = [&](size_t left) {
+    for (; accesses.size() > left; accesses.pop_front())
+      bytes -= accesses.front();
+  };
+  // Iterations until what is on its way at the beginning repeats; the last one
+  // counts.
+  constexpr int kIterations = 8;
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    flight = IsaFlight();
+    bool waits = false;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const IsaInstruction *instruction : body) {
+      if (instruction->kind == IsaClass::Vmem) {
+        retire(kMostOutstanding - 1);
+        accesses.push_back(instruction->loadBytes * waveSize);
+        bytes += accesses.back();
+        flight.loaded += accesses.back();
+        flight.most = std::max(flight.most, bytes);
+      } else if (instruction->kind == IsaClass::Wait &&
+                 instruction->wait.vmcnt >= 0) {
+        retire(instruction->wait.vmcnt);
+        least = std::min(least, bytes);
+        waits = true;
+      }
+    }
+    flight.most = std::max(flight.most, bytes);
+    flight.afterWaits = waits ? least : flight.most;
+  }
+  return flight;
+}
+
+int64_t kvbuf::wavesPerUnit(const IsaKernel &kernel, int64_t ldsBytes,
                             const WaveLimits &limits) {
   auto fit = [](int64_t all, int64_t each, int64_t granule) {
     return each > 0 ? all / static_cast<int64_t>(llvm::alignTo(each, granule))
@@ -123,6 +164,5 @@ int64_t kvbuf::wavesPerSimd(const IsaKernel &kernel, int64_t ldsBytes,
                           std::max<int64_t>(1, kernel.waveSize)));
   int64_t groups = std::min(fit(limits.ldsBytes, ldsBytes, limits.ldsGranule),
                             waves * limits.simdsPerUnit / wavesPerGroup);
-  return groups ? llvm::divideCeil(groups * wavesPerGroup, limits.simdsPerUnit)
-                : 0;
+  return groups * wavesPerGroup;
 }

@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
@@ -39,6 +40,16 @@ double IsaLoop::mfmaShare() const {
 
 double IsaLoop::mfmaShareExposed() const {
   return share(stages, &IsaStage::issueCyclesExposed);
+}
+
+double IsaLoop::issueShare(const MemoryModel &memory) const {
+  int64_t cycles = 0;
+  for (const IsaStage &stage : stages)
+    cycles += stage.issueCycles;
+  // Each SIMD has its waves; all share what the unit gets.
+  constexpr int kSimds = WaveLimits().simdsPerUnit;
+  double loading = static_cast<double>(flight.loaded) / memory.bytesPerCycle();
+  return loading > 0 ? cycles / (kSimds * loading) : 0;
 }
 
 bool IsaLoop::drains() const {
@@ -76,10 +87,13 @@ llvm::Expected<IsaReport> kvbuf::analyzeCodeObject(llvm::StringRef hsaco,
     IsaKernel kernel = std::move(source.metadata);
     for (const IsaInstruction &instruction : *code)
       countInstruction(kernel.counts, instruction);
-    kernel.loops = findLoops(*code, model);
-    if (limits)
+    kernel.loops = findLoops(*code, model, kernel.waveSize);
+    if (limits) {
+      kernel.wavesPerUnit =
+          wavesPerUnit(kernel, kernel.ldsBytes + dynamicLdsBytes, *limits);
       kernel.wavesPerSimd =
-          wavesPerSimd(kernel, kernel.ldsBytes + dynamicLdsBytes, *limits);
+          llvm::divideCeil(kernel.wavesPerUnit, limits->simdsPerUnit);
+    }
     report.kernels.push_back(std::move(kernel));
   }
   return report;
@@ -115,7 +129,8 @@ static json::Object toJSON(const IsaCounts &counts) {
                       {"total", counts.total()}};
 }
 
-static json::Object toJSON(const IsaLoop &loop, bool hot) {
+static json::Object toJSON(const IsaLoop &loop, bool hot,
+                           const std::optional<MemoryModel> &memory) {
   json::Array waits, stages;
   for (const IsaWait &wait : loop.waits) {
     json::Object entry;
@@ -129,7 +144,13 @@ static json::Object toJSON(const IsaLoop &loop, bool hot) {
     stages.push_back(json::Object{{"instructions", toJSON(stage.counts)},
                                   {"mfma_cycles", stage.mfmaCycles},
                                   {"issue_cycles", stage.issueCycles}});
+  json::Object flight{{"loaded", loop.flight.loaded},
+                      {"most", loop.flight.most},
+                      {"after_waits", loop.flight.afterWaits}};
+  if (memory && loop.flight.loaded)
+    flight["issue_share"] = rounded(loop.issueShare(*memory));
   return json::Object{{"hot", hot},
+                      {"wave_bytes", std::move(flight)},
                       {"begin", static_cast<int64_t>(loop.begin)},
                       {"end", static_cast<int64_t>(loop.end)},
                       {"instructions", toJSON(loop.counts)},
@@ -144,25 +165,33 @@ static json::Object toJSON(const IsaLoop &loop, bool hot) {
 
 json::Value kvbuf::isaReportToJSON(const IsaReport &report) {
   json::Array kernels;
+  std::optional<MemoryModel> memory = lookupMemoryModel(report.chip);
   for (const IsaKernel &kernel : report.kernels) {
     json::Array loops;
     for (const IsaLoop &loop : kernel.loops)
-      loops.push_back(toJSON(loop, &loop == kernel.hotLoop()));
-    kernels.push_back(json::Object{{"name", kernel.name},
-                                   {"threads", kernel.threads},
-                                   {"wave_size", kernel.waveSize},
-                                   {"vgprs", kernel.vgprs},
-                                   {"agprs", kernel.agprs},
-                                   {"sgprs", kernel.sgprs},
-                                   {"vgpr_spills", kernel.vgprSpills},
-                                   {"sgpr_spills", kernel.sgprSpills},
-                                   {"scratch_bytes", kernel.scratchBytes},
-                                   {"lds_bytes", kernel.ldsBytes},
-                                   {"kernarg_bytes", kernel.kernargBytes},
-                                   {"waves_per_simd", kernel.wavesPerSimd},
-                                   {"code_bytes", kernel.codeBytes},
-                                   {"instructions", toJSON(kernel.counts)},
-                                   {"loops", std::move(loops)}});
+      loops.push_back(toJSON(loop, &loop == kernel.hotLoop(), memory));
+    json::Object entry{{"name", kernel.name},
+                       {"threads", kernel.threads},
+                       {"wave_size", kernel.waveSize},
+                       {"vgprs", kernel.vgprs},
+                       {"agprs", kernel.agprs},
+                       {"sgprs", kernel.sgprs},
+                       {"vgpr_spills", kernel.vgprSpills},
+                       {"sgpr_spills", kernel.sgprSpills},
+                       {"scratch_bytes", kernel.scratchBytes},
+                       {"lds_bytes", kernel.ldsBytes},
+                       {"kernarg_bytes", kernel.kernargBytes},
+                       {"waves_per_simd", kernel.wavesPerSimd},
+                       {"code_bytes", kernel.codeBytes},
+                       {"waves_per_unit", kernel.wavesPerUnit},
+                       {"instructions", toJSON(kernel.counts)},
+                       {"loops", std::move(loops)}};
+    const IsaLoop *hot = kernel.hotLoop();
+    if (memory && hot && hot->flight.loaded && kernel.wavesPerUnit >= 0) {
+      entry["unit_bytes_in_flight"] = hot->flight.most * kernel.wavesPerUnit;
+      entry["unit_bytes_needed"] = std::llround(memory->bytesInFlight());
+    }
+    kernels.push_back(std::move(entry));
   }
   return json::Object{{"chip", report.chip}, {"kernels", std::move(kernels)}};
 }
@@ -218,7 +247,8 @@ static std::string describe(const IsaWait &wait) {
   return parts.empty() ? "none" : llvm::join(parts, " ");
 }
 
-static void printLoop(const IsaLoop &loop, bool hot, bool modelled,
+static void printLoop(const IsaLoop &loop, const IsaKernel &kernel, bool hot,
+                      bool modelled, const std::optional<MemoryModel> &memory,
                       llvm::raw_ostream &os) {
   os << llvm::formatv("  {0} 0x{1:x-} to 0x{2:x-}\n", hot ? "hot loop" : "loop",
                       loop.begin, loop.end);
@@ -236,6 +266,21 @@ static void printLoop(const IsaLoop &loop, bool hot, bool modelled,
                                                    return describe(wait);
                                                  }),
                                  "; "));
+  if (loop.flight.loaded) {
+    std::string text = llvm::formatv("{0} B a wave, {1} B after waits",
+                                     loop.flight.most, loop.flight.afterWaits);
+    if (memory && kernel.wavesPerUnit >= 0)
+      text += llvm::formatv(
+          "; {0} waves a unit: {1} B (Little's law: {2:f0} B)",
+          kernel.wavesPerUnit, loop.flight.most * kernel.wavesPerUnit,
+          memory->bytesInFlight());
+    line("in flight", text);
+    text = llvm::formatv("{0} B a wave and iteration", loop.flight.loaded);
+    if (memory && modelled)
+      text += "; issue takes " + percent(loop.issueShare(*memory)) +
+              " of the cycles that memory takes for them";
+    line("loads", text);
+  }
   if (loop.stages.size() > 1)
     for (const IsaStage &stage : loop.stages)
       line("stage",
@@ -252,7 +297,8 @@ static void printLoop(const IsaLoop &loop, bool hot, bool modelled,
 
 void kvbuf::printIsaReport(const IsaReport &report, llvm::raw_ostream &os) {
   std::optional<IssueModel> model = lookupIssueModel(report.chip);
-  bool anyLoop = false;
+  std::optional<MemoryModel> memory = lookupMemoryModel(report.chip);
+  bool anyLoop = false, anyLoads = false;
   for (const IsaKernel &kernel : report.kernels) {
     os << llvm::formatv(
         "{0}  {1}, {2} threads\n"
@@ -265,8 +311,9 @@ void kvbuf::printIsaReport(const IsaReport &report, llvm::raw_ostream &os) {
         kernel.ldsBytes, kernel.codeBytes);
     const IsaLoop *hot = kernel.hotLoop();
     for (const IsaLoop &loop : kernel.loops)
-      printLoop(loop, &loop == hot, model.has_value(), os);
+      printLoop(loop, kernel, &loop == hot, model.has_value(), memory, os);
     anyLoop |= hot != nullptr;
+    anyLoads |= hot && hot->flight.loaded;
   }
   if (model && anyLoop)
     os << llvm::formatv(
@@ -277,4 +324,12 @@ void kvbuf::printIsaReport(const IsaReport &report, llvm::raw_ostream &os) {
         "modelled\n",
         report.chip, model->vector, model->transcendental, model->packed,
         model->matrixIssue);
+  if (memory && anyLoads)
+    os << llvm::formatv(
+        "memory model of {0}: {1}, {2:f1} TB/s, {3} units at {4:f1} GHz, "
+        "{5:f0} "
+        "ns from a load to its data (assumed, not measured); as many waves as "
+        "fit\n",
+        report.chip, memory->device, memory->bytesPerSecond / 1e12,
+        memory->units, memory->clock / 1e9, memory->latency * 1e9);
 }

@@ -38,3 +38,12 @@ std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
   }
   return std::nullopt;
 }
+
+std::optional<MemoryModel> kvbuf::lookupMemoryModel(llvm::StringRef chip) {
+  // AMD's data sheets of the Instinct MI300X and MI355X.
+  if (chip == "gfx942")
+    return MemoryModel{"MI300X", 5.3e12, 304, 2.1e9};
+  if (chip == "gfx950")
+    return MemoryModel{"MI355X", 8.0e12, 256, 2.4e9};
+  return std::nullopt;
+}

@@ -27,6 +27,8 @@
 
 namespace kvbuf {
 
+struct MemoryModel;
+
 /// Instructions by class. Every instruction is in one of the classes up to
 /// `other`; those behind it are parts of the class they name.
 struct IsaCounts {
@@ -63,6 +65,15 @@ struct IsaWait {
   int vmcnt = -1, lgkmcnt = -1;
 };
 
+/// Bytes that a wave has on their way from memory in the steady state of a
+/// loop, by its loads and the waits for them.
+struct IsaFlight {
+  /// Loaded in an iteration.
+  int64_t loaded = 0;
+  /// At most, which is before it waits; at least after a wait.
+  int64_t most = 0, afterWaits = 0;
+};
+
 /// What lies between two barriers of a loop.
 struct IsaStage {
   IsaCounts counts;
@@ -82,6 +93,7 @@ struct IsaLoop {
   /// Blocks of the loop that LLVM has placed elsewhere, because it takes them
   /// to be rare.
   IsaCounts outOfLine;
+  IsaFlight flight;
   /// In program order.
   llvm::SmallVector<IsaWait> waits;
   /// In program order from the first barrier on; one, if there is no barrier.
@@ -93,6 +105,9 @@ struct IsaLoop {
   double mfmaShare() const;
   /// The same, if transcendental instructions cannot run beside an MFMA.
   double mfmaShareExposed() const;
+  /// Issue cycles over those in which the memory of a device brings what the
+  /// iteration loads, when all SIMDs of a unit work: below 1 memory decides.
+  double issueShare(const MemoryModel &memory) const;
   /// Whether a wait in the steady state lets no memory access stay in flight.
   bool drains() const;
 };
@@ -113,6 +128,8 @@ struct IsaKernel {
   /// Waves of this kernel that a SIMD can hold; 0 if one workgroup does not
   /// fit, negative if the chip's limits are not known.
   int64_t wavesPerSimd = -1;
+  /// The same of a compute unit, in whole workgroups.
+  int64_t wavesPerUnit = -1;
   int64_t codeBytes = 0;
   IsaCounts counts;
   /// By address.

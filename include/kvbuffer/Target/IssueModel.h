@@ -56,9 +56,31 @@ struct IssueModel {
   bool convertsPairs = false;
 };
 
+/// How fast the memory of the largest device with a chip is, and how many bytes
+/// have to be on their way for that.
+struct MemoryModel {
+  /// "MI300X".
+  llvm::StringRef device;
+  double bytesPerSecond = 0;
+  /// Compute units, and their clock in Hz: data sheets of the devices.
+  unsigned units = 1;
+  double clock = 0;
+  /// Seconds from a load to its data, with all of the device loading. An
+  /// assumption, which the report states: nothing was measured on such a
+  /// device, and an H200 at its memory's speed takes 1 to 2 us (docs/tuning.md,
+  /// bytes in flight).
+  double latency = 1e-6;
+
+  /// Bytes that each unit must have on their way: Little's law.
+  double bytesInFlight() const { return bytesPerSecond * latency / units; }
+  /// Bytes that a unit gets in a cycle.
+  double bytesPerCycle() const { return bytesPerSecond / units / clock; }
+};
+
 /// Null for chips without a model.
 std::optional<WaveLimits> lookupWaveLimits(llvm::StringRef chip);
 std::optional<IssueModel> lookupIssueModel(llvm::StringRef chip);
+std::optional<MemoryModel> lookupMemoryModel(llvm::StringRef chip);
 
 } // namespace kvbuf
 
