@@ -452,11 +452,43 @@ void LaneLowering::lower(RescaleOp op) {
   const FragmentLayout &atom = layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  const Values &factor = get(op.getFactor());
-  set(op.getResult(),
-      mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
-        return mulf(b, x, factor[index / cols * parts + atom.rowPart(reg)]);
-      }));
+  // Copies: new values move those that are kept.
+  const Values factor = get(op.getFactor()), acc = get(op.getAcc());
+  bool branches = target.branchedRescaleAccumulators &&
+                  int64_t(acc.size()) * atom.registers() >=
+                      target.branchedRescaleAccumulators;
+  // A factor is exactly 1 where the maximum stays, so nothing changes.
+  Values changes;
+  if (target.predicatesRescale || branches)
+    for (Value f : factor)
+      changes.push_back(
+          arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, f, f32(1)));
+  auto multiply = [&] {
+    return mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+      int64_t row = index / cols * parts + atom.rowPart(reg);
+      Value product = mulf(b, x, factor[row]);
+      // One predicated multiplication: assemblers fold the two.
+      if (target.predicatesRescale)
+        product = arith::SelectOp::create(b, changes[row], product, x);
+      return product;
+    });
+  };
+  if (!branches)
+    return set(op.getResult(), multiply());
+  Value any = changes.front();
+  for (Value change : llvm::drop_begin(changes))
+    any = arith::OrIOp::create(b, any, change);
+  auto apply = scf::IfOp::create(b, ValueRange(acc).getTypes(),
+                                 LaneAnyOp::create(b, any),
+                                 /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(apply.thenBlock());
+    scf::YieldOp::create(b, multiply());
+    b.setInsertionPointToEnd(apply.elseBlock());
+    scf::YieldOp::create(b, acc);
+  }
+  set(op.getResult(), Values(apply->result_begin(), apply->result_end()));
 }
 
 Value LaneLowering::roundingOf(Value weight, Type operand) {

@@ -85,6 +85,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.clusterOddTiles = 63;
     target.clusterMaskedTiles = 64;
     target.clusterMaskedWideTiles = 32;
+    target.predicatesRescale = true;
+    target.branchedRescaleAccumulators = 128;
   }
   return target;
 }

@@ -192,6 +192,15 @@ struct TargetInfo {
       return clusterTiles;
     return headSize > 128 ? clusterMaskedWideTiles : clusterMaskedTiles;
   }
+  /// Where accumulators are multiplied by the factors of a softmax, which are 1
+  /// but where a maximum has grown: whether lanes leave out multiplications by
+  /// 1, because predicates of instructions cost nothing.
+  bool predicatesRescale = false;
+  /// From this number of accumulators a lane on a warp that has nothing to
+  /// multiply passes all of it by, with a vote and a branch; 0: never. (With
+  /// fewer the branch costs more than it saves: it keeps what stands on its two
+  /// sides apart.)
+  int64_t branchedRescaleAccumulators = 0;
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
