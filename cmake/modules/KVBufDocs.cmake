@@ -16,9 +16,10 @@ function(kvbuf_add_doc output description)
   set(KVBUF_DOCS ${KVBUF_DOCS} "${file}" PARENT_SCOPE)
 endfunction()
 
-kvbuf_add_doc(Dialect.md Dialect/KVBuffer/IR/KVBufferOps.td
+kvbuf_add_doc(Dialect.md Dialect/KVBuffer/IR/KVBuffer.td
   -gen-dialect-doc -dialect=kvbuffer)
 kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
+kvbuf_add_doc(AMDPasses.md Target/AMD/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Pipelines.md Pipelines/Passes.td -gen-pass-doc)
 add_custom_target(kvbuf-docs DEPENDS ${KVBUF_DOCS})

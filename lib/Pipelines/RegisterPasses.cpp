@@ -10,9 +10,11 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Pipelines/Passes.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Target/AMD/Passes.h"
 
 void kvbuf::registerAllPasses() {
   registerKVBufferTransformsPasses();
   registerKVBufferConversionPasses();
+  registerKVBufferAMDPasses();
   registerKVBufferPipelinesPasses();
 }

@@ -85,8 +85,8 @@ def modules(root):
     """(name, text, pipeline or None) of every module of the tests and the
     examples."""
     found = []
-    for folder in ["test/Dialect", "test/Conversion", "test/Emulator",
-                   "test/Kernels", "examples"]:
+    for folder in ["test/Dialect", "test/Conversion", "test/Target",
+                   "test/Emulator", "test/Kernels", "examples"]:
         for where, _, names in sorted(os.walk(os.path.join(root, folder))):
             for name in sorted(names):
                 if not name.endswith(".mlir"):

@@ -106,37 +106,6 @@ def VerifyTarget : Pass<"kvbuf-verify-target", "::mlir::gpu::GPUModuleOp"> {
   }];
 }
 
-def ScheduleGroups : Pass<"kvbuf-schedule-groups", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Interleave matrix instructions with the others of their stage";
-  let description = [{
-    On AMD: derives `rocdl.sched.group.barrier` patterns for each piece of code
-    between barriers, from the vector instructions that its ops become and from
-    what they wait for, so that each MFMA has an even share of them in its shadow.
-    Scheduling fences keep stages apart. Needs the chip's issue model; does
-    nothing without one.
-  }];
-  let dependentDialects = ["::mlir::ROCDL::ROCDLDialect"];
-}
-
-def GuardSinking : Pass<"kvbuf-guard-sinking", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Keep vector instructions in the stage of their MFMAs";
-  let description = [{
-    On AMD: in loops, holds each value that is computed beside MFMAs and used in
-    another block by an empty assembly statement at the end of its stage. LLVM
-    would sink its computation behind the branch, where no MFMA hides it.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def SetPriority : Pass<"kvbuf-set-priority", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Raise the priority of waves in stages with MFMAs";
-  let description = [{
-    On AMD: `rocdl.s.setprio` 1 behind the barrier in front of a stage with MFMAs
-    in a loop, and 0 in front of the barrier behind it.
-  }];
-  let dependentDialects = ["::mlir::ROCDL::ROCDLDialect"];
-}
-
 def ExpandFloat8 : Pass<"kvbuf-expand-float8"> {
   let summary = "Convert 8-bit floats by integer arithmetic";
   let description = [{

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CheckKernel.h"
+#include "Common/CheckKernel.h"
 #include "DependentLaunches.h"
-#include "LowerMath.h"
+#include "Common/LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

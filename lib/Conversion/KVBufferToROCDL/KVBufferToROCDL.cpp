@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CheckKernel.h"
-#include "LowerMath.h"
+#include "Common/CheckKernel.h"
+#include "Common/LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"

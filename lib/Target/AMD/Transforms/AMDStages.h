@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_AMDSTAGES_H
-#define KVBUFFER_LIB_CONVERSION_AMDSTAGES_H
+#ifndef KVBUFFER_LIB_TARGET_AMD_TRANSFORMS_AMDSTAGES_H
+#define KVBUFFER_LIB_TARGET_AMD_TRANSFORMS_AMDSTAGES_H
 
 #include "kvbuffer/Target/IssueModel.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -93,4 +93,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_AMDSTAGES_H
+#endif // KVBUFFER_LIB_TARGET_AMD_TRANSFORMS_AMDSTAGES_H

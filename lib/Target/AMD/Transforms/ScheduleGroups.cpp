@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Target/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -30,7 +30,7 @@
 
 namespace kvbuf {
 #define GEN_PASS_DEF_SCHEDULEGROUPS
-#include "kvbuffer/Conversion/Passes.h.inc"
+#include "kvbuffer/Target/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

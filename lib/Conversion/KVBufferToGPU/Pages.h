@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_PAGES_H
-#define KVBUFFER_LIB_CONVERSION_PAGES_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H
 
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -44,4 +44,4 @@ inline mlir::Value blockAt(LaneLowering &lower, mlir::Value table,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_PAGES_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H

@@ -23,10 +23,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_MACHINEAMD_H
-#define KVBUFFER_LIB_CONVERSION_MACHINEAMD_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 
-#include "LaneLowering.h"
+#include "KVBufferToGPU/LaneLowering.h"
 
 namespace kvbuf {
 
@@ -137,4 +137,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_MACHINEAMD_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CheckKernel.h"
+#include "Common/CheckKernel.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"

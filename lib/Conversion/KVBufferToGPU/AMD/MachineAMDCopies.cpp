@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
-#include "Pages.h"
-#include "Staging.h"
+#include "KVBufferToGPU/Pages.h"
+#include "KVBufferToGPU/Staging.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

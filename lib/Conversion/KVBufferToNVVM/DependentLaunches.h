@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H
-#define KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTONVVM_DEPENDENTLAUNCHES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTONVVM_DEPENDENTLAUNCHES_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -23,4 +23,4 @@ void overlapLaunches(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_DEPENDENTLAUNCHES_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTONVVM_DEPENDENTLAUNCHES_H

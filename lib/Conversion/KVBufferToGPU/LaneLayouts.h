@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_LANELAYOUTS_H
-#define KVBUFFER_LIB_CONVERSION_LANELAYOUTS_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELAYOUTS_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELAYOUTS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -141,4 +141,4 @@ struct LinearAddress {
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_LANELAYOUTS_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELAYOUTS_H

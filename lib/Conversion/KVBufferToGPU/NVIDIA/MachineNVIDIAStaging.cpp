@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineNVIDIA.h"
-#include "Staging.h"
+#include "KVBufferToGPU/Staging.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"

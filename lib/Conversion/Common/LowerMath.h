@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_LOWERMATH_H
-#define KVBUFFER_LIB_CONVERSION_LOWERMATH_H
+#ifndef KVBUFFER_LIB_CONVERSION_COMMON_LOWERMATH_H
+#define KVBUFFER_LIB_CONVERSION_COMMON_LOWERMATH_H
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -130,4 +130,4 @@ void addMathPatterns(mlir::RewritePatternSet &patterns,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_LOWERMATH_H
+#endif // KVBUFFER_LIB_CONVERSION_COMMON_LOWERMATH_H

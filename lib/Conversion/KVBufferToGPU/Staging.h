@@ -11,8 +11,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_STAGING_H
-#define KVBUFFER_LIB_CONVERSION_STAGING_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H
 
 #include "LaneLowering.h"
 
@@ -31,4 +31,4 @@ mlir::Value loadIf(LaneLowering &lower, mlir::Value condition, mlir::Type type,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_STAGING_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H

@@ -24,8 +24,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_LANELOWERING_H
-#define KVBUFFER_LIB_CONVERSION_LANELOWERING_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
 
 #include "LaneLayouts.h"
 #include "Machine.h"
@@ -568,4 +568,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_LANELOWERING_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H

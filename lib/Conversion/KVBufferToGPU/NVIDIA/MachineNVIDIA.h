@@ -12,10 +12,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
-#define KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINENVIDIA_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINENVIDIA_H
 
-#include "LaneLowering.h"
+#include "KVBufferToGPU/LaneLowering.h"
 
 namespace kvbuf {
 
@@ -148,4 +148,4 @@ protected:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_MACHINENVIDIA_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINENVIDIA_H

@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_MACHINE_H
-#define KVBUFFER_LIB_CONVERSION_MACHINE_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Layout/Shared.h"
@@ -349,4 +349,4 @@ std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_MACHINE_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H

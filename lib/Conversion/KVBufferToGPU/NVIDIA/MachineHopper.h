@@ -15,8 +15,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
-#define KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINEHOPPER_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINEHOPPER_H
 
 #include "MachineNVIDIA.h"
 #include "llvm/ADT/DenseMap.h"
@@ -152,4 +152,4 @@ private:
 
 } // namespace kvbuf::hopper
 
-#endif // KVBUFFER_LIB_CONVERSION_MACHINEHOPPER_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINEHOPPER_H

@@ -15,14 +15,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Target/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_GUARDSINKING
-#include "kvbuffer/Conversion/Passes.h.inc"
+#include "kvbuffer/Target/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

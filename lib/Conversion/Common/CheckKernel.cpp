@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
-#include "LaneLowering.h"
+#include "KVBufferToGPU/LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"

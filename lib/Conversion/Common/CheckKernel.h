@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
-#define KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
+#ifndef KVBUFFER_LIB_CONVERSION_COMMON_CHECKKERNEL_H
+#define KVBUFFER_LIB_CONVERSION_COMMON_CHECKKERNEL_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -46,4 +46,4 @@ mlir::LogicalResult checkLdsCopy(mlir::Operation *op,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_CHECKKERNEL_H
+#endif // KVBUFFER_LIB_CONVERSION_COMMON_CHECKKERNEL_H
