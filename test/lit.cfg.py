@@ -57,6 +57,7 @@ for tool in ["ld.lld", "llvm-readelf", "patchelf", "node"]:
 
 # MLIR's own tools run whole programs on our runtime library, on the emulator.
 tools_lib = os.path.join(os.path.dirname(config.llvm_tools_dir.rstrip("/")), "lib")
+config.substitutions.append(("%mlir_include", config.mlir_include_dir))
 if all(shutil.which(tool, path=config.environment["PATH"]) for tool in ["mlir-opt", "mlir-runner"]):
     config.available_features.add("mlir-runner")
 config.environment["KVBUF_DEVICE"] = "emulator"

@@ -9,14 +9,9 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERATTRS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERATTRS_TD
 
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.td"
-include "mlir/IR/AttrTypeBase.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrBase.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayouts.td"
 include "mlir/IR/EnumAttr.td"
-
-class KVBuffer_Attr<string name, string mnem, list<Trait> traits = []>
-    : AttrDef<KVBuffer_Dialect, name, traits> {
-  let mnemonic = mnem;
-}
 
 //===----------------------------------------------------------------------===//
 // Enumerations
@@ -92,8 +87,6 @@ def KVBuffer_ReductionAttr
 
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
                                       "dimension">;
-
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayouts.td"
 
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
   let summary = "The phase contract of a kernel";

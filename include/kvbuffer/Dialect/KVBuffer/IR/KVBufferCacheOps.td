@@ -7,13 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Caches lane by lane: what the methods of the seed page KVCacheT are. Any
-// function may use these ops; `kvbuf-expand-cache-ops` rewrites them. Included by
-// KVBufferOps.td.
+// function may use these ops; `kvbuf-expand-cache-ops` rewrites them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 /// Any type that says how a cache lies in memory.
 def KVBuffer_AnyCache : Type<CPred<"::llvm::isa<::kvbuf::CacheLayout>($_self)">,
@@ -547,7 +548,5 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
     }
   }];
 }
-
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTmaOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD

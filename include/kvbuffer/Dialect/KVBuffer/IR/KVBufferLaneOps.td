@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // The thread stage of machines whose waves copy from DRAM into LDS as wholes
-// and count what is in flight. Included by KVBufferOps.td. LLVM 22's amdgpu
-// dialect has the copy too, but neither the range's length nor the immediate
-// offset can be said there.
+// and count what is in flight. LLVM 22's amdgpu dialect has the copy too, but
+// neither the range's length nor the immediate offset can be said there.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLANEOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLANEOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_DramRangeOp : KVBuffer_Op<"dram_range", [KVBuffer_NamedResults, Pure]> {
   let summary = "A range of DRAM with a length";

@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fragments and values that change places among lanes. Included by
-// KVBufferOps.td.
+// Fragments and values that change places among lanes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_ExchangeOp : KVBuffer_Op<"exchange", [KVBuffer_NamedResults, Pure]> {
   let summary = "A fragment in another layout";

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How fragments lie over warps, lanes and registers. Included by
-// KVBufferAttrs.td.
+// How fragments lie over warps, lanes and registers.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrBase.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutInterfaces.td"
 
 def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [

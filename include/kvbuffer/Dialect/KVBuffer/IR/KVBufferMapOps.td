@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Arithmetic on fragments that a program brings itself. Included by
-// KVBufferOps.td.
+// Arithmetic on fragments that a program brings itself.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERMAPOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERMAPOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
     AttrSizedOperandSegments, RecursiveMemoryEffects,

@@ -9,51 +9,11 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD
 
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.td"
-include "mlir/Interfaces/DestinationStyleOpInterface.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "mlir/IR/OpAsmInterface.td"
-
-/// Every op refuses attributes that it does not know; before it verifies the
-/// rest, so that a misspelt name is not reported as a missing one.
-def KVBuffer_OwnAttributes : NativeOpTrait<"OwnAttributes">, StructuralOpTrait {
-  let cppNamespace = "::kvbuf";
-}
-
-/// An op of all the block's warps (TeamTraits.h).
-def KVBuffer_NeedsBlock : NativeOpTrait<"NeedsBlock"> {
-  let cppNamespace = "::kvbuf";
-}
-
-class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
-    : Op<KVBuffer_Dialect, mnemonic,
-         !listconcat([KVBuffer_OwnAttributes], traits)>;
-
-/// Results have names that say what they are: %kbuf, %ks, %s, ...
-def KVBuffer_NamedResults
-    : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
-
-/// The data of LDS buffers.
-def KVBuffer_Lds : Resource<"::kvbuf::LdsResource">;
-/// Copies in flight.
-def KVBuffer_Async : Resource<"::kvbuf::AsyncResource">;
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Problem
 //===----------------------------------------------------------------------===//
-
-/// A tensor, or the memory of one.
-def KVBuffer_Shaped : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
-class KVBuffer_ShapedOf<list<Type> types, int rank>
-    : AnyTypeOf<[MemRefRankOf<types, [rank]>, TensorRankOf<types, [rank]>]>;
-
-/// Problems write what they are given: results are of tensors only.
-def KVBuffer_Problem
-    : TraitList<[AttrSizedOperandSegments, DestinationStyleOpInterface,
-                 DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-                 DeclareOpInterfaceMethods<
-                     ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]>;
 
 def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
   let summary = "Attention of queries over key and value caches";
@@ -918,14 +878,5 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
   }];
   let hasVerifier = 1;
 }
-
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferMapOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRoleOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferWorkOps.td"
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

@@ -7,12 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What a softmax that runs beside both products is cut into, and how halves of a
-// block take turns. Included by KVBufferOps.td.
+// block take turns.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // The online softmax in two parts

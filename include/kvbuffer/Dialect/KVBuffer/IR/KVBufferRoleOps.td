@@ -7,12 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // The scheduled stage of kernels whose warps divide the work: some move tiles,
-// the others multiply. Included by KVBufferOps.td.
+// the others multiply.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Warp roles

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels whose warps work in teams, each by itself. Included by KVBufferOps.td.
+// Kernels whose warps work in teams, each by itself.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTEAMOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTEAMOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 // Effects of their own, whatever is in them: warps that have nothing to do are
 // warps of the block all the same, and all of them meet.

@@ -8,12 +8,14 @@
 //
 // Tensor maps of caches, for kernels by lanes: the makers of the seed page
 // KVCacheT. `kvbuf-expand-arguments` makes parameters of their results, which the
-// runtime fills at each launch. Included by KVBufferCacheOps.td.
+// runtime fills at each launch.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTMAOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTMAOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 
 class KVBuffer_TmaTileMaker<string name>
     : KVBuffer_Op<name, [KVBuffer_LaneLevel, Pure]> {

@@ -7,13 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Work that several blocks share: numbers that the launch decides, partial
-// results in a workspace, the block that arrives last. Included by
-// KVBufferOps.td.
+// results in a workspace, the block that arrives last.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
   let summary = "A number that the launch computes from its sizes";
