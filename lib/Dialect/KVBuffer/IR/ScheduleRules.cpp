@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace kvbuf;
@@ -34,7 +34,7 @@ static std::string textOf(E value) {
 /// What a schedule lacks to be in a scope, and what would be; empty if it is.
 static llvm::StringRef whatLacks(const ScheduleParameters &schedule,
                                  ParameterScope scope) {
-  bool roles = schedule.producers > 0;
+  bool roles = std::holds_alternative<Roles>(teamsOf(schedule));
   switch (scope) {
   case ParameterScope::Every:
     return "";
@@ -47,10 +47,10 @@ static llvm::StringRef whatLacks(const ScheduleParameters &schedule,
   case ParameterScope::SeveralTiles:
     if (!roles)
       return whatLacks(schedule, ParameterScope::WithRoles);
-    return schedule.tiles == TileOrder::Grid
-               ? "needs blocks that take several tiles; expected tiles = "
-                 "static or dynamic"
-               : "";
+    return std::holds_alternative<SeveralTiles>(workOf(schedule))
+               ? ""
+               : "needs blocks that take several tiles; expected tiles = "
+                 "static or dynamic";
   }
   llvm_unreachable("covered switch");
 }
@@ -62,9 +62,11 @@ findConflict(const ScheduleParameters &schedule) {
     bool present;
     llvm::StringLiteral text;
   };
-  bool turns = schedule.pingPong && !schedule.producers;
-  bool strips =
-      schedule.kPath == Path::Streaming || schedule.vPath == Path::Streaming;
+  Teams teams = teamsOf(schedule);
+  bool roles = std::holds_alternative<Roles>(teams);
+  bool turns = std::holds_alternative<Halves>(teams);
+  bool strips = slotContents(schedule, schedule.kPath) == SlotContents::Strip ||
+                slotContents(schedule, schedule.vPath) == SlotContents::Strip;
   const Conflict conflicts[] = {
       {schedule.overlap && schedule.overlapProducts,
        "overlap does not go with overlap_products, which rotates the same "
@@ -83,7 +85,7 @@ findConflict(const ScheduleParameters &schedule) {
       {schedule.overlap && schedule.stages < 2,
        "overlap needs stages of at least 2: the next tile is loaded while one "
        "is read"},
-      {schedule.overlapProducts && !schedule.producers && schedule.stages < 2,
+      {schedule.overlapProducts && !roles && schedule.stages < 2,
        "overlap_products without producers needs stages of at least 2: the "
        "next tile is loaded while one is read"},
       {schedule.warpCols > 1 && schedule.lazyRescale,
@@ -104,10 +106,10 @@ findConflict(const ScheduleParameters &schedule) {
       {strips && schedule.stages != 1,
        "k_path = streaming or v_path = streaming has one slot, through which "
        "strips go one after the other; expected stages = 1"},
-      {strips && !schedule.fullKV,
-       "k_path = streaming or v_path = streaming has strips of its own; expected "
-       "full_kv = true"},
-      {strips && (schedule.overlap || schedule.overlapProducts || turns),
+      {strips && !schedule.fullKV, "k_path = streaming or v_path = streaming "
+                                   "has strips of its own; expected "
+                                   "full_kv = true"},
+      {strips && (aheadOf(schedule) != Ahead::Loads || turns),
        "k_path = streaming or v_path = streaming goes with none of overlap, "
        "overlap_products and ping_pong, which load ahead"},
       {strips && schedule.splitKeys,

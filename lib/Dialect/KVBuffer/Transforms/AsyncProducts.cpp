@@ -8,6 +8,7 @@
 
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -174,7 +175,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       for (FragmentLoadOp op : loads)
         if (op->use_empty())
           op.erase();
-      if (!schedule.getPingPong())
+      Teams teams = teamsOf(schedule.getParameters());
+      if (auto *shape = std::get_if<Roles>(&teams); !shape || !shape->turns)
         continue;
       bool any = false;
       roles.getConsumers().walk(

@@ -8,6 +8,7 @@
 
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -417,7 +418,11 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule || !schedule.getJoinTiles())
+    if (!schedule)
+      return;
+    Work work = workOf(schedule.getParameters());
+    if (auto *tiles = std::get_if<SeveralTiles>(&work);
+        !tiles || !tiles->joined)
       return;
     SmallVector<Operation *> loops;
     for (Operation &op : getOperation().getBody().front())

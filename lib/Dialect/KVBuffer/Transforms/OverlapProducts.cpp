@@ -9,6 +9,7 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -209,7 +210,7 @@ struct OverlapProductsPass
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule || !schedule.getOverlapProducts())
+    if (!schedule || aheadOf(schedule.getParameters()) != Ahead::Softmax)
       return;
     SmallVector<OnlineSoftmaxOp> found;
     getOperation().walk([&](OnlineSoftmaxOp op) {
@@ -219,10 +220,11 @@ struct OverlapProductsPass
     if (found.empty())
       warnLost(getOperation(), DEBUG_TYPE, "overlap",
                "not overlapped: no loop has a kvbuffer.online_softmax");
+    bool rings =
+        std::holds_alternative<Roles>(teamsOf(schedule.getParameters()));
     for (OnlineSoftmaxOp softmax : found) {
       StringRef why;
-      if (std::optional<TileLoop> t =
-              matchTileLoop(softmax, schedule.getProducers(), why)) {
+      if (std::optional<TileLoop> t = matchTileLoop(softmax, rings, why)) {
         if (failed(rotate(*t)))
           return signalPassFailure();
         continue;

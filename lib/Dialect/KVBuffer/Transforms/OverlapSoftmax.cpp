@@ -9,6 +9,7 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -134,7 +135,7 @@ struct OverlapSoftmaxPass
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule || !schedule.getOverlap())
+    if (!schedule || aheadOf(schedule.getParameters()) != Ahead::Scores)
       return;
     SmallVector<std::pair<scf::ForOp, Handed>> found;
     getOperation().walk([&](Operation *op) {

@@ -1,0 +1,50 @@
+//===- ScheduleLimits.h - What a chip has for a schedule --*- C++ -*
+//------===////
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What schedules of attention take of a chip (shared memory, registers,
+/// threads), and the checks of that. What a schedule may say whatever the chip
+/// and the problem are is in ScheduleRules.cpp.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULELIMITS_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULELIMITS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+
+namespace kvbuf {
+
+/// Why the blocks of a cluster could not load tiles of K and V for each other;
+/// empty if they can.
+llvm::StringRef whyNotShared(AttentionOp op);
+
+/// Checks that the warps of a chip can have roles, if any are asked for.
+llvm::LogicalResult checkChipHasRoles(AttentionOp op, int64_t producers,
+                                      const TargetInfo &target);
+
+/// Bytes of LDS that a block of split keys needs for its tiles and for what its
+/// warps leave each other.
+int64_t splitKeysBytes(AttentionOp op, const ScheduleParameters &s);
+
+/// Registers of a lane for accumulators and P, which no compiler can save;
+/// two tiles of scores where they overlap.
+int64_t registersFor(AttentionOp op, const ScheduleParameters &s,
+                     const TargetInfo &target);
+
+/// Checks that a schedule can be built on a chip; says at the op what does not
+/// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
+/// may need more registers than a lane has, which the assembler keeps in
+/// memory.
+llvm::LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
+                              const TargetInfo &target, bool isDefault);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULELIMITS_H

@@ -1,0 +1,134 @@
+//===- ScheduleRepair.cpp - What gives way to what is asked ---------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScheduleRepair.h"
+#include "mlir/IR/Diagnostics.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
+  AskedSchedule asked;
+  SmallVector<StringRef> items;
+  text.split(items, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [name, value] = item.split('=');
+    name = name.trim();
+    if (std::optional<std::string> expected =
+            setParameter(asked.parameters, name, value.trim()))
+      return emitError(loc) << "schedule parameter '" << item.trim()
+                            << "': expected " << *expected;
+    asked.named.insert(name);
+  }
+  return asked;
+}
+
+void AskedSchedule::applyTo(ScheduleParameters &choice) const {
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
+                                 SCOPE)                                        \
+  if (names(NAME))                                                             \
+    choice.FIELD = parameters.FIELD;
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+}
+
+/// Nothing but loads runs ahead, and nobody takes turns.
+static void runNothingAhead(ScheduleParameters &choice) {
+  choice.pingPong = choice.overlap = false;
+}
+
+/// Nor is a maximum raised late. Turns need a lazy softmax, and nothing but
+/// turns loads ahead for a softmax that runs ahead: who refuses the one does
+/// not want the rest.
+static void rescaleAtOnce(ScheduleParameters &choice) {
+  runNothingAhead(choice);
+  choice.lazyRescale = false;
+}
+
+/// What the problem does not go with.
+static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
+  // Functions of scores run one tile after the other.
+  if (op.hasOwnScores())
+    rescaleAtOnce(choice);
+  // Beside V on its way through registers turns leave none for what a
+  // log-sum-exp carries and a soft cap besides.
+  if (op.getLse() && op.getSoftcapValue() > 0 &&
+      choice.vPath == Path::Registers)
+    runNothingAhead(choice);
+  if (!op.getBatchInvariant())
+    return;
+  if (choice.lazyRescale)
+    rescaleAtOnce(choice);
+  // Whether there are clusters depends on how many rows there are, and that
+  // they keep a row's bits is not shown.
+  choice.cluster = 1;
+}
+
+/// How tiles come into shared memory.
+static void repairMovement(const AskedSchedule &asked,
+                           ScheduleParameters &choice) {
+  const ScheduleParameters &values = asked.values();
+  // Strips have one slot, and nothing that runs ahead.
+  if (values.kPath == Path::Streaming || values.vPath == Path::Streaming) {
+    choice.stages = 1;
+    choice.fullKV = true;
+    runNothingAhead(choice);
+    choice.overlapProducts = false;
+    // Strips of V divide a tile.
+    choice.BK = std::gcd(choice.BK, asked.names("BN") ? values.BN : choice.BN);
+  }
+  // What runs ahead, and turns, need whole tiles.
+  if (values.pingPong || values.overlap)
+    choice.fullKV = true;
+}
+
+/// What runs ahead of a tile, and who takes turns.
+static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
+                          ScheduleParameters &choice) {
+  const ScheduleParameters &values = asked.values();
+  bool eager =
+      values.sumsInLds || values.overlapProducts || values.warpCols > 1;
+  if (choice.lazyRescale &&
+      (asked.refuses("lazy_rescale", values.lazyRescale) ||
+       (eager && !asked.names("lazy_rescale"))))
+    rescaleAtOnce(choice);
+  // Turns need whole tiles in LDS and whole fragments in registers.
+  bool chunks = values.regChunkDepth > 0 || !values.fullKV;
+  if (chunks && !asked.names("ping_pong"))
+    choice.pingPong = false;
+  // Who asks for turns gets what they need.
+  if (values.pingPong && !choice.producers)
+    choice.overlap = choice.lazyRescale = true;
+  // One slot holds nothing that runs ahead; one group, or an odd number of
+  // warps, has nobody to take turns with.
+  bool oneSlot = asked.names("stages") && values.stages < 2;
+  if (asked.names("warps") &&
+      (choice.producers ? values.warps < 2 * target.warpsPerMatrixGroup
+                        : values.warps % 2))
+    choice.pingPong = false;
+  if (!choice.producers &&
+      (oneSlot || asked.refuses("overlap", values.overlap)))
+    choice.pingPong = false;
+  if (oneSlot ||
+      (choice.lazyRescale && ((chunks && !values.pingPong) ||
+                              asked.refuses("ping_pong", values.pingPong))))
+    choice.overlap = false;
+}
+
+void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
+                           const TargetInfo &target, ScheduleChoice &choice) {
+  repairForProblem(op, choice);
+  repairMovement(asked, choice);
+  repairOverlap(asked, target, choice);
+  // Clusters take several tiles, one after the other: who wants it otherwise
+  // does not want them.
+  const ScheduleParameters &values = asked.values();
+  if ((asked.names("tiles") && values.tiles == TileOrder::Grid) ||
+      (asked.names("join_tiles") && values.joinTiles))
+    choice.cluster = 1;
+}
