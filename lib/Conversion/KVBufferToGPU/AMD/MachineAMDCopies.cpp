@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MachineAMD.h"
 #include "KVBufferToGPU/Pages.h"
 #include "KVBufferToGPU/Staging.h"
+#include "MachineAMD.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -74,6 +75,15 @@ Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
   if (from)
     value = arith::ShRUIOp::create(b, value, lower.i32(from));
   return arith::AndIOp::create(b, value, lower.i32(size - 1));
+}
+
+/// Whether an index of the tile program is known to be a multiple of `unit`.
+bool isMultipleOf(Value index, int64_t unit) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant % unit == 0;
+  auto product = index.getDefiningOp<arith::MulIOp>();
+  return product && (isMultipleOf(product.getLhs(), unit) ||
+                     isMultipleOf(product.getRhs(), unit));
 }
 
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
@@ -155,6 +165,20 @@ public:
     Value key = arith::AddIOp::create(b, tile.firstKey, row);
     auto [number, inPage] =
         pageOf(lower, key, op.getTile().getType().getPageSize());
+    if (!pageLines.empty()) {
+      Value own =
+          arith::SubIOp::create(b, lower.toI32(number), lower.toI32(firstPage));
+      Value line = pageLines.front();
+      for (size_t i = 1; i < pageLines.size(); ++i)
+        line = arith::SelectOp::create(
+            b,
+            arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
+                                  lower.i32(i)),
+            pageLines[i], line);
+      return arith::AddIOp::create(
+          b, line,
+          arith::MulIOp::create(b, inPage, tile.rowStride).getResult());
+    }
     Value block = blockAt(lower, tile.table,
                           arith::AddIOp::create(b, tile.tableBase, number));
     Value line = arith::AddIOp::create(
@@ -162,6 +186,59 @@ public:
         arith::MulIOp::create(b, inPage, tile.rowStride));
     return arith::AddIOp::create(b, line, tile.base);
   }
+
+  /// Looks up the pages that rows of the tile may be in, the same for all lanes
+  /// (scalar loads, for which no copy on its way has to land). `lineOf` then
+  /// takes them by selection; it looks for itself where they are too many.
+  void lookUpPages() {
+    int64_t rows = op.getTile().getType().getRows();
+    int64_t page = op.getTile().getType().getPageSize();
+    // A tile may begin anywhere in a page, unless the program says otherwise.
+    auto made = op.getTile().getDefiningOp<CacheTileOp>();
+    bool atRows = made && isMultipleOf(made.getStart(), rows);
+    fours = atRows && rows % 4 == 0 && page % 4 == 0;
+    int64_t count = atRows && rows % page == 0
+                        ? rows / page
+                        : llvm::divideCeil(rows - 1, page) + 1;
+    if (!tile.table || count > kMostPages)
+      return;
+    Value first = lo ? lo : lower.i32(0);
+    Value last = sub(hi, lower.i32(1));
+    Value some =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
+    if (pred)
+      some = arith::AndIOp::create(b, some, pred);
+    firstPage = pageOf(lower, tile.firstKey, page).first;
+    auto keyOf = [&](Value row) {
+      return arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
+    };
+    SmallVector<Type> types(count, b.getIndexType());
+    auto guarded = scf::IfOp::create(b, types, some, /*addThenBlock=*/true,
+                                     /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(guarded.thenBlock());
+    // None is looked up for rows that are not there.
+    Value least = pageOf(lower, keyOf(first), page).first;
+    Value most = pageOf(lower, keyOf(last), page).first;
+    Values lines;
+    for (int64_t i = 0; i < count; ++i) {
+      Value number = arith::AddIOp::create(b, firstPage, lower.index(i));
+      number = arith::MaxUIOp::create(b, number, least);
+      number = arith::MinUIOp::create(b, number, most);
+      Value block = blockAt(lower, tile.table,
+                            arith::AddIOp::create(b, tile.tableBase, number));
+      lines.push_back(arith::AddIOp::create(
+          b, tile.base,
+          arith::MulIOp::create(b, block, tile.pageStride).getResult()));
+    }
+    scf::YieldOp::create(b, lines);
+    b.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(b, Values(count, lower.index(0)));
+    pageLines.assign(guarded.getResults().begin(), guarded.getResults().end());
+  }
+
+  /// Whether rows 4 i to 4 i + 3 lie in one page, one after the other.
+  bool keepsFours() const { return fours && !pageLines.empty(); }
 
   /// Whether a lane's row is valid.
   Value valid(Value row) {
@@ -209,6 +286,13 @@ private:
   const TileValues &tile;
   int64_t elementBytes, columns;
   Value hi, lo, pred;
+  /// The most pages of a tile that lanes select from.
+  static constexpr int64_t kMostPages = 8;
+  /// The number of the tile's first page, and the element offset of each page
+  /// of it.
+  Value firstPage;
+  Values pageLines;
+  bool fours = false;
 };
 
 /// Row and column (bytes) of a place in an LDS block, as functions of the bits
@@ -549,6 +633,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
                Allow::ds_write | Allow::transcendental);
   }
+  if (source.paged() && !checkCols)
+    source.lookUpPages();
   Values vectors;
   for (int64_t step = 0; step < plan.steps; ++step) {
     Piece piece = pieceOf(lower, params, plan, step);
@@ -563,6 +649,10 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                                            piece.col, lower.i32(columns));
       exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
     }
+    // A piece of four keys may have one page.
+    Value piecesLine;
+    if (plan.transposed && source.keepsFours())
+      piecesLine = source.lineOf(lower.toIndex(piece.row));
     for (int64_t key = 0; key < plan.vectors(); ++key) {
       Value row = arith::AddIOp::create(b, piece.row, lower.i32(key));
       if (range) {
@@ -600,8 +690,15 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                                        /*addElseBlock=*/true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(guarded.thenBlock());
-      Value at = arith::AddIOp::create(b, source.lineOf(lower.toIndex(row)),
-                                       lower.toIndex(piece.col));
+      Value line =
+          piecesLine
+              ? arith::AddIOp::create(
+                    b, piecesLine,
+                    arith::MulIOp::create(b, lower.index(key), tile.rowStride)
+                        .getResult())
+                    .getResult()
+              : source.lineOf(lower.toIndex(row));
+      Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
       Value loaded = vector::LoadOp::create(
           b, type.clone(params.getElementType()), lower.flat(tile.data),
           ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
