@@ -92,7 +92,7 @@ static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
   bool reads = false, writes = false;
   for (Operation *user : kernel.getArgument(argument).getUsers()) {
     if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, CacheScaleOp,
-            FindTileOp, MakeCacheOp>(user)) {
+            FindTileOp, NumberTilesOp, MakeCacheOp>(user)) {
       reads = true;
     } else if (isa<RowStoreOp>(user)) {
       writes = true;

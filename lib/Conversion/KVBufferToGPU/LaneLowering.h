@@ -287,6 +287,7 @@ private:
   void lower(NextTileOp op);
   void lower(LaunchSizeOp op);
   mlir::LogicalResult lower(FindTileOp op);
+  mlir::LogicalResult lower(NumberTilesOp op);
   mlir::LogicalResult lower(MmaStartOp op);
   void lower(MmaWaitOp op);
   void lower(TurnWaitOp op);

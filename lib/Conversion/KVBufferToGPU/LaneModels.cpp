@@ -62,8 +62,8 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);
     // Work that blocks share.
-    attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, ArriveLastOp,
-           ShareWorkOp, PartialStoreOp, PartialLoadOp>(context);
+    attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
+           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp>(context);
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);

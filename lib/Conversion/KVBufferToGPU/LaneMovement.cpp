@@ -562,36 +562,51 @@ void LaneLowering::lower(LaunchSizeOp op) {
   set(op.getSize(), {launchSize(op.getName())});
 }
 
+/// Entry `i` of the offsets of a ragged batch of `most` rows: the nearest
+/// number from `least` to `most`. All are 32-bit integers.
+static Value emitOffset(LaneLowering &lower, const TensorArg &offsets, Value i,
+                        Value least, Value most) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value row = memref::LoadOp::create(b, lower.flat(offsets.data),
+                                     ValueRange{lower.toIndex(i)});
+  bool wide = !row.getType().isInteger(32);
+  if (wide) {
+    least = arith::ExtSIOp::create(b, row.getType(), least);
+    most = arith::ExtSIOp::create(b, row.getType(), most);
+  }
+  row = arith::MaxSIOp::create(b, row, least);
+  row = arith::MinSIOp::create(b, row, most);
+  return wide ? arith::TruncIOp::create(b, b.getI32Type(), row).getResult()
+              : row;
+}
+
 LogicalResult LaneLowering::lower(FindTileOp op) {
   auto it = tensors.find(op.getOffsets());
   if (it == tensors.end())
     return op.emitOpError() << "reads offsets that are not an argument";
-  Value data = flat(it->second.data);
   Value number = toI32(single(op.getNumber())), one = i32(1),
         bm = i32(op.getBM());
   Value rows = toI32(single(op.getRows()));
-  auto offset = [&](Value i, Value least) -> Value {
-    Value row = memref::LoadOp::create(b, data, ValueRange{toIndex(i)});
-    Value most = rows;
-    bool wide = !row.getType().isInteger(32);
-    if (wide) {
-      least = arith::ExtSIOp::create(b, row.getType(), least);
-      most = arith::ExtSIOp::create(b, row.getType(), most);
-    }
-    row = arith::MaxSIOp::create(b, row, least);
-    row = arith::MinSIOp::create(b, row, most);
-    return wide ? arith::TruncIOp::create(b, b.getI32Type(), row).getResult()
-                : row;
+  auto offset = [&](Value i, Value least) {
+    return emitOffset(*this, it->second, i, least, rows);
   };
-  auto firstNumber = [&](Value offset, Value sequence) -> Value {
-    return arith::AddIOp::create(b, arith::DivUIOp::create(b, offset, bm),
-                                 sequence);
+  Value numbers, place;
+  if (op.getNumbers()) {
+    numbers = flat(tensors[op.getNumbers()].data);
+    place = offsetOf(op.getNumbers(), op.getODSOperands(5));
+  }
+  auto firstNumber = [&](Value sequence) -> Value {
+    if (numbers)
+      return memref::LoadOp::create(
+          b, numbers, ValueRange{add(b, place, toIndex(sequence))});
+    return arith::AddIOp::create(
+        b, arith::DivUIOp::create(b, offset(sequence, i32(0)), bm).getResult(),
+        sequence);
   };
   Value sequences = toI32(single(op.getSequences()));
   auto notAbove = [&](Value sequence) -> Value {
-    return arith::CmpIOp::create(
-        b, arith::CmpIPredicate::sle,
-        firstNumber(offset(sequence, i32(0)), sequence), number);
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                 firstNumber(sequence), number);
   };
   // The sequence is one of those from `low` to `high`, excluded. The lanes of a
   // warp look at one each, evenly apart; where one lane runs, it halves them.
@@ -643,9 +658,9 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
     }
   }
   Value sequence = loop.getResult(0);
-  Value start = offset(sequence, i32(0));
-  Value tile = arith::SubIOp::create(b, number, firstNumber(start, sequence));
+  Value tile = arith::SubIOp::create(b, number, firstNumber(sequence));
   if (op.getFromEnd()) {
+    Value start = offset(sequence, i32(0));
     Value end = offset(arith::AddIOp::create(b, sequence, one), start);
     Value length = arith::SubIOp::create(b, end, start);
     Value last = arith::SubIOp::create(
@@ -657,6 +672,78 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
   }
   set(op.getSequence(), {toIndex(sequence)});
   set(op.getTile(), {toIndex(tile)});
+  return success();
+}
+
+LogicalResult LaneLowering::lower(NumberTilesOp op) {
+  auto it = tensors.find(op.getOffsets());
+  if (it == tensors.end())
+    return op.emitOpError() << "reads offsets that are not an argument";
+  Value zero = i32(0), one = i32(1), wave = i32(target.waveSize);
+  Value sequences = toI32(single(op.getSequences()));
+  Value numbers = flat(tensors[op.getNumbers()].data);
+  Value place = offsetOf(op.getNumbers(), op.getODSOperands(4));
+  Value most = toI32(single(op.getRows()));
+  // Every warp looks at all sequences, each lane at some neighbouring ones: the
+  // lanes' loads are in flight together, and those of a lane's next sequences
+  // are of the same lines.
+  Value each = arith::CeilDivUIOp::create(b, sequences, wave);
+  Value from = arith::MinSIOp::create(
+      b, arith::MulIOp::create(b, lane, each).getResult(), sequences);
+  Value upto = arith::MinSIOp::create(
+      b, arith::AddIOp::create(b, from, each).getResult(), sequences);
+  auto tilesOf = [&](Value sequence) -> Value {
+    Value next = arith::AddIOp::create(b, sequence, one);
+    Value start = emitOffset(*this, it->second, sequence, zero, most);
+    Value end = emitOffset(*this, it->second, next, start, most);
+    Value rows = arith::SubIOp::create(b, end, start);
+    Value tiles = arith::CeilDivUIOp::create(b, rows, i32(op.getBM()));
+    if (!op.getOver())
+      return tiles;
+    Value isLong = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rows,
+                                         i32(op.getOver()));
+    return arith::SelectOp::create(b, isLong, tiles, zero);
+  };
+  // Calls `visit` with each of the lane's sequences and the tiles before it.
+  auto forOwn = [&](Value before, function_ref<void(Value, Value)> visit) {
+    auto loop = scf::ForOp::create(b, from, upto, one, ValueRange{before});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value sofar = loop.getRegionIterArg(0);
+    visit(loop.getInductionVar(), sofar);
+    Value next =
+        arith::AddIOp::create(b, sofar, tilesOf(loop.getInductionVar()));
+    scf::YieldOp::create(b, next);
+    return loop.getResult(0);
+  };
+  Value own = forOwn(zero, [](Value, Value) {});
+  // Tiles of the lanes before this one, and of all.
+  Value before = zero, all = own;
+  for (int64_t bit = 1; bit < target.waveSize; bit *= 2) {
+    Value others =
+        gpu::ShuffleOp::create(b, all, i32(bit), wave, gpu::ShuffleMode::XOR)
+            .getShuffleResult();
+    Value isAfter = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::ne,
+        arith::AndIOp::create(b, lane, i32(bit)).getResult(), zero);
+    before = arith::AddIOp::create(
+        b, before,
+        arith::SelectOp::create(b, isAfter, others, zero).getResult());
+    all = arith::AddIOp::create(b, all, others);
+  }
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, zero);
+  auto write = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(write.thenBlock());
+    (void)forOwn(before, [&](Value sequence, Value sofar) {
+      memref::StoreOp::create(b, sofar, numbers,
+                              ValueRange{add(b, place, toIndex(sequence))});
+    });
+  }
+  gpu::BarrierOp::create(b);
+  set(op.getTiles(), {toIndex(machine.uniform(*this, all))});
   return success();
 }
 

@@ -145,6 +145,7 @@ private:
   static int64_t cluster(mlir::Operation *op);
   mlir::LogicalResult runOp(LaunchSizeOp op);
   mlir::LogicalResult runOp(FindTileOp op);
+  mlir::LogicalResult runOp(NumberTilesOp op);
   mlir::LogicalResult runOp(MmaStartOp op);
   mlir::LogicalResult runOp(MmaWaitOp op);
   mlir::LogicalResult runOp(TurnWaitOp op);

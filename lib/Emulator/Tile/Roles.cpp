@@ -134,33 +134,82 @@ LogicalResult BlockRun::runOp(LaunchSizeOp op) {
   return success();
 }
 
+namespace {
+/// The rows of a ragged batch's sequences.
+struct RaggedRows {
+  const Tensor &offsets;
+  int64_t sequences, rows;
+
+  /// Entry i of the offsets: the nearest number from `least` to `rows`.
+  int64_t offset(int64_t i, int64_t least = 0) const {
+    int64_t row = offsets.loadInt(i * offsets.strides[0]);
+    return std::min(std::max(row, least), rows);
+  }
+  /// The tiles of `BM` rows of a sequence of more than `over`.
+  int64_t tiles(int64_t i, int64_t BM, int64_t over) const {
+    int64_t first = offset(i), length = offset(i + 1, first) - first;
+    return length > over ? llvm::divideCeil(length, BM) : 0;
+  }
+  LogicalResult check(ErrorFn error) const {
+    if (failed(offsets.checkReadable(error)))
+      return failure();
+    if (sequences >= 1 && sequences < offsets.shape[0])
+      return success();
+    return error() << "looks for a tile in " << sequences
+                   << " sequences; expected 1 to " << offsets.shape[0] - 1
+                   << ", as " << offsets.name << " has one entry more";
+  }
+};
+} // namespace
+
 /// Sequence by sequence, not by bisection as lanes do.
 LogicalResult BlockRun::runOp(FindTileOp op) {
-  Tensor *offsets = get<Tensor *>(op.getOffsets());
   auto fail = [&] { return error(op); };
-  if (failed(offsets->checkReadable(fail)))
+  RaggedRows ragged{*get<Tensor *>(op.getOffsets()), integer(op.getSequences()),
+                    integer(op.getRows())};
+  Tensor *numbers = op.getNumbers() ? get<Tensor *>(op.getNumbers()) : nullptr;
+  if (failed(ragged.check(fail)))
     return failure();
-  int64_t sequences = integer(op.getSequences()), BM = op.getBM();
-  if (sequences < 1 || sequences >= offsets->shape[0])
-    return error(op) << "looks for a tile in " << sequences
-                     << " sequences; expected 1 to " << offsets->shape[0] - 1
-                     << ", as " << offsets->name << " has one entry more";
-  int64_t rows = integer(op.getRows());
-  auto offset = [&](int64_t i, int64_t least = 0) -> int64_t {
-    int64_t row = offsets->loadInt(*offsets->offset({i}, fail));
-    return std::min(std::max(row, least), rows);
-  };
+  // The number of each sequence's first tile.
+  SmallVector<int64_t> first;
+  for (int64_t i = 0; i < ragged.sequences; ++i) {
+    first.push_back(ragged.offset(i) / int64_t(op.getBM()) + i);
+    if (!numbers)
+      continue;
+    FailureOr<int64_t> at = numbers->offset({integer(op.getBlock()), i}, fail);
+    if (failed(at) || failed(numbers->checkWritten(*at, fail)))
+      return failure();
+    first.back() = numbers->loadInt(*at);
+  }
   int64_t number = integer(op.getNumber()), sequence = 0;
-  for (int64_t i = 1; i < sequences; ++i)
-    if (offset(i) / BM + i <= number)
+  for (int64_t i = 1; i < ragged.sequences; ++i)
+    if (first[i] <= number)
       sequence = i;
-  int64_t first = offset(sequence);
-  int64_t tiles = llvm::divideCeil(offset(sequence + 1, first) - first, BM);
-  int64_t tile = number - (first / BM + sequence);
+  int64_t tiles = ragged.tiles(sequence, op.getBM(), op.getOver());
+  int64_t tile = number - first[sequence];
   if (op.getFromEnd() && tile < tiles)
     tile = tiles - 1 - tile;
   set(op.getSequence(), sequence);
   set(op.getTile(), tile);
+  return success();
+}
+
+LogicalResult BlockRun::runOp(NumberTilesOp op) {
+  auto fail = [&] { return error(op); };
+  RaggedRows ragged{*get<Tensor *>(op.getOffsets()), integer(op.getSequences()),
+                    integer(op.getRows())};
+  Tensor *numbers = get<Tensor *>(op.getNumbers());
+  if (failed(ragged.check(fail)) || failed(numbers->checkWritable(fail)))
+    return failure();
+  int64_t sofar = 0;
+  for (int64_t i = 0; i < ragged.sequences; ++i) {
+    FailureOr<int64_t> at = numbers->offset({integer(op.getBlock()), i}, fail);
+    if (failed(at))
+      return failure();
+    numbers->storeInt(*at, sofar, op);
+    sofar += ragged.tiles(i, op.getBM(), op.getOver());
+  }
+  set(op.getTiles(), sofar);
   return success();
 }
 

@@ -137,6 +137,13 @@ LogicalResult Tensor::storeFloat(int64_t offset, float value, Operation *op,
   return success();
 }
 
+void Tensor::storeInt(int64_t offset, int32_t value, Operation *op) {
+  if (writers.size() <= size_t(offset))
+    writers.resize(offset + 1);
+  writers[offset] = op;
+  static_cast<int32_t *>(data)[offset] = value;
+}
+
 FailureOr<int64_t> tile::evaluateSize(Attribute expression,
                                       const llvm::StringMap<int64_t> &sizes,
                                       ErrorFn error) {

@@ -60,6 +60,8 @@ struct Tensor {
   /// already.
   mlir::LogicalResult storeFloat(int64_t offset, float value,
                                  mlir::Operation *op, ErrorFn error);
+  /// The same for an integer of a workspace, which may be written again.
+  void storeInt(int64_t offset, int32_t value, mlir::Operation *op);
   /// Fails with an error if the kernel may not read (write) it.
   mlir::LogicalResult checkReadable(ErrorFn error) const;
   /// Fails with an error if nothing has written an element of a workspace.

@@ -52,9 +52,9 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);
-    attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NextTileOp,
-           AppendTokensOp, ArriveLastOp, ShareWorkOp, PartialStoreOp,
-           PartialLoadOp>(context);
+    attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
+           NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp,
+           PartialStoreOp, PartialLoadOp>(context);
     attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

@@ -67,6 +67,8 @@ def own_types(op):
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "mailbox_post": {"tile": "index"},
         "find_tile": {"offsets": "memref<?xi32>", "rows": "index"},
+        "number_tiles": {"offsets": "memref<?xi32>", "rows": "index",
+                         "numbers": "memref<?x?xi32>", "block": "index"},
         "mma_start": {"qf": fragment("128x128xbf16", "a")},
         "mma_wait": {"pending": "!kvbuffer.pending<128x64xf32>"},
         "wgmma": {"qd": "i64", "kd": "i64"},

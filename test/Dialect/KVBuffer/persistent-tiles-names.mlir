@@ -9,10 +9,9 @@
 gpu.module @m {
   // CHECK-LABEL: gpu.func @ragged
   // CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["tokens", 64]}, "users"]}, 4]}]}, 1, 1]
-  // CHECK:         %[[TOKENS:.*]] = kvbuffer.launch_size "tokens"
-  // CHECK:         %[[WHOLE:.*]] = arith.ceildivui %[[TOKENS]], %c64
-  // CHECK:         %[[USERS:.*]] = kvbuffer.launch_size "users"
-  // CHECK:         arith.addi %[[WHOLE]], %[[USERS]]
+  // CHECK:         %[[USERS:.*]] = arith.subi
+  // CHECK:         %[[TOKENS:.*]] = memref.dim %{{.*}} : memref<?x4x16xbf16>
+  // CHECK:         kvbuffer.number_tiles %{{.*}} of %[[USERS]] upto %[[TOKENS]] by 64 into
   gpu.func @ragged(%x: memref<?x4x16xbf16> {kvbuffer.name = "x"}, %starts: memref<?xi32> {kvbuffer.name = "starts"}) kernel attributes {kvbuffer.grid = [{sum = [{ceildiv = ["tokens", 64]}, "users"]}, 4, 1], kvbuffer.problem = #problem, kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index

@@ -114,20 +114,23 @@ func.func @continuous(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 
 // -----
 
-// A ragged batch: a number for each tile and one more for each sequence, which
-// shapes tell; no size says how long the longest sequence is.
+// A ragged batch: each block numbers the tiles before its loop. The grid follows
+// from shapes, which tell as many tiles and one more for each sequence; no size
+// says how long the longest sequence is.
 !qo = memref<?x4x128xbf16>
 !kv = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128>
 // CHECK-LABEL: gpu.func @ragged
+// CHECK-SAME:    %[[OFFSETS:[^:]*]]: memref<?xi32>
+// CHECK-SAME:    %[[NUMBERS:[^:]*]]: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["total_q", 128]}, "batch"]}, 4]}]}, "batch"]}
 // CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["total_q", 128]}, "batch"]}, 4]}]}, 1, 1]
 // CHECK-NOT:     "seq_q"
-// CHECK:         %[[ROWS:.*]] = kvbuffer.launch_size "total_q"
-// CHECK:         %[[WHOLE:.*]] = arith.ceildivui %[[ROWS]], %c128
+// CHECK:         %[[BLOCK:.*]] = gpu.block_id x
 // CHECK:         %[[BATCH:.*]] = kvbuffer.launch_size "batch"
-// CHECK:         %[[NUMBERS:.*]] = arith.addi %[[WHOLE]], %[[BATCH]]
-// CHECK:         %[[TOTAL:.*]] = arith.muli %[[NUMBERS]], %c4
-// CHECK:         arith.remui %{{.*}}, %[[NUMBERS]]
-// CHECK:         kvbuffer.find_tile %{{.*}} in %{{.*}} by 128 : memref<?xi32>
+// CHECK:         %[[ROWS:.*]] = memref.dim
+// CHECK:         %[[TILES:.*]] = kvbuffer.number_tiles %[[OFFSETS]] of %[[BATCH]] upto %[[ROWS]] by 128 into %[[NUMBERS]][%[[BLOCK]]]
+// CHECK:         %[[TOTAL:.*]] = arith.muli %[[TILES]], %c4
+// CHECK:         arith.remui %{{.*}}, %[[TILES]]
+// CHECK:         kvbuffer.find_tile %{{.*}} in %{{.*}} by 128 numbered %[[NUMBERS]][%[[BLOCK]]] : memref<?xi32>, memref<?x?xi32>
 // CHECK-NOT:     gpu.block_id z
 func.func @ragged(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets) : !qo, !kv, !kv, !qo, offsets memref<?xi32>

@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -631,6 +632,23 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
            MailboxOp::create(b, MailboxType::get(b.getContext()),
                              /*slots=*/2, releases,
                              /*shared=*/bool(kernel.getKnownClusterSize()))});
+    // What the block does together comes before the roles, with what it needs.
+    for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
+      llvm::SetVector<Operation *> needed;
+      BackwardSliceOptions inBody;
+      inBody.filter = [&](Operation *inner) {
+        return inner->getBlock() == &body;
+      };
+      (void)getBackwardSlice(op.getOperation(), &needed, inBody);
+      needed.insert(op);
+      for (Operation *inner : needed) {
+        Operation *here = &*b.getInsertionPoint();
+        if (inner == here)
+          b.setInsertionPointAfter(inner);
+        else if (here->isBeforeInBlock(inner))
+          inner->moveBefore(here);
+      }
+    }
     auto roles = WarpRolesOp::create(
         b, schedule.getProducers(), schedule.getProducerRegisters(),
         schedule.getWarps(), schedule.getConsumerRegisters());

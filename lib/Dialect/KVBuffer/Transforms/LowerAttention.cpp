@@ -363,7 +363,7 @@ void TileProgram::build() {
     Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
     auto find = FindTileOp::create(b, tileIndex, offsets,
                                    LaunchSizeOp::create(b, "batch"), rows,
-                                   schedule.getBM(), fromEnd);
+                                   schedule.getBM(), /*over=*/0, fromEnd);
     batch = find.getSequence();
     tileIndex = find.getTile();
     firstRow = loadOffset(b, offsets, batch, constant(0), rows);

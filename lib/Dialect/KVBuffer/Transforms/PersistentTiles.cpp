@@ -9,6 +9,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 
@@ -123,6 +124,8 @@ struct PersistentTilesPass
   /// Whether x numbers the tiles of all sequences: the program finds its
   /// sequence by itself.
   bool findsTiles = false;
+  /// The ops by which it does.
+  SmallVector<FindTileOp> finds;
   /// Blocks that take a number together (kvbuf-pair-tiles): on neighbouring
   /// tiles of queries, or on heads that share K and V.
   int64_t clusterTiles = 1, clusterHeads = 1;
@@ -314,6 +317,66 @@ struct PersistentTilesPass
         {expr("product", {expr("min", {resident, tiles}), size}), one, one});
   }
 
+  /// Whether a value is the same for all tiles, and a copy of what computes it
+  /// may stand before their loop.
+  static bool isOfKernel(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return isa<gpu::GPUFuncOp>(value.getParentRegion()->getParentOp());
+    return isMemoryEffectFree(op) && !op->getNumRegions() &&
+           !isa<gpu::BlockIdOp>(op) &&
+           llvm::all_of(op->getOperands(), isOfKernel);
+  }
+  static Value copy(ImplicitLocOpBuilder &b, Value value, IRMapping &map) {
+    Operation *op = value.getDefiningOp();
+    if (!op || map.contains(value))
+      return map.lookupOrDefault(value);
+    for (Value operand : op->getOperands())
+      (void)copy(b, operand, map);
+    b.clone(*op, map);
+    return map.lookup(value);
+  }
+
+  /// Whether one numbering serves all that looks for tiles.
+  bool canNumberTiles() {
+    return llvm::all_of(finds, [&](FindTileOp op) {
+      FindTileOp first = finds.front();
+      return !op.getNumbers() && op.getOffsets() == first.getOffsets() &&
+             op.getBM() == first.getBM() && op.getOver() == first.getOver() &&
+             isOfKernel(op.getOffsets()) && isOfKernel(op.getSequences()) &&
+             isOfKernel(op.getRows());
+    });
+  }
+
+  /// Numbers the tiles of a ragged batch in each of `blocks` blocks, and lets
+  /// the program find its tile by these numbers. Returns how many there are.
+  Value numberTiles(ImplicitLocOpBuilder &b, Attribute blocks) {
+    gpu::GPUFuncOp kernel = getOperation();
+    constexpr int64_t any = ShapedType::kDynamic;
+    NamedAttrList attrs;
+    attrs.append(KVBufferDialect::kNameAttr, b.getStringAttr("tile_numbers"));
+    attrs.append(KVBufferDialect::kAccessAttr, b.getStringAttr("workspace"));
+    attrs.append(KVBufferDialect::kShapeAttr,
+                 b.getArrayAttr({blocks, sequencesOfGrid}));
+    unsigned number = kernel.getNumArguments();
+    (void)kernel.insertArgument(
+        number, MemRefType::get({any, any}, b.getI32Type()),
+        attrs.getDictionary(b.getContext()), kernel.getLoc());
+    Value numbers = kernel.getArgument(number);
+    Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+    FindTileOp find = finds.front();
+    IRMapping map;
+    Value offsets = copy(b, find.getOffsets(), map);
+    Value sequences = copy(b, find.getSequences(), map);
+    Value rows = copy(b, find.getRows(), map);
+    for (FindTileOp op : finds) {
+      op.getNumbersMutable().assign(numbers);
+      op.getBlockMutable().assign(block);
+    }
+    return NumberTilesOp::create(b, offsets, sequences, rows, numbers, block,
+                                 find.getBM(), find.getOver());
+  }
+
   void loopOverTiles() {
     gpu::GPUFuncOp kernel = getOperation();
     SmallVector<Operation *> ids = findIds();
@@ -332,15 +395,20 @@ struct PersistentTilesPass
         return LaunchSizeOp::create(b, name).getResult();
       });
     };
-    kernel->setAttr(KVBufferDialect::kGridAttr, launchGrid(b, rows, batch));
+    ArrayAttr blocks = launchGrid(b, rows, batch);
+    kernel->setAttr(KVBufferDialect::kGridAttr, blocks);
     TileGrid grid;
     grid.headsOfSequence = heads;
-    grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
-        materialize(rows), constantOf(b, tileRows()));
-    Value sequences = materialize(batch);
-    if (findsTiles) {
-      grid.rowTiles = arith::AddIOp::create(b, grid.rowTiles, sequences);
-      sequences = constantOf(b, 1);
+    Value sequences = constantOf(b, 1);
+    if (findsTiles && canNumberTiles()) {
+      grid.rowTiles = numberTiles(b, blocks[0]);
+    } else {
+      grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
+          materialize(rows), constantOf(b, tileRows()));
+      sequences = materialize(batch);
+      if (findsTiles)
+        grid.rowTiles = arith::AddIOp::create(
+            b, grid.rowTiles, std::exchange(sequences, constantOf(b, 1)));
     }
     grid.heads = b.createOrFold<arith::MulIOp>(sequences, constantOf(b, heads));
     if (unequal) {
@@ -434,9 +502,9 @@ struct PersistentTilesPass
     clusterTiles = size ? (*size)[0] : 1;
     clusterHeads = size ? (*size)[1] : 1;
     heads /= clusterHeads;
-    findsTiles = getOperation()
-                     .walk([](FindTileOp) { return WalkResult::interrupt(); })
-                     .wasInterrupted();
+    finds.clear();
+    getOperation().walk([&](FindTileOp op) { finds.push_back(op); });
+    findsTiles = !finds.empty();
     if (schedule.getTiles() == TileOrder::Grid)
       return orderGrid();
     if (failed(readGrid()))

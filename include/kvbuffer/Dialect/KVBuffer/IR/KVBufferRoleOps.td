@@ -219,17 +219,23 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
   let hasVerifier = 1;
 }
 
-def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
+def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
   let summary = "Finds a tile of a ragged batch by its number";
   let description = [{
     Sequence i of `sequences` has the rows from `offsets`[i] to `offsets`[i + 1],
-    and a tile for each `BM` of them, the last one perhaps shorter. The tiles
+    and a tile for each `BM` of them, the last one perhaps shorter; none if it
+    has no more than `over` rows. The tiles
     are numbered in the order of the sequences, the first one of sequence i by
     `offsets`[i] / BM + i, rounded down: as many numbers as a sequence has tiles
     and at most one more, so that the numbers below rows / BM + `sequences`
     cover the batch whatever the lengths are, and the sequence of a number is
     found in the offsets, without knowing those before it. Offsets below 0 or
     above `rows`, the rows of the tensor, count as 0 or `rows`.
+
+    With `numbers`, which a `kvbuffer.number_tiles` of the same offsets has
+    written, the first tile of sequence i has the number `numbers`[`block`, i]:
+    each number stands for a tile.
 
     The results are the last sequence whose first number is not above `number`,
     and the tile in it, counted from the sequence's end with `from_end`. Of a
@@ -244,11 +250,59 @@ def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [MemoryEffects<[MemRead]>]> {
   }];
   let arguments = (ins Index:$number, MemRefRankOf<[I32, I64], [1]>:$offsets,
                        Index:$sequences, Index:$rows,
+                       Optional<MemRefRankOf<[I32], [2]>>:$numbers,
+                       Optional<Index>:$block,
                        ConfinedAttr<I64Attr, [IntPositive]>:$BM,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>,
+                                         "0">:$over,
                        UnitAttr:$from_end);
   let results = (outs Index:$sequence, Index:$tile);
   let assemblyFormat = [{
-    $number `in` $offsets `of` $sequences `upto` $rows `by` $BM attr-dict `:` type($offsets)
+    $number `in` $offsets `of` $sequences `upto` $rows `by` $BM
+    (`numbered` $numbers^ `[` $block `]`)? attr-dict
+    `:` type($offsets) (`,` type($numbers)^)?
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$number, "::mlir::Value":$offsets,
+                   "::mlir::Value":$sequences, "::mlir::Value":$rows,
+                   "int64_t":$BM, "int64_t":$over, "bool":$fromEnd), [{
+      build($_builder, $_state, number, offsets, sequences, rows,
+            /*numbers=*/::mlir::Value(), /*block=*/::mlir::Value(), BM, over,
+            fromEnd);
+    }]>];
+}
+
+def KVBuffer_NumberTilesOp : KVBuffer_Op<"number_tiles", [
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Numbers the tiles of a ragged batch";
+  let description = [{
+    Writes for each of `sequences` sequences the tiles of those before it to
+    `numbers`[`block`, i], and gives the tiles of all. Which tiles a sequence has,
+    `kvbuffer.find_tile` says. The block executes it together, before its warps do
+    different things; each block writes a row of its own, so that none waits for
+    another.
+
+    `kvbuffer.find_tile` can number tiles by itself, without a look at the
+    sequences before: then some numbers stand for no tile, one for each sequence
+    or fewer, and a block asks for each of them in vain.
+
+    Example:
+
+    ```mlir
+    %tiles = kvbuffer.number_tiles %offsets of %batch upto %rows by 128 into %numbers[%block]
+      : memref<?xi32>, memref<?x?xi32>
+    ```
+  }];
+  let arguments = (ins MemRefRankOf<[I32, I64], [1]>:$offsets,
+                       Index:$sequences, Index:$rows,
+                       MemRefRankOf<[I32], [2]>:$numbers, Index:$block,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$BM,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>,
+                                         "0">:$over);
+  let results = (outs Index:$tiles);
+  let assemblyFormat = [{
+    $offsets `of` $sequences `upto` $rows `by` $BM `into` $numbers `[` $block `]`
+    attr-dict `:` type($offsets) `,` type($numbers)
   }];
 }
 
