@@ -339,10 +339,9 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
     prepareAgain(*again, alternative.name, target);
     CompileOptions plain = options;
     plain.onStep = nullptr;
-    if (alternative.schedule) {
+    if (alternative.schedule)
       plain.schedule = *alternative.schedule;
-      again->walk([](AttentionOp op) { op.removeScheduleAttr(); });
-    }
+    again->walk([&](AttentionOp op) { prepareAlternative(op, alternative); });
     if (failed(lowerTo(*again, Stage::Target, plain, alternative.alignment)))
       return failure();
     llvm::FailureOr<TargetModule> other = findKernels(*again);
@@ -353,6 +352,8 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
     found.kernels.push_back(addAlternative(found.code, kernel, other->code,
                                            other->kernels.front(),
                                            alternative.name));
+    if (alternative.sharedRows)
+      addBeside(found.kernels.front(), found.kernels.back().getName());
     remark::passed(
         kernel.getLoc(),
         remark::RemarkOpts::name("alternative").category("kvbuf-compile"))

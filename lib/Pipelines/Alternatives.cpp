@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Pipelines/Alternatives.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
@@ -185,6 +186,25 @@ void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
 }
 
+void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
+  Builder b(kernel.getContext());
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  SmallVector<Attribute> names;
+  if (auto before = launch.getAs<ArrayAttr>("beside"))
+    llvm::append_range(names, before);
+  names.push_back(b.getStringAttr(other));
+  setLaunchFields(kernel, b.getNamedAttr("beside", b.getArrayAttr(names)));
+}
+
+void kvbuf::prepareAlternative(AttentionOp problem,
+                               const KernelAlternative &alternative) {
+  if (alternative.schedule)
+    problem.removeScheduleAttr();
+  if (alternative.sharedRows)
+    problem->setAttr(kSharedRowsAttr, alternative.sharedRows);
+}
+
 /// Whether a schedule's parameters leave one of them to the compiler.
 static bool leavesOpen(StringRef schedule, StringRef name) {
   SmallVector<StringRef> asked;
@@ -247,23 +267,31 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     // Where clusters gain, there are more.
     if (!clusters)
       suits = launchIfRows(context, few->most, /*more=*/true);
-    auto add = [&](StringRef name, const Twine &schedule, int64_t most) {
+    auto add = [&](StringRef name, const Twine &schedule, int64_t over,
+                   int64_t most) {
       KernelAlternative &split = list.emplace_back();
       split.name = (entry + name).str();
       split.schedule = schedule.str();
       split.launchIf = suits;
       split.when = "which splits keys over blocks and runs for up to " +
                    std::to_string(most) + " query rows of a sequence";
+      if (problem.isRagged()) {
+        split.sharedRows = SharedRows{over, most, few->most}.attribute(context);
+        split.when += ", and beside more for the sequences of " +
+                      std::to_string(over + 1) + " to " + std::to_string(most);
+      }
       suits = launchIfRows(context, most, /*more=*/false);
     };
-    add("_of_few_rows", "split_keys=true", few->most);
     // Half of a large tile is faster where it is enough.
     int64_t half = few->tile / 2;
     int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
-    if (few->tile >= target.splitKeysRows && fewer > 0) {
+    if (few->tile < target.splitKeysRows)
+      fewer = 0;
+    add("_of_few_rows", "split_keys=true", fewer, few->most);
+    if (fewer > 0) {
       suits = SizeBuilder(context).expr(
           "min", {suits, launchIfRows(context, fewer, /*more=*/true)});
-      add("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), fewer);
+      add("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), 0, fewer);
     }
   }
   if (clusters) {

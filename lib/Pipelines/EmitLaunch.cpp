@@ -518,17 +518,31 @@ LogicalResult LaunchEmitter::emitOne(const LaunchableKernel &kernel) {
 
 LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
   const LaunchableKernel &first = kernels.front();
-  Value suits = emitAligned(first);
-  if (Value mappable = emitMappable(first))
-    suits = both(suits, mappable);
+  SmallVector<LaunchableKernel> together{first};
+  for (size_t other : first.beside)
+    together.push_back(kernels[other]);
+  Value suits;
+  for (const LaunchableKernel &kernel : together)
+    for (Value takes : {emitAligned(kernel), emitMappable(kernel)})
+      if (takes)
+        suits = both(suits, takes);
   if (Attribute condition = first.launch.get("launch_if")) {
     FailureOr<Value> gain = size(condition);
     if (failed(gain))
       return failure();
     suits = both(suits, less(index(0), *gain));
   }
+  auto emitAll = [&]() -> LogicalResult {
+    for (const LaunchableKernel &kernel : together) {
+      // A kernel may stand in a branch of its own.
+      OpBuilder::InsertionGuard guard(b);
+      if (failed(emitOne(kernel)))
+        return failure();
+    }
+    return success();
+  };
   if (!suits)
-    return emitOne(first);
+    return emitAll();
   if (kernels.size() == 1) {
     auto alignment = first.launch.getAs<IntegerAttr>("alignment");
     check(suits, "a " + problem->getName().getStringRef() +
@@ -540,7 +554,7 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
   auto ifOp = scf::IfOp::create(b, suits, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  if (failed(emitOne(first)))
+  if (failed(emitAll()))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
   return emitFrom(kernels.drop_front());

@@ -33,6 +33,9 @@ struct LaunchableKernel {
   mlir::ArrayAttr tensors;
   /// Blocks of a cluster.
   int64_t cluster = 1;
+  /// Which of the problem's kernels are launched with it; none is where one of
+  /// them cannot take the tensors.
+  llvm::SmallVector<size_t> beside;
 };
 
 /// How launches are emitted.

@@ -140,10 +140,12 @@ private:
                             const LoweringOptions &options);
   /// Lowers a copy of a problem with `schedule` and `alignment`; its module
   /// is nested in this one, with one gpu.module and one kernel.
-  /// `otherByLaunch`: launches may choose another kernel (ScheduleRequest).
+  /// `alternative`: what it becomes, if not the first kernel; `otherByLaunch`:
+  /// launches may choose another kernel (ScheduleRequest).
   FailureOr<ModuleOp> lower(Operation *problem, StringRef name,
                             StringRef schedule, int64_t alignment,
-                            bool keepSchedule, bool otherByLaunch = false);
+                            const KernelAlternative *alternative,
+                            bool otherByLaunch = false);
   /// The kernels of a problem, the preferred one first.
   FailureOr<SmallVector<LaunchableKernel>> kernelsOf(Operation *problem);
   /// Moves the kernel of a lowered module into the one gpu.module.
@@ -173,10 +175,9 @@ void OutlineKernelsPass::buildPipeline(OpPassManager &pm, Vendor vendor,
     module.addPass(createConvertNVVMToLLVMPass());
 }
 
-FailureOr<ModuleOp>
-OutlineKernelsPass::lower(Operation *problem, StringRef name,
-                          StringRef schedule, int64_t alignment,
-                          bool keepSchedule, bool otherByLaunch) {
+FailureOr<ModuleOp> OutlineKernelsPass::lower(
+    Operation *problem, StringRef name, StringRef schedule, int64_t alignment,
+    const KernelAlternative *alternative, bool otherByLaunch) {
   OpBuilder b(&getContext());
   b.setInsertionPointToEnd(getOperation().getBody());
   Location loc = problem->getLoc();
@@ -203,8 +204,8 @@ OutlineKernelsPass::lower(Operation *problem, StringRef name,
     }
   b.setInsertionPointToStart(func.addEntryBlock());
   Operation *copy = cloneProblem(b, problem, func.getArguments());
-  if (auto attention = dyn_cast<AttentionOp>(copy); attention && !keepSchedule)
-    attention.removeScheduleAttr();
+  if (auto attention = dyn_cast<AttentionOp>(copy); attention && alternative)
+    prepareAlternative(attention, *alternative);
   func::ReturnOp::create(b, loc);
   OpPassManager pm(ModuleOp::getOperationName());
   LoweringOptions lowering;
@@ -307,7 +308,7 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
     stem += "_" + std::to_string(number);
   SmallVector<LaunchableKernel> kernels;
   FailureOr<ModuleOp> lowered = lower(problem, stem, schedule,
-                                      /*alignment=*/16, /*keepSchedule=*/true,
+                                      /*alignment=*/16, /*alternative=*/nullptr,
                                       /*otherByLaunch=*/alternatives);
   if (failed(lowered))
     return failure();
@@ -321,11 +322,14 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
     kernels.push_back(take(*lowered));
     lowered =
         lower(problem, other.name, other.schedule.value_or(schedule.getValue()),
-              other.alignment, /*keepSchedule=*/!other.schedule);
+              other.alignment, &other);
     if (failed(lowered))
       return failure();
   }
   kernels.push_back(take(*lowered));
+  for (auto [i, other] : llvm::enumerate(others))
+    if (other.sharedRows)
+      kernels.front().beside.push_back(i + 1);
   known[key] = kernels;
   return kernels;
 }

@@ -370,7 +370,6 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   for (const KernelSpec &first : manifest.kernels) {
     if (manifest.isAlternative(first))
       continue;
-    KernelLaunch k;
     const KernelSpec *spec = &first;
     // Nothing to remark on: it is as fast a kernel, for launches like this.
     auto skip = [&] {
@@ -378,9 +377,18 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
         spec = manifest.findKernel(spec->instead);
     };
     skip();
+    // What runs, and with it what runs beside it.
+    std::vector<std::pair<const KernelSpec *, KernelLaunch>> together;
     auto whyNot = [&] {
-      std::string reason = whyUnaligned(*spec, manifest, bound);
-      return reason.empty() ? bindMaps(*spec, bound, k) : reason;
+      together = {{spec, {}}};
+      for (const std::string &name : spec->beside)
+        together.push_back({manifest.findKernel(name), {}});
+      std::string reason;
+      for (auto &[kernel, launch] : together)
+        if (reason.empty() &&
+            (reason = whyUnaligned(*kernel, manifest, bound)).empty())
+          reason = bindMaps(*kernel, bound, launch);
+      return reason;
     };
     for (std::string reason; !(reason = whyNot()).empty();) {
       if (spec->instead.empty())
@@ -392,15 +400,18 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                                "of '" +
                                first.entry + "': " + reason);
     }
-    for (const ScratchSpec &scratch : manifest.scratch)
-      if (!bound.count(scratch.name) &&
-          std::any_of(
-              spec->args.begin(), spec->args.end(),
-              [&](const KernelArg &arg) { return arg.tensor == scratch.name; }))
-        bindScratch(scratch);
-    bindArguments(*spec, bound, sizes, k);
-    if (k.grid[0] && k.grid[1] && k.grid[2])
-      launch.kernels.push_back(std::move(k));
+    for (auto &[kernel, k] : together) {
+      for (const ScratchSpec &scratch : manifest.scratch)
+        if (!bound.count(scratch.name) &&
+            std::any_of(kernel->args.begin(), kernel->args.end(),
+                        [&](const KernelArg &arg) {
+                          return arg.tensor == scratch.name;
+                        }))
+          bindScratch(scratch);
+      bindArguments(*kernel, bound, sizes, k);
+      if (k.grid[0] && k.grid[1] && k.grid[2])
+        launch.kernels.push_back(std::move(k));
+    }
   }
   sizes.erase(kMultiprocessors);
   return launch;

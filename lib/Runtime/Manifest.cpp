@@ -502,6 +502,13 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
   parseOnly(r, "requires", "tensor_maps");
   if (r.has("instead"))
     k.instead = r.string("instead");
+  if (r.has("beside"))
+    for (const json &name : r.array("beside")) {
+      if (!name.is_string())
+        throw Error("manifest: " + r.at("beside") + " holds " + name.dump() +
+                    "; expected names of kernels");
+      k.beside.push_back(name.get<std::string>());
+    }
   k.alignment = parseChoice(r, "alignment", 16, {2, 4, 8, 16});
   if (r.has("requires") && !k.takesTensorMaps())
     throw Error("manifest: " + r.path +
@@ -521,9 +528,17 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
   return k;
 }
 
-/// Every "instead" names a kernel, and following them comes to an end.
+/// Every "instead" names a kernel, and following them comes to an end; so does
+/// every "beside", which nothing runs beside.
 void checkAlternatives(const Manifest &m) {
   for (const KernelSpec &first : m.kernels) {
+    for (const std::string &name : first.beside) {
+      const KernelSpec *other = m.findKernel(name);
+      if (!other || other == &first || !other->beside.empty())
+        throw Error("manifest: kernel '" + first.entry + "' names '" + name +
+                    "' as what runs beside it; expected another of "
+                    "\"kernels\", with nothing beside that");
+    }
     const KernelSpec *k = &first;
     for (size_t steps = 0; !k->instead.empty(); ++steps) {
       const KernelSpec *next = m.findKernel(k->instead);

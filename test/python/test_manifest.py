@@ -127,6 +127,22 @@ class Alternatives(unittest.TestCase):
                     lambda kernels: kernels[0].update(
                         launch_if={"most": ["seq_q"]}))
 
+    def test_beside(self):
+        def twice(kernels):
+            kernels.append({**kernels[1], "entry": "other", "beside": ["mock"]})
+            kernels[0].update(beside=["other"])
+        who = "manifest: kernel 'mock' names '{}' as what runs beside it; " \
+              "expected another of \"kernels\", with nothing beside that"
+        self.expect("accepted",
+                    lambda kernels: kernels[0].update(beside=["portable"]))
+        self.expect(who.format("absent"),
+                    lambda kernels: kernels[0].update(beside=["absent"]))
+        self.expect(who.format("mock"),
+                    lambda kernels: kernels[0].update(beside=["mock"]))
+        self.expect(who.format("other"), twice)
+        self.expect("manifest: kernels[0].beside holds 1; expected names of "
+                    "kernels", lambda kernels: kernels[0].update(beside=[1]))
+
     def test_chain(self):
         def longer(kernels):
             kernels[1].update(instead="last")

@@ -129,6 +129,8 @@ void Inspector::printKernel(const KernelSpec &k) const {
     row("launched if", k.launchIf->str() + " > 0");
   if (!k.instead.empty())
     row("else", k.instead);
+  if (!k.beside.empty())
+    row("with", joined(k.beside, ", "));
   if (manifest.isAlternative(k))
     row("launched", "in another kernel's place alone");
   std::vector<std::string> args;

@@ -37,6 +37,9 @@ struct KernelAlternative {
   /// The condition (the field `launch_if`) on launches of the kernel before it;
   /// null where what that one can take decides alone.
   mlir::Attribute launchIf;
+  /// If set: launches run it beside the first kernel, too, and this is what it
+  /// takes there (`kSharedRowsAttr`).
+  mlir::Attribute sharedRows;
   /// For a remark: "which runs ...".
   std::string when;
 };
@@ -69,6 +72,14 @@ mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
 /// Lets `kernel`, which has an alternative, run for launches alone that fulfil
 /// a condition.
 void setLaunchIf(mlir::LLVM::LLVMFuncOp kernel, mlir::Attribute condition);
+
+/// Lets launches of `kernel` run another one, too, after those that they run
+/// already, where all can take the tensors; else none.
+void addBeside(mlir::LLVM::LLVMFuncOp kernel, llvm::StringRef other);
+
+/// Makes `problem`, which is to become an alternative, what that computes.
+void prepareAlternative(AttentionOp problem,
+                        const KernelAlternative &alternative);
 
 } // namespace kvbuf
 

@@ -42,7 +42,10 @@
 // make it more than 0. `instead = "other_entry"` names the kernel that is
 // launched in this one's place for other launches, and where a tensor is not
 // aligned so or cannot be described by its map; else that kernel is not
-// launched. `dependent_launch = true` says that the kernel waits by itself for
+// launched. `beside = ["other_entry"]` names those that are launched after this
+// one, for parts of the same problem; where one of them cannot take a tensor,
+// none runs.
+// `dependent_launch = true` says that the kernel waits by itself for
 // the launches before it, and so may begin before they have ended.
 //
 //===----------------------------------------------------------------------===//
@@ -183,6 +186,9 @@ struct KernelSpec {
   /// is not aligned so or cannot be described by its map; empty: that is an
   /// error.
   std::string instead;
+  /// The kernels that are launched after this one wherever this one is; if one
+  /// of them cannot take a tensor, `instead` runs in the place of all.
+  std::vector<std::string> beside;
 
   /// Whether an argument is a tensor map.
   bool takesTensorMaps() const;

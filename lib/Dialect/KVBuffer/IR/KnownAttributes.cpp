@@ -89,6 +89,7 @@ namespace {
 /// What a value of a dictionary is.
 enum class Kind {
   String,
+  Strings,
   Bool,
   Integer,
   /// An integer or a floating-point number.
@@ -110,12 +111,16 @@ struct Key {
 } // namespace
 
 // As include/kvbuffer/Runtime/Manifest.h has them.
-static constexpr Key kKernelKeys[] = {
-    {"alignment", Kind::Integer}, {"args", Kind::Dictionaries},
-    {"block", Kind::Integers},    {"dynamic_shared_bytes", Kind::Integer},
-    {"entry", Kind::String},      {"grid", Kind::Sizes},
-    {"instead", Kind::String},    {"launch_if", Kind::Sizes},
-    {"requires", Kind::String}};
+static constexpr Key kKernelKeys[] = {{"alignment", Kind::Integer},
+                                      {"args", Kind::Dictionaries},
+                                      {"beside", Kind::Strings},
+                                      {"block", Kind::Integers},
+                                      {"dynamic_shared_bytes", Kind::Integer},
+                                      {"entry", Kind::String},
+                                      {"grid", Kind::Sizes},
+                                      {"instead", Kind::String},
+                                      {"launch_if", Kind::Sizes},
+                                      {"requires", Kind::String}};
 static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer},
                                        {"kind", Kind::String},
                                        {"tensor", Kind::String}};
@@ -214,6 +219,8 @@ static bool isKind(Attribute value, Kind kind) {
   switch (kind) {
   case Kind::String:
     return isa<StringAttr>(value);
+  case Kind::Strings:
+    return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
   case Kind::Bool:
     return isa<BoolAttr>(value);
   case Kind::Integer:
@@ -239,6 +246,8 @@ static StringRef nameOf(Kind kind) {
   switch (kind) {
   case Kind::String:
     return "a string";
+  case Kind::Strings:
+    return "an array of strings";
   case Kind::Bool:
     return "true or false";
   case Kind::Integer:
@@ -371,6 +380,7 @@ static constexpr Known kKnown[] = {
     {KVBufferDialect::kTensorsAttr, Place::Function},
     {kLdsAttr, Place::Function},
     {kLengthsAttr, Place::Problem},
+    {kSharedRowsAttr, Place::Any},
     {KVBufferDialect::kEveryTileAttr, Place::Any},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 
@@ -451,6 +461,18 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     CacheType cache = cast<AttentionOp>(op).getKCacheType();
     return expect(cache && cache.hasTable(), "with a cache that has lengths, a "
                                              "continuous or paged one");
+  }
+  if (name == kSharedRowsAttr) {
+    std::optional<SharedRows> rows = SharedRows::of(op);
+    if (!rows || rows->over < 0 || rows->shared < 1 ||
+        (rows->upto != -1 && rows->upto <= rows->over))
+      return expect(false,
+                    "[over, upto, shared] with 0 <= over < upto (or upto "
+                    "= -1) and shared >= 1, as array<i64: ...>");
+    auto attention = dyn_cast<AttentionOp>(op);
+    return expect(attention ? attention.isRagged()
+                            : isa<FunctionOpInterface>(op),
+                  "on a kvbuffer.attention with ragged queries, or a kernel");
   }
   return expect(isa<UnitAttr>(value), "a unit attribute");
 }

@@ -8,6 +8,7 @@
 
 #include "ScheduleLimits.h"
 #include "ScheduleRepair.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
@@ -224,6 +225,12 @@ struct ChooseSchedulePass
       if (failed(checkFits(op, attr, *target, isDefault)))
         return WalkResult::interrupt();
       op.setScheduleAttr(attr);
+      // Other kernels take the short sequences of a launch that has long ones,
+      // too.
+      if (otherByLaunch && isDefault && op.isRagged() && !attr.getSplitKeys())
+        if (std::optional<FewQueryRows> few = fewQueryRows(op, *target))
+          op->setAttr(kSharedRowsAttr,
+                      SharedRows{few->most, -1, few->most}.attribute(context));
       std::string text;
       llvm::raw_string_ostream(text) << attr;
       remark::passed(op.getLoc(),

@@ -8,6 +8,7 @@
 
 #include "DecodeSizes.h"
 #include "LowerDecode.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -34,11 +35,38 @@ DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
   int64_t room = schedule.getBM() / group;
   oneTile = tokens >= 0 && tokens <= room;
   ownQueries = oneTile ? tokens : room;
-  if (tokens >= 0)
+  if (tokens >= 0) {
     slices = number(oneTile ? 1 : llvm::divideCeil(tokens, ownQueries));
-  else
-    slices = expr("max", {number(1),
-                          expr("ceildiv", {str("seq_q"), number(ownQueries)})});
+    return;
+  }
+  Attribute longest = str("seq_q");
+  // Of more rows than these, a sequence is another kernel's.
+  if (std::optional<SharedRows> rows = SharedRows::of(op))
+    longest = expr("min", {longest, number(rows->upto)});
+  slices =
+      expr("max", {number(1), expr("ceildiv", {longest, number(ownQueries)})});
+}
+
+std::pair<Attribute, Attribute> DecodeSizes::ownRowsOf() const {
+  std::optional<SharedRows> rows = SharedRows::of(op);
+  if (!rows)
+    return {};
+  // As many as there may be, where no sequence has more.
+  constexpr int64_t kAny = int64_t(1) << 30;
+  auto times = [&](int64_t n, Attribute x) {
+    return expr("product", {number(n), x});
+  };
+  // 1 where `x` is 1 or more, else 0.
+  auto isPositive = [&](Attribute x) {
+    return expr("max", {number(0), expr("min", {number(1), x})});
+  };
+  Attribute longest = str("seq_q"), over;
+  Attribute alone =
+      isPositive(expr("sum", {number(rows->shared + 1), times(-1, longest)}));
+  Attribute shared = isPositive(expr("sum", {longest, number(-rows->shared)}));
+  if (rows->over)
+    over = times(rows->over, shared);
+  return {over, expr("sum", {number(rows->upto), times(kAny, alone)})};
 }
 
 Attribute DecodeSizes::str(StringRef text) const {

@@ -37,6 +37,10 @@ public:
   mlir::Attribute timesSlices(mlir::Attribute count) const {
     return oneTile ? count : expr("product", {count, slices});
   }
+  /// The query rows of the sequences that this kernel computes
+  /// (`kSharedRowsAttr`): more than the first (null: 0), up to the second; both
+  /// null where it computes all.
+  std::pair<mlir::Attribute, mlir::Attribute> ownRowsOf() const;
   /// The fewest keys of a block.
   int64_t leastSplit() const;
 

@@ -355,6 +355,9 @@ void TileProgram::build() {
                               constant(op.getHeads() / schedule.getXcds())),
         inDie);
   }
+  // Sequences of so few rows are another kernel's.
+  std::optional<SharedRows> shares = SharedRows::of(op);
+  int64_t leastRows = shares ? shares->over : 0;
   // Later rows see more keys: the longest tiles start first.
   bool fromEnd = mask.boundsRight();
   if (op.isRagged()) {
@@ -363,7 +366,7 @@ void TileProgram::build() {
     Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
     auto find = FindTileOp::create(b, tileIndex, offsets,
                                    LaunchSizeOp::create(b, "batch"), rows,
-                                   schedule.getBM(), /*over=*/0, fromEnd);
+                                   schedule.getBM(), leastRows, fromEnd);
     batch = find.getSequence();
     tileIndex = find.getTile();
     firstRow = loadOffset(b, offsets, batch, constant(0), rows);
@@ -384,8 +387,13 @@ void TileProgram::build() {
                                   constant(op.getHeads() / op.getKVHeads()));
   if (!op.isRagged())
     queries = memref::DimOp::create(b, operand(op.getQ()), 1);
-  Value active =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
+  Value own = queries;
+  if (leastRows) {
+    Value isLong = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, queries,
+                                         constant(leastRows));
+    own = arith::SelectOp::create(b, isLong, queries, constant(0));
+  }
+  Value active = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, own);
   if (fromEnd && !target.readsGridSize) {
     // Blocks past the sequence's own tiles are not active.
     Value tiles =
@@ -798,6 +806,8 @@ struct LowerAttentionPass
     kernel->setAttr(KVBufferDialect::kProblemAttr,
                     describeProblem(op, append, attrs));
     kernel->setAttr(KVBufferDialect::kGridAttr, gridOf(op, attrs));
+    if (Attribute rows = op->getAttr(kSharedRowsAttr))
+      kernel->setAttr(kSharedRowsAttr, rows);
     for (auto [i, name] : llvm::enumerate(names)) {
       Value arg = func.getArgument(i);
       StringRef role = cast<StringAttr>(name).getValue();

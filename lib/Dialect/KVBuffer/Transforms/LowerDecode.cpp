@@ -326,6 +326,18 @@ DecodeProgram::Tiles DecodeProgram::tilesOf(Value sequence) {
     tiles.firstRow = loadOffset(b, offsets, sequence, zero, all);
     tiles.queries = arith::SubIOp::create(
         b, loadOffset(b, offsets, next, tiles.firstRow, all), tiles.firstRow);
+    // Sequences that are another kernel's are like ones without a row.
+    if (auto [over, upto] = ownRowsOf(); upto) {
+      auto compare = [&](arith::CmpIPredicate how, Attribute rows) -> Value {
+        return arith::CmpIOp::create(b, how, tiles.queries,
+                                     LaunchValueOp::create(b, rows));
+      };
+      Value isOwn = compare(arith::CmpIPredicate::sle, upto);
+      if (over)
+        isOwn = arith::AndIOp::create(b, isOwn,
+                                      compare(arith::CmpIPredicate::sgt, over));
+      tiles.queries = arith::SelectOp::create(b, isOwn, tiles.queries, zero);
+    }
   } else if (tokens >= 0) {
     tiles.queries = constant(tokens);
   } else {

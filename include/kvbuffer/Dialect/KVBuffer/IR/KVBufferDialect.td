@@ -49,7 +49,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.name` | argument of a kernel | the tensor's role: q, k, v, o, q_offsets, lse or sink | tile and scheduled stages |
     | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for the grid, and for tools that check results |
     | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv and min of a list | where the default grid of attention is not meant; becomes a part of `kvbuffer.kernel` |
-    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `instead`, `launch_if`, `requires` | thread and target stages |
+    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `instead`, `launch_if`, `requires` | thread and target stages |
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |

@@ -25,6 +25,27 @@ inline constexpr llvm::StringLiteral kLengthsAttr = "kvbuffer.lengths";
 /// i32 (the default) or i64.
 inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
 
+/// On a `kvbuffer.attention` over ragged queries, and on its kernel: [over,
+/// upto, shared]. A launch whose longest sequence (`seq_q`) has more than
+/// `shared` query rows runs several kernels, each for the sequences of more
+/// than `over` and up to `upto` rows (-1: any number). One that does not split
+/// keys runs in such launches only; the others compute all sequences elsewhere.
+inline constexpr llvm::StringLiteral kSharedRowsAttr = "kvbuffer.shared_rows";
+
+/// The values of `kSharedRowsAttr`.
+struct SharedRows {
+  int64_t over, upto, shared;
+  static std::optional<SharedRows> of(mlir::Operation *op) {
+    auto rows = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kSharedRowsAttr);
+    if (!rows || rows.size() != 3)
+      return std::nullopt;
+    return SharedRows{rows[0], rows[1], rows[2]};
+  }
+  mlir::Attribute attribute(mlir::MLIRContext *context) const {
+    return mlir::DenseI64ArrayAttr::get(context, {over, upto, shared});
+  }
+};
+
 /// Whether the lengths of a problem's caches count the new tokens.
 inline bool lengthsCountNew(AttentionOp op) {
   auto lengths = op->getAttrOfType<mlir::StringAttr>(kLengthsAttr);

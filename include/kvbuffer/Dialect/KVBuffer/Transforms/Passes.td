@@ -46,7 +46,8 @@ def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
            "Parameters to replace, e.g. 'BM=64,warps=2'">,
     Option<"otherByLaunch", "other-by-launch", "bool", /*default=*/"false",
            "Where types leave the number of query rows open, choose for many: "
-           "the caller has another kernel for launches that this does not suit">];
+           "the caller has another kernel for launches that this does not suit, "
+           "and for sequences of few rows (`kvbuffer.shared_rows`)">];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
