@@ -8,6 +8,7 @@
 
 #include "Manifest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Target/DevicePeaks.h"
 #include "kvbuffer/Target/IssuePipes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -184,8 +185,11 @@ static LogicalResult writeKernel(llvm::json::OStream &os,
     kernel.walk([&](NVVM::GriddepcontrolOp op) {
       waits |= op.getKind() == NVVM::GridDepActionKind::wait;
     });
+    // Who shares launches waits at its end, and only for what it runs beside.
     if (waits)
-      os.attribute("dependent_launch", true);
+      os.attribute(kernel->hasAttr(kSharedRowsAttr) ? "dependent_beside"
+                                                    : "dependent_launch",
+                   true);
     known("registers", resources.registers);
     known("spill_bytes", resources.spillBytes);
     known("static_shared_bytes", resources.staticSharedBytes);

@@ -400,6 +400,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                                "of '" +
                                first.entry + "': " + reason);
     }
+    bool isFirst = true;
     for (auto &[kernel, k] : together) {
       for (const ScratchSpec &scratch : manifest.scratch)
         if (!bound.count(scratch.name) &&
@@ -409,8 +410,11 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                         }))
           bindScratch(scratch);
       bindArguments(*kernel, bound, sizes, k);
-      if (k.grid[0] && k.grid[1] && k.grid[2])
-        launch.kernels.push_back(std::move(k));
+      k.dependent |= kernel->dependentBeside && !isFirst;
+      if (!k.grid[0] || !k.grid[1] || !k.grid[2])
+        continue;
+      launch.kernels.push_back(std::move(k));
+      isFirst = false;
     }
   }
   sizes.erase(kMultiprocessors);

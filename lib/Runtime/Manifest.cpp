@@ -495,6 +495,7 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
   k.dynamicSharedBytes = r.natural("dynamic_shared_bytes", 0);
   k.registers = r.natural("registers", 0);
   k.dependent = r.boolean("dependent_launch", false);
+  k.dependentBeside = r.boolean("dependent_beside", false);
   size_t i = 0;
   for (const json &arg : r.array("args"))
     k.args.push_back(parseArg(

@@ -46,7 +46,9 @@
 // one, for parts of the same problem; where one of them cannot take a tensor,
 // none runs.
 // `dependent_launch = true` says that the kernel waits by itself for
-// the launches before it, and so may begin before they have ended.
+// the launches before it, and so may begin before they have ended;
+// `dependent_beside = true` that it may begin, where it is another kernel's
+// `beside`, before that one has ended, and ends after it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -177,6 +179,9 @@ struct KernelSpec {
   /// The kernel may begin before the stream's earlier launches have ended: it
   /// waits for them itself.
   bool dependent = false;
+  /// Launched beside another kernel, it may begin before that one has ended,
+  /// and ends after it.
+  bool dependentBeside = false;
   std::vector<KernelArg> args;
   /// Bytes that addresses and strides of 16-bit tensors are multiples of.
   unsigned alignment = 16;

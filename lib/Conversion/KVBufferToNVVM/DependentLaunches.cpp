@@ -15,9 +15,13 @@
 
 #include "DependentLaunches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -99,6 +103,41 @@ static void waitBeforeMemory(gpu::GPUFuncOp kernel) {
   }
 }
 
+/// Kernels that share a launch write rows of their own and read nothing of each
+/// other's: each may begin as soon as all blocks of the one before it run.
+/// Those after the first end after that one, so that launches after them need
+/// not look at all: one block waits. The others give their places to the next
+/// kernel.
+static void shareLaunch(gpu::GPUFuncOp kernel) {
+  Region &body = kernel.getBody();
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
+  b.setInsertionPointToStart(&body.front());
+  NVVM::GriddepcontrolOp::create(b, Kind::launch_dependents);
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  if (!schedule || !schedule.getSplitKeys())
+    return;
+  Value place;
+  for (auto dimension :
+       {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z}) {
+    Value id = gpu::BlockIdOp::create(b, dimension);
+    place = place ? arith::OrIOp::create(b, place, id).getResult() : id;
+  }
+  Value waits = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place,
+                                      arith::ConstantIndexOp::create(b, 0));
+  for (Block &block : llvm::make_early_inc_range(body)) {
+    Operation *end = block.getTerminator();
+    if (end->getNumSuccessors())
+      continue;
+    Block *last = block.splitBlock(end);
+    Block *wait = b.createBlock(last);
+    NVVM::GriddepcontrolOp::create(b, Kind::wait);
+    cf::BranchOp::create(b, last);
+    b.setInsertionPointToEnd(&block);
+    cf::CondBranchOp::create(b, waits, wait, ValueRange(), last, ValueRange());
+  }
+}
+
 void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel) {
   SmallVector<LaneArriveOp> arrivals;
   bool isOrdered = false;
@@ -109,6 +148,8 @@ void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel) {
       arrivals.push_back(arrival);
     isOrdered |= isa<NVVM::GriddepcontrolOp>(op);
   });
+  if (!isOrdered && kernel->hasAttr(kSharedRowsAttr))
+    return shareLaunch(kernel);
   // Who says when launches begin is left alone. Blocks that arrive again and
   // again have work left when they do; those of one warp are many to a
   // multiprocessor, and waiting ones would take places, not the same number

@@ -18,7 +18,9 @@ namespace kvbuf {
 /// lets the one after it begin once all of its blocks run. It waits for the
 /// launches before it ahead of the first access to memory. Kernels without
 /// arrivals, those that arrive in a loop, and those that order launches
-/// themselves stay as they are.
+/// themselves stay as they are. Of two kernels that share launches
+/// (`kSharedRowsAttr`) the second may begin once all blocks of the first run,
+/// and ends after it.
 void overlapLaunches(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace kvbuf
