@@ -294,6 +294,22 @@
 // RUN: %{run}
 // LOOKAHEAD: error: 'kvbuffer.attention' op look_ahead = true looks up pages, which dense caches do not have; expected look_ahead = false
 
+// What nothing looks ahead for.
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true,stages=1
+// REDEFINE: %{prefix} = NOLOADSAHEAD
+// RUN: %{run}
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true,overlap=true
+// RUN: %{run}
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true,overlap_products=true
+// RUN: %{run}
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true,full_kv=false
+// RUN: %{run}
+// REDEFINE: %{options} = chip=sm_80 schedule=look_ahead=true,k_path=streaming
+// RUN: %{run}
+// REDEFINE: %{options} = chip=gfx950 schedule=look_ahead=true,ping_pong=true
+// RUN: %{run}
+// NOLOADSAHEAD: error: 'kvbuffer.attention' op look_ahead needs whole tiles of which nothing but loads runs ahead; expected stages of at least 2, full_kv = true, no path streaming, and none of overlap, overlap_products and ping_pong
+
 // REDEFINE: %{options} = chip=sm_90a schedule=q_stages=2,tiles=grid
 // REDEFINE: %{prefix} = QTILES
 // RUN: %{run}

@@ -67,6 +67,11 @@ findConflict(const ScheduleParameters &schedule) {
   bool turns = std::holds_alternative<Halves>(teams);
   bool strips = slotContents(schedule, schedule.kPath) == SlotContents::Strip ||
                 slotContents(schedule, schedule.vPath) == SlotContents::Strip;
+  bool wholeTiles =
+      slotContents(schedule, schedule.kPath) == SlotContents::Tile &&
+      slotContents(schedule, schedule.vPath) == SlotContents::Tile;
+  bool onlyLoadsAhead =
+      aheadOf(schedule) == Ahead::Loads && !turns && schedule.stages > 1;
   const Conflict conflicts[] = {
       {schedule.overlap && schedule.overlapProducts,
        "overlap does not go with overlap_products, which rotates the same "
@@ -115,6 +120,10 @@ findConflict(const ScheduleParameters &schedule) {
       {strips && schedule.splitKeys,
        "k_path = streaming or v_path = streaming does not go with split_keys; "
        "expected split_keys = false"},
+      {schedule.lookAhead && !(wholeTiles && onlyLoadsAhead),
+       "look_ahead needs whole tiles of which nothing but loads runs ahead; "
+       "expected stages of at least 2, full_kv = true, no path streaming, and "
+       "none of overlap, overlap_products and ping_pong"},
       {turns && (!schedule.overlap || !schedule.lazyRescale),
        "ping_pong without producers needs overlap = true and lazy_rescale = "
        "true, whose parts take turns"},

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleRepair.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "mlir/IR/Diagnostics.h"
 #include <numeric>
 
@@ -118,6 +119,14 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
       (choice.lazyRescale && ((chunks && !values.pingPong) ||
                               asked.refuses("ping_pong", values.pingPong))))
     choice.overlap = false;
+  // Pages are looked up ahead of loads that nothing else runs ahead of.
+  if (values.lookAhead && !asked.names("ping_pong"))
+    choice.pingPong = false;
+  if (values.lookAhead && !asked.names("overlap"))
+    choice.overlap = choice.pingPong;
+  if (oneSlot || !values.fullKV || values.pingPong ||
+      aheadOf(values) != Ahead::Loads)
+    choice.lookAhead = false;
 }
 
 void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
