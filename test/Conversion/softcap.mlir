@@ -1,7 +1,8 @@
 // A soft cap on lanes: near zero a polynomial, for the scores of all lanes together, as
 // a step of its own or in the softmax's exponent;
-// elsewhere, and where a row's bits must not depend on others, by exponentials and a
-// reciprocal for every two scores; on AMD's chips by the hyperbolic tangent.
+// farther from it a longer one; elsewhere, and where a row's bits must not depend on
+// others, by exponentials and a reciprocal for every four scores; on AMD's chips by the
+// hyperbolic tangent.
 
 // DEFINE: %{options} = schedule=BM=16,BN=16,BK=32,warps=1,stages=1,split_masks=false
 // DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-thread="%{options}"
@@ -15,20 +16,35 @@
 // RUN: sed -e 's/scale = 0.5/scale = -0.5/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
 // RUN: sed -e 's/softcap = 30.0/softcap = 300.0/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
 
-// The bound is half the cap: |s| = 0.5 * 30 / 0.5 = 30.
-// CHECK:      %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
+// The bounds are half the cap, |s| = 0.5 * 30 / 0.5 = 30, and the cap.
+// CHECK-DAG:  %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
+// CHECK-DAG:  %[[FARTHER:.*]] = arith.constant 6.000000e+01 : f32
 // CHECK-COUNT-8: math.absf
-// CHECK:      %[[FAR:.*]] = arith.cmpf ugt, %{{.*}}, %[[BOUND]] : f32
+// CHECK:      %[[FAR:.*]] = arith.cmpf ugt, %[[LARGEST:.*]], %[[BOUND]] : f32
 // CHECK:      %[[ANY:.*]] = kvbuffer.lane_any %[[FAR]]
 // CHECK:      scf.if %[[ANY]]
+// CHECK-NEXT:   %[[FAR2:.*]] = arith.cmpf ugt, %[[LARGEST]], %[[FARTHER]] : f32
+// CHECK-NEXT:   %[[ANY2:.*]] = kvbuffer.lane_any %[[FAR2]]
+// CHECK-NEXT:   scf.if %[[ANY2]]
 // CHECK-COUNT-8: arith.minimumf
-// CHECK:        %[[YZ:.*]] = arith.mulf %[[Y:[0-9]+]], %[[Z:[0-9]+]] {{.*}}: f32
-// CHECK-NEXT:   %[[R:.*]] = arith.divf %{{.*}}, %[[YZ]] fastmath<arcp> : f32
-// CHECK-NEXT:   %[[G:.*]] = arith.mulf %[[R]], %{{.*}} : f32
-// CHECK-NEXT:   math.fma %[[G]], %[[Z]], %[[CAP:[a-z0-9_]+]]
-// CHECK-NEXT:   math.fma %[[G]], %[[Y]], %[[CAP]]
-// CHECK-COUNT-3: arith.divf
-// CHECK-NOT:  arith.divf
+// CHECK:          %[[Y:.*]] = arith.mulf %[[Y0:[0-9]+]], %[[Y1:[0-9]+]] {{.*}}: f32
+// CHECK-NEXT:     %[[Z:.*]] = arith.mulf %[[Z0:[0-9]+]], %[[Z1:[0-9]+]] {{.*}}: f32
+// CHECK-NEXT:     %[[YZ:.*]] = arith.mulf %[[Y]], %[[Z]] {{.*}}: f32
+// CHECK-NEXT:     %[[R:.*]] = arith.divf %{{.*}}, %[[YZ]] fastmath<arcp> : f32
+// CHECK-NEXT:     %[[G:.*]] = arith.mulf %[[R]], %{{.*}} : f32
+// CHECK-NEXT:     %[[GY:.*]] = arith.mulf %[[G]], %[[Z]] : f32
+// CHECK-NEXT:     %[[GZ:.*]] = arith.mulf %[[G]], %[[Y]] : f32
+// CHECK:          arith.divf
+// CHECK-NOT:      arith.divf
+// CHECK:          math.fma %[[GY]], %[[Y1]], %[[CAP:[a-z0-9_]+]]
+// CHECK-NEXT:     math.fma %[[GY]], %[[Y0]], %[[CAP]]
+// CHECK-NEXT:     math.fma %[[GZ]], %[[Z1]], %[[CAP]]
+// CHECK-NEXT:     math.fma %[[GZ]], %[[Z0]], %[[CAP]]
+// CHECK:        } else {
+// CHECK-COUNT-5:  math.fma
+// CHECK:          arith.mulf
+// CHECK-NOT:      math.exp2
+// CHECK:        }
 // CHECK:      } else {
 // CHECK-COUNT-3: math.fma
 // CHECK:        arith.mulf
@@ -52,8 +68,12 @@
 // SOFTMAX-DAG: %[[HIGH:.*]] = arith.constant 2.250000e+01 : f32
 // SOFTMAX-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // SOFTMAX-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// A row's smallest score is the largest of unsigned integers.
+// SOFTMAX-COUNT-4: arith.bitcast %{{.*}} : f32 to i32
+// SOFTMAX-COUNT-3: arith.maxui
+// SOFTMAX:     %[[SMALLEST:.*]] = arith.bitcast %{{.*}} : i32 to f32
 // SOFTMAX:     arith.cmpf ugt, %{{.*}}, %[[HIGH]] : f32
-// SOFTMAX:     arith.cmpf ult, %{{.*}}, %[[LOW]] : f32
+// SOFTMAX:     arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
 // SOFTMAX:     %[[FAR:.*]] = kvbuffer.lane_any
 // SOFTMAX-DAG: %[[A0:.*]] = arith.select %[[FAR]], %[[LOG2E]], %[[C0]] : f32
 // SOFTMAX-DAG: %[[A2:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C2]] : f32

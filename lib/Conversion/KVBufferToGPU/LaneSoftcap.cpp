@@ -54,6 +54,11 @@ struct TanhNearZero {
 static constexpr double kFour[] = {0.9999994558, -0.3332631794, 0.1319029659,
                                    -0.04440222584};
 static constexpr TanhNearZero kTanhNearZero{0.5, kFour};
+/// For scores that this leaves over, and is still less than what any score
+/// takes. Off by 6.5e-7.
+static constexpr double kSix[] = {0.9999994139,   -0.3332904301, 0.1328143733,
+                                  -0.05160575046, 0.01674318939, -0.003067086622};
+static constexpr TanhNearZero kTanhFarther{1.0, kSix};
 /// For the softmax, to which each coefficient is an instruction a score. Off by
 /// 4.3e-6: less of a capped score than what a log-sum-exp may be off by. The
 /// last one is positive, so that below the bound this falls to -inf and does
@@ -134,10 +139,11 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
   }
   // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
   // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
-  // from the unit with the fewest lanes, so two scores share a reciprocal:
-  // with r = 1 / (y z), 1 / y = r z and 1 / z = r y. Of more than 2^60 the
-  // product might overflow; tanh is 1 long before. What is no number stays so.
-  constexpr double most = 60;
+  // from the unit with the fewest lanes, so four scores share a reciprocal:
+  // with r = 1 / (y z), 1 / y = r z and 1 / z = r y, where y and z are products
+  // of two. Of more than 2^30 these might overflow; tanh is 1 long before. What
+  // is no number stays so.
+  constexpr double most = 30;
   Value inner = f32(2 * std::numbers::log2e * scale / cap), limit = f32(most),
         one = f32(1), outer = f32(cap), gain = f32(-2 * cap);
   Values sums;
@@ -148,15 +154,32 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
       x = arith::MinimumFOp::create(b, x, limit);
       sums.push_back(addf(b, exp2(x), one));
     }
-  Values capped;
-  for (size_t i = 0; i + 1 < sums.size(); i += 2) {
-    Value y = sums[i], z = sums[i + 1];
-    Value r = mulf(b, reciprocal(mulf(b, y, z)), gain);
-    capped.push_back(fma(b, r, z, outer));
-    capped.push_back(fma(b, r, y, outer));
+  // gain / (y z) of each pair of sums, and of one that is left alone.
+  auto productAt = [&](size_t i) {
+    return i + 1 < sums.size() ? mulf(b, sums[i], sums[i + 1]) : sums[i];
+  };
+  auto inverse = [&](Value x) { return mulf(b, reciprocal(x), gain); };
+  Values inverses;
+  for (size_t i = 0; i < sums.size(); i += 4) {
+    Value y = productAt(i);
+    if (i + 2 >= sums.size()) {
+      inverses.push_back(inverse(y));
+      continue;
+    }
+    Value z = productAt(i + 2), r = inverse(mulf(b, y, z));
+    inverses.push_back(mulf(b, r, z));
+    inverses.push_back(mulf(b, r, y));
   }
-  if (sums.size() % 2)
-    capped.push_back(fma(b, reciprocal(sums.back()), gain, outer));
+  Values capped;
+  for (size_t i = 0; i < sums.size(); i += 2) {
+    Value r = inverses[i / 2];
+    if (i + 1 == sums.size()) {
+      capped.push_back(addf(b, r, outer));
+      continue;
+    }
+    capped.push_back(fma(b, r, sums[i + 1], outer));
+    capped.push_back(fma(b, r, sums[i], outer));
+  }
   size_t next = 0;
   return mapElements(scores,
                      [&](Value, unsigned, int64_t) { return capped[next++]; });
@@ -202,7 +225,12 @@ Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choose.thenBlock());
-  scf::YieldOp::create(b, capAnywhere(op, scores));
+  auto farther =
+      softcapNearZero(kTanhFarther, op.getScale().convertToFloat(),
+                      op.getCap().convertToFloat());
+  bool more = farther && farther->bound > near.bound;
+  scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores)
+                               : capAnywhere(op, scores));
   b.setInsertionPointToEnd(choose.elseBlock());
   scf::YieldOp::create(b, capNearZero(near.coefficients, scores));
   ValueRange results = choose.getResults();
@@ -248,10 +276,18 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     // What lies far below a row's maximum has no weight, capped or not, so that
     // the smallest score need not be known.
     Value low = max;
-    if (!least)
-      low = fold(chains, row, [&](Value x, Value y) -> Value {
-        return arith::MinimumFOp::create(b, x, y);
+    if (!least) {
+      // As unsigned integers, negative numbers are larger than others, and the
+      // larger the lower they are: the row's smallest score, if one is
+      // negative. An instruction takes the largest of three integers (sm_90).
+      Values bits;
+      for (Value score : row)
+        bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
+      low = fold(chains, bits, [&](Value x, Value y) -> Value {
+        return arith::MaxUIOp::create(b, x, y);
       });
+      low = arith::BitcastOp::create(b, b.getF32Type(), low);
+    }
     Value outside = arith::OrIOp::create(
         b, isOrdered(arith::CmpFPredicate::UGT, max, near.bound),
         isOrdered(arith::CmpFPredicate::ULT, low, least.value_or(-near.bound)));
