@@ -16,7 +16,7 @@
 // CHECK-SAME:    op = "attention_after_append"
 // CHECK:         kvbuffer.share_work
 // CHECK:         scf.for
-// CHECK:           %[[FROM:.*]] = arith.muli %{{.*}}, %[[BN:.*]] : index
+// CHECK:           %[[FROM:.*]] = arith.muli %{{.*}}, %[[BN:c[0-9]+]] : index
 // CHECK-NEXT:      %[[UPTO:.*]] = arith.muli %{{.*}}, %[[BN]] : index
 // CHECK-NEXT:      %[[CACHED:.*]] = kvbuffer.cache.num_keys %[[K]][%[[BATCH:.*]]] new(%{{.*}})
 // CHECK-NEXT:      %[[SOME:.*]] = arith.cmpi ugt, %[[UPTO]], %[[CACHED]]

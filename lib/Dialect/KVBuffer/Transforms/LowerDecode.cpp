@@ -39,6 +39,14 @@ static constexpr int64_t kSliceColumns = 32;
 /// Pieces that one block of a warp joins; where a sequence has more, several
 /// blocks join so many each, side by side, and one joins what they come to.
 static constexpr int64_t kJoinedByOne = 8;
+/// What a block of one warp could read while it ends with one sequence and
+/// begins with the next: its arrival, then the look-up and the first copies of
+/// the next one's keys (H200, stamps in a ragged batch: 5.4 us for a piece, at
+/// 8.3 GB/s of a block).
+static constexpr int64_t kPauseBytes = 40 << 10;
+/// Sequences from which on shares count pauses: of few, blocks have a piece
+/// each, and short ones would come in more pieces than they are worth.
+static constexpr int64_t kFewSequences = 16;
 
 namespace {
 
@@ -143,14 +151,30 @@ private:
   };
   Tiles tilesOf(Value sequence);
   /// Work for a sequence, in tiles: rows that see no key are written, too.
-  Value unitsOf(const Tiles &tiles, Value units) {
+  Value unitsOf(const Tiles &tiles, Value units, Value pause = {}) {
     Value some = arith::MaxUIOp::create(b, units, constant(1));
+    if (pause)
+      some = arith::AddIOp::create(b, some, pause);
     if (!tiles.active)
       return some;
     return arith::SelectOp::create(b, tiles.active, some, constant(0));
   }
   /// What follows is about this sequence.
   void enter(Value sequence, const Tiles &tiles);
+  /// The tiles that a block could read between two sequences. A power of 2, so
+  /// that where blocks have half, a quarter, .. of sequences of 2^n tiles, they
+  /// still do. More than is lost would cost as much as less.
+  Value pauseInTiles() {
+    CacheType cache = op.getK().getType();
+    int64_t bytes = 2 * schedule.getBN() * cache.getCacheDepth() *
+                    cache.getElementType().getIntOrFloatBitWidth() / 8;
+    int64_t tiles =
+        llvm::bit_floor(uint64_t(std::max(bytes, warps * kPauseBytes) / bytes));
+    Attribute many =
+        expr("min", {number(1),
+                     expr("floordiv", {str("batch"), number(kFewSequences)})});
+    return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
+  }
   Value positive(Value n) { return arith::MaxSIOp::create(b, n, constant(0)); }
   /// Each block has a split of one sequence.
   void buildSplits();
@@ -517,6 +541,9 @@ void DecodeProgram::buildShares() {
   addScratch(expr("sum", {str("batch"), workers}));
   Value worker = block;
   Value one = constant(1);
+  // A block of several short sequences has less to read than one of a part of a
+  // long one.
+  Value pause = pauseInTiles();
   auto share = ShareWorkOp::create(
       b, worker, LaunchValueOp::create(b, workers),
       LaunchSizeOp::create(b, "batch"),
@@ -526,7 +553,7 @@ void DecodeProgram::buildShares() {
     Block *body =
         b.createBlock(&share.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
     Tiles tiles = tilesOf(body->getArgument(0));
-    YieldOp::create(b, unitsOf(tiles, tiles.count));
+    YieldOp::create(b, unitsOf(tiles, tiles.count, pause));
   }
   Value size = share.getSize();
   Value from = arith::MulIOp::create(b, worker, size);
@@ -538,11 +565,12 @@ void DecodeProgram::buildShares() {
   // All have read the slots that the piece before filled. (Teams meet.)
   if (warps == 1)
     MeetOp::create(b);
-  // Units [start, stop) are this sequence's; [first, last) of its own are this
-  // block's.
+  // Units [start, stop) are this sequence's; tiles [first, last) of its own are
+  // this block's.
   Value start = loop.getRegionIterArg(0);
   Tiles tiles = tilesOf(loop.getInductionVar());
-  Value stop = arith::AddIOp::create(b, start, unitsOf(tiles, tiles.count));
+  Value units = unitsOf(tiles, tiles.count, pause);
+  Value stop = arith::AddIOp::create(b, start, units);
   b.setInsertionPointToEnd(loop.getBody());
   scf::YieldOp::create(b, ValueRange{stop});
   b.setInsertionPoint(loop.getBody()->getTerminator());
@@ -553,11 +581,13 @@ void DecodeProgram::buildShares() {
     b.setInsertionPointToStart(ifActive.thenBlock());
   }
   enter(loop.getInductionVar(), tiles);
+  // Each piece has its part of the tiles. Equal pieces have equal parts, so the
+  // pause costs nothing where no block has two.
   auto tileAt = [&](Value unit) -> Value {
     Value own = arith::SubIOp::create(b, unit, start);
+    Value part = arith::MulIOp::create(b, own, tiles.count);
     return arith::AddIOp::create(
-        b, tiles.begin,
-        arith::MinUIOp::create(b, own, tiles.count).getResult());
+        b, tiles.begin, arith::DivUIOp::create(b, part, units).getResult());
   };
   Value first = tileAt(arith::MaxUIOp::create(b, from, start));
   Value last = tileAt(arith::MinUIOp::create(b, upto, stop));
