@@ -81,9 +81,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;
     // Measured on an H200.
-    target.clusterTiles = 16;
+    target.clusterTiles = 8;
     target.clusterOddTiles = 63;
-    target.clusterMaskedTiles = 64;
+    target.clusterMaskedTiles = 32;
     target.clusterMaskedWideTiles = 32;
     target.predicatesRescale = true;
     target.branchedRescaleAccumulators = 128;

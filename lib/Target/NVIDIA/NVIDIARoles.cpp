@@ -30,14 +30,15 @@ struct Entry {
 static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 /// Clusters of two blocks halve what is read from L2. Where power limits the
-/// clock that wins 1 to 6 % at more than 64 columns, and loses 3 % at 64
-/// (docs/performance.md). How many tiles there are, only types that fix the
-/// number of queries tell, or the launch.
+/// clock that wins 1 to 6 % at more than 64 columns and 2 % at 64, but loses 1 to
+/// 4 % there under a mask (docs/tuning.md). How many tiles there are, only types
+/// that fix the number of queries tell, or the launch.
 static constexpr int64_t kClusterHeadSize = 64;
 
 static bool gainsByClusters(const TargetInfo &target,
                             const ScheduleRequest &request, int64_t BM) {
-  if (request.headSize <= kClusterHeadSize)
+  if (request.headSize < kClusterHeadSize ||
+      (request.headSize == kClusterHeadSize && request.masked))
     return false;
   if (request.queries < 0)
     return request.otherByLaunch;
