@@ -48,7 +48,7 @@
 // MAPS: call @mgpuTensorMapEncodeTiled
 // MAPS: %[[COUNTER:.*]] = gpu.alloc
 // MAPS: gpu.memset
-// MAPS: gpu.launch_func @kvbuf_kernels::@twice_attention blocks in
+// MAPS: gpu.launch_func @kvbuf_kernels::@twice_attention clusters in ({{.*}}) blocks in
 // MAPS-SAME: !llvm.array<16 x i64>
 // MAPS: gpu.dealloc
 // MAPS: gpu.launch_func @kvbuf_kernels::@twice_attention_without_maps blocks

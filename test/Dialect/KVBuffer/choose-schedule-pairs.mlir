@@ -1,7 +1,7 @@
 // Clusters by default: where the types fix an even number of tiles of queries, or so
-// many that an idle block at the end does not matter; without a mask; above 64
-// columns. Heads that share K and V make pairs under a mask, too, and of an odd
-// number of tiles. Who wants one block a tile, or joined tiles, does not get them.
+// many that an idle block at the end does not matter; 8 and more, 32 under a mask; at 64
+// columns without a mask alone. Heads that share K and V make pairs of an odd number
+// of tiles, too. Who wants one block a tile, or joined tiles, does not get them.
 
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=tiles=grid" | FileCheck %s --check-prefix=ALONE
@@ -42,12 +42,45 @@ func.func @many(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 
 // -----
 
-// CHECK-NOT: cluster =
+// CHECK: cluster = 2>
 // CHECK: func.func @causal
 !qo = memref<2x4096x2x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
 func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @shorter
+!qo = memref<2x3840x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @shorter(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK: cluster = 2>
+// CHECK: func.func @eight
+!qo = memref<2x1024x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @eight(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @six
+!qo = memref<2x768x2x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @six(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
   return
 }
 
@@ -64,12 +97,23 @@ func.func @open(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 
 // -----
 
-// CHECK-NOT: cluster =
+// CHECK: cluster = 2>
 // CHECK: func.func @d64
 !qo = memref<2x4096x2x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 func.func @d64(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// CHECK-NOT: cluster =
+// CHECK: func.func @d64_causal
+!qo = memref<2x4096x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @d64_causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
   return
 }
 
