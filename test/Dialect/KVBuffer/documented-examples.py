@@ -55,6 +55,10 @@ def own_types(op):
         "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
         "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
                        "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "append_tokens": {"first": "index", "end": "index",
+                          "k": "!kvbuffer.cache<paged, bf16, heads = 8, "
+                               "head_size = 128, page_size = 16>",
+                          "new": "memref<?x1x8x128xbf16>"},
         "cache_scale": {"k": "!kvbuffer.cache<paged, f8E4M3FN, heads = 8, "
                              "head_size = 128, page_size = 64, scale = f32, "
                              "granularity = tensor>", "dim": "index"},
