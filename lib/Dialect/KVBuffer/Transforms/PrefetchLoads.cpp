@@ -305,6 +305,16 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
             return !ahead.contains(user) && !clones.contains(user);
           });
     }
+    // What stands before the first wait and reads the copies comes after them.
+    SmallVector<Operation *> readers;
+    for (Operation &op : *body) {
+      if (&op == stages.front().getOperation())
+        break;
+      if (!ahead.contains(&op) && !clones.contains(&op))
+        readers.push_back(&op);
+    }
+    for (Operation *op : readers)
+      rewriter.moveOpBefore(op, stages.front());
     // Loads first, then one wait for all of them; or one for each product, so
     // that the loads of the others need not have come.
     for (Operation *op : inOrder)
