@@ -39,23 +39,50 @@ Value CacheScales::ofHead(Value cache) {
 Value CacheScales::multiply(Value x, Value scale) {
   if (!scale)
     return x;
-  return mapElements(x, Value(), [&](Value element, Value) -> Value {
-    return arith::MulFOp::create(b, element, scale);
+  return mapElements(x, Value(), [&](ValueRange elements, Value) -> Value {
+    return arith::MulFOp::create(b, elements.front(), scale);
   });
 }
 
-Value CacheScales::multiplyByToken(Value x, Value cache,
-                                   const TileTokens &tokens) {
-  return isScaledByToken(typeOf(cache)) ? byToken(x, cache, tokens, Value())
-                                        : x;
+Value CacheScales::ofTokens(Value cache, FragmentType type,
+                            const TileTokens &tokens) {
+  if (!isScaledByToken(typeOf(cache)))
+    return nullptr;
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  // A tile may begin before the first key that counts, whose page may be gone,
+  // and go beyond the last one: what is hidden there has the scale of one that
+  // counts.
+  Value last = arith::SubIOp::create(b, tokens.end,
+                                     arith::ConstantIndexOp::create(b, 1));
+  Value least = arith::MinSIOp::create(
+      b, arith::MaxSIOp::create(b, tokens.lo, zero).getResult(), last);
+  Value any = FragmentFillOp::create(b, type, b.getF32FloatAttr(0));
+  return mapElements(any, tokens.first, [&](ValueRange, Value token) -> Value {
+    token = arith::MaxSIOp::create(
+        b, arith::MinSIOp::create(b, token, last).getResult(), least);
+    return CacheScaleOp::create(b, cache, batch, kvHead, token, zero);
+  });
 }
 
-Value CacheScales::weights(Value p, Value v, const TileTokens &tokens,
-                           FragmentType type) {
-  if (!isScaledByToken(typeOf(v)))
+Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
+  if (!tokenScales)
+    return x;
+  return mapElements(
+      {x, tokenScales}, Value(), [&](ValueRange elements, Value) -> Value {
+        return arith::MulFOp::create(b, elements[0], elements[1]);
+      });
+}
+
+Value CacheScales::weights(Value p, Value tokenScales, FragmentType type) {
+  if (!tokenScales)
     return p;
   Value gain = arith::ConstantOp::create(b, b.getF32FloatAttr(kTokenScaleGain));
-  return FragmentConvertOp::create(b, type, byToken(p, v, tokens, gain));
+  Value scaled = mapElements(
+      {p, tokenScales}, Value(), [&](ValueRange elements, Value) -> Value {
+        Value scale = arith::MulFOp::create(b, elements[1], gain);
+        return arith::MulFOp::create(b, elements[0], scale);
+      });
+  return FragmentConvertOp::create(b, type, scaled);
 }
 
 Value CacheScales::finish(Value out, Value v) {
@@ -65,38 +92,21 @@ Value CacheScales::finish(Value out, Value v) {
                            b, b.getF32FloatAttr(1 / kTokenScaleGain)));
 }
 
-Value CacheScales::byToken(Value x, Value cache, const TileTokens &tokens,
-                           Value gain) {
-  Value zero = arith::ConstantIndexOp::create(b, 0);
-  // A tile may begin before the first key that counts, whose page may be gone,
-  // and go beyond the last one: what is hidden there has the scale of one that
-  // counts.
-  Value last = arith::SubIOp::create(b, tokens.end,
-                                     arith::ConstantIndexOp::create(b, 1));
-  Value least = arith::MinSIOp::create(
-      b, arith::MaxSIOp::create(b, tokens.lo, zero).getResult(), last);
-  return mapElements(x, tokens.first, [&](Value element, Value token) -> Value {
-    token = arith::MaxSIOp::create(
-        b, arith::MinSIOp::create(b, token, last).getResult(), least);
-    Value scale = CacheScaleOp::create(b, cache, batch, kvHead, token, zero);
-    if (gain)
-      scale = arith::MulFOp::create(b, scale, gain);
-    return arith::MulFOp::create(b, element, scale);
-  });
-}
-
-Value CacheScales::mapElements(Value x, Value col,
-                               function_ref<Value(Value, Value)> make) {
+Value CacheScales::mapElements(ValueRange inputs, Value col,
+                               function_ref<Value(ValueRange, Value)> make) {
   auto map = MapOp::create(
-      b, x.getType(), ValueRange{x},
+      b, inputs.front().getType(), inputs,
       col ? arith::ConstantIndexOp::create(b, 0).getResult() : Value(), col);
   OpBuilder::InsertionGuard guard(b);
   Block *body = &map.getBody().emplaceBlock();
   Location loc = b.getLoc();
-  Value element = body->addArgument(b.getF32Type(), loc);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    body->addArgument(b.getF32Type(), loc);
   body->addArgument(b.getIndexType(), loc);
   Value column = body->addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(body);
-  YieldOp::create(b, make(element, column));
+  YieldOp::create(
+      b,
+      make(ValueRange(body->getArguments()).take_front(inputs.size()), column));
   return map.getResult();
 }

@@ -48,24 +48,27 @@ public:
   mlir::Value ofHead(mlir::Value cache);
   /// Accumulators times a number; `x` itself where that is null.
   mlir::Value multiply(mlir::Value x, mlir::Value scale);
-  /// Accumulators whose columns are tokens, times the scales of these; `x`
-  /// itself if the cache has none.
-  mlir::Value multiplyByToken(mlir::Value x, mlir::Value cache,
-                              const TileTokens &tokens);
+  /// The scales of a tile's tokens, accumulators of `type` whose columns are
+  /// tokens; null if the cache has no scales of tokens. Two look-ups, one after
+  /// the other, stand before the first of them is there.
+  mlir::Value ofTokens(mlir::Value cache, FragmentType type,
+                       const TileTokens &tokens);
+  /// Accumulators times what `ofTokens` has made; `x` itself where that is
+  /// null.
+  mlir::Value multiplyByToken(mlir::Value x, mlir::Value tokenScales);
   /// The weights of V's tokens as an operand: `p`, or, if V's tokens have
   /// scales, accumulators times these, as `type`; products are then of
   /// magnitudes that f16 has with all bits, and `finish` divides.
-  mlir::Value weights(mlir::Value p, mlir::Value v, const TileTokens &tokens,
+  mlir::Value weights(mlir::Value p, mlir::Value tokenScales,
                       FragmentType type);
   /// The output, an accumulator, times V's scale.
   mlir::Value finish(mlir::Value out, mlir::Value v);
 
 private:
-  mlir::Value
-  mapElements(mlir::Value x, mlir::Value col,
-              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> make);
-  mlir::Value byToken(mlir::Value x, mlir::Value cache,
-                      const TileTokens &tokens, mlir::Value gain);
+  /// A map of fragments; `make` gets the elements and the column's coordinate.
+  mlir::Value mapElements(
+      mlir::ValueRange inputs, mlir::Value col,
+      llvm::function_ref<mlir::Value(mlir::ValueRange, mlir::Value)> make);
 
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value batch, kvHead;

@@ -512,7 +512,8 @@ void TileProgram::computeTile() {
     Value s =
         multiplyTile(queriesAt, k, kbuf, key, i, slot, fill(scoreType, 0.0f));
     TileTokens tokens{key, keyLo, keys};
-    s = scales.multiplyByToken(scales.multiply(s, kScale), k, tokens);
+    s = scales.multiplyByToken(scales.multiply(s, kScale),
+                               scales.ofTokens(k, scoreType, tokens));
     if (cap > 0)
       s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
                             b.getF32FloatAttr(cap));
@@ -545,7 +546,8 @@ void TileProgram::computeTile() {
         /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    Value p = scales.weights(softmax.getP(), v, tokens, pType);
+    Value p = scales.weights(softmax.getP(),
+                             scales.ofTokens(v, scoreType, tokens), pType);
     Value newAcc = multiplyTile([&](int64_t, int64_t) { return p; }, v, vbuf,
                                 key, i, slot, scaled);
     scf::YieldOp::create(

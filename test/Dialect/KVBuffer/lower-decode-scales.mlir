@@ -1,0 +1,31 @@
+// Scales of tokens are asked for before the product of the scores: two look-ups one
+// after the other, whose latency nothing else hides. Loads still run ahead.
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | kvbuf-opt --pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' | FileCheck %s --check-prefix=AHEAD
+
+// CHECK:      scf.for
+// CHECK:      %[[KS:.*]] = kvbuffer.map
+// CHECK:      kvbuffer.cache_scale %arg1
+// CHECK:      %[[VS:.*]] = kvbuffer.map
+// CHECK:      kvbuffer.cache_scale %arg2
+// CHECK:      kvbuffer.dram_load
+// CHECK:      kvbuffer.lds_stage
+// CHECK:      %[[S:.*]] = kvbuffer.mma
+// CHECK:      kvbuffer.map %[[S]], %[[KS]]
+// CHECK:      kvbuffer.online_softmax
+// CHECK:      kvbuffer.map %{{.*}}, %[[VS]]
+
+// AHEAD:      kvbuffer.dram_load
+// AHEAD:      scf.for
+// AHEAD:      kvbuffer.lds_stage
+// AHEAD:      kvbuffer.cache_scale %arg1
+// AHEAD:      kvbuffer.cache_scale %arg2
+// AHEAD:      kvbuffer.mma
+// AHEAD:      kvbuffer.dram_load
+// AHEAD-NOT:  kvbuffer.cache_scale
+!kv = !kvbuffer.cache<paged, f8E4M3FN, heads = 2, head_size = 128, page_size = 16, scale = f32, granularity = 128>
+!q = memref<?x1x8x128xbf16>
+func.func @scaled(%q: !q, %k: !kv, %v: !kv, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !q, !kv, !kv, !q
+  return
+}
