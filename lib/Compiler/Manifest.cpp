@@ -253,11 +253,18 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
     if (failed(next))
       result = failure();
   };
+  // A runtime that knows version 1 alone would launch one kernel of those that
+  // share a launch.
+  bool shares = llvm::any_of(kernels, [](LLVM::LLVMFuncOp kernel) {
+    auto launch =
+        kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+    return launch && launch.contains("beside");
+  });
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream os(stream, /*IndentSize=*/2);
   os.object([&] {
-    os.attribute("kvbuf", 1);
+    os.attribute("kvbuf", shares ? 2 : 1);
     os.attribute("producer", "kvbuf " KVBUF_VERSION);
     os.attribute("name", name);
     os.attributeObject("target", [&] {

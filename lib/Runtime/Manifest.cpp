@@ -798,9 +798,11 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
     throw Error("manifest: not valid JSON");
   Reader r(root, "manifest");
   int64_t version = r.integer("kvbuf");
-  if (version != 1)
-    throw Error("manifest version " + std::to_string(version) +
-                ", but this runtime reads version 1; compile the kernel again");
+  // 2: kernels that share a launch ("beside").
+  if (version != 1 && version != 2)
+    throw Error(
+        "manifest version " + std::to_string(version) +
+        ", but this runtime reads versions 1 and 2; compile the kernel again");
   Manifest m;
   m.name = r.string("name");
   if (r.has("producer"))

@@ -21,6 +21,20 @@ def refusal(content):
     return "accepted"
 
 
+class Version(unittest.TestCase):
+    def test_known(self):
+        for version in 1, 2:
+            self.assertEqual(
+                refusal({**manifest(tensor_maps=True), "kvbuf": version}),
+                "accepted")
+
+    def test_later(self):
+        self.assertEqual(
+            refusal({**manifest(tensor_maps=True), "kvbuf": 3}),
+            "manifest version 3, but this runtime reads versions 1 and 2; "
+            "compile the kernel again")
+
+
 class TensorMaps(unittest.TestCase):
     GOOD = manifest(tensor_maps=True)
     #: Of the first argument, a map of q.

@@ -44,7 +44,7 @@
 // aligned so or cannot be described by its map; else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched after this
 // one, for parts of the same problem; where one of them cannot take a tensor,
-// none runs.
+// none runs. A manifest with it has `"kvbuf": 2` for its version, others have 1.
 // `dependent_launch = true` says that the kernel waits by itself for
 // the launches before it, and so may begin before they have ended;
 // `dependent_beside = true` that it may begin, where it is another kernel's
