@@ -18,27 +18,22 @@
 // softmax has come to; the last block to arrive joins the pieces in their
 // order, each warp some columns of them, so that bits repeat.
 //
+// Here the work is divided; DecodeKeys.cpp has the loop over keys, and
+// DecodeJoin.cpp what becomes of its results.
+//
 //===----------------------------------------------------------------------===//
 
 #include "LowerDecode.h"
-#include "CacheScales.h"
-#include "DecodeSizes.h"
+#include "DecodeProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-/// Partial results on their way to a warp of the last block at a time: at least
-/// and at most.
-static constexpr int64_t kLoadedAtOnce = 4, kMostAtOnce = 16;
 /// Columns of an accumulator that a warp joins by itself, in multiples of
 /// these: so many columns has a product of any chip.
 static constexpr int64_t kSliceColumns = 32;
-/// Pieces that one block of a warp joins; where a sequence has more, several
-/// blocks join so many each, side by side, and one joins what they come to.
-static constexpr int64_t kJoinedByOne = 8;
 /// What a block of one warp could read while it ends with one sequence and
 /// begins with the next: its arrival, then the look-up and the first copies of
 /// the next one's keys (H200, stamps in a ragged batch: 5.4 us for a piece, at
@@ -48,263 +43,33 @@ static constexpr int64_t kPauseBytes = 40 << 10;
 /// each, and short ones would come in more pieces than they are worth.
 static constexpr int64_t kFewSequences = 16;
 
-namespace {
+/// Parts of the columns that warps join side by side: as many as there are
+/// warps, or as there are parts of whole products.
+static int64_t colSlicesOf(int64_t depth, int64_t warps) {
+  int64_t slices = 1;
+  while (2 * slices <= warps && depth % (2 * slices * kSliceColumns) == 0)
+    slices *= 2;
+  return slices;
+}
 
-/// What a softmax over some of the keys has come to.
-struct State {
-  Value acc, max, sum;
-  SmallVector<Value> values() const { return {acc, max, sum}; }
-  static State of(ValueRange values) {
-    return {values[0], values[1], values[2]};
-  }
-};
-
-class DecodeProgram : DecodeSizes {
-public:
-  DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
-                const TargetInfo &target, const IRMapping &args,
-                gpu::GPUFuncOp kernel, CacheAppendOp append, int64_t warps)
-      : DecodeSizes(op, target, *op.getSchedule(), warps), b(b), args(args),
-        kernel(kernel), append(append),
-        joinedByOne(std::max(kJoinedByOne, kLoadedAtOnce * warps)),
-        element(op.getElementType()), weights(weightsOf(op)),
-        depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
-        colSlices(colSlicesOf(depth, warps)), sliceCols(depth / colSlices),
-        accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
-        sliceType(
-            fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
-        rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
-    double cap = op.getSoftcapValue(), scale = op.getScaleValue();
-    // The softmax scales after the maximum; that needs a positive scale.
-    bool inSoftmax = scale > 0 && cap == 0 && !op.hasOwnScores();
-    softmaxScale = b.getF32FloatAttr(inSoftmax ? scale : 1.0);
-  }
-
-  void build();
-
-private:
-  /// Parts of the columns that warps join side by side: as many as there are
-  /// warps, or as there are parts of whole products.
-  static int64_t colSlicesOf(int64_t depth, int64_t warps) {
-    int64_t slices = 1;
-    while (2 * slices <= warps && depth % (2 * slices * kSliceColumns) == 0)
-      slices *= 2;
-    return slices;
-  }
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
-  FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
-    return FragmentType::get(b.getContext(), rows, cols, type, role);
-  }
-  Value fill(FragmentType type, float value) {
-    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
-  }
-  Value operand(Value value) { return args.lookup(value); }
-  Value optional(Value value) { return value ? operand(value) : Value(); }
-  /// Stores the new tokens that the tiles [first, last) hold.
-  void appendTokens(Value first, Value last);
-  /// Adds an argument that the runtime provides.
-  Value addArgument(StringRef name, StringRef access, MemRefType type,
-                    ArrayRef<Attribute> shape);
-  /// Slots for tiles of keys, of a block of one warp or of a team of one.
-  void allocBuffers();
-  /// Adds the memory of `places` pieces a head.
-  void addScratch(Attribute places);
-  State empty(FragmentType accType) {
-    return {fill(accType, 0.0f),
-            fill(rowType, -std::numeric_limits<float>::infinity()),
-            fill(rowType, 0.0f)};
-  }
-  TileType rowsType(int64_t cols) {
-    return TileType::get(b.getContext(), schedule.getBM(), cols, element,
-                         group > 1 ? group : 0);
-  }
-  /// The rows of a tensor [batch, tokens, heads, head_size].
-  Value rowsOf(Value tensor) {
-    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor, rowsAt(),
-                              rows, /*valid_cols=*/Value(),
-                              /*row_dim=*/IntegerAttr(), group);
-  }
-  /// Where the tile's first row is in a tensor of query rows.
-  SmallVector<Value> rowsAt() {
-    SmallVector<Value> at{rowInTensor(), head};
-    if (!op.isRagged())
-      at.insert(at.begin(), batch);
-    return at;
-  }
-  /// Where the tile's first query is in Q and in the output.
-  Value rowInTensor() {
-    if (!op.isRagged())
-      return firstQuery;
-    return arith::AddIOp::create(b, firstRow, firstQuery);
-  }
-  /// A slice of their columns; all of them where there is one slice.
-  Value rowsOf(Value tensor, Value slice);
-  /// The tiles of keys that some row of sequence `sequence` sees.
-  struct Tiles {
-    Value keys, begin, end, count;
-    KeyRangeOp range;
-    /// Queries of the sequence, and the row that its first one is in where they
-    /// are ragged; whether this block's tile has rows of it, null if it must.
-    Value queries, firstRow, active;
-  };
-  Tiles tilesOf(Value sequence);
-  /// Work for a sequence, in tiles: rows that see no key are written, too.
-  Value unitsOf(const Tiles &tiles, Value units, Value pause = {}) {
-    Value some = arith::MaxUIOp::create(b, units, constant(1));
-    if (pause)
-      some = arith::AddIOp::create(b, some, pause);
-    if (!tiles.active)
-      return some;
-    return arith::SelectOp::create(b, tiles.active, some, constant(0));
-  }
-  /// What follows is about this sequence.
-  void enter(Value sequence, const Tiles &tiles);
-  /// The tiles that a block could read between two sequences. A power of 2, so
-  /// that where blocks have half, a quarter, .. of sequences of 2^n tiles, they
-  /// still do. More than is lost would cost as much as less.
-  Value pauseInTiles() {
-    CacheType cache = op.getK().getType();
-    int64_t bytes = 2 * schedule.getBN() * cache.getCacheDepth() *
-                    cache.getElementType().getIntOrFloatBitWidth() / 8;
-    int64_t tiles =
-        llvm::bit_floor(uint64_t(std::max(bytes, warps * kPauseBytes) / bytes));
-    Attribute many =
-        expr("min", {number(1),
-                     expr("floordiv", {str("batch"), number(kFewSequences)})});
-    return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
-  }
-  Value positive(Value n) { return arith::MaxSIOp::create(b, n, constant(0)); }
-  /// Each block has a split of one sequence.
-  void buildSplits();
-  /// Divides a sequence's tiles in the kernel; `compute` is what a block with a
-  /// split that exists does.
-  void divideSplits(const Tiles &tiles, Value split, Value splitCount,
-                    function_ref<void(Value share, Value used)> compute);
-  /// Each block has a share of all sequences.
-  void buildShares();
-  /// Ragged queries: rows past those that the launch says a sequence has at
-  /// most
-  /// (`seq_q`), which the device alone knows better. One block computes a tile
-  /// of them over all of its keys: slow, but no row is left out.
-  void computeRest();
-  void computeRestOf(Value sequence);
-  /// A block's piece of a sequence: `number` of `count`, whose first is at
-  /// place `base` of the memory for partial results.
-  struct Piece {
-    Value number, count, base;
-  };
-  /// Computes the tiles [first, last), one piece of sequence `batch`.
-  void computePiece(const Tiles &tiles, Value first, Value last,
-                    const Piece &piece);
-  /// The scales of the block's head of the cache.
-  CacheScales scales() { return {b, batch, kvHead}; }
-  /// Lets each warp compute a part of a softmax; `then` is what a warp does
-  /// with a slice of what the parts come to.
-  void inWarps(StringRef name, function_ref<State(Value warp)> compute,
-               function_ref<void(State, Value slice)> then);
-  /// Teams side by side.
-  void teams(function_ref<void()> build);
-  /// `copies` teams of a warp each; `build` gets a copy's number.
-  void team(const Twine &name, int64_t copies, function_ref<void(Value)> build);
-  /// A warp for each slice; the others wait.
-  void forSlices(const Twine &name, function_ref<void(Value slice)> build);
-  /// The loop over the tiles [first, end) of keys: every tile of number `warp`,
-  /// counted from the last one, of each `warps`.
-  State readKeys(Value first, Value end, const Tiles &tiles, Value warp);
-  /// Where the slice of a partial result lies.
-  SmallVector<Value> placeOf(int64_t level, Value place, Value slice) {
-    if (warps == 1)
-      return {constant(level), line, place};
-    return {constant(level), line, slice, place};
-  }
-  /// Stores the state of a piece, or a slice of it.
-  void store(const State &state, int64_t level, Value place, Value slice) {
-    PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
-                           placeOf(level, place, slice), rows);
-  }
-  /// Joins all pieces where this block, whose own is stored, is the last.
-  void join(const Piece &piece);
-  /// Joins the `count` partial results of a level, each `step` places after the
-  /// one before it; `then` is what a warp does with a slice of what they come
-  /// to.
-  void joinAll(const Twine &name, int64_t level, Value place, Value count,
-               int64_t step, function_ref<void(State, Value slice)> then);
-  /// The same for one slice.
-  State joinFrom(int64_t level, Value place, Value count, int64_t step,
-                 Value slice);
-  /// Joins the parts of a softmax.
-  State merge(const State &state, const State &other) {
-    return State::of(SoftmaxMergeOp::create(b, state.acc, state.max, state.sum,
-                                            other.acc, other.max, other.sum,
-                                            softmaxScale)
-                         .getResults());
-  }
-  /// Joins parts, neighbours first: one after the other, each would wait for
-  /// the one before it.
-  State mergeAll(SmallVector<State> parts) {
-    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
-      for (size_t i = 0; i < parts.size(); i += 2)
-        parts[i / 2] =
-            i + 1 < parts.size() ? merge(parts[i], parts[i + 1]) : parts[i];
-    return parts.front();
-  }
-  /// Slices of parts of a softmax that a lane has registers for at a time, 1 or
-  /// more.
-  int64_t partsAtOnce() const {
-    int64_t registers = schedule.getBM() * sliceCols / target.waveSize;
-    return std::max<int64_t>(1, llvm::divideCeil(target.registersPerLane, 2) /
-                                    registers);
-  }
-  /// Partial results that are loaded before the first is joined.
-  int64_t loadedAtOnce() const {
-    return warps == 1 ? kLoadedAtOnce
-                      : std::clamp(partsAtOnce(), kLoadedAtOnce, kMostAtOnce);
-  }
-  /// What only the block that arrives last at a place does.
-  void ifLast(int64_t level, Value place, Value count,
-              function_ref<void()> build);
-  /// `yes` where `condition` holds, `no` elsewhere.
-  void choose(Value condition, function_ref<void()> yes,
-              function_ref<void()> no = {});
-  void finish(State state, Value slice);
-
-  ImplicitLocOpBuilder &b;
-  const IRMapping &args;
-  gpu::GPUFuncOp kernel;
-  /// New tokens that the blocks store; null where there are none.
-  CacheAppendOp append;
-  /// The pieces that a block joins.
-  int64_t joinedByOne;
-  Type element;
-  /// The type of the elements of P and V.
-  Type weights;
-  /// Head size, padded to whole LDS blocks.
-  int64_t depth;
-  /// Parts of the columns that warps join side by side; columns of one.
-  int64_t colSlices, sliceCols;
-  FragmentType accType, sliceType, rowType;
-  FloatAttr softmaxScale;
-
-  // Values of the kernel: the sequence, its queries, and the row of its first
-  // one where they are ragged; the cache's head and the first query head of it;
-  // the tile's first query, its rows, and the number of head and tile together.
-  Value batch, queries, firstRow, kvHead, head, firstQuery, rows, line;
-  /// That of the block among those of a head and tile; of the tile.
-  Value block, slice;
-  /// Buffers of a block of one warp, one for all pieces.
-  TypedValue<BufferType> kbuf, vbuf;
-  /// Where warps leave their accumulators, slice by slice, and the maxima and
-  /// sums of their rows; null in blocks of one.
-  Value accShelf, rowShelf;
-  /// Partial results and counters: level (pieces, what blocks have joined of
-  /// them), head and tile, place; for partial results of blocks of several
-  /// warps the slice of columns comes before the place.
-  Value parts, arrived;
-};
-
-} // namespace
+DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
+                             const TargetInfo &target, const IRMapping &args,
+                             gpu::GPUFuncOp kernel, CacheAppendOp append,
+                             int64_t warps)
+    : DecodeSizes(op, target, *op.getSchedule(), warps), b(b), args(args),
+      kernel(kernel), append(append), element(op.getElementType()),
+      weights(weightsOf(op)),
+      depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
+      colSlices(colSlicesOf(depth, warps)), sliceCols(depth / colSlices),
+      accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
+      sliceType(
+          fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
+      rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
+  double cap = op.getSoftcapValue(), scale = op.getScaleValue();
+  // The softmax scales after the maximum; that needs a positive scale.
+  bool inSoftmax = scale > 0 && cap == 0 && !op.hasOwnScores();
+  softmaxScale = b.getF32FloatAttr(inSoftmax ? scale : 1.0);
+}
 
 Value DecodeProgram::addArgument(StringRef name, StringRef access,
                                  MemRefType type, ArrayRef<Attribute> shape) {
@@ -316,28 +81,6 @@ Value DecodeProgram::addArgument(StringRef name, StringRef access,
   (void)kernel.insertArgument(number, type, attrs.getDictionary(b.getContext()),
                               b.getLoc());
   return kernel.getArgument(number);
-}
-
-void DecodeProgram::addScratch(Attribute places) {
-  // A row's maximum and sum after it; 16 bytes keep rows aligned.
-  int64_t width = sliceCols + 4, room = group * ownQueries;
-  constexpr int64_t any = ShapedType::kDynamic;
-  int64_t lines = oneTile ? op.getKVHeads() : any;
-  SmallVector<int64_t> sizes = {2, lines, any, room, width};
-  SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
-                                  number(width)};
-  // Who joins slices goes from place to place.
-  if (warps > 1) {
-    sizes.insert(sizes.begin() + 2, colSlices);
-    shape.insert(shape.begin() + 2, number(colSlices));
-  }
-  // Kernels of one artifact that split differently have memory of their own.
-  StringRef of = warps > 1 ? "team_" : "";
-  parts = addArgument((of + "parts").str(), "workspace",
-                      MemRefType::get(sizes, b.getF32Type()), shape);
-  arrived = addArgument((of + "arrived").str(), "counter",
-                        MemRefType::get({2, lines, any}, b.getI32Type()),
-                        {number(2), linesOf(), places});
 }
 
 DecodeProgram::Tiles DecodeProgram::tilesOf(Value sequence) {
@@ -383,6 +126,15 @@ DecodeProgram::Tiles DecodeProgram::tilesOf(Value sequence) {
   return tiles;
 }
 
+Value DecodeProgram::unitsOf(const Tiles &tiles, Value units, Value pause) {
+  Value some = arith::MaxUIOp::create(b, units, constant(1));
+  if (pause)
+    some = arith::AddIOp::create(b, some, pause);
+  if (!tiles.active)
+    return some;
+  return arith::SelectOp::create(b, tiles.active, some, constant(0));
+}
+
 void DecodeProgram::enter(Value sequence, const Tiles &tiles) {
   batch = sequence;
   queries = tiles.queries;
@@ -394,13 +146,6 @@ void DecodeProgram::enter(Value sequence, const Tiles &tiles) {
   Value left = arith::SubIOp::create(b, queries, firstQuery);
   left = arith::MinSIOp::create(b, left, constant(ownQueries));
   rows = arith::MulIOp::create(b, left, constant(group));
-}
-
-void DecodeProgram::allocBuffers() {
-  kbuf = allocOperand(b, op, target, Operand::K, schedule.getBN(),
-                      schedule.getStages());
-  vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
-                      schedule.getStages());
 }
 
 void DecodeProgram::build() {
@@ -533,6 +278,18 @@ void DecodeProgram::divideSplits(
   compute(share, used);
 }
 
+Value DecodeProgram::pauseInTiles() {
+  CacheType cache = op.getK().getType();
+  int64_t bytes = 2 * schedule.getBN() * cache.getCacheDepth() *
+                  cache.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t tiles =
+      llvm::bit_floor(uint64_t(std::max(bytes, warps * kPauseBytes) / bytes));
+  Attribute many =
+      expr("min", {number(1),
+                   expr("floordiv", {str("batch"), number(kFewSequences)})});
+  return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
+}
+
 void DecodeProgram::buildShares() {
   Attribute workers = workersOf();
   kernel->setAttr(KVBufferDialect::kGridAttr,
@@ -614,88 +371,6 @@ void DecodeProgram::choose(Value condition, function_ref<void()> yes,
   no();
 }
 
-void DecodeProgram::teams(function_ref<void()> build) {
-  OpBuilder::InsertionGuard guard(b);
-  auto teams = TeamsOp::create(b);
-  b.createBlock(&teams.getBody());
-  build();
-}
-
-void DecodeProgram::team(const Twine &name, int64_t copies,
-                         function_ref<void(Value)> build) {
-  OpBuilder::InsertionGuard guard(b);
-  auto team = TeamOp::create(b, b.getStringAttr(name).getValue(),
-                             /*warps=*/1, copies);
-  b.createBlock(&team.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
-  build(team.getIndex());
-}
-
-void DecodeProgram::forSlices(const Twine &name,
-                              function_ref<void(Value slice)> build) {
-  teams([&] {
-    team(name, colSlices, build);
-    if (colSlices < warps)
-      team(name + "_idle", warps - colSlices,
-           [&](Value) { MeetOp::create(b); });
-  });
-}
-
-void DecodeProgram::inWarps(StringRef name,
-                            function_ref<State(Value warp)> compute,
-                            function_ref<void(State, Value slice)> then) {
-  if (warps == 1)
-    return then(compute(constant(0)), Value());
-  // Slices of one number lie side by side.
-  auto slotOf = [&](Value slice, Value warp) -> Value {
-    return arith::AddIOp::create(
-        b, arith::MulIOp::create(b, slice, constant(warps)).getResult(), warp);
-  };
-  teams([&] {
-    team(name, warps, [&](Value warp) {
-      State own = compute(warp);
-      for (int64_t i = 0; i < colSlices; ++i) {
-        Value slice = FragmentSliceOp::create(b, sliceType, own.acc, /*row=*/0,
-                                              /*col=*/i * sliceCols);
-        ShelfPutOp::create(b, ValueRange{slice}, accShelf,
-                           slotOf(constant(i), warp));
-      }
-      ShelfPutOp::create(b, ValueRange{own.max, own.sum}, rowShelf, warp);
-    });
-  });
-  forSlices(name + "_joined", [&](Value slice) {
-    SmallVector<State> joined;
-    for (int64_t from = 0; from < warps; from += partsAtOnce()) {
-      SmallVector<State> parts;
-      for (int64_t i = from; i < std::min(warps, from + partsAtOnce()); ++i) {
-        Value warp = constant(i);
-        auto acc = ShelfGetOp::create(b, accShelf, slotOf(slice, warp));
-        auto row = ShelfGetOp::create(b, rowShelf, warp);
-        parts.push_back({acc.getResult(0), row.getResult(0), row.getResult(1)});
-      }
-      joined.push_back(mergeAll(parts));
-      joined = {mergeAll(joined)};
-    }
-    then(joined.front(), slice);
-  });
-}
-
-void DecodeProgram::appendTokens(Value first, Value last) {
-  Value bn = constant(schedule.getBN());
-  Value from = arith::MulIOp::create(b, first, bn);
-  Value upto = arith::MulIOp::create(b, last, bn);
-  Value cached = CacheNumKeysOp::create(b, operand(op.getK()), batch,
-                                        /*new_tokens=*/constant(0));
-  // Most pieces have none of them.
-  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, upto, cached),
-         [&] {
-           AppendTokensOp::create(
-               b, batch, kvHead, from, upto, operand(append.getK()),
-               operand(op.getK()), operand(append.getV()), operand(op.getV()),
-               optional(append.getCos()), optional(append.getSin()),
-               append.getInterleaved());
-         });
-}
-
 void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
                                  const Piece &piece) {
   if (append)
@@ -704,7 +379,7 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
                                       constant(1));
   inWarps(
       "keys", [&](Value warp) { return readKeys(first, last, tiles, warp); },
-      [&](State own, Value slice) {
+      [&](DecodeState own, Value slice) {
         choose(
             alone, [&] { finish(own, slice); },
             [&] {
@@ -715,277 +390,6 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
   choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, piece.count,
                                constant(1)),
          [&] { join(piece); });
-}
-
-State DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
-                              Value warp) {
-  if (warps > 1)
-    allocBuffers();
-  KeyRangeOp range = tiles.range;
-  Value keys = tiles.keys;
-  int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  int64_t stages = schedule.getStages();
-  Value zero = constant(0), one = constant(1), bn = constant(BN);
-  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
-  FragmentType pType = fragment(BM, BN, weights, Role::A);
-  FragmentType qType = fragment(BM, depth, element, Role::A);
-  Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
-  Value kScale = scales().ofHead(operand(op.getK()));
-
-  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
-  Value fullEnd = arith::DivUIOp::create(
-      b, arith::MaxSIOp::create(b, range.getFullHi(), zero).getResult(), bn);
-  Value edgeRight = arith::SubIOp::create(b, end, fullEnd), edgeLeft;
-  if (mask.boundsLeft()) {
-    Value fullBegin = arith::CeilDivUIOp::create(
-        b, arith::MaxSIOp::create(b, range.getFullLo(), zero).getResult(), bn);
-    edgeLeft = arith::SubIOp::create(b, end, fullBegin);
-  }
-  Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
-  if (warps > 1)
-    count = arith::CeilDivUIOp::create(
-        b, positive(arith::SubIOp::create(b, count, warp)), many);
-  auto loop = scf::ForOp::create(b, zero, count, one, empty(accType).values());
-  // From right to left the end of the sequence cuts the first tile only; a
-  // window may cut the last one too.
-  if (!mask.boundsLeft())
-    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value iteration = loop.getInductionVar(), i = iteration;
-  if (warps > 1)
-    i = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, iteration, many).getResult(), warp);
-  State state = State::of(loop.getRegionIterArgs());
-  Value back = arith::SubIOp::create(
-      b, arith::SubIOp::create(b, end, one).getResult(), i);
-  Value key = arith::MulIOp::create(b, back, bn);
-  Value slot = zero;
-  if (stages > 1)
-    slot = arith::RemUIOp::create(b, iteration, constant(stages));
-  auto load = [&](Value cache, TypedValue<BufferType> buffer,
-                  Type as) -> Value {
-    auto type = cast<CacheType>(cache.getType());
-    auto tile = CacheTileOp::create(
-        b,
-        TileType::get(b.getContext(), BN, type.getCacheDepth(),
-                      type.getElementType(), smallPageOf(op)),
-        cache, batch, kvHead, key, range.getLo(), keys, /*pred=*/Value());
-    Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
-                                     /*whole=*/false, /*block=*/0);
-    Value staged =
-        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    return FragmentLoadOp::create(b, fragment(BN, depth, as, Role::B), staged,
-                                  0, 0);
-  };
-
-  // Both are asked for before the product of the scores, which hides their
-  // latency: a look-up of a page and one of a scale, one after the other (H200,
-  // e4m3, pages of 16, 64 sequences of 8192 keys: 323 us, and 507 where each was
-  // asked for at its use).
-  TileTokens tokens{key, range.getLo(), keys};
-  Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
-  Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
-  Value k = load(operand(op.getK()), kbuf, element);
-  Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
-                          /*transpose_b=*/true, /*column=*/0);
-  s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
-  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
-  if (cap > 0)
-    s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
-                          b.getF32FloatAttr(cap));
-  else if (scale <= 0 && !op.hasOwnScores())
-    s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
-  if (op.hasOwnScores())
-    s = mapOwnScores(b, op, args, s,
-                     {batch, head, firstQuery, key, queries, keys, group},
-                     cap > 0 ? 1.0 : scale);
-  Value edge =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
-  if (edgeLeft)
-    edge = arith::OrIOp::create(
-        b, edge,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
-  auto masked = scf::IfOp::create(b, TypeRange{scoreType}, edge,
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(masked.thenBlock());
-    Value hidden =
-        MaskOp::create(b, s, firstQuery, queries, key, keys, mask, group);
-    scf::YieldOp::create(b, hidden);
-    b.setInsertionPointToStart(masked.elseBlock());
-    scf::YieldOp::create(b, s);
-  }
-  bool scalesWeights = isScaledByToken(op.getV().getType());
-  auto softmax = OnlineSoftmaxOp::create(
-      b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
-      masked.getResult(0), state.max, state.sum, softmaxScale,
-      /*masked=*/b.getUnitAttr());
-  Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value v = load(operand(op.getV()), vbuf, weights);
-  Value p = scales().weights(softmax.getP(), vScales, pType);
-  Value acc = MmaOp::create(b, p, v, scaled,
-                            /*transpose_b=*/false, /*column=*/0);
-  scf::YieldOp::create(
-      b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
-  return State::of(loop.getResults());
-}
-
-void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
-                            Value count, int64_t step,
-                            function_ref<void(State, Value slice)> then) {
-  if (warps == 1)
-    return then(joinFrom(level, place, count, step, Value()), Value());
-  forSlices(name, [&](Value slice) {
-    then(joinFrom(level, place, count, step, slice), slice);
-  });
-}
-
-State DecodeProgram::joinFrom(int64_t level, Value place, Value count,
-                              int64_t step, Value slice) {
-  // Several are loaded before the first is merged: one after the other, each
-  // would take the memory's latency.
-  int64_t many = loadedAtOnce();
-  auto loop = scf::ForOp::create(b, constant(0), count, constant(many),
-                                 empty(sliceType).values());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value first = loop.getInductionVar();
-  State before = State::of(loop.getRegionIterArgs());
-  Value end = arith::SubIOp::create(b, count, constant(1));
-  // The next ones, merged with what those before them have come to. Where not
-  // all exist, those past the end are the last one again, of no row.
-  auto joinNext = [&](bool allExist) {
-    SmallVector<State> loaded;
-    for (int64_t n = 0; n < many; ++n) {
-      Value number = arith::AddIOp::create(b, first, constant(n)), valid = rows;
-      if (!allExist) {
-        Value exists =
-            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, count);
-        valid = arith::SelectOp::create(b, exists, rows, constant(0));
-        number = arith::MinUIOp::create(b, number, end);
-      }
-      Value at = arith::AddIOp::create(
-          b, place,
-          arith::MulIOp::create(b, number, constant(step)).getResult());
-      auto part = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
-                                        placeOf(level, at, slice), valid);
-      loaded.push_back(State::of(part.getResults()));
-    }
-    if (colSlices > 1)
-      return merge(before, mergeAll(loaded));
-    // One after the other, in the order in which they come: pairs of them,
-    // merged first, would all take registers at once, and the assembler would
-    // load some later (H200, one sequence of 8192 keys: 15.4 us in a graph, not
-    // 13.5).
-    State joined = before;
-    for (const State &part : loaded)
-      joined = merge(joined, part);
-    return joined;
-  };
-  if (warps == 1) {
-    scf::YieldOp::create(b, joinNext(/*allExist=*/false).values());
-    return State::of(loop.getResults());
-  }
-  // Where all exist, their addresses are one and offsets.
-  Value after = arith::AddIOp::create(b, first, constant(many));
-  Value whole =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, after, count);
-  auto branch =
-      scf::IfOp::create(b, ValueRange(before.values()).getTypes(), whole,
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
-  for (bool allExist : {true, false}) {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(allExist ? branch.thenBlock()
-                                        : branch.elseBlock());
-    scf::YieldOp::create(b, joinNext(allExist).values());
-  }
-  scf::YieldOp::create(b, branch.getResults());
-  return State::of(loop.getResults());
-}
-
-void DecodeProgram::ifLast(int64_t level, Value place, Value count,
-                           function_ref<void()> build) {
-  choose(ArriveLastOp::create(b, arrived,
-                              ValueRange{constant(level), line, place}, count),
-         build);
-}
-
-void DecodeProgram::join(const Piece &piece) {
-  // The pieces that are joined together with this one.
-  Value many = constant(joinedByOne);
-  Value first = arith::MulIOp::create(
-      b, arith::DivUIOp::create(b, piece.number, many).getResult(), many);
-  Value members = arith::MinUIOp::create(
-      b, many, arith::SubIOp::create(b, piece.count, first).getResult());
-  Value place = arith::AddIOp::create(b, piece.base, first);
-  Value few =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, piece.count, many);
-  Value more =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, piece.count, many);
-  ifLast(0, place, members, [&] {
-    joinAll("pieces", 0, place, members, /*step=*/1,
-            [&](State state, Value slice) {
-              choose(
-                  few, [&] { finish(state, slice); },
-                  [&] { store(state, 1, place, slice); });
-            });
-    choose(more, [&] {
-      Value joiners = arith::CeilDivUIOp::create(b, piece.count, many);
-      ifLast(1, piece.base, joiners, [&] {
-        joinAll("joined", 1, piece.base, joiners, joinedByOne,
-                [&](State state, Value slice) { finish(state, slice); });
-      });
-    });
-  });
-}
-
-Value DecodeProgram::rowsOf(Value tensor, Value slice) {
-  if (colSlices == 1)
-    return rowsOf(tensor);
-  Value cols = constant(sliceCols);
-  Value first = arith::MulIOp::create(b, slice, cols);
-  // The last slice may be padding, in part or all of it.
-  Value valid = cols;
-  if (depth != op.getHeadSize())
-    valid = arith::SubIOp::create(b, constant(op.getHeadSize()), first);
-  SmallVector<Value> at = rowsAt();
-  at.push_back(first);
-  int64_t rowDim = op.isRagged() ? 0 : 1;
-  return DramTileOp::create(b, rowsType(sliceCols), tensor, at, rows, valid,
-                            b.getI64IntegerAttr(rowDim), group);
-}
-
-void DecodeProgram::finish(State state, Value slice) {
-  if (op.getSink())
-    state =
-        State::of(SoftmaxSinkOp::create(b, state.acc, state.max, state.sum,
-                                        operand(op.getSink()), ValueRange{head},
-                                        softmaxScale.getValue(), group)
-                      .getResults());
-  auto done = SoftmaxFinishOp::create(b, sliceType, rowType, state.acc,
-                                      state.max, state.sum, /*excess=*/Value(),
-                                      /*sink=*/Value(), softmaxScale);
-  Value result = scales().finish(done.getResult(), operand(op.getV()));
-  Value out = FragmentConvertOp::create(
-      b, fragment(schedule.getBM(), sliceCols, element, Role::Acc), result);
-  FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),
-                          /*via=*/Value());
-  if (!op.getLse())
-    return;
-  auto storeLse = [&] {
-    SmallVector<Value> lseAt{head, rowInTensor()};
-    if (!op.isRagged())
-      lseAt.insert(lseAt.begin(), batch);
-    RowStoreOp::create(b, done.getLse(), operand(op.getLse()), lseAt, rows,
-                       group);
-  };
-  // Each slice has it.
-  if (colSlices == 1)
-    return storeLse();
-  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slice, constant(0)),
-         storeLse);
 }
 
 void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,

@@ -1,0 +1,313 @@
+//===- DecodeJoin.cpp - Joining what pieces come to -------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The warps of a block meet when all have come to their ends, and each joins
+// some columns of what they have left in LDS. Blocks meet in memory: the last
+// one to arrive joins the pieces of a sequence.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeProgram.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Partial results on their way to a warp of the last block at a time: at least
+/// and at most.
+static constexpr int64_t kLoadedAtOnce = 4, kMostAtOnce = 16;
+/// Pieces that one block of a warp joins; where a sequence has more, several
+/// blocks join so many each, side by side, and one joins what they come to.
+static constexpr int64_t kJoinedByOne = 8;
+
+void DecodeProgram::addScratch(Attribute places) {
+  // A row's maximum and sum after it; 16 bytes keep rows aligned.
+  int64_t width = sliceCols + 4, room = group * ownQueries;
+  constexpr int64_t any = ShapedType::kDynamic;
+  int64_t lines = oneTile ? op.getKVHeads() : any;
+  SmallVector<int64_t> sizes = {2, lines, any, room, width};
+  SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
+                                  number(width)};
+  // Who joins slices goes from place to place.
+  if (warps > 1) {
+    sizes.insert(sizes.begin() + 2, colSlices);
+    shape.insert(shape.begin() + 2, number(colSlices));
+  }
+  // Kernels of one artifact that split differently have memory of their own.
+  StringRef of = warps > 1 ? "team_" : "";
+  parts = addArgument((of + "parts").str(), "workspace",
+                      MemRefType::get(sizes, b.getF32Type()), shape);
+  arrived = addArgument((of + "arrived").str(), "counter",
+                        MemRefType::get({2, lines, any}, b.getI32Type()),
+                        {number(2), linesOf(), places});
+}
+
+SmallVector<Value> DecodeProgram::placeOf(int64_t level, Value place,
+                                          Value slice) {
+  if (warps == 1)
+    return {constant(level), line, place};
+  return {constant(level), line, slice, place};
+}
+
+void DecodeProgram::store(const DecodeState &state, int64_t level, Value place,
+                          Value slice) {
+  PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
+                         placeOf(level, place, slice), rows);
+}
+
+DecodeState DecodeProgram::merge(const DecodeState &state,
+                                 const DecodeState &other) {
+  return DecodeState::of(SoftmaxMergeOp::create(b, state.acc, state.max,
+                                                state.sum, other.acc, other.max,
+                                                other.sum, softmaxScale)
+                             .getResults());
+}
+
+DecodeState DecodeProgram::mergeAll(SmallVector<DecodeState> parts) {
+  for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
+    for (size_t i = 0; i < parts.size(); i += 2)
+      parts[i / 2] =
+          i + 1 < parts.size() ? merge(parts[i], parts[i + 1]) : parts[i];
+  return parts.front();
+}
+
+int64_t DecodeProgram::partsAtOnce() const {
+  int64_t registers = schedule.getBM() * sliceCols / target.waveSize;
+  return std::max<int64_t>(1, llvm::divideCeil(target.registersPerLane, 2) /
+                                  registers);
+}
+
+int64_t DecodeProgram::loadedAtOnce() const {
+  return warps == 1 ? kLoadedAtOnce
+                    : std::clamp(partsAtOnce(), kLoadedAtOnce, kMostAtOnce);
+}
+
+int64_t DecodeProgram::joinedByOne() const {
+  return std::max(kJoinedByOne, kLoadedAtOnce * warps);
+}
+
+void DecodeProgram::teams(function_ref<void()> build) {
+  OpBuilder::InsertionGuard guard(b);
+  auto teams = TeamsOp::create(b);
+  b.createBlock(&teams.getBody());
+  build();
+}
+
+void DecodeProgram::team(const Twine &name, int64_t copies,
+                         function_ref<void(Value)> build) {
+  OpBuilder::InsertionGuard guard(b);
+  auto team = TeamOp::create(b, b.getStringAttr(name).getValue(),
+                             /*warps=*/1, copies);
+  b.createBlock(&team.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
+  build(team.getIndex());
+}
+
+void DecodeProgram::forSlices(const Twine &name,
+                              function_ref<void(Value slice)> build) {
+  teams([&] {
+    team(name, colSlices, build);
+    if (colSlices < warps)
+      team(name + "_idle", warps - colSlices,
+           [&](Value) { MeetOp::create(b); });
+  });
+}
+
+void DecodeProgram::inWarps(StringRef name,
+                            function_ref<DecodeState(Value warp)> compute,
+                            function_ref<void(DecodeState, Value slice)> then) {
+  if (warps == 1)
+    return then(compute(constant(0)), Value());
+  // Slices of one number lie side by side.
+  auto slotOf = [&](Value slice, Value warp) -> Value {
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, slice, constant(warps)).getResult(), warp);
+  };
+  teams([&] {
+    team(name, warps, [&](Value warp) {
+      DecodeState own = compute(warp);
+      for (int64_t i = 0; i < colSlices; ++i) {
+        Value slice = FragmentSliceOp::create(b, sliceType, own.acc, /*row=*/0,
+                                              /*col=*/i * sliceCols);
+        ShelfPutOp::create(b, ValueRange{slice}, accShelf,
+                           slotOf(constant(i), warp));
+      }
+      ShelfPutOp::create(b, ValueRange{own.max, own.sum}, rowShelf, warp);
+    });
+  });
+  forSlices(name + "_joined", [&](Value slice) {
+    SmallVector<DecodeState> joined;
+    for (int64_t from = 0; from < warps; from += partsAtOnce()) {
+      SmallVector<DecodeState> parts;
+      for (int64_t i = from; i < std::min(warps, from + partsAtOnce()); ++i) {
+        Value warp = constant(i);
+        auto acc = ShelfGetOp::create(b, accShelf, slotOf(slice, warp));
+        auto row = ShelfGetOp::create(b, rowShelf, warp);
+        parts.push_back({acc.getResult(0), row.getResult(0), row.getResult(1)});
+      }
+      joined.push_back(mergeAll(parts));
+      joined = {mergeAll(joined)};
+    }
+    then(joined.front(), slice);
+  });
+}
+
+void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
+                            Value count, int64_t step,
+                            function_ref<void(DecodeState, Value slice)> then) {
+  if (warps == 1)
+    return then(joinFrom(level, place, count, step, Value()), Value());
+  forSlices(name, [&](Value slice) {
+    then(joinFrom(level, place, count, step, slice), slice);
+  });
+}
+
+DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
+                                    int64_t step, Value slice) {
+  // Several are loaded before the first is merged: one after the other, each
+  // would take the memory's latency.
+  int64_t many = loadedAtOnce();
+  auto loop = scf::ForOp::create(b, constant(0), count, constant(many),
+                                 empty(sliceType).values());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value first = loop.getInductionVar();
+  DecodeState before = DecodeState::of(loop.getRegionIterArgs());
+  Value end = arith::SubIOp::create(b, count, constant(1));
+  // The next ones, merged with what those before them have come to. Where not
+  // all exist, those past the end are the last one again, of no row.
+  auto joinNext = [&](bool allExist) {
+    SmallVector<DecodeState> loaded;
+    for (int64_t n = 0; n < many; ++n) {
+      Value number = arith::AddIOp::create(b, first, constant(n)), valid = rows;
+      if (!allExist) {
+        Value exists =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, count);
+        valid = arith::SelectOp::create(b, exists, rows, constant(0));
+        number = arith::MinUIOp::create(b, number, end);
+      }
+      Value at = arith::AddIOp::create(
+          b, place,
+          arith::MulIOp::create(b, number, constant(step)).getResult());
+      auto part = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
+                                        placeOf(level, at, slice), valid);
+      loaded.push_back(DecodeState::of(part.getResults()));
+    }
+    if (colSlices > 1)
+      return merge(before, mergeAll(loaded));
+    // One after the other, in the order in which they come: pairs of them,
+    // merged first, would all take registers at once, and the assembler would
+    // load some later (H200, one sequence of 8192 keys: 15.4 us in a graph, not
+    // 13.5).
+    DecodeState joined = before;
+    for (const DecodeState &part : loaded)
+      joined = merge(joined, part);
+    return joined;
+  };
+  if (warps == 1) {
+    scf::YieldOp::create(b, joinNext(/*allExist=*/false).values());
+    return DecodeState::of(loop.getResults());
+  }
+  // Where all exist, their addresses are one and offsets.
+  Value after = arith::AddIOp::create(b, first, constant(many));
+  Value whole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, after, count);
+  auto branch =
+      scf::IfOp::create(b, ValueRange(before.values()).getTypes(), whole,
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  for (bool allExist : {true, false}) {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(allExist ? branch.thenBlock()
+                                        : branch.elseBlock());
+    scf::YieldOp::create(b, joinNext(allExist).values());
+  }
+  scf::YieldOp::create(b, branch.getResults());
+  return DecodeState::of(loop.getResults());
+}
+
+void DecodeProgram::ifLast(int64_t level, Value place, Value count,
+                           function_ref<void()> build) {
+  choose(ArriveLastOp::create(b, arrived,
+                              ValueRange{constant(level), line, place}, count),
+         build);
+}
+
+void DecodeProgram::join(const Piece &piece) {
+  // The pieces that are joined together with this one.
+  Value many = constant(joinedByOne());
+  Value first = arith::MulIOp::create(
+      b, arith::DivUIOp::create(b, piece.number, many).getResult(), many);
+  Value members = arith::MinUIOp::create(
+      b, many, arith::SubIOp::create(b, piece.count, first).getResult());
+  Value place = arith::AddIOp::create(b, piece.base, first);
+  Value few =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, piece.count, many);
+  Value more =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, piece.count, many);
+  ifLast(0, place, members, [&] {
+    joinAll("pieces", 0, place, members, /*step=*/1,
+            [&](DecodeState state, Value slice) {
+              choose(
+                  few, [&] { finish(state, slice); },
+                  [&] { store(state, 1, place, slice); });
+            });
+    choose(more, [&] {
+      Value joiners = arith::CeilDivUIOp::create(b, piece.count, many);
+      ifLast(1, piece.base, joiners, [&] {
+        joinAll("joined", 1, piece.base, joiners, joinedByOne(),
+                [&](DecodeState state, Value slice) { finish(state, slice); });
+      });
+    });
+  });
+}
+
+Value DecodeProgram::rowsOf(Value tensor, Value slice) {
+  if (colSlices == 1)
+    return rowsOf(tensor);
+  Value cols = constant(sliceCols);
+  Value first = arith::MulIOp::create(b, slice, cols);
+  // The last slice may be padding, in part or all of it.
+  Value valid = cols;
+  if (depth != op.getHeadSize())
+    valid = arith::SubIOp::create(b, constant(op.getHeadSize()), first);
+  SmallVector<Value> at = rowsAt();
+  at.push_back(first);
+  int64_t rowDim = op.isRagged() ? 0 : 1;
+  return DramTileOp::create(b, rowsType(sliceCols), tensor, at, rows, valid,
+                            b.getI64IntegerAttr(rowDim), group);
+}
+
+void DecodeProgram::finish(DecodeState state, Value slice) {
+  if (op.getSink())
+    state = DecodeState::of(
+        SoftmaxSinkOp::create(b, state.acc, state.max, state.sum,
+                              operand(op.getSink()), ValueRange{head},
+                              softmaxScale.getValue(), group)
+            .getResults());
+  auto done = SoftmaxFinishOp::create(b, sliceType, rowType, state.acc,
+                                      state.max, state.sum, /*excess=*/Value(),
+                                      /*sink=*/Value(), softmaxScale);
+  Value result = scales().finish(done.getResult(), operand(op.getV()));
+  Value out = FragmentConvertOp::create(
+      b, fragment(schedule.getBM(), sliceCols, element, Role::Acc), result);
+  FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),
+                          /*via=*/Value());
+  if (!op.getLse())
+    return;
+  auto storeLse = [&] {
+    SmallVector<Value> lseAt{head, rowInTensor()};
+    if (!op.isRagged())
+      lseAt.insert(lseAt.begin(), batch);
+    RowStoreOp::create(b, done.getLse(), operand(op.getLse()), lseAt, rows,
+                       group);
+  };
+  // Each slice has it.
+  if (colSlices == 1)
+    return storeLse();
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slice, constant(0)),
+         storeLse);
+}

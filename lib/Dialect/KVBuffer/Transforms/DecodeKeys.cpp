@@ -1,0 +1,158 @@
+//===- DecodeKeys.cpp - The loop over keys of few query rows ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a block of few query rows, or each of its warps, does with its tiles of
+// keys.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeProgram.h"
+#include "LowerDecode.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+void DecodeProgram::allocBuffers() {
+  kbuf = allocOperand(b, op, target, Operand::K, schedule.getBN(),
+                      schedule.getStages());
+  vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
+                      schedule.getStages());
+}
+
+void DecodeProgram::appendTokens(Value first, Value last) {
+  Value bn = constant(schedule.getBN());
+  Value from = arith::MulIOp::create(b, first, bn);
+  Value upto = arith::MulIOp::create(b, last, bn);
+  Value cached = CacheNumKeysOp::create(b, operand(op.getK()), batch,
+                                        /*new_tokens=*/constant(0));
+  // Most pieces have none of them.
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, upto, cached),
+         [&] {
+           AppendTokensOp::create(
+               b, batch, kvHead, from, upto, operand(append.getK()),
+               operand(op.getK()), operand(append.getV()), operand(op.getV()),
+               optional(append.getCos()), optional(append.getSin()),
+               append.getInterleaved());
+         });
+}
+
+DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
+                                    Value warp) {
+  if (warps > 1)
+    allocBuffers();
+  KeyRangeOp range = tiles.range;
+  Value keys = tiles.keys;
+  int64_t BM = schedule.getBM(), BN = schedule.getBN();
+  int64_t stages = schedule.getStages();
+  Value zero = constant(0), one = constant(1), bn = constant(BN);
+  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
+  FragmentType pType = fragment(BM, BN, weights, Role::A);
+  FragmentType qType = fragment(BM, depth, element, Role::A);
+  Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
+  Value kScale = scales().ofHead(operand(op.getK()));
+
+  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
+  Value fullEnd = arith::DivUIOp::create(
+      b, arith::MaxSIOp::create(b, range.getFullHi(), zero).getResult(), bn);
+  Value edgeRight = arith::SubIOp::create(b, end, fullEnd), edgeLeft;
+  if (mask.boundsLeft()) {
+    Value fullBegin = arith::CeilDivUIOp::create(
+        b, arith::MaxSIOp::create(b, range.getFullLo(), zero).getResult(), bn);
+    edgeLeft = arith::SubIOp::create(b, end, fullBegin);
+  }
+  Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
+  if (warps > 1)
+    count = arith::CeilDivUIOp::create(
+        b, positive(arith::SubIOp::create(b, count, warp)), many);
+  auto loop = scf::ForOp::create(b, zero, count, one, empty(accType).values());
+  // From right to left the end of the sequence cuts the first tile only; a
+  // window may cut the last one too.
+  if (!mask.boundsLeft())
+    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value iteration = loop.getInductionVar(), i = iteration;
+  if (warps > 1)
+    i = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, iteration, many).getResult(), warp);
+  DecodeState state = DecodeState::of(loop.getRegionIterArgs());
+  Value back = arith::SubIOp::create(
+      b, arith::SubIOp::create(b, end, one).getResult(), i);
+  Value key = arith::MulIOp::create(b, back, bn);
+  Value slot = zero;
+  if (stages > 1)
+    slot = arith::RemUIOp::create(b, iteration, constant(stages));
+  auto load = [&](Value cache, TypedValue<BufferType> buffer,
+                  Type as) -> Value {
+    auto type = cast<CacheType>(cache.getType());
+    auto tile = CacheTileOp::create(
+        b,
+        TileType::get(b.getContext(), BN, type.getCacheDepth(),
+                      type.getElementType(), smallPageOf(op)),
+        cache, batch, kvHead, key, range.getLo(), keys, /*pred=*/Value());
+    Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
+                                     /*whole=*/false, /*block=*/0);
+    Value staged =
+        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+    return FragmentLoadOp::create(b, fragment(BN, depth, as, Role::B), staged,
+                                  0, 0);
+  };
+
+  // Both are asked for before the product of the scores, which hides their
+  // latency: a look-up of a page and one of a scale, one after the other (H200,
+  // e4m3, pages of 16, 64 sequences of 8192 keys: 323 us, and 507 where each
+  // was asked for at its use).
+  TileTokens tokens{key, range.getLo(), keys};
+  Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
+  Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
+  Value k = load(operand(op.getK()), kbuf, element);
+  Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
+                          /*transpose_b=*/true, /*column=*/0);
+  s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
+  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
+  if (cap > 0)
+    s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
+                          b.getF32FloatAttr(cap));
+  else if (scale <= 0 && !op.hasOwnScores())
+    s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
+  if (op.hasOwnScores())
+    s = mapOwnScores(b, op, args, s,
+                     {batch, head, firstQuery, key, queries, keys, group},
+                     cap > 0 ? 1.0 : scale);
+  Value edge =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
+  if (edgeLeft)
+    edge = arith::OrIOp::create(
+        b, edge,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
+  auto masked = scf::IfOp::create(b, TypeRange{scoreType}, edge,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(masked.thenBlock());
+    Value hidden =
+        MaskOp::create(b, s, firstQuery, queries, key, keys, mask, group);
+    scf::YieldOp::create(b, hidden);
+    b.setInsertionPointToStart(masked.elseBlock());
+    scf::YieldOp::create(b, s);
+  }
+  bool scalesWeights = isScaledByToken(op.getV().getType());
+  auto softmax = OnlineSoftmaxOp::create(
+      b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
+      masked.getResult(0), state.max, state.sum, softmaxScale,
+      /*masked=*/b.getUnitAttr());
+  Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
+  Value v = load(operand(op.getV()), vbuf, weights);
+  Value p = scales().weights(softmax.getP(), vScales, pType);
+  Value acc = MmaOp::create(b, p, v, scaled,
+                            /*transpose_b=*/false, /*column=*/0);
+  scf::YieldOp::create(
+      b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
+  return DecodeState::of(loop.getResults());
+}

@@ -1,0 +1,240 @@
+//===- DecodeProgram.h - The program of few query rows ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the parts of the lowering of decode kernels share: how work is divided
+/// (LowerDecode.cpp), the loop over keys (DecodeKeys.cpp), and how what its
+/// pieces come to is joined and stored (DecodeJoin.cpp).
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
+
+#include "CacheScales.h"
+#include "DecodeSizes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+
+/// What a softmax over some of the keys has come to.
+struct DecodeState {
+  /// The weighted sum of values; each row's maximum and sum of weights.
+  mlir::Value acc, max, sum;
+  llvm::SmallVector<mlir::Value> values() const { return {acc, max, sum}; }
+  static DecodeState of(mlir::ValueRange values) {
+    return {values[0], values[1], values[2]};
+  }
+};
+
+/// The tile program of a problem whose keys are split.
+class DecodeProgram : DecodeSizes {
+public:
+  /// `schedule` is that of one warp; `warps`: those of a block.
+  DecodeProgram(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                const TargetInfo &target, const mlir::IRMapping &args,
+                mlir::gpu::GPUFuncOp kernel, CacheAppendOp append,
+                int64_t warps);
+
+  /// Builds it at the insertion point.
+  void build();
+
+private:
+  mlir::Value constant(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(b, value);
+  }
+  FragmentType fragment(int64_t rows, int64_t cols, mlir::Type type,
+                        Role role) {
+    return FragmentType::get(b.getContext(), rows, cols, type, role);
+  }
+  mlir::Value fill(FragmentType type, float value) {
+    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
+  }
+  mlir::Value operand(mlir::Value value) { return args.lookup(value); }
+  mlir::Value optional(mlir::Value value) {
+    return value ? operand(value) : mlir::Value();
+  }
+  /// Stores the new tokens that the tiles [first, last) hold.
+  void appendTokens(mlir::Value first, mlir::Value last);
+  /// Adds an argument that the runtime provides.
+  mlir::Value addArgument(llvm::StringRef name, llvm::StringRef access,
+                          mlir::MemRefType type,
+                          llvm::ArrayRef<mlir::Attribute> shape);
+  /// Slots for tiles of keys, of a block of one warp or of a team of one.
+  void allocBuffers();
+  /// Adds the memory of `places` pieces a head.
+  void addScratch(mlir::Attribute places);
+  DecodeState empty(FragmentType accType) {
+    return {fill(accType, 0.0f),
+            fill(rowType, -std::numeric_limits<float>::infinity()),
+            fill(rowType, 0.0f)};
+  }
+  TileType rowsType(int64_t cols) {
+    return TileType::get(b.getContext(), schedule.getBM(), cols, element,
+                         group > 1 ? group : 0);
+  }
+  /// The rows of a tensor [batch, tokens, heads, head_size].
+  mlir::Value rowsOf(mlir::Value tensor) {
+    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor, rowsAt(),
+                              rows, /*valid_cols=*/mlir::Value(),
+                              /*row_dim=*/mlir::IntegerAttr(), group);
+  }
+  /// Where the tile's first row is in a tensor of query rows.
+  llvm::SmallVector<mlir::Value> rowsAt() {
+    llvm::SmallVector<mlir::Value> at{rowInTensor(), head};
+    if (!op.isRagged())
+      at.insert(at.begin(), batch);
+    return at;
+  }
+  /// Where the tile's first query is in Q and in the output.
+  mlir::Value rowInTensor() {
+    if (!op.isRagged())
+      return firstQuery;
+    return mlir::arith::AddIOp::create(b, firstRow, firstQuery);
+  }
+  /// A slice of their columns; all of them where there is one slice.
+  mlir::Value rowsOf(mlir::Value tensor, mlir::Value slice);
+  /// The tiles of keys that some row of sequence `sequence` sees.
+  struct Tiles {
+    mlir::Value keys, begin, end, count;
+    KeyRangeOp range;
+    /// Queries of the sequence, and the row that its first one is in where they
+    /// are ragged; whether this block's tile has rows of it, null if it must.
+    mlir::Value queries, firstRow, active;
+  };
+  Tiles tilesOf(mlir::Value sequence);
+  /// Work for a sequence, in tiles: rows that see no key are written, too.
+  mlir::Value unitsOf(const Tiles &tiles, mlir::Value units,
+                      mlir::Value pause = {});
+  /// What follows is about this sequence.
+  void enter(mlir::Value sequence, const Tiles &tiles);
+  /// The tiles that a block could read between two sequences. A power of 2, so
+  /// that where blocks have half, a quarter, .. of sequences of 2^n tiles, they
+  /// still do. More than is lost would cost as much as less.
+  mlir::Value pauseInTiles();
+  mlir::Value positive(mlir::Value n) {
+    return mlir::arith::MaxSIOp::create(b, n, constant(0));
+  }
+  /// Each block has a split of one sequence.
+  void buildSplits();
+  /// Divides a sequence's tiles in the kernel; `compute` is what a block with a
+  /// split that exists does.
+  void divideSplits(
+      const Tiles &tiles, mlir::Value split, mlir::Value splitCount,
+      llvm::function_ref<void(mlir::Value share, mlir::Value used)> compute);
+  /// Each block has a share of all sequences.
+  void buildShares();
+  /// Ragged queries: rows past those that the launch says a sequence has at
+  /// most (`seq_q`), which the device alone knows better. One block computes a
+  /// tile of them over all of its keys: slow, but no row is left out.
+  void computeRest();
+  void computeRestOf(mlir::Value sequence);
+  /// A block's piece of a sequence: `number` of `count`, whose first is at
+  /// place `base` of the memory for partial results.
+  struct Piece {
+    mlir::Value number, count, base;
+  };
+  /// Computes the tiles [first, last), one piece of sequence `batch`.
+  void computePiece(const Tiles &tiles, mlir::Value first, mlir::Value last,
+                    const Piece &piece);
+  /// The scales of the block's head of the cache.
+  CacheScales scales() { return {b, batch, kvHead}; }
+  /// Lets each warp compute a part of a softmax; `then` is what a warp does
+  /// with a slice of what the parts come to.
+  void inWarps(llvm::StringRef name,
+               llvm::function_ref<DecodeState(mlir::Value warp)> compute,
+               llvm::function_ref<void(DecodeState, mlir::Value slice)> then);
+  /// Teams side by side.
+  void teams(llvm::function_ref<void()> build);
+  /// `copies` teams of a warp each; `build` gets a copy's number.
+  void team(const llvm::Twine &name, int64_t copies,
+            llvm::function_ref<void(mlir::Value)> build);
+  /// A warp for each slice; the others wait.
+  void forSlices(const llvm::Twine &name,
+                 llvm::function_ref<void(mlir::Value slice)> build);
+  /// The loop over the tiles [first, end) of keys: every tile of number `warp`,
+  /// counted from the last one, of each `warps`.
+  DecodeState readKeys(mlir::Value first, mlir::Value end, const Tiles &tiles,
+                       mlir::Value warp);
+  /// Where the slice of a partial result lies, of level 0 (a piece) or 1 (what
+  /// a block has joined).
+  llvm::SmallVector<mlir::Value> placeOf(int64_t level, mlir::Value place,
+                                         mlir::Value slice);
+  /// Stores the state of a piece, or a slice of it.
+  void store(const DecodeState &state, int64_t level, mlir::Value place,
+             mlir::Value slice);
+  /// The pieces that a block joins at most.
+  int64_t joinedByOne() const;
+  /// Joins all pieces where this block, whose own is stored, is the last.
+  void join(const Piece &piece);
+  /// Joins the `count` partial results of a level, each `step` places after the
+  /// one before it; `then` is what a warp does with a slice of what they come
+  /// to.
+  void joinAll(const llvm::Twine &name, int64_t level, mlir::Value place,
+               mlir::Value count, int64_t step,
+               llvm::function_ref<void(DecodeState, mlir::Value slice)> then);
+  /// The same for one slice.
+  DecodeState joinFrom(int64_t level, mlir::Value place, mlir::Value count,
+                       int64_t step, mlir::Value slice);
+  /// Joins the parts of a softmax.
+  DecodeState merge(const DecodeState &state, const DecodeState &other);
+  /// Joins parts, neighbours first: one after the other, each would wait for
+  /// the one before it.
+  DecodeState mergeAll(llvm::SmallVector<DecodeState> parts);
+  /// Slices of parts of a softmax that a lane has registers for at a time, 1 or
+  /// more.
+  int64_t partsAtOnce() const;
+  /// Partial results that are loaded before the first is joined.
+  int64_t loadedAtOnce() const;
+  /// What only the block that arrives last at a place does.
+  void ifLast(int64_t level, mlir::Value place, mlir::Value count,
+              llvm::function_ref<void()> build);
+  /// `yes` where `condition` holds, `no` elsewhere.
+  void choose(mlir::Value condition, llvm::function_ref<void()> yes,
+              llvm::function_ref<void()> no = {});
+  void finish(DecodeState state, mlir::Value slice);
+
+  mlir::ImplicitLocOpBuilder &b;
+  const mlir::IRMapping &args;
+  mlir::gpu::GPUFuncOp kernel;
+  /// New tokens that the blocks store; null where there are none.
+  CacheAppendOp append;
+  mlir::Type element;
+  /// The type of the elements of P and V.
+  mlir::Type weights;
+  /// Head size, padded to whole LDS blocks.
+  int64_t depth;
+  /// Parts of the columns that warps join side by side; columns of one.
+  int64_t colSlices, sliceCols;
+  FragmentType accType, sliceType, rowType;
+  mlir::FloatAttr softmaxScale;
+
+  // Values of the kernel: the sequence, its queries, and the row of its first
+  // one where they are ragged; the cache's head and the first query head of it;
+  // the tile's first query, its rows, and the number of head and tile together.
+  mlir::Value batch, queries, firstRow, kvHead, head, firstQuery, rows, line;
+  /// That of the block among those of a head and tile; of the tile.
+  mlir::Value block, slice;
+  /// Buffers of a block of one warp, one for all pieces.
+  mlir::TypedValue<BufferType> kbuf, vbuf;
+  /// Where warps leave their accumulators, slice by slice, and the maxima and
+  /// sums of their rows; null in blocks of one.
+  mlir::Value accShelf, rowShelf;
+  /// Partial results and counters: level (pieces, what blocks have joined of
+  /// them), head and tile, place; for partial results of blocks of several
+  /// warps the slice of columns comes before the place.
+  mlir::Value parts, arrived;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
