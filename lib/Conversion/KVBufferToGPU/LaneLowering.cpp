@@ -31,15 +31,17 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   tile.rowStride = values[2];
   tile.lo = values[3];
   tile.hi = values[4];
-  // Tiles over pages are no windows.
-  if (!type.getPageSize() && values.size() > 5)
-    tile.cols = values[5];
+  values = values.drop_front(5);
   if (type.getPageSize()) {
-    tile.table = values[5];
-    tile.tableBase = values[6];
-    tile.firstKey = values[7];
-    tile.pageStride = values[8];
+    tile.table = values[0];
+    tile.tableBase = values[1];
+    tile.firstKey = values[2];
+    tile.pageStride = values[3];
+    values = values.drop_front(4);
   }
+  // A window: of rows one stride apart, or of groups of rows.
+  if (!values.empty())
+    tile.cols = values.front();
   return tile;
 }
 
