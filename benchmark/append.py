@@ -14,7 +14,6 @@ their order. Before each launch the L2 is flushed by reading. What was stored is
 compared with float32, within a rounding of the cache's type.
 """
 
-import argparse
 import pathlib
 import statistics
 import subprocess
@@ -101,15 +100,7 @@ def prepare(torch, kind):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--build", action="store_true",
-                        help="compile the kernels into DIR")
-    parser.add_argument("--target", default="sm_90a", help="chip [sm_90a]")
-    parser.add_argument("--kvbuf-compile", default="kvbuf-compile", metavar="PATH")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--launches", type=int, default=15)
+    parser = common.kernels_parser(__doc__, rounds=4, launches=15)
     options = parser.parse_args()
     if options.build:
         return build(options.folder, options.target, options.kvbuf_compile)
@@ -130,18 +121,9 @@ def main():
     times = {key: [] for key in calls}
     for call in calls.values():
         call()
-    for turn in range(options.rounds):
-        for key in list(calls)[::-1 if turn % 2 else 1]:
-            pairs = []
-            for _ in range(options.launches):
-                flush.max()
-                pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-                pair[0].record()
-                calls[key]()
-                pair[1].record()
-                pairs.append(pair)
-            torch.cuda.synchronize()
-            times[key] += [1e3 * a.elapsed_time(b) for a, b in pairs]
+    for key in common.in_turns(calls, options.rounds):
+        times[key] += common.microseconds(torch, calls[key], options.launches,
+                                          before=flush.max)
     rate = {key: bytes_of(key[1]) / statistics.median(us) / 1e3
             for key, us in times.items()}
     bad = 0

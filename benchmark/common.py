@@ -1,8 +1,10 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the comparisons share and needs no GPU: cases, statistics, tables."""
+"""What the comparisons share and needs no GPU: options, cases, statistics,
+tables."""
 
+import argparse
 import ctypes
 import dataclasses
 import fnmatch
@@ -35,6 +37,46 @@ def need_gpu(script, *without):
         return
     if reason := why_no_gpu():
         sys.exit(f"{script}: there is no GPU here: {reason}")
+
+
+def kernels_parser(doc, *, rounds, launches, what="kernels"):
+    """A parser for a script that compiles its `what` into a folder and, in
+    another call, measures what lies there; `rounds` and `launches` are usual."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", type=pathlib.Path)
+    parser.add_argument("--build", action="store_true",
+                        help=f"compile the {what} into DIR")
+    parser.add_argument("--target", default="sm_90a", help="chip [sm_90a]")
+    parser.add_argument("--kvbuf-compile", default="kvbuf-compile",
+                        metavar="PATH")
+    parser.add_argument("--rounds", type=int, default=rounds,
+                        help=f"turns of each contestant [{rounds}]")
+    parser.add_argument("--launches", type=int, default=launches,
+                        help=f"launches of a turn [{launches}]")
+    return parser
+
+
+def in_turns(labels, rounds):
+    """Each label once a round; every other round reverses their order."""
+    labels = list(labels)
+    for turn in range(rounds):
+        yield from labels[::-1] if turn % 2 else labels
+
+
+def microseconds(torch, run, launches=1, before=lambda: None):
+    """Of each of `launches` calls of `run` by events of CUDA, `before` called
+    ahead of each. Ends when the device has."""
+    pairs = []
+    for _ in range(launches):
+        before()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        pairs.append((start, end))
+    torch.cuda.synchronize()
+    return [1e3 * start.elapsed_time(end) for start, end in pairs]
 
 
 @dataclasses.dataclass(frozen=True)

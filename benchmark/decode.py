@@ -15,7 +15,6 @@ a kernel that copies the same bytes to shared memory and computes nothing
 fit the L2. Each result is checked against PyTorch in float32.
 """
 
-import argparse
 import ctypes
 import dataclasses
 import math
@@ -256,20 +255,9 @@ def measure(torch, case, artifacts, ceiling, rounds, launches):
         runs["ceiling"] = ceiling.runner(torch, tensors.k, tensors.v)
     flush = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
     times = {label: [] for label in runs}
-    for n in range(rounds):
-        for label in (list(runs), list(runs)[::-1])[n % 2]:
-            pairs = []
-            for _ in range(launches):
-                flush.max()
-                start, end = (torch.cuda.Event(enable_timing=True)
-                              for _ in range(2))
-                start.record()
-                runs[label]()
-                end.record()
-                pairs.append((start, end))
-            torch.cuda.synchronize()
-            times[label].append(statistics.median(
-                1e3 * s.elapsed_time(e) for s, e in pairs))
+    for label in common.in_turns(runs, rounds):
+        times[label].append(statistics.median(common.microseconds(
+            torch, runs[label], launches, before=flush.max)))
     return {label: statistics.median(t) / getattr(runs[label], "share", 1)
             for label, t in times.items()}
 
@@ -287,14 +275,8 @@ def replay(torch, case, artifact):
         with torch.cuda.graph(graph, stream=stream):
             for n in range(24):
                 artifact(**copies[n % len(copies)].given)
-    samples = []
-    for _ in range(7):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        samples.append(1e3 * start.elapsed_time(end) / 24)
+    samples = [common.microseconds(torch, graph.replay)[0] / 24
+               for _ in range(7)]
     for c in copies:
         if c.out.isnan().any():
             print(f"{case.name}: WRONG in a graph")
@@ -302,20 +284,12 @@ def replay(torch, case, artifact):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--build", action="store_true",
-                        help="compile the kernels into DIR")
-    parser.add_argument("--target", default="sm_90a", help="chip [sm_90a]")
-    parser.add_argument("--kvbuf-compile", default="kvbuf-compile")
+    parser = common.kernels_parser(__doc__, rounds=3, launches=10)
     parser.add_argument("--cases", default="", metavar="REGEX",
                         help="names that match [all]")
     parser.add_argument("--variant", action="append", default=[],
                         metavar="LABEL=SCHEDULE",
                         help="one more schedule; may be repeated")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--launches", type=int, default=10)
     options = parser.parse_args(arguments)
     for text in options.variant:
         label, _, schedule = text.partition("=")

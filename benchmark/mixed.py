@@ -16,7 +16,6 @@ LABEL.kvbuf, are measured in the same run. Results are checked against PyTorch
 in float32.
 """
 
-import argparse
 import math
 import pathlib
 import statistics
@@ -25,6 +24,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import common  # noqa: E402
 import problem  # noqa: E402
 
 HEADS, KV_HEADS, SIZE, PAGE = 32, 8, 128, 64
@@ -137,31 +137,18 @@ def measure(torch, name, artifacts, launches, rounds):
             batch.check(torch, f"{name}: {label}")
     graphs = {label: graph(torch, run, launches) for label, run in runs.items()}
     times = {label: [] for label in runs}
-    for n in range(rounds):
-        for label in (list(runs), list(runs)[::-1])[n % 2]:
-            start, end = (torch.cuda.Event(enable_timing=True)
-                          for _ in range(2))
-            start.record()
-            graphs[label].replay()
-            end.record()
-            torch.cuda.synchronize()
-            times[label].append(1e3 * start.elapsed_time(end) / launches)
+    for label in common.in_turns(runs, rounds):
+        us, = common.microseconds(torch, graphs[label].replay)
+        times[label].append(us / launches)
     print(f"{name:26}" + "  ".join(
         f"{label} {statistics.median(t[1:]):.1f}" for label, t in times.items()),
         flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--build", action="store_true",
-                        help="compile the kernel into DIR")
-    parser.add_argument("--target", default="sm_90a", help="chip [sm_90a]")
-    parser.add_argument("--kvbuf-compile", default="kvbuf-compile")
+    parser = common.kernels_parser(__doc__, rounds=5, launches=10,
+                                   what="kernel")
     parser.add_argument("--cases", default="", help="part of a case's name [all]")
-    parser.add_argument("--launches", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     if options.build:
         options.folder.mkdir(parents=True, exist_ok=True)
