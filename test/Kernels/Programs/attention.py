@@ -23,6 +23,9 @@ import numpy as np
 
 import kvbuf
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import check, from_bf16, rounded, to_bf16
+
 CHIP = sys.argv.pop()
 SOURCE = pathlib.Path(sys.argv.pop())
 RNG = np.random.default_rng()
@@ -60,19 +63,6 @@ def program(name):
     return text
 
 
-def to_bf16(x):
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-
-
-def rounded(x):
-    return from_bf16(to_bf16(x))
-
-
 def scores(q, k):
     """[batch, heads, queries, keys]."""
     return np.einsum("bihd,bjhd->bhij", q, k)
@@ -104,12 +94,7 @@ class Programs(unittest.TestCase):
     def check(self, out, p, v, normalize):
         out = from_bf16(out)
         exact, base = (apply(p, v, normalize, plain) for plain in (False, True))
-        self.assertFalse(np.isnan(out).any())
-        # The rounding of bfloat16 at the reference's magnitude.
-        ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
-        error, usual = abs(out - exact), abs(base - exact)
-        self.assertLessEqual((error - ulp).max(), 2 * usual.max())
-        self.assertLessEqual(error.mean(), 1.15 * usual.mean() + 1e-6)
+        check(self, out, exact, base)
 
     def tensors(self, batch, queries, keys):
         return [to_bf16(RNG.standard_normal((batch, n, 4, 64)))

@@ -14,6 +14,7 @@ row of a piece, and on both sides of where pieces meet. The last test takes the
 barrier between stores and reads out.
 """
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -24,41 +25,15 @@ import numpy as np
 
 import kvbuf
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import from_bf16, to_bf16
+from numbers8 import float8, rotated
+
 CHIP = sys.argv.pop()
 sys.argv.pop()
 RNG = np.random.default_rng()
 FNUZ = "FNUZ" if CHIP == "gfx942" else ""
-FLOATS = {"e4m3": ("f8E4M3" + (FNUZ or "FN"), 3, 8 if FNUZ else 7),
-          "e5m2": ("f8E5M2" + FNUZ, 2, 16 if FNUZ else 15)}
-
-
-def float8(name):
-    """The values of the 256 codes of an 8-bit float, by its definition."""
-    kind, mantissa, bias = FLOATS[name]
-    codes = np.arange(256)
-    a, sign = codes & 0x7F, np.where(codes & 0x80, -1.0, 1.0)
-    exponent, part = a >> mantissa, a & ((1 << mantissa) - 1)
-    one = 1 << mantissa
-    value = np.where(exponent == 0, part * 2.0 ** (1 - bias - mantissa),
-                     (one + part) * 2.0 ** (exponent - bias - mantissa))
-    value = sign * value
-    if kind == "f8E4M3FN":
-        value[a == 0x7F] = np.nan
-    elif kind == "f8E5M2":
-        value[a == 0x7C] *= np.inf
-        value[a > 0x7C] = np.nan
-    else:
-        value[0x80] = np.nan
-    return value
-
-
-def to_bf16(x):
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+FLOATS = {"e4m3": "f8E4M3" + (FNUZ or "FN"), "e5m2": "f8E5M2" + FNUZ}
 
 
 class Case:
@@ -75,7 +50,7 @@ class Case:
         self.room = room or (per * page if page else most)
         blocks = batch * per + 2
         shape = blocks, rows, kv, size
-        self.values = float8(kind) if kind else None
+        self.values = float8(FLOATS[kind]) if kind else None
         code = self.values.size - 1 if kind else 0x7FC0
         self.kept = {}
         ids = RNG.permutation(blocks)[:batch * per].reshape(batch, per)
@@ -178,20 +153,6 @@ class Case:
         return (bits["o"], bits["lse"], {n: bits[n] for n in "kv"},
                 {n: bits[n + ".scales"] for n in self.scales})
 
-    def rotated(self, x, position):
-        """In float64, and the magnitudes that each element is made of."""
-        n, size, out = self.rope, abs(x), x.copy()
-        if not n:
-            return out, size
-        c, s = (t[position].astype(np.float64) for t in self.angles)
-        first, second = ((slice(0, 2 * n, 2), slice(1, 2 * n, 2))
-                         if self.interleaved else (slice(0, n), slice(n, 2 * n)))
-        a, b = x[..., first], x[..., second]
-        out[..., first], out[..., second] = a * c - b * s, b * c + a * s
-        size[..., first] = abs(a * c) + abs(b * s)
-        size[..., second] = abs(b * c) + abs(a * s)
-        return out, size
-
     def scale_of(self, scales, name, place):
         if not self.scale:
             return np.ones((self.kv, 1))
@@ -211,8 +172,9 @@ class Case:
                     at = self.place(b, n + i)
                     x = from_bf16(self.fresh[name][b, i])
                     size = abs(x)
-                    if name == "k":
-                        x, size = self.rotated(x, n + i)
+                    if name == "k" and self.rope:
+                        x, size = rotated(x, n + i, *self.angles,
+                                          self.interleaved)
                     got = expected[at] = given[at]
                     if not self.kind:
                         if not self.rope or name == "v":

@@ -21,6 +21,9 @@ import numpy as np
 
 import kvbuf
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import from_bf16, to_bf16
+
 CHIP = sys.argv.pop()
 SOURCE = pathlib.Path(sys.argv.pop())
 RNG = np.random.default_rng()
@@ -52,15 +55,6 @@ def program():
             f"num_threads = 64, depth = 128, kv_num_heads = 2, stages = 2, "
             f"warp_size = 64>", text, flags=re.M)
     return text
-
-
-def to_bf16(x):
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
 class Case:

@@ -13,6 +13,7 @@ Each barrier that the lowering has put between warps is taken out in turn: the
 emulator must say so.
 """
 
+import pathlib
 import subprocess
 import sys
 import unittest
@@ -20,6 +21,9 @@ import unittest
 import numpy as np
 
 import kvbuf
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import from_bf16, to_bf16
 
 CHIP = sys.argv.pop()
 COMPILER = sys.argv.pop()
@@ -111,15 +115,6 @@ gpu.module @rows_module {{
   }}
 }}
 """
-
-
-def to_bf16(x):
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
 class Rows(unittest.TestCase):

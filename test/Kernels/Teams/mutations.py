@@ -18,7 +18,8 @@ import numpy as np
 
 import kvbuf
 
-sys.path.append(str(pathlib.Path(__file__).parent / "Inputs"))
+sys.path += [str(pathlib.Path(__file__).parent / "Inputs"),
+             str(pathlib.Path(__file__).parents[1] / "Inputs")]
 from chips import Chip, port
 from numbers16 import from_bf16, softmax, to_bf16
 from walks import own_keys

@@ -16,7 +16,8 @@ import numpy as np
 
 import kvbuf
 
-sys.path.append(str(pathlib.Path(__file__).parent / "Inputs"))
+sys.path += [str(pathlib.Path(__file__).parent / "Inputs"),
+             str(pathlib.Path(__file__).parents[1] / "Inputs")]
 from chips import port
 from numbers16 import check, from_bf16, softmax, to_bf16
 

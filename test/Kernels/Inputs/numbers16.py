@@ -16,6 +16,23 @@ def rounded(x):
     return from_bf16(to_bf16(x))
 
 
+def attend(s, seen, v):
+    """O of softmax(s) v where `seen`, of scores [..., queries, keys] and values
+    [..., keys, columns]; the same with P and O rounded to bfloat16; and the
+    log-sum-exp [..., queries]. A row that sees no key is 0 with a sum of -inf."""
+    s = np.where(seen, s, -np.inf)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    p = np.exp(s - np.where(np.isfinite(top), top, 0))
+    total = p.sum(-1, keepdims=True)
+
+    def apply(p):
+        o = p @ v
+        return np.divide(o, total, out=np.zeros_like(o), where=total > 0)
+    with np.errstate(divide="ignore"):
+        lse = (top + np.log(total))[..., 0]
+    return apply(p), rounded(apply(rounded(p))), lse
+
+
 def softmax(q, k, v, scale=0.125, causal=False):
     """O of softmax(scale q k^T) v, the same with P and O rounded to bfloat16,
     and the log-sum-exp [batch, heads, queries]; heads are grouped. A row that
@@ -23,21 +40,11 @@ def softmax(q, k, v, scale=0.125, causal=False):
     group = q.shape[2] // k.shape[2]
     k, v = (np.repeat(x, group, axis=2) for x in (k, v))
     s = scale * np.einsum("bihd,bjhd->bhij", q, k)
-    if causal:
-        queries, keys = s.shape[2:]
-        seen = (np.arange(keys) <= np.arange(queries)[:, None] + keys - queries)
-        s = np.where(seen, s, -np.inf)
-    top = s.max(-1, keepdims=True, initial=-np.inf)
-    p = np.exp(s - np.where(np.isfinite(top), top, 0))
-    total = p.sum(-1, keepdims=True)
-
-    def apply(p):
-        o = np.einsum("bhij,bjhd->bhid", p, v)
-        o = np.divide(o, total, out=np.zeros_like(o), where=total > 0)
-        return o.transpose(0, 2, 1, 3)
-    with np.errstate(divide="ignore"):
-        lse = (top + np.log(total))[..., 0]
-    return apply(p), rounded(apply(rounded(p))), lse
+    queries, keys = s.shape[2:]
+    last = np.arange(queries)[:, None] + keys - queries
+    exact, base, lse = attend(s, np.arange(keys) <= last if causal else True,
+                              v.transpose(0, 2, 1, 3))
+    return exact.transpose(0, 2, 1, 3), base.transpose(0, 2, 1, 3), lse
 
 
 def check(test, out, exact, base):
