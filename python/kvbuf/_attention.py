@@ -548,8 +548,8 @@ def attention(
         if tree is not None:
             raise NotImplementedError("tree is given under torch.compile; call "
                                       "kvbuf.attention outside of it")
-        from . import torch as traced
-        return traced.traced_attention(
+        from . import _operators
+        return _operators.traced_attention(
             q, k, v, causal=causal, window=window, scale=scale, softcap=softcap,
             sink=sink, q_offsets=q_offsets, k_offsets=k_offsets,
             longest_query=longest_query, page_table=page_table, slots=slots,
