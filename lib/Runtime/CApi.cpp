@@ -149,9 +149,9 @@ Sizes convert(const Manifest &manifest, const kvbufSize *sizes, size_t count) {
   if (count > 0)
     require(sizes, "sizes");
   std::set<std::string> names = manifest.sizeNames();
-  // Callers may say how long the longest sequence is to every kernel.
-  if (manifest.attention && manifest.attention->query == Layout::Ragged)
-    names.insert("seq_q");
+  // Callers may say these to every kernel, also to one that does not ask.
+  for (const auto &[name, value] : manifest.sizeDefaults)
+    names.insert(name);
   for (size_t i = 0; i < count; ++i) {
     require(sizes[i].name, "a size's name");
     if (!names.count(sizes[i].name))

@@ -343,10 +343,9 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   }
   launch.buffers = mergeRanges(std::move(launch.buffers));
 
-  // How long the longest sequence of a ragged batch is, only the device may
-  // know; no shorter bound covers all rows.
-  if (manifest.attention && manifest.attention->query == Layout::Ragged)
-    sizes.emplace("seq_q", bound.at("q").shape[0]);
+  for (const auto &[name, value] : manifest.sizeDefaults)
+    if (!sizes.count(name))
+      sizes[name] = value.evaluate(sizes);
   for (const auto &[name, value] : sizes)
     if (value < 0)
       throw Error("size '" + name + "' is " + std::to_string(value) +
@@ -419,6 +418,13 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   }
   sizes.erase(kMultiprocessors);
   return launch;
+}
+
+void kvbuf::rt::checkLengths(const Manifest &manifest,
+                             const std::vector<TensorArg> &tensors,
+                             const Sizes &sizes) {
+  if (const ProblemSpec *problem = manifest.problem())
+    problem->checkLengths(manifest, tensors, sizes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,15 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Runtime/Manifest.h"
-#include "kvbuffer/Runtime/Error.h"
+#include "ManifestReader.h"
 
 #include <algorithm>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 using namespace kvbuf::rt;
-using nlohmann::json;
 
 //===----------------------------------------------------------------------===//
 // Parsing
@@ -26,91 +22,6 @@ namespace {
 constexpr int kMostNesting = 32;
 /// The most dimensions of a tensor; kvbufArtifactInferShape writes as many.
 constexpr size_t kMostDimensions = 16;
-/// Further windows could overflow sums of positions.
-constexpr int64_t kMostWindow = int64_t(1) << 62;
-
-/// Does an integer fit into 64 bits with a sign?
-bool fits64(const json &v) {
-  return !v.is_number_unsigned() ||
-         v.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max());
-}
-
-/// Reads fields of one JSON object; errors name the path of the field.
-class Reader {
-public:
-  Reader(const json &value, std::string path)
-      : value(value), path(std::move(path)) {
-    if (!value.is_object())
-      fail("an object");
-  }
-
-  const json &get(const char *key) const {
-    auto it = value.find(key);
-    if (it == value.end())
-      throw Error("manifest: " + path + " lacks \"" + key + "\"");
-    return *it;
-  }
-  bool has(const char *key) const { return value.contains(key); }
-  std::string at(const char *key) const { return path + "." + key; }
-
-  std::string string(const char *key) const {
-    const json &v = get(key);
-    if (!v.is_string())
-      throw Error("manifest: " + at(key) + " is not a string");
-    return v.get<std::string>();
-  }
-  int64_t integer(const char *key) const {
-    const json &v = get(key);
-    if (!v.is_number_integer())
-      throw Error("manifest: " + at(key) + " is not an integer");
-    if (!fits64(v))
-      throw Error("manifest: " + at(key) + " is out of range: " + v.dump());
-    return v.get<int64_t>();
-  }
-  int64_t integer(const char *key, int64_t fallback) const {
-    return has(key) ? integer(key) : fallback;
-  }
-  unsigned natural(const char *key, unsigned fallback) const {
-    return has(key) ? natural(key) : fallback;
-  }
-  unsigned natural(const char *key) const {
-    int64_t v = integer(key);
-    if (v < 0 || v > std::numeric_limits<int32_t>::max())
-      throw Error("manifest: " + at(key) +
-                  " is out of range: " + std::to_string(v));
-    return static_cast<unsigned>(v);
-  }
-  double number(const char *key, double fallback) const {
-    if (!has(key))
-      return fallback;
-    const json &v = get(key);
-    if (!v.is_number())
-      throw Error("manifest: " + at(key) + " is not a number");
-    return v.get<double>();
-  }
-  bool boolean(const char *key, bool fallback) const {
-    if (!has(key))
-      return fallback;
-    const json &v = get(key);
-    if (!v.is_boolean())
-      throw Error("manifest: " + at(key) + " is not true or false");
-    return v.get<bool>();
-  }
-  const json &array(const char *key) const {
-    const json &v = get(key);
-    if (!v.is_array())
-      throw Error("manifest: " + at(key) + " is not an array");
-    return v;
-  }
-
-  const json &value;
-  std::string path;
-
-private:
-  [[noreturn]] void fail(const char *what) const {
-    throw Error("manifest: " + path + " is not " + what);
-  }
-};
 
 SizeExpr parseExpr(const json &v, const std::string &path) {
   SizeExpr e;
@@ -146,145 +57,6 @@ SizeExpr parseExpr(const json &v, const std::string &path) {
   throw Error("manifest: " + path + " holds " + v.dump() +
               "; expected an integer, a size name, or one of product, sum, "
               "ceildiv, floordiv, min, max with operands");
-}
-
-Layout parseLayout(const Reader &r, const char *key, bool cache) {
-  std::string name = r.string(key);
-  for (Layout layout :
-       {Layout::Dense, Layout::Ragged, Layout::Continuous, Layout::Paged})
-    if (name == nameOf(layout) &&
-        (cache || layout == Layout::Dense || layout == Layout::Ragged))
-      return layout;
-  throw Error(
-      "manifest: " + r.at(key) + " is '" + name + "'; expected " +
-      (cache ? "dense, ragged, continuous or paged" : "dense or ragged"));
-}
-
-int64_t parseWindow(const Reader &r, const char *key) {
-  int64_t window = r.integer(key, -1);
-  if (window > kMostWindow)
-    throw Error("manifest: " + r.at(key) +
-                " is out of range: " + std::to_string(window));
-  return window;
-}
-
-/// Which elements of a cache's rows of `name` are heads of `headSize`.
-CacheRow parseRow(const Reader &r, const std::string &name, int64_t headSize) {
-  std::string depth = name + "_cache_depth", offset = name + "_head_dim_offset";
-  CacheRow row{r.integer(depth.c_str(), headSize),
-               r.integer(offset.c_str(), 0)};
-  if (row.headDimOffset < 0 || row.headDimOffset > row.cacheDepth - headSize)
-    throw Error("manifest: " + r.at(offset.c_str()) + " is " +
-                std::to_string(row.headDimOffset) + "; expected " +
-                std::to_string(headSize) + " elements from there on in " +
-                depth + " = " + std::to_string(row.cacheDepth));
-  return row;
-}
-
-int64_t parsePageSize(const Reader &r) {
-  int64_t size = r.natural("page_size");
-  if (size < 1)
-    throw Error("manifest: " + r.at("page_size") + " is not positive");
-  return size;
-}
-
-AppendSpec parseAppend(const Reader &r) {
-  AppendSpec p;
-  p.heads = r.natural("heads");
-  p.headSize = r.natural("head_size");
-  if (p.heads < 1 || p.headSize < 1)
-    throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
-                " heads of " + std::to_string(p.headSize) +
-                " elements; expected at least one of each");
-  p.tokens = parseLayout(r, "new", /*cache=*/false);
-  p.cache = parseLayout(r, "cache", /*cache=*/true);
-  if (p.cache == Layout::Paged)
-    p.pageSize = parsePageSize(r);
-  p.values = r.boolean("values", true);
-  p.at = r.boolean("at", false);
-  if (r.has("rope")) {
-    std::string rope = r.string("rope");
-    if (rope != "half" && rope != "interleaved")
-      throw Error("manifest: " + r.at("rope") + " is '" + rope +
-                  "'; expected half or interleaved");
-    p.rope =
-        rope == "half" ? AppendSpec::Rope::Half : AppendSpec::Rope::Interleaved;
-  }
-  p.k = parseRow(r, "k", p.headSize);
-  p.v = parseRow(r, "v", p.headSize);
-  auto granularity = [&](const char *key) -> std::optional<int64_t> {
-    if (!r.has(key))
-      return std::nullopt;
-    int64_t elements = r.integer(key, 0);
-    if (elements < -1 || elements > p.headSize)
-      throw Error("manifest: " + r.at(key) + " is " + std::to_string(elements) +
-                  "; expected -1 to head_size");
-    return elements;
-  };
-  p.kGranularity = granularity("k_granularity");
-  p.vGranularity = granularity("v_granularity");
-  return p;
-}
-
-/// How the cache `name` is stored, if not in elements of the queries' type.
-std::optional<QuantizedSpec>
-parseQuantized(const Reader &r, const std::string &name, int64_t headSize) {
-  std::string dtype = name + "_dtype", granularity = name + "_granularity";
-  if (!r.has(dtype.c_str()))
-    return std::nullopt;
-  QuantizedSpec spec;
-  spec.dtype = parseDType(r.string(dtype.c_str()));
-  if (!isFloat8(spec.dtype))
-    throw Error("manifest: " + r.at(dtype.c_str()) + " is '" +
-                nameOf(spec.dtype) + "'; expected an 8-bit float");
-  if (!r.has(granularity.c_str()))
-    return spec;
-  spec.granularity = r.integer(granularity.c_str(), 0);
-  if (*spec.granularity < -1 || *spec.granularity > headSize)
-    throw Error("manifest: " + r.at(granularity.c_str()) + " is " +
-                std::to_string(*spec.granularity) +
-                "; expected -1 to head_size");
-  return spec;
-}
-
-AttentionProblem parseProblem(const Reader &r) {
-  AttentionProblem p;
-  p.dtype = parseDType(r.string("dtype"));
-  if (p.dtype != DType::F16 && p.dtype != DType::BF16)
-    throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(p.dtype) +
-                "'; expected bf16 or f16");
-  p.heads = r.natural("heads");
-  p.kvHeads = r.natural("kv_heads");
-  p.headSize = r.natural("head_size");
-  if (p.heads < 1 || p.kvHeads < 1 || p.heads % p.kvHeads != 0)
-    throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
-                " heads and " + std::to_string(p.kvHeads) +
-                " kv_heads; expected a positive multiple");
-  if (p.headSize < 8 || p.headSize % 8 != 0)
-    throw Error("manifest: " + r.at("head_size") + " is " +
-                std::to_string(p.headSize) + "; expected a multiple of 8");
-  p.query = parseLayout(r, "query", /*cache=*/false);
-  p.cache = parseLayout(r, "cache", /*cache=*/true);
-  if (p.cache == Layout::Paged)
-    p.pageSize = parsePageSize(r);
-  std::string lengths = r.has("lengths") ? r.string("lengths") : "cached";
-  if (lengths != "cached" && lengths != "all")
-    throw Error("manifest: " + r.at("lengths") + " is '" + lengths +
-                "'; expected cached or all");
-  p.lengthsCountNew = lengths == "all";
-  p.k = parseRow(r, "k", p.headSize);
-  p.v = parseRow(r, "v", p.headSize);
-  p.kQuantized = parseQuantized(r, "k", p.headSize);
-  p.vQuantized = parseQuantized(r, "v", p.headSize);
-  p.causal = r.boolean("causal", false);
-  p.windowLeft = parseWindow(r, "window_left");
-  p.windowRight = parseWindow(r, "window_right");
-  p.softcap = r.number("softcap", 0);
-  p.sink = r.boolean("sink", false);
-  p.lse = r.boolean("lse", false);
-  p.scale = r.number("scale", 1);
-  p.batchInvariant = r.boolean("batch_invariant", false);
-  return p;
 }
 
 /// The numbers of an array, each from `least` to `most`.
@@ -382,9 +154,10 @@ TensorMapRecipe parseTensorMap(const Reader &r, const TensorSpec &tensor) {
     if (distinct.size() != map.dims.size() || map.dims.size() < 2 ||
         extents > TensorMapRecipe::kRank ||
         (map.flat->fold && distinct.count(*map.flat->fold)))
-      throw Error(who + " has \"dims\" " + r.get("dims").dump() +
-                  "; expected two to four of the tensor's dimensions, each once, "
-                  "and not the one that is folded");
+      throw Error(
+          who + " has \"dims\" " + r.get("dims").dump() +
+          "; expected two to four of the tensor's dimensions, each once, "
+          "and not the one that is folded");
   } else if (distinct.size() != rank || map.dims.size() != rank)
     throw Error(who + " has \"dims\" " + r.get("dims").dump() +
                 "; expected each of the tensor's dimensions once");
@@ -471,6 +244,28 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
   return arg;
 }
 
+/// What sizes are that callers need not say: expressions over sizes that shapes
+/// tell, the same for all kernels, of which a launch runs any.
+void parseDefaults(const Reader &r, Manifest &m) {
+  std::set<std::string> told;
+  for (const TensorSpec &t : m.tensors)
+    for (const SizeExpr &e : t.shape)
+      e.collectNames(told);
+  for (const auto &[name, value] : r.value.items()) {
+    SizeExpr e = parseExpr(value, r.at(name.c_str()));
+    std::set<std::string> names;
+    e.collectNames(names);
+    for (const std::string &other : names)
+      if (!told.count(other))
+        throw Error("manifest: " + r.at(name.c_str()) + " mentions '" + other +
+                    "', which no shape of \"tensors\" does");
+    auto [it, inserted] = m.sizeDefaults.emplace(name, e);
+    if (!inserted && it->second.str() != e.str())
+      throw Error("manifest: " + r.at(name.c_str()) + " is " + e.str() +
+                  ", but " + it->second.str() + " in a kernel before");
+  }
+}
+
 KernelSpec parseKernel(const Reader &r, Manifest &m) {
   KernelSpec k;
   k.entry = r.string("entry");
@@ -516,6 +311,8 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
                 " has \"requires\", but no argument of kind tensor_map");
   if (r.has("launch_if"))
     k.launchIf = parseExpr(r.get("launch_if"), r.at("launch_if"));
+  if (r.has("defaults"))
+    parseDefaults(Reader(r.get("defaults"), r.at("defaults")), m);
   if (k.launchIf && k.instead.empty())
     throw Error("manifest: " + r.path +
                 " has \"launch_if\", but no \"instead\" for launches that do "
@@ -605,127 +402,53 @@ TensorSpec parseTensor(const Reader &r) {
   return t;
 }
 
-/// The harness indexes these without looking further, so a manifest that
-/// claims to be attention must have them.
-void checkAttentionTensors(const Manifest &m) {
-  const AttentionProblem &p = *m.attention;
-  auto need = [&](const std::string &name, size_t rank, DType dtype) {
-    const TensorSpec *t = m.findTensor(name);
-    if (!t)
-      throw Error("manifest: the attention problem needs a tensor '" + name +
-                  "'");
-    // Indices may be wide.
-    bool fits =
-        t->dtype == dtype || (dtype == DType::I32 && t->dtype == DType::I64);
-    if (t->shape.size() != rank || !fits)
-      throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
-                  " of rank " + std::to_string(t->shape.size()) +
-                  "; the problem needs " + nameOf(dtype) + " of rank " +
-                  std::to_string(rank));
-  };
-  bool raggedQ = p.query == Layout::Ragged, raggedK = p.cache == Layout::Ragged;
-  for (const char *name : {"q", "o"})
-    need(name, raggedQ ? 3 : 4, p.dtype);
-  if (raggedQ)
-    need("q_offsets", 1, DType::I32);
-  if (p.lse)
-    need("lse", raggedQ ? 2 : 3, DType::F32);
-  if (p.sink)
-    need("sink", 1, DType::F32);
-  for (std::string name : {"k", "v"}) {
-    const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
-    need(name, raggedK ? 3 : 4, quantized ? quantized->dtype : p.dtype);
-    if (quantized && quantized->granularity) {
-      std::string scales = name + ".scales";
-      const TensorSpec *t = m.findTensor(scales);
-      need(scales, *quantized->granularity > 0 ? (raggedK ? 3 : 4) : 1,
-           t && (t->dtype == DType::F16 || t->dtype == DType::BF16)
-               ? t->dtype
-               : DType::F32);
-    }
-    int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
-    const SizeExpr &extent = m.findTensor(name)->shape.back();
-    if (extent.kind != SizeExpr::Kind::Constant || extent.constant != depth)
-      throw Error("manifest: tensor '" + name + "' has rows of " +
-                  extent.str() + " elements; the problem needs " +
-                  std::to_string(depth));
-    if (raggedK)
-      need(name + ".offsets", 1, DType::I32);
-    if (p.cache == Layout::Continuous || p.cache == Layout::Paged) {
-      need(name + ".table", p.cache == Layout::Paged ? 2 : 1, DType::I32);
-      need(name + ".lengths", 1, DType::I32);
-    }
-  }
-}
-
-/// The same for an append.
-void checkAppendTensors(const Manifest &m) {
-  const AppendSpec &p = *m.append;
-  auto need = [&](const std::string &name, size_t rank,
-                  const std::vector<DType> &dtypes, int64_t columns = -1) {
-    const TensorSpec *t = m.findTensor(name);
-    if (!t)
-      throw Error("manifest: the append needs a tensor '" + name + "'");
-    bool fits = std::count(dtypes.begin(), dtypes.end(), t->dtype) > 0;
-    if (t->shape.size() != rank || !fits)
-      throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
-                  " of rank " + std::to_string(t->shape.size()) +
-                  ", which the append does not take there");
-    const SizeExpr &extent = t->shape.back();
-    if (columns >= 0 &&
-        (extent.kind != SizeExpr::Kind::Constant || extent.constant != columns))
-      throw Error("manifest: tensor '" + name + "' has rows of " +
-                  extent.str() + " elements; the append needs " +
-                  std::to_string(columns));
-  };
-  const std::vector<DType> indices = {DType::I32, DType::I64},
-                           floats = {DType::F16, DType::BF16, DType::F32};
-  std::vector<DType> stored = floats;
-  stored.insert(stored.end(), {DType::F8E4M3FN, DType::F8E5M2,
-                               DType::F8E4M3FNUZ, DType::F8E5M2FNUZ});
-  bool ragged = p.tokens == Layout::Ragged;
-  if (ragged)
-    need("offsets", 1, indices);
-  if (p.at)
-    need("at", 1, indices);
-  if (p.rope != AppendSpec::Rope::None)
-    for (const char *name : {"cos", "sin"})
-      need(name, 2, floats);
-  for (std::string name : {"k", "v"}) {
-    if (name == "v" && !p.values)
-      continue;
-    need(name + "_new", ragged ? 3 : 4, floats, p.headSize);
-    size_t rank = p.cache == Layout::Ragged ? 3 : 4;
-    need(name, rank, stored, (name == "k" ? p.k : p.v).cacheDepth);
-    if (p.cache == Layout::Ragged)
-      need(name + ".offsets", 1, indices);
-    if (p.cache == Layout::Continuous || p.cache == Layout::Paged) {
-      need(name + ".table", p.cache == Layout::Paged ? 2 : 1, indices);
-      need(name + ".lengths", 1, indices);
-    }
-    if (auto granularity = name == "k" ? p.kGranularity : p.vGranularity)
-      need(name + ".scales", *granularity > 0 ? rank : 1, floats);
-  }
-}
-
-/// The same for a product.
-void checkGemmTensors(const Manifest &m) {
-  for (const char *name : {"a", "b", "c"}) {
-    const TensorSpec *t = m.findTensor(name);
-    if (!t)
-      throw Error(std::string("manifest: the product needs a tensor '") + name +
-                  "'");
-    bool fits = t->dtype == DType::F16 || t->dtype == DType::BF16 ||
-                t->dtype == DType::F32;
-    if (t->shape.size() != 2 || !fits)
-      throw Error(std::string("manifest: tensor '") + name + "' is " +
-                  nameOf(t->dtype) + " of rank " +
-                  std::to_string(t->shape.size()) +
-                  "; the product needs f16, bf16 or f32 of rank 2");
-  }
-}
-
 } // namespace
+
+void kvbuf::rt::parseRoles(const Reader &r,
+                           const std::vector<std::string> &roles,
+                           ProblemSpec &problem) {
+  if (!r.has("tensors"))
+    return;
+  Reader names(r.get("tensors"), r.at("tensors"));
+  for (const auto &[role, name] : names.value.items()) {
+    if (std::find(roles.begin(), roles.end(), role) == roles.end())
+      throw Error("manifest: " + names.path + " names the unknown part '" +
+                  role + "'; expected " + quotedList(roles, "or"));
+    problem.tensors[role] = names.string(role.c_str());
+  }
+}
+
+Layout kvbuf::rt::parseLayout(const Reader &r, const char *key, bool cache) {
+  std::string name = r.string(key);
+  for (Layout layout :
+       {Layout::Dense, Layout::Ragged, Layout::Continuous, Layout::Paged})
+    if (name == nameOf(layout) &&
+        (cache || layout == Layout::Dense || layout == Layout::Ragged))
+      return layout;
+  throw Error(
+      "manifest: " + r.at(key) + " is '" + name + "'; expected " +
+      (cache ? "dense, ragged, continuous or paged" : "dense or ragged"));
+}
+
+CacheRow kvbuf::rt::parseRow(const Reader &r, const std::string &name,
+                             int64_t headSize) {
+  std::string depth = name + "_cache_depth", offset = name + "_head_dim_offset";
+  CacheRow row{r.integer(depth.c_str(), headSize),
+               r.integer(offset.c_str(), 0)};
+  if (row.headDimOffset < 0 || row.headDimOffset > row.cacheDepth - headSize)
+    throw Error("manifest: " + r.at(offset.c_str()) + " is " +
+                std::to_string(row.headDimOffset) + "; expected " +
+                std::to_string(headSize) + " elements from there on in " +
+                depth + " = " + std::to_string(row.cacheDepth));
+  return row;
+}
+
+int64_t kvbuf::rt::parsePageSize(const Reader &r) {
+  int64_t size = r.natural("page_size");
+  if (size < 1)
+    throw Error("manifest: " + r.at("page_size") + " is not positive");
+  return size;
+}
 
 const char *kvbuf::rt::nameOf(Layout layout) {
   constexpr const char *names[] = {"dense", "ragged", "continuous", "paged"};
@@ -737,6 +460,33 @@ const TensorSpec *Manifest::findTensor(const std::string &name) const {
     if (t.name == name)
       return &t;
   return nullptr;
+}
+
+const ProblemSpec *Manifest::problem() const {
+  if (attention)
+    return &*attention;
+  if (append)
+    return &*append;
+  return gemm ? &*gemm : nullptr;
+}
+
+std::string ProblemSpec::tensor(const std::string &role) const {
+  // A cache's own tensors have its name: "k.table".
+  size_t dot = role.find('.');
+  auto it = tensors.find(role.substr(0, dot));
+  if (it == tensors.end())
+    return role;
+  return it->second + (dot == role.npos ? "" : role.substr(dot));
+}
+
+std::string ProblemSpec::roleOf(const std::string &name) const {
+  size_t dot = name.find('.');
+  std::string own = dot == name.npos ? "" : name.substr(dot);
+  for (const auto &[role, tensor] : tensors)
+    if (name == tensor || (!own.empty() && name == tensor + own))
+      return role + (name == tensor ? "" : own);
+  // Another tensor may have the part's own name.
+  return tensors.count(name.substr(0, dot)) ? "" : name;
 }
 
 const ScratchSpec *Manifest::findScratch(const std::string &name) const {
@@ -845,17 +595,12 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   if (r.has("problem")) {
     Reader problem(r.get("problem"), "problem");
     std::string op = problem.string("op");
-    if (op == "attention" || op == "attention_after_append") {
-      m.attention = parseProblem(problem);
-      m.attention->appends = op != "attention";
-      checkAttentionTensors(m);
-    } else if (problem.string("op") == "cache_append" && problem.has("cache")) {
-      m.append = parseAppend(problem);
-      checkAppendTensors(m);
-    } else if (problem.string("op") == "gemm") {
-      m.gemm = GemmSpec{problem.boolean("transpose_b", false)};
-      checkGemmTensors(m);
-    }
+    if (op == "attention" || op == "attention_after_append")
+      m.attention = parseAttention(problem, m);
+    else if (op == "cache_append" && problem.has("cache"))
+      m.append = parseAppend(problem, m);
+    else if (op == "gemm")
+      m.gemm = parseGemm(problem, m);
   }
   return m;
 }

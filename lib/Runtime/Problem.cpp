@@ -188,6 +188,11 @@ bool Problem::fromFile(const std::string &name) const {
   return fileData.count(name) > 0;
 }
 
+bool Problem::isGiven(const std::string &role) const {
+  const ProblemSpec *problem = spec.problem();
+  return fromFile(problem ? problem->tensor(role) : role);
+}
+
 //===----------------------------------------------------------------------===//
 // GuardedMemory, HostTensor
 //===----------------------------------------------------------------------===//
@@ -260,6 +265,24 @@ void Problem::allocateAll(
       throw Error("--offset " + name + "=" + std::to_string(elements) +
                   ": expected 0 to " + std::to_string(kMostOffset));
   }
+  auto problemShape = [&](const TensorSpec &t) {
+    const ProblemSpec *problem = spec.problem();
+    return shapeOf(problem ? problem->roleOf(t.name) : t.name);
+  };
+  auto isPlain = [](const SizeExpr &e) {
+    return e.kind == SizeExpr::Kind::Name || e.kind == SizeExpr::Kind::Constant;
+  };
+  // A size that the problem calls otherwise is an extent, or a part of a sum.
+  // What contradicts is found below.
+  for (const TensorSpec &t : spec.tensors)
+    if (std::vector<int64_t> shape = problemShape(t);
+        shape.size() == t.shape.size())
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (const SizeExpr &e = t.shape[d];
+            isPlain(e) ||
+            (e.kind == SizeExpr::Kind::Sum &&
+             std::all_of(e.operands.begin(), e.operands.end(), isPlain)))
+          (void)e.unify(shape[d], values);
   uint64_t wanted = 0, available = availableBytes();
   for (const TensorSpec &t : spec.tensors) {
     HostTensor tensor;
@@ -270,7 +293,7 @@ void Problem::allocateAll(
     tensor.shape = evaluateShape(t, values);
     // Rows are found by the problem's sizes: those of another shape would lie
     // outside of the tensor.
-    if (std::vector<int64_t> shape = shapeOf(t.name);
+    if (std::vector<int64_t> shape = problemShape(t);
         !shape.empty() && shape != tensor.shape)
       throw Error("tensor '" + t.name + "' has shape " +
                   shapeString(tensor.shape) + "; the problem needs " +
@@ -295,7 +318,8 @@ void Problem::allocateAll(
     if (!isSparse(span, used))
       parallelFor(static_cast<int64_t>(span), int64_t(1) << 26,
                   [&](int64_t begin, int64_t end) {
-                    std::memset(tensor.memory->data() + begin, poisonOf(t.dtype),
+                    std::memset(tensor.memory->data() + begin,
+                                poisonOf(t.dtype),
                                 static_cast<size_t>(end - begin));
                   });
     if (auto it = fileData.find(t.name); it != fileData.end()) {
@@ -348,6 +372,15 @@ HostTensor *Problem::find(const std::string &name) {
 
 const HostTensor *Problem::find(const std::string &name) const {
   return const_cast<Problem *>(this)->find(name);
+}
+
+HostTensor *Problem::part(const std::string &role) {
+  const ProblemSpec *problem = spec.problem();
+  return find(problem ? problem->tensor(role) : role);
+}
+
+const HostTensor *Problem::part(const std::string &role) const {
+  return const_cast<Problem *>(this)->part(role);
 }
 
 void Problem::keepInitial() {

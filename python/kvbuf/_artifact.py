@@ -129,8 +129,11 @@ class Artifact:
         self.manifest = json.loads(lib.kvbufArtifactManifest(handle))
         self._specs = {t["name"]: t for t in self.manifest["tensors"]}
         self._names = {n.replace(".", "_"): n for n in self._specs}
-        if "o" in self._specs:
-            self._names["out"] = "o"
+        problem = self.manifest.get("problem", {})
+        #: Names of tensors by their parts in the problem, where they differ.
+        self._parts = problem.get("tensors", {})
+        if self._part("o") in self._specs:
+            self._names["out"] = self._part("o")
         self._outputs = [n for n, t in self._specs.items()
                          if t["access"] == "write"]
         self._sizes = set().union(
@@ -148,16 +151,20 @@ class Artifact:
         self._plans = {}
         self._number = _compiled.enter(self)
         self._operators = None
-        # Not all kernels of ragged queries ask for it; callers may say it to
-        # all.
-        problem = self.manifest.get("problem", {})
         self._ragged = (problem.get("query") == "ragged"
                         and problem.get("op") == "attention")
+        # Not all kernels ask for those; callers may say them to all.
         if self._ragged:
             self._sizes.add("seq_q")
+        for kernel in self.manifest["kernels"]:
+            self._sizes |= set(kernel.get("defaults", ()))
         self._modules = {}
         self._loading = threading.Lock()
         self._last = None
+
+    def _part(self, role):
+        """The name of the tensor with this part in the problem."""
+        return self._parts.get(role, role)
 
     @property
     def name(self):
@@ -212,7 +219,7 @@ class Artifact:
             return self._launch(key, device, stream, arguments)
         results = plan.made
         if results:
-            like = arguments.get("q")
+            like = arguments.get(self._part("q"))
             results = [
                 torch.empty_like(like) if shape is None
                 else torch.empty_strided(shape, strides, dtype=dtype,
@@ -251,7 +258,7 @@ class Artifact:
             raise Error(f"no tensor is given; the kernel takes "
                         f"{', '.join(self._names)}")
         views = {name: _tensors.view(name, t) for name, t in given.items()}
-        like = given.get("q", next(iter(given.values())))
+        like = given.get(self._part("q"), next(iter(given.values())))
         where = self._place(views, device)
         if self._ragged and "seq_q" not in sizes:
             longest = self._longest_query(views)
@@ -331,7 +338,7 @@ class Artifact:
 
     def _longest_query(self, views):
         """From the offsets, where that costs no synchronization, else None."""
-        offsets = views.get("q_offsets")
+        offsets = views.get(self._part("q_offsets"))
         kinds = {"i32": c_int32, "i64": c_int64}
         if (offsets is None or offsets.dtype not in kinds
                 or len(offsets.shape) != 1):
@@ -344,12 +351,13 @@ class Artifact:
         size = ctypes.sizeof(kind)
         at = [kind.from_address(offsets.address + size * step * i).value
               for i in range(count)]
-        rows = views["q"].shape[0] if "q" in views and views["q"].shape else 0
+        queries = views.get(self._part("q"))
+        rows = queries.shape[0] if queries and queries.shape else 0
         for a, b in zip(at, at[1:]):
             if not 0 <= a <= b <= rows:
-                raise Error(f"tensor 'q_offsets' has {a}, {b} in turn; expected "
-                            f"offsets that never fall, from 0 to {rows}, the "
-                            "rows of 'q'")
+                raise Error(f"tensor '{self._part('q_offsets')}' has {a}, {b} "
+                            "in turn; expected offsets that never fall, from 0 "
+                            f"to {rows}, the rows of '{self._part('q')}'")
         return max((b - a for a, b in zip(at, at[1:])), default=0)
 
     def _module(self, device):
@@ -404,13 +412,15 @@ class _Plan:
         self.made = []
         for name in missing:
             tensor = given[name]
-            same = (like is given.get("q") and like.is_contiguous()
+            same = (like is given.get(artifact._part("q"))
+                    and like.is_contiguous()
                     and like.dtype == tensor.dtype
                     and like.shape == tensor.shape)
             self.made.append((None if same else tuple(tensor.shape),
                               tensor.stride(), tensor.dtype, tensor.device))
         keys = {n: key for key, n in artifact._names.items()}
-        aliases = {"o": ("o", "out")}
+        result = artifact._part("o")
+        aliases = {result: (result.replace(".", "_"), "out")}
         self.slots = [None if name in missing
                       else aliases.get(name, (keys[name],))
                       for name in artifact._outputs]

@@ -182,10 +182,10 @@ private:
 /// Checks the lengths and offsets of a problem whose tensors lie in
 /// host memory and keep the rules of bindLaunch: offsets never fall and end
 /// within their tensor, lengths are not negative and leave room for the new
-/// tokens; blocks that an append writes to exist; a kernel that is told the
-/// longest sequence (`seq_q`) is told enough. Throws Error that names the
-/// tensor, the place and what was expected. Kernels do not check: they take the
-/// nearest number that fits.
+/// tokens; blocks that are looked up exist; a kernel that is told the longest
+/// sequence is told enough. Nothing where the manifest has no problem. Throws
+/// Error that names the tensor, the place and what was expected. Kernels do not
+/// check: they take the nearest number that fits.
 void checkLengths(const Manifest &manifest,
                   const std::vector<TensorArg> &tensors, const Sizes &sizes);
 

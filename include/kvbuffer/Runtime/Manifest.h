@@ -10,15 +10,23 @@
 // shapes as expressions over named sizes, arguments in order, and the problem
 // they solve.
 //
-// Size names of attention: `batch`; `seq_q` (dense query: the length; ragged:
-// the longest, which no shape tells: all rows without the caller's word, which
-// should decide over nothing but the order of tiles); `seq_k` (dense cache);
-// `total_q`, `total_k` (ragged: rows in all); `num_blocks` (slots of a
-// continuous cache, pages of a paged one); `max_seq` (rows of a slot);
-// `pages_per_seq` (row length of the page table). `sms` is reserved for the
-// device's number of multiprocessors (4 on the emulator), in grids and size
-// arguments: a persistent grid is
+// Sizes have the names that shapes give them. In the kernels that the compiler
+// makes of attention they are `batch`; `seq_q` (dense query: the length;
+// ragged: the longest); `seq_k` (dense cache); `total_q`, `total_k` (ragged:
+// rows in all); `num_blocks` (slots of a continuous cache, pages of a paged
+// one); `max_seq` (rows of a slot); `pages_per_seq` (row length of the page
+// table). `sms` is reserved for the device's number of multiprocessors (4 on
+// the emulator), in grids and size arguments: a persistent grid is
 // {"min": [{"product": ["sms", 1]}, {"product": [...tiles...]}]}.
+//
+// A size that no shape tells has an expression in a kernel's "defaults",
+// {"longest": "rows"}, for callers that do not say it. `seq_q` of a ragged
+// attention problem has the query's rows: it should decide over nothing but the
+// order of tiles.
+//
+// Tensors have the names of the kernel's arguments. Where those are not the
+// parts that they play in the problem ("q", "k", ...; see ProblemSpec), the
+// problem's "tensors" say which is which: {"q": "rows", "k": "left"}.
 //
 // The producer is lib/Compiler/Manifest.cpp, which writes the kernel's
 // `kvbuffer.kernel` attribute as it stands. In both forms the arguments are
@@ -237,8 +245,31 @@ struct QuantizedSpec {
   std::optional<int64_t> granularity;
 };
 
-/// The attention problem that an artifact solves.
-struct AttentionProblem {
+struct Manifest;
+struct TensorArg;
+
+/// What problems of every kind have: tensors that play a part in them. The
+/// names of parts are the problem's, those of tensors the kernel's.
+struct ProblemSpec {
+  /// The names of tensors by their parts, where they differ.
+  std::map<std::string, std::string> tensors;
+
+  virtual ~ProblemSpec() = default;
+  /// The name of the tensor with this part: "q", or, of a cache's own tensors,
+  /// "k.table", which have the cache's name and theirs.
+  std::string tensor(const std::string &role) const;
+  /// The part of the tensor of this name; its name if the problem gives it
+  /// none, and "" if that is the name of a part which another tensor has.
+  std::string roleOf(const std::string &name) const;
+  /// See kvbuf::rt::checkLengths.
+  virtual void checkLengths(const Manifest &manifest,
+                            const std::vector<TensorArg> &tensors,
+                            const Sizes &sizes) const {}
+};
+
+/// The attention problem that an artifact solves. Its parts: q, k, v, o,
+/// q_offsets, lse and sink.
+struct AttentionProblem : ProblemSpec {
   DType dtype = DType::BF16;
   /// Heads of the queries, heads of the cache, elements of a head.
   int64_t heads = 1, kvHeads = 1, headSize = 64;
@@ -264,10 +295,15 @@ struct AttentionProblem {
   /// The kernel stores new tokens into the caches first, "k_new" and "v_new",
   /// one for each query row.
   bool appends = false;
+
+  void checkLengths(const Manifest &manifest,
+                    const std::vector<TensorArg> &tensors,
+                    const Sizes &sizes) const override;
 };
 
-/// The append to caches that an artifact does (`kvbuffer.cache_append`).
-struct AppendSpec {
+/// The append to caches that an artifact does (`kvbuffer.cache_append`). Its
+/// parts: k, v, k_new, v_new, offsets, at, cos and sin.
+struct AppendSpec : ProblemSpec {
   enum class Rope { None, Half, Interleaved };
   /// How the new tokens lie, and the caches.
   Layout tokens = Layout::Dense, cache = Layout::Dense;
@@ -280,10 +316,14 @@ struct AppendSpec {
   /// Elements that have a scale together: 0 those of a tensor, -1 those of a
   /// head; absent without scales.
   std::optional<int64_t> kGranularity, vGranularity;
+
+  void checkLengths(const Manifest &manifest,
+                    const std::vector<TensorArg> &tensors,
+                    const Sizes &sizes) const override;
 };
 
 /// The product of matrices that an artifact computes: c = a b, or c = a b^T.
-struct GemmSpec {
+struct GemmSpec : ProblemSpec {
   bool transposeB = false;
 };
 
@@ -319,6 +359,11 @@ struct Manifest {
   std::vector<ScratchSpec> scratch;
   /// Counters that the kernels take in all.
   unsigned counters = 0;
+  /// What sizes are that no shape tells, where the caller does not say.
+  std::map<std::string, SizeExpr> sizeDefaults;
+
+  /// The one of `attention`, `append` and `gemm` that is there, or null.
+  const ProblemSpec *problem() const;
 
   /// The tensor of this name, or null.
   const TensorSpec *findTensor(const std::string &name) const;

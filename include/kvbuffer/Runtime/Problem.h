@@ -160,6 +160,10 @@ public:
   /// Null if the manifest has no such tensor.
   HostTensor *find(const std::string &name);
   const HostTensor *find(const std::string &name) const;
+  /// The tensor with a part in the problem (ProblemSpec), whatever its name;
+  /// null if there is none.
+  HostTensor *part(const std::string &role);
+  const HostTensor *part(const std::string &role) const;
   /// In the order of the manifest.
   std::vector<HostTensor> &tensors() { return all; }
   const std::vector<HostTensor> &tensors() const { return all; }
@@ -173,10 +177,13 @@ protected:
   Problem(const Manifest &manifest, const WorkloadOptions &options);
 
   bool fromFile(const std::string &name) const;
+  /// Does the tensor with this part come from a file?
+  bool isGiven(const std::string &role) const;
   /// Memory for every tensor, in the order of the manifest, full of poison or
-  /// of its file. `shapeOf` says which shape the problem gives a tensor of a
-  /// name; empty: any. Throws Error for shapes that differ and for more memory
-  /// than there is.
+  /// of its file. `shapeOf` says which shape the problem gives a tensor with
+  /// that part; empty: any. What the kernel calls its extents is its affair:
+  /// sizes that `values` lacks follow from these shapes. Throws Error for
+  /// shapes that differ and for more memory than there is.
   void allocateAll(
       const std::function<std::vector<int64_t>(const std::string &)> &shapeOf);
   /// Notes what tensors hold that kernels read and write.

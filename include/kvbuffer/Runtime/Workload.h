@@ -93,8 +93,8 @@ private:
   /// A size that has to be given, unless nothing at all is: then it is `usual`.
   /// Throws Error that names it and says `what` it is.
   int64_t require(const char *name, int64_t usual, const char *what);
-  /// The integers of a tensor from a file.
-  std::vector<int64_t> readFile(const std::string &name) const;
+  /// The integers of the tensor with that part, from its file.
+  std::vector<int64_t> readFile(const std::string &role) const;
   void fillScales(const CacheTensors &cache, uint64_t stream);
   /// Where head `h` of token `j` begins in a tensor of a cache's shape: its
   /// data, or scales of groups of elements.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Float8.h"
-#include "Random.h"
+#include "../Float8.h"
+#include "../Random.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Parallel.h"
@@ -170,12 +170,12 @@ void Workload::allocate() {
 }
 
 void Workload::locate() {
-  q = find("q");
-  o = find("o");
+  q = part("q");
+  o = part("o");
   // A tensor that the problem does not need may be of any type.
   const AttentionProblem &p = problem();
-  auto findIf = [&](bool needed, const std::string &name) {
-    return needed ? find(name) : nullptr;
+  auto findIf = [&](bool needed, const std::string &role) {
+    return needed ? part(role) : nullptr;
   };
   qOffsets = findIf(p.query == Layout::Ragged, "q_offsets");
   lseTensor = findIf(p.lse, "lse");
@@ -184,7 +184,7 @@ void Workload::locate() {
   for (auto [cache, name] :
        {std::pair<CacheTensors *, std::string>{&k, "k"}, {&v, "v"}}) {
     const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
-    *cache = {find(name),
+    *cache = {part(name),
               findIf(ragged, name + ".offsets"),
               findIf(table, name + ".table"),
               findIf(table, name + ".lengths"),
@@ -195,12 +195,12 @@ void Workload::locate() {
 
 void Workload::fillData() {
   const AttentionProblem &p = problem();
-  if (HostTensor *sink = find("sink"); p.sink && !fromFile("sink")) {
+  if (HostTensor *sink = part("sink"); p.sink && !isGiven("sink")) {
     Random random(options.seed, kSink);
     for (int64_t h = 0; h < p.heads; ++h)
       sink->as<float>()[h] = 2.0f * random.normal();
   }
-  if (!fromFile("q")) {
+  if (!isGiven("q")) {
     RowWriter writer(p, options.init, options.seed);
     int64_t rowsBefore = 0;
     for (int64_t b = 0; b < batch(); ++b) {
@@ -213,13 +213,13 @@ void Workload::fillData() {
       rowsBefore += lenQ[b];
     }
   }
-  if (k.scales && !fromFile("k.scales"))
+  if (k.scales && !isGiven("k.scales"))
     fillScales(k, kKeyScales);
-  if (v.scales && !fromFile("v.scales"))
+  if (v.scales && !isGiven("v.scales"))
     fillScales(v, kValueScales);
-  if (!fromFile("k"))
+  if (!isGiven("k"))
     fillCache(k, kKey);
-  if (!fromFile("v"))
+  if (!isGiven("v"))
     fillCache(v, kValue);
 }
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/AppendProblem.h"
-#include "Float8.h"
-#include "Random.h"
+#include "../Float8.h"
+#include "../Random.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
 
@@ -116,7 +116,7 @@ void AppendProblem::chooseSizes() {
     if (*list)
       batch = static_cast<int64_t>((*list)->size());
   // Types may fix what the tokens' shape says.
-  const TensorSpec &tokens = *spec.findTensor("k_new");
+  const TensorSpec &tokens = *spec.findTensor(p.tensor("k_new"));
   bool ragged = p.tokens == Layout::Ragged;
   auto fixed = [&](size_t dim, const char *name) {
     if (!ragged && tokens.shape[dim].kind == SizeExpr::Kind::Constant)
@@ -230,7 +230,7 @@ AppendProblem::problemShape(const std::string &name) const {
 
 int64_t AppendProblem::tokenPlace(const HostTensor &t, int64_t b, int64_t i,
                                   int64_t head) const {
-  if (const HostTensor *offsets = find("offsets"))
+  if (const HostTensor *offsets = part("offsets"))
     return (offsets->integer(b) + i) * t.strides[0] + head * t.strides[1];
   return b * t.strides[0] + i * t.strides[1] + head * t.strides[2];
 }
@@ -239,7 +239,7 @@ int64_t AppendProblem::place(const std::string &name, int64_t b,
                              int64_t position, int64_t head,
                              bool scales) const {
   const AppendSpec &p = problem();
-  const HostTensor &t = *find(scales ? name + ".scales" : name);
+  const HostTensor &t = *part(scales ? name + ".scales" : name);
   int64_t first = scales ? 0 : (name == "k" ? p.k : p.v).headDimOffset;
   if (position < 0)
     return -1;
@@ -250,7 +250,7 @@ int64_t AppendProblem::place(const std::string &name, int64_t b,
       return -1;
     break;
   case Layout::Ragged: {
-    const HostTensor &offsets = *find(name + ".offsets");
+    const HostTensor &offsets = *part(name + ".offsets");
     row += offsets.integer(b);
     return row < offsets.integer(b + 1)
                ? row * t.strides[0] + head * t.strides[1] + first
@@ -259,10 +259,10 @@ int64_t AppendProblem::place(const std::string &name, int64_t b,
   case Layout::Continuous:
     if (row >= t.shape[1])
       return -1;
-    block = find(name + ".table")->integer(b);
+    block = part(name + ".table")->integer(b);
     break;
   case Layout::Paged: {
-    const HostTensor &table = *find(name + ".table");
+    const HostTensor &table = *part(name + ".table");
     int64_t page = position / p.pageSize;
     if (page >= table.shape[1])
       return -1;
@@ -279,7 +279,7 @@ int64_t AppendProblem::place(const std::string &name, int64_t b,
 
 void AppendProblem::fillTokens(const std::string &name, uint64_t stream) {
   const AppendSpec &p = problem();
-  HostTensor &t = *find(name);
+  HostTensor &t = *part(name);
   uint64_t number = 0;
   for (size_t b = 0; b < fresh.size(); ++b)
     for (int64_t i = 0; i < fresh[b]; ++i)
@@ -294,17 +294,17 @@ void AppendProblem::fillTokens(const std::string &name, uint64_t stream) {
 void AppendProblem::fillIndices(const std::string &name) {
   const AppendSpec &p = problem();
   int64_t batch = values.at("batch");
-  if (HostTensor *offsets = find(name + ".offsets")) {
+  if (HostTensor *offsets = part(name + ".offsets")) {
     int64_t at = 0;
     for (int64_t b = 0; b <= batch; ++b) {
       offsets->setInteger(b, at);
       at += b < batch ? begin[b] + fresh[b] : 0;
     }
   }
-  if (HostTensor *lengths = find(name + ".lengths"))
+  if (HostTensor *lengths = part(name + ".lengths"))
     for (int64_t b = 0; b < batch; ++b)
       lengths->setInteger(b, begin[b]);
-  HostTensor *table = find(name + ".table");
+  HostTensor *table = part(name + ".table");
   if (!table)
     return;
   std::vector<int32_t> blocks(values.at("num_blocks"));
@@ -326,18 +326,18 @@ void AppendProblem::fillIndices(const std::string &name) {
 void AppendProblem::fill() {
   const AppendSpec &p = problem();
   int64_t batch = values.at("batch");
-  if (HostTensor *offsets = find("offsets")) {
+  if (HostTensor *offsets = part("offsets")) {
     int64_t at = 0;
     for (int64_t b = 0; b <= batch; ++b) {
       offsets->setInteger(b, at);
       at += b < batch ? fresh[b] : 0;
     }
   }
-  if (HostTensor *at = find("at"))
+  if (HostTensor *at = part("at"))
     for (int64_t b = 0; b < batch; ++b)
       at->setInteger(b, begin[b]);
   if (p.rope != AppendSpec::Rope::None) {
-    HostTensor &cos = *find("cos"), &sin = *find("sin");
+    HostTensor &cos = *part("cos"), &sin = *part("sin");
     Random random(options.seed, kAngles);
     for (int64_t r = 0; r < cos.shape[0]; ++r)
       for (int64_t c = 0; c < cos.shape[1]; ++c) {
@@ -357,12 +357,12 @@ void AppendProblem::fill() {
       continue;
     // Those of whole tensors and heads are given: three deviations reach far
     // into the format, and a few elements exceed it.
-    HostTensor &scales = *find(name + ".scales");
+    HostTensor &scales = *part(name + ".scales");
     Random random(options.seed, kScales + (name == "v" ? 1000 : 0));
     for (int64_t i = 0; i < scales.shape[0]; ++i)
       encode(scales, i,
              static_cast<float>((2.0f + random.uniform()) /
-                                largest8(find(name)->dtype)));
+                                largest8(part(name)->dtype)));
   }
 }
 
@@ -374,8 +374,8 @@ void AppendProblem::fill() {
 struct AppendProblem::Checker {
   Checker(const AppendProblem &problem, const std::string &name)
       : w(problem), p(problem.problem()), name(name), isK(name == "k"),
-        tokens(*w.find(name + "_new")), cache(*w.find(name)),
-        scales(w.find(name + ".scales")),
+        tokens(*w.part(name + "_new")), cache(*w.part(name)),
+        scales(w.part(name + ".scales")),
         group((isK ? p.kGranularity : p.vGranularity)),
         expected(cache.initial) {
     if (scales)
@@ -394,7 +394,7 @@ struct AppendProblem::Checker {
       size[d] = std::abs(x[d]);
     if (!isK || p.rope == AppendSpec::Rope::None)
       return;
-    const HostTensor &cos = *w.find("cos"), &sin = *w.find("sin");
+    const HostTensor &cos = *w.part("cos"), &sin = *w.part("sin");
     int64_t n = cos.shape[1], row = std::min(position, cos.shape[0] - 1);
     bool half = p.rope == AppendSpec::Rope::Half;
     for (int64_t i = 0; i < n; ++i) {
@@ -451,9 +451,9 @@ struct AppendProblem::Checker {
         ++wrong;
       if (!(share <= result.largest.value)) {
         result.largest = {share, 0, 1, share <= 1};
-        result.largestWhere = "at '" + name + "' of " + rowOf(b, i, h) +
+        result.largestWhere = "at '" + cache.name + "' of " + rowOf(b, i, h) +
                               ", element " + std::to_string(d);
-        worst = "'" + name + "' holds " +
+        worst = "'" + cache.name + "' holds " +
                 std::to_string(decode(cache, at + d)) + " at " +
                 rowOf(b, i, h) + ", element " + std::to_string(d) +
                 "; expected " + std::to_string(wanted) + " give or take " +
@@ -483,7 +483,7 @@ struct AppendProblem::Checker {
         continue;
       if (!wrongScales++)
         result.failures.push_back(
-            "'" + name + ".scales' holds " + std::to_string(got) + " for " +
+            "'" + scales->name + "' holds " + std::to_string(got) + " for " +
             rowOf(b, i, h) + ", group " + std::to_string(g) + "; expected " +
             std::to_string(wanted));
     }
@@ -557,15 +557,15 @@ double AppendProblem::minimalBytes() const {
   for (std::string name : {"k", "v"}) {
     if (name == "v" && !p.values)
       continue;
-    double each = static_cast<double>(sizeOf(find(name + "_new")->dtype) +
-                                      sizeOf(find(name)->dtype));
+    double each = static_cast<double>(sizeOf(part(name + "_new")->dtype) +
+                                      sizeOf(part(name)->dtype));
     bytes += tokens * static_cast<double>(p.heads * p.headSize) * each;
-    if (const HostTensor *scales = find(name + ".scales");
+    if (const HostTensor *scales = part(name + ".scales");
         scales && scales->output)
       bytes += tokens * static_cast<double>(p.heads * scales->shape.back()) *
                static_cast<double>(sizeOf(scales->dtype));
   }
-  if (const HostTensor *cos = find("cos")) {
+  if (const HostTensor *cos = part("cos")) {
     double rows = std::min(tokens, static_cast<double>(cos->shape[0]));
     bytes += 2 * rows * static_cast<double>(cos->shape[1]) *
              static_cast<double>(sizeOf(cos->dtype));

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/GemmProblem.h"
-#include "Random.h"
+#include "../Random.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Parallel.h"
@@ -51,11 +51,12 @@ GemmProblem::GemmProblem(const Manifest &manifest,
     values.emplace(name, usual += 13);
   const GemmSpec &p = *spec.gemm;
   auto shapeOf = [&](const char *name) {
-    return evaluateShape(*spec.findTensor(name), values);
+    return evaluateShape(*spec.findTensor(spec.gemm->tensor(name)), values);
   };
   std::vector<int64_t> a = shapeOf("a"), b = shapeOf("b"), c = shapeOf("c");
   if (a[1] != b[p.transposeB] || a[0] != c[0] || b[!p.transposeB] != c[1])
-    throw Error("tensors 'a', 'b' and 'c' have shapes " + shapeString(a) +
+    throw Error("tensors '" + p.tensor("a") + "', '" + p.tensor("b") +
+                "' and '" + p.tensor("c") + "' have shapes " + shapeString(a) +
                 ", " + shapeString(b) + " and " + shapeString(c) +
                 ", which is no product" +
                 (p.transposeB ? " with the transposed 'b'" : ""));
@@ -65,9 +66,9 @@ GemmProblem::GemmProblem(const Manifest &manifest,
   allocateAll([](const std::string &) { return std::vector<int64_t>(); });
   uint64_t stream = 0;
   for (const char *name : {"a", "b"}) {
-    HostTensor &t = *find(name);
+    HostTensor &t = *part(name);
     ++stream;
-    if (fromFile(name))
+    if (isGiven(name))
       continue;
     parallelFor(t.shape[0], 16, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -88,7 +89,7 @@ GemmProblem::GemmProblem(const Manifest &manifest,
 CheckResult GemmProblem::check(const CheckOptions &options) const {
   CheckResult result;
   result.ofElements = true;
-  const HostTensor &a = *find("a"), &b = *find("b"), &c = *find("c");
+  const HostTensor &a = *part("a"), &b = *part("b"), &c = *part("c");
   bool transposed = spec.gemm->transposeB;
   int64_t depth = a.shape[1];
   result.rowsTotal = c.shape[0];
@@ -142,7 +143,7 @@ CheckResult GemmProblem::check(const CheckOptions &options) const {
             result.largest = {share, 0, 1, share <= 1};
             result.largestWhere =
                 "at [" + std::to_string(row) + ", " + std::to_string(col) + "]";
-            worst = "'c' holds " + std::to_string(got) + " at [" +
+            worst = "'" + c.name + "' holds " + std::to_string(got) + " at [" +
                     std::to_string(row) + ", " + std::to_string(col) +
                     "]; expected " + std::to_string(sums[col]) +
                     " give or take " + std::to_string(limit);
@@ -160,7 +161,7 @@ CheckResult GemmProblem::check(const CheckOptions &options) const {
 
 double GemmProblem::minimalBytes() const {
   auto bytes = [&](const char *name) {
-    return static_cast<double>(sizeOf(find(name)->dtype));
+    return static_cast<double>(sizeOf(part(name)->dtype));
   };
   return m * k * bytes("a") + n * k * bytes("b") + m * n * bytes("c");
 }

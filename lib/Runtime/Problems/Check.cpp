@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/Check.h"
-#include "Random.h"
+#include "../Random.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Parallel.h"
 
@@ -253,11 +253,13 @@ void scanRows(const Workload &w, const RowIndex &index, CheckResult &result) {
     notEmpty.merge(ne);
     result.emptyRows += empty;
   });
-  nan.report(result.failures, "'o' is NaN or was not written");
-  nanLse.report(result.failures, "'lse' is NaN or was not written");
-  notZero.report(result.failures, "'o' is not 0 where no key is visible");
+  std::string o = "'" + w.problem().tensor("o") + "'",
+              lse = "'" + w.problem().tensor("lse") + "'";
+  nan.report(result.failures, o + " is NaN or was not written");
+  nanLse.report(result.failures, lse + " is NaN or was not written");
+  notZero.report(result.failures, o + " is not 0 where no key is visible");
   notEmpty.report(result.failures,
-                  "'lse' is not -infinity where no key is visible");
+                  lse + " is not -infinity where no key is visible");
 }
 
 /// Outputs were filled with 0xFF; what lies between and after their rows must
@@ -274,7 +276,7 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
   for (int64_t extent : t.shape)
     count *= extent;
   const AttentionProblem &p = w.problem();
-  bool isLse = t.name == "lse";
+  bool isLse = p.roleOf(t.name) == "lse";
   int64_t usedBytes = used * p.heads * (isLse ? 4 : p.headSize * 2);
   if (usedBytes == static_cast<int64_t>(t.memory->size()) || count == 0 ||
       t.memory->size() > (uint64_t(1) << 32))
@@ -287,9 +289,9 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
       for (int64_t h = 0; h < p.heads; ++h) {
         const uint8_t *at =
             isLse ? t.memory->data() +
-                        4 * (w.find("q_offsets")
+                        4 * (w.part("q_offsets")
                                  ? h * t.strides[0] +
-                                       (w.find("q_offsets")->integer(b) + i) *
+                                       (w.part("q_offsets")->integer(b) + i) *
                                            t.strides[1]
                                  : b * t.strides[0] + h * t.strides[1] +
                                        i * t.strides[2])

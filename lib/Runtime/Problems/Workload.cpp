@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/Workload.h"
-#include "Random.h"
+#include "../Random.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Npy.h"
 
@@ -131,7 +131,8 @@ Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
 // Sizes
 //===----------------------------------------------------------------------===//
 
-std::vector<int64_t> Workload::readFile(const std::string &name) const {
+std::vector<int64_t> Workload::readFile(const std::string &role) const {
+  std::string name = problem().tensor(role);
   const std::string &data = fileData.at(name);
   return spec.findTensor(name)->dtype == DType::I64 ? readAs<int64_t>(data)
                                                     : readAs<int32_t>(data);
@@ -141,7 +142,7 @@ void Workload::applyFixedSizes() {
   // Batch and rows may be part of the kernel's types.
   if (problem().query != Layout::Dense)
     return;
-  const TensorSpec *q = spec.findTensor("q");
+  const TensorSpec *q = spec.findTensor(problem().tensor("q"));
   if (!q || q->shape.size() != 4)
     return;
   const char *names[] = {"batch", "seq_q"};
@@ -253,13 +254,13 @@ void Workload::chooseQueryLengths() {
     lenQ.assign(batch, require("seq_q", usual, "queries a sequence"));
     return;
   }
-  if (fromFile("q_offsets"))
-    lenQ = lengthsOf(readFile("q_offsets"), "q_offsets");
+  if (isGiven("q_offsets"))
+    lenQ = lengthsOf(readFile("q_offsets"), problem().tensor("q_offsets"));
   else if (options.lengthsQ)
     lenQ = *options.lengthsQ;
-  else if (fromFile("q") || fromFile("q_offsets"))
-    throw Error("ragged queries from a file need their offsets: give --input "
-                "q_offsets=FILE or --lengths-q");
+  else if (isGiven("q") || isGiven("q_offsets"))
+    throw Error("ragged queries from a file need their offsets: give --input " +
+                p.tensor("q_offsets") + "=FILE or --lengths-q");
   else
     lenQ = randomLengths(batch,
                          require("seq_q", usual,
@@ -281,13 +282,13 @@ void Workload::chooseKeyLengths() {
     lenK.assign(batch, require("seq_k", usual, "keys a sequence"));
     return;
   case Layout::Ragged: {
-    if (fromFile("k.offsets"))
-      lenK = lengthsOf(readFile("k.offsets"), "k.offsets");
+    if (isGiven("k.offsets"))
+      lenK = lengthsOf(readFile("k.offsets"), problem().tensor("k.offsets"));
     else if (options.lengthsK)
       lenK = *options.lengthsK;
-    else if (fromFile("k") || fromFile("v"))
-      throw Error("ragged keys from a file need their offsets: give --input "
-                  "k.offsets=FILE or --lengths-k");
+    else if (isGiven("k") || isGiven("v"))
+      throw Error("ragged keys from a file need their offsets: give --input " +
+                  p.tensor("k.offsets") + "=FILE or --lengths-k");
     else
       lenK = randomLengths(batch,
                            require("seq_k", usual,
@@ -301,16 +302,17 @@ void Workload::chooseKeyLengths() {
     break;
   }
   // Lengths that count the new tokens can be fewer than those.
-  if (p.lengthsCountNew && (fromFile("k.lengths") || options.lengthsK)) {
+  if (p.lengthsCountNew && (isGiven("k.lengths") || options.lengthsK)) {
     lenK = cacheLen =
-        fromFile("k.lengths") ? readFile("k.lengths") : *options.lengthsK;
+        isGiven("k.lengths") ? readFile("k.lengths") : *options.lengthsK;
     for (int64_t b = 0; b < batch; ++b)
       if (lenK[b] < 0)
-        throw Error("tensor 'k.lengths' holds " + std::to_string(lenK[b]) +
-                    " at " + std::to_string(b) + "; expected 0 or more");
+        throw Error("tensor '" + p.tensor("k.lengths") + "' holds " +
+                    std::to_string(lenK[b]) + " at " + std::to_string(b) +
+                    "; expected 0 or more");
     return;
   }
-  if (fromFile("k.lengths"))
+  if (isGiven("k.lengths"))
     cacheLen = readFile("k.lengths");
   else if (options.cacheLengths)
     cacheLen = *options.cacheLengths;
@@ -324,8 +326,9 @@ void Workload::chooseKeyLengths() {
   lenK.resize(batch);
   for (int64_t b = 0; b < batch; ++b) {
     if (cacheLen[b] < 0)
-      throw Error("tensor 'k.lengths' holds " + std::to_string(cacheLen[b]) +
-                  " at " + std::to_string(b) + "; expected 0 or more");
+      throw Error("tensor '" + p.tensor("k.lengths") + "' holds " +
+                  std::to_string(cacheLen[b]) + " at " + std::to_string(b) +
+                  "; expected 0 or more");
     lenK[b] = cacheLen[b] + lenQ[b];
   }
   // What the tensor holds.
@@ -352,7 +355,7 @@ void Workload::completeSizes() {
             "the longest sequence has keys:");
     int64_t least =
         options.sharePages ? std::min<int64_t>(batch(), 1) : batch();
-    atLeast("num_blocks", batch() + 2, fromFile("k.table") ? 0 : least,
+    atLeast("num_blocks", batch() + 2, isGiven("k.table") ? 0 : least,
             "the sequences need slots:");
   }
   if (p.cache == Layout::Paged) {
@@ -364,7 +367,7 @@ void Workload::completeSizes() {
     }
     atLeast("pages_per_seq", most + 2, most, "the longest sequence has pages:");
     int64_t least = options.sharePages ? std::min<int64_t>(most, 1) : total;
-    atLeast("num_blocks", total + 3, fromFile("k.table") ? 0 : least,
+    atLeast("num_blocks", total + 3, isGiven("k.table") ? 0 : least,
             options.sharePages
                 ? "there are pages in use, at least"
                 : "the sequences need (or use --share-pages) pages:");
@@ -467,8 +470,8 @@ void Workload::validateIndices() const {
     int64_t rowLength = paged ? values.at("pages_per_seq") : 1;
     for (int64_t b = 0; b < batch(); ++b) {
       if (cache->lengths->integer(b) != cacheLen[b])
-        throw Error("tensors 'k.lengths' and 'v.lengths' differ at " +
-                    std::to_string(b));
+        throw Error("tensors '" + p.tensor("k.lengths") + "' and '" +
+                    p.tensor("v.lengths") + "' differ at " + std::to_string(b));
       int64_t used = paged ? (lenK[b] + p.pageSize - 1) / p.pageSize : 1;
       for (int64_t i = 0; i < used; ++i) {
         int64_t id = cache->table->integer(b * rowLength + i);

@@ -173,7 +173,7 @@ void Reference::compute(const RowId &row, RowResult &result) {
     m32 = std::max(m32, b);
   }
 
-  float sink = p.sink ? w.find("sink")->as<float>()[row.h] : 0;
+  float sink = p.sink ? w.part("sink")->as<float>()[row.h] : 0;
   if (p.sink) {
     m64 = std::max(m64, static_cast<double>(sink));
     m32 = std::max(m32, sink);

@@ -1,0 +1,125 @@
+//===- ManifestReader.h - Fields of a manifest ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_RUNTIME_MANIFESTREADER_H
+#define KVBUFFER_LIB_RUNTIME_MANIFESTREADER_H
+
+#include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Manifest.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace kvbuf::rt {
+
+using nlohmann::json;
+
+/// Does an integer fit into 64 bits with a sign?
+inline bool fits64(const json &v) {
+  return !v.is_number_unsigned() ||
+         v.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max());
+}
+
+/// Reads fields of one JSON object; errors name the path of the field.
+class Reader {
+public:
+  Reader(const json &value, std::string path)
+      : value(value), path(std::move(path)) {
+    if (!value.is_object())
+      fail("an object");
+  }
+
+  const json &get(const char *key) const {
+    auto it = value.find(key);
+    if (it == value.end())
+      throw Error("manifest: " + path + " lacks \"" + key + "\"");
+    return *it;
+  }
+  bool has(const char *key) const { return value.contains(key); }
+  std::string at(const char *key) const { return path + "." + key; }
+
+  std::string string(const char *key) const {
+    const json &v = get(key);
+    if (!v.is_string())
+      throw Error("manifest: " + at(key) + " is not a string");
+    return v.get<std::string>();
+  }
+  int64_t integer(const char *key) const {
+    const json &v = get(key);
+    if (!v.is_number_integer())
+      throw Error("manifest: " + at(key) + " is not an integer");
+    if (!fits64(v))
+      throw Error("manifest: " + at(key) + " is out of range: " + v.dump());
+    return v.get<int64_t>();
+  }
+  int64_t integer(const char *key, int64_t fallback) const {
+    return has(key) ? integer(key) : fallback;
+  }
+  unsigned natural(const char *key, unsigned fallback) const {
+    return has(key) ? natural(key) : fallback;
+  }
+  unsigned natural(const char *key) const {
+    int64_t v = integer(key);
+    if (v < 0 || v > std::numeric_limits<int32_t>::max())
+      throw Error("manifest: " + at(key) +
+                  " is out of range: " + std::to_string(v));
+    return static_cast<unsigned>(v);
+  }
+  double number(const char *key, double fallback) const {
+    if (!has(key))
+      return fallback;
+    const json &v = get(key);
+    if (!v.is_number())
+      throw Error("manifest: " + at(key) + " is not a number");
+    return v.get<double>();
+  }
+  bool boolean(const char *key, bool fallback) const {
+    if (!has(key))
+      return fallback;
+    const json &v = get(key);
+    if (!v.is_boolean())
+      throw Error("manifest: " + at(key) + " is not true or false");
+    return v.get<bool>();
+  }
+  const json &array(const char *key) const {
+    const json &v = get(key);
+    if (!v.is_array())
+      throw Error("manifest: " + at(key) + " is not an array");
+    return v;
+  }
+
+  const json &value;
+  std::string path;
+
+private:
+  [[noreturn]] void fail(const char *what) const {
+    throw Error("manifest: " + path + " is not " + what);
+  }
+};
+
+/// The names of tensors that play a part in a problem, where they are not the
+/// parts' own ("tensors", a dictionary from parts to names); `roles` are the
+/// parts that there are. Throws Error for others.
+void parseRoles(const Reader &r, const std::vector<std::string> &roles,
+                ProblemSpec &problem);
+/// How tokens or a cache lie; a cache's may have tables.
+Layout parseLayout(const Reader &r, const char *key, bool cache);
+/// Which elements of a cache's rows of `name` are heads of `headSize`.
+CacheRow parseRow(const Reader &r, const std::string &name, int64_t headSize);
+/// Tokens of a page, which is positive.
+int64_t parsePageSize(const Reader &r);
+
+/// Problems that the harness knows. Each checks that the manifest's tensors are
+/// the problem's, and adds the sizes that it gives defaults.
+AttentionProblem parseAttention(const Reader &r, Manifest &m);
+AppendSpec parseAppend(const Reader &r, Manifest &m);
+GemmSpec parseGemm(const Reader &r, Manifest &m);
+
+} // namespace kvbuf::rt
+
+#endif // KVBUFFER_LIB_RUNTIME_MANIFESTREADER_H

@@ -1,0 +1,217 @@
+//===- AttentionSpec.cpp - What attention asks of a manifest and a launch -===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../ManifestReader.h"
+#include "Indices.h"
+
+#include <algorithm>
+
+using namespace kvbuf::rt;
+
+namespace {
+
+/// Further windows could overflow sums of positions.
+constexpr int64_t kMostWindow = int64_t(1) << 62;
+
+int64_t parseWindow(const Reader &r, const char *key) {
+  int64_t window = r.integer(key, -1);
+  if (window > kMostWindow)
+    throw Error("manifest: " + r.at(key) +
+                " is out of range: " + std::to_string(window));
+  return window;
+}
+
+/// How the cache `name` is stored, if not in elements of the queries' type.
+std::optional<QuantizedSpec>
+parseQuantized(const Reader &r, const std::string &name, int64_t headSize) {
+  std::string dtype = name + "_dtype", granularity = name + "_granularity";
+  if (!r.has(dtype.c_str()))
+    return std::nullopt;
+  QuantizedSpec spec;
+  spec.dtype = parseDType(r.string(dtype.c_str()));
+  if (!isFloat8(spec.dtype))
+    throw Error("manifest: " + r.at(dtype.c_str()) + " is '" +
+                nameOf(spec.dtype) + "'; expected an 8-bit float");
+  if (!r.has(granularity.c_str()))
+    return spec;
+  spec.granularity = r.integer(granularity.c_str(), 0);
+  if (*spec.granularity < -1 || *spec.granularity > headSize)
+    throw Error("manifest: " + r.at(granularity.c_str()) + " is " +
+                std::to_string(*spec.granularity) +
+                "; expected -1 to head_size");
+  return spec;
+}
+
+AttentionProblem parseFields(const Reader &r) {
+  AttentionProblem p;
+  parseRoles(
+      r, {"q", "k", "v", "o", "q_offsets", "lse", "sink", "k_new", "v_new"}, p);
+  p.dtype = parseDType(r.string("dtype"));
+  if (p.dtype != DType::F16 && p.dtype != DType::BF16)
+    throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(p.dtype) +
+                "'; expected bf16 or f16");
+  p.heads = r.natural("heads");
+  p.kvHeads = r.natural("kv_heads");
+  p.headSize = r.natural("head_size");
+  if (p.heads < 1 || p.kvHeads < 1 || p.heads % p.kvHeads != 0)
+    throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
+                " heads and " + std::to_string(p.kvHeads) +
+                " kv_heads; expected a positive multiple");
+  if (p.headSize < 8 || p.headSize % 8 != 0)
+    throw Error("manifest: " + r.at("head_size") + " is " +
+                std::to_string(p.headSize) + "; expected a multiple of 8");
+  p.query = parseLayout(r, "query", /*cache=*/false);
+  p.cache = parseLayout(r, "cache", /*cache=*/true);
+  if (p.cache == Layout::Paged)
+    p.pageSize = parsePageSize(r);
+  std::string lengths = r.has("lengths") ? r.string("lengths") : "cached";
+  if (lengths != "cached" && lengths != "all")
+    throw Error("manifest: " + r.at("lengths") + " is '" + lengths +
+                "'; expected cached or all");
+  p.lengthsCountNew = lengths == "all";
+  p.k = parseRow(r, "k", p.headSize);
+  p.v = parseRow(r, "v", p.headSize);
+  p.kQuantized = parseQuantized(r, "k", p.headSize);
+  p.vQuantized = parseQuantized(r, "v", p.headSize);
+  p.causal = r.boolean("causal", false);
+  p.windowLeft = parseWindow(r, "window_left");
+  p.windowRight = parseWindow(r, "window_right");
+  p.softcap = r.number("softcap", 0);
+  p.sink = r.boolean("sink", false);
+  p.lse = r.boolean("lse", false);
+  p.scale = r.number("scale", 1);
+  p.batchInvariant = r.boolean("batch_invariant", false);
+  return p;
+}
+
+/// The harness indexes these without looking further, so a manifest that
+/// claims to be attention must have them.
+void checkTensors(const AttentionProblem &p, const Manifest &m) {
+  auto need = [&](const std::string &role, size_t rank, DType dtype) {
+    std::string name = p.tensor(role);
+    const TensorSpec *t = m.findTensor(name);
+    if (!t)
+      throw Error("manifest: the attention problem needs a tensor '" + name +
+                  "'");
+    // Indices may be wide.
+    bool fits =
+        t->dtype == dtype || (dtype == DType::I32 && t->dtype == DType::I64);
+    if (t->shape.size() != rank || !fits)
+      throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
+                  " of rank " + std::to_string(t->shape.size()) +
+                  "; the problem needs " + nameOf(dtype) + " of rank " +
+                  std::to_string(rank));
+  };
+  bool raggedQ = p.query == Layout::Ragged, raggedK = p.cache == Layout::Ragged;
+  for (const char *name : {"q", "o"})
+    need(name, raggedQ ? 3 : 4, p.dtype);
+  if (raggedQ)
+    need("q_offsets", 1, DType::I32);
+  if (p.lse)
+    need("lse", raggedQ ? 2 : 3, DType::F32);
+  if (p.sink)
+    need("sink", 1, DType::F32);
+  for (std::string name : {"k", "v"}) {
+    const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
+    need(name, raggedK ? 3 : 4, quantized ? quantized->dtype : p.dtype);
+    if (quantized && quantized->granularity) {
+      std::string scales = name + ".scales";
+      const TensorSpec *t = m.findTensor(p.tensor(scales));
+      need(scales, *quantized->granularity > 0 ? (raggedK ? 3 : 4) : 1,
+           t && (t->dtype == DType::F16 || t->dtype == DType::BF16)
+               ? t->dtype
+               : DType::F32);
+    }
+    int64_t depth = (name == "k" ? p.k : p.v).cacheDepth;
+    const SizeExpr &extent = m.findTensor(p.tensor(name))->shape.back();
+    if (extent.kind != SizeExpr::Kind::Constant || extent.constant != depth)
+      throw Error("manifest: tensor '" + p.tensor(name) + "' has rows of " +
+                  extent.str() + " elements; the problem needs " +
+                  std::to_string(depth));
+    if (raggedK)
+      need(name + ".offsets", 1, DType::I32);
+    if (p.cache == Layout::Continuous || p.cache == Layout::Paged) {
+      need(name + ".table", p.cache == Layout::Paged ? 2 : 1, DType::I32);
+      need(name + ".lengths", 1, DType::I32);
+    }
+  }
+}
+
+} // namespace
+
+AttentionProblem kvbuf::rt::parseAttention(const Reader &r, Manifest &m) {
+  AttentionProblem p = parseFields(r);
+  p.appends = r.string("op") != "attention";
+  checkTensors(p, m);
+  // How long the longest sequence of a ragged batch is, only the device may
+  // know; no shorter bound covers all rows.
+  if (p.query == Layout::Ragged)
+    m.sizeDefaults.emplace("seq_q", m.findTensor(p.tensor("q"))->shape[0]);
+  return p;
+}
+
+void AttentionProblem::checkLengths(const Manifest &manifest,
+                                    const std::vector<TensorArg> &tensors,
+                                    const Sizes &sizes) const {
+  const AttentionProblem &p = *this;
+  auto find = [&](const std::string &role) {
+    return findIntegers(tensors, p.tensor(role));
+  };
+  Integers queries = find("q_offsets");
+  const TensorArg *q = find("q").arg;
+  int64_t batch = q->shape[0];
+  if (p.query == Layout::Ragged) {
+    batch = queries.arg->shape[0] - 1;
+    checkOffsets(queries, batch, q->shape[0], q->name);
+    auto longest = sizes.find("seq_q");
+    bool asks = longest != sizes.end() && manifest.sizeNames().count("seq_q");
+    for (int64_t b = 0; asks && b < batch; ++b)
+      if (int64_t rows = queries[b + 1] - queries[b]; rows > longest->second)
+        throw Error("size 'seq_q' is " + std::to_string(longest->second) +
+                    ", but tensor '" + queries.arg->name + "' gives " +
+                    std::to_string(rows) + " rows to sequence " +
+                    std::to_string(b));
+  }
+  for (std::string cache : {"k", "v"}) {
+    const TensorArg *data = find(cache).arg;
+    checkOffsets(find(cache + ".offsets"), batch, data->shape[0], data->name);
+    Integers lengths = find(cache + ".lengths");
+    const TensorArg *table = find(cache + ".table").arg;
+    if (!lengths.arg)
+      continue;
+    int64_t room = p.cache == Layout::Paged ? table->shape[1] * p.pageSize
+                                            : data->shape[1];
+    for (int64_t b = 0; b < batch; ++b) {
+      int64_t added = p.lengthsCountNew ? 0
+                      : queries.arg     ? queries[b + 1] - queries[b]
+                                        : q->shape[1];
+      int64_t most = room - added;
+      if (int64_t length = lengths[b]; length < 0 || length > most)
+        throw Error("tensor '" + lengths.arg->name + "' holds " +
+                    std::to_string(length) + " at " + std::to_string(b) +
+                    "; expected 0 to " + std::to_string(room) +
+                    (p.lengthsCountNew
+                         ? ", the keys that a sequence has room for"
+                         : " - " + std::to_string(added) +
+                               ", the keys that a sequence has room for less "
+                               "the new ones"));
+      // The blocks of keys that some query may see: no other one is looked up.
+      int64_t rows = queries.arg ? queries[b + 1] - queries[b] : q->shape[1];
+      int64_t keys = lengths[b] + added;
+      int64_t first =
+          p.windowLeft < 0
+              ? 0
+              : std::clamp<int64_t>(keys - rows - p.windowLeft, 0, keys);
+      if (rows < 1 || first >= keys)
+        continue;
+      bool paged = p.cache == Layout::Paged;
+      checkBlocks(*table, *data, paged, b, paged ? first / p.pageSize : 0,
+                  paged ? (keys - 1) / p.pageSize : 0, ", which is looked up");
+    }
+  }
+}

@@ -1,0 +1,30 @@
+//===- GemmSpec.cpp - What a product asks of a manifest -------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../ManifestReader.h"
+
+using namespace kvbuf::rt;
+
+GemmSpec kvbuf::rt::parseGemm(const Reader &r, Manifest &m) {
+  GemmSpec p;
+  p.transposeB = r.boolean("transpose_b", false);
+  parseRoles(r, {"a", "b", "c"}, p);
+  for (const char *role : {"a", "b", "c"}) {
+    std::string name = p.tensor(role);
+    const TensorSpec *t = m.findTensor(name);
+    if (!t)
+      throw Error("manifest: the product needs a tensor '" + name + "'");
+    bool fits = t->dtype == DType::F16 || t->dtype == DType::BF16 ||
+                t->dtype == DType::F32;
+    if (t->shape.size() != 2 || !fits)
+      throw Error("manifest: tensor '" + name + "' is " + nameOf(t->dtype) +
+                  " of rank " + std::to_string(t->shape.size()) +
+                  "; the product needs f16, bf16 or f32 of rank 2");
+  }
+  return p;
+}
