@@ -563,6 +563,17 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
 LogicalResult LaunchEmitter::emit(ArrayRef<LaunchableKernel> kernels) {
   if (failed(bindSizes(kernels.front().tensors)))
     return failure();
+  // Nobody says the sizes that no shape tells.
+  for (const LaunchableKernel &kernel : kernels)
+    if (auto defaults = kernel.launch.getAs<DictionaryAttr>("defaults"))
+      for (NamedAttribute entry : defaults) {
+        if (sizes.contains(entry.getName()))
+          continue;
+        FailureOr<Value> value = size(entry.getValue());
+        if (failed(value))
+          return failure();
+        sizes[entry.getName()] = *value;
+      }
   // Memory that two operands share is registered once: with the first of those
   // that begin at an address.
   SmallVector<std::pair<Value, Value>> registered;

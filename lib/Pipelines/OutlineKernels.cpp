@@ -372,11 +372,6 @@ LogicalResult OutlineKernelsPass::launch(Operation *problem,
     if (maker.getMaxPrompt())
       emitter.addSize("max_prompt_length", maker.getMaxPrompt());
   }
-  // How long the longest sequence of a ragged batch is, nobody says here; it
-  // orders tiles, and no shorter bound covers all rows.
-  if (auto attention = dyn_cast<AttentionOp>(problem);
-      attention && attention.isRagged())
-    emitter.addSize("seq_q", memref::DimOp::create(b, attention.getQ(), 0));
   return emitter.emit(kernels);
 }
 

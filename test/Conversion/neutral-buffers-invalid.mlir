@@ -156,7 +156,7 @@ module attributes {kvbuffer.target = "sm_80"} {
       %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c32, %c32) : !in -> !tile
       %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
       %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
-      // expected-error @below {{'kvbuffer.launch_size' op asks for 'n', which no argument's shape names}}
+      // expected-error @below {{'kvbuffer.launch_size' op asks for 'n', which neither an argument's shape nor 'kvbuffer.sizes' names}}
       %n = kvbuffer.launch_size "n"
       gpu.return
     }

@@ -17,20 +17,12 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The sizes that name the dimensions of a cache's data in the manifest; an
-/// empty name stands for the static size.
-static SmallVector<StringRef> cacheDimensions(CacheType cache) {
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    return {"batch", "seq_k", "", ""};
-  case CacheKind::Ragged:
-    return {"total_k", "", ""};
-  case CacheKind::Continuous:
-    return {"num_blocks", "max_seq", "", ""};
-  case CacheKind::Paged:
-    return {"num_blocks", "", "", ""};
-  }
-  llvm_unreachable("unknown kind of cache");
+/// The dimensions of a cache's data; an empty name stands for the static size.
+static SmallVector<CacheDim> cacheDimensions(CacheType cache) {
+  SmallVector<CacheDim> dims = cache.getLeadingDims();
+  dims.push_back({cache.getHeads(), ""});
+  dims.push_back({cache.getCacheDepth(), ""});
+  return dims;
 }
 
 /// A type's name in the manifest: MLIR's.
@@ -269,11 +261,10 @@ StringRef LaneLowering::sizeNeededBy(Operation *op) {
   case CacheKind::Dense:
     return "";
   case CacheKind::Ragged:
-    return "total_k";
   case CacheKind::Continuous:
-    return "max_seq";
+    return cache.getLeadingDims().back().name;
   case CacheKind::Paged:
-    return "pages_per_seq";
+    return cache.getIndexTensors().front().dims.back().name;
   }
   return "";
 }
@@ -361,15 +352,12 @@ LogicalResult LaneLowering::expandArguments() {
     SmallVector<int64_t> dims;
     SmallVector<Attribute> shape;
     if (cache) {
-      if (cache.getKind() != CacheKind::Ragged)
-        dims.push_back(ShapedType::kDynamic);
-      dims.push_back(cache.getKind() == CacheKind::Paged
-                         ? cache.getPageSize()
-                         : ShapedType::kDynamic);
-      dims.append({cache.getHeads(), cache.getCacheDepth()});
-      for (auto [size, known] : llvm::zip_equal(dims, cacheDimensions(cache)))
-        shape.push_back(known.empty() ? Attribute(b.getI64IntegerAttr(size))
-                                      : str(known));
+      for (const CacheDim &dim : cacheDimensions(cache)) {
+        dims.push_back(dim.size);
+        shape.push_back(dim.name.empty()
+                            ? Attribute(b.getI64IntegerAttr(dim.size))
+                            : str(dim.name));
+      }
     } else {
       llvm::append_range(dims, memref.getShape());
       FailureOr<SmallVector<Attribute>> given = shapeOf(kernel, i);
@@ -513,17 +501,16 @@ LogicalResult LaneLowering::expandArguments() {
   names.addWalk([&](StringAttr name) { sizeNames.insert(name.getValue()); });
   for (Attribute one : tensorList)
     names.walk(cast<DictionaryAttr>(one).get("shape"));
-  // And what the caller says of a ragged batch, whose shapes tell no sequence.
-  if (auto problem =
-          kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr))
-    if (auto query = problem.getAs<StringAttr>("query");
-        query && query.getValue() == "ragged")
-      sizeNames.insert("seq_q");
+  // And what callers say besides.
+  if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr))
+    for (NamedAttribute size : sizes)
+      sizeNames.insert(size.getName());
   WalkResult unknown = kernel.walk([&](LaunchSizeOp op) -> WalkResult {
     if (sizeNames.contains(op.getName()) || fixedSizes.contains(op.getName()))
       return WalkResult::advance();
     return op.emitOpError() << "asks for '" << op.getName()
-                            << "', which no argument's shape names";
+                            << "', which neither an argument's shape nor '"
+                            << kSizesAttr << "' names";
   });
   if (unknown.wasInterrupted())
     return failure();
@@ -538,7 +525,6 @@ LogicalResult LaneLowering::expandArguments() {
                                      value.getExpression()))
       launchValues.push_back({value.getExpression(), Value()});
     counts |= isa<NextTileOp>(op);
-    findsTiles |= isa<FindTileOp>(op);
     // Sizes that the types fix are no parameters.
     auto need = [&](StringRef name) {
       if (!name.empty() && !fixedSizes.contains(name) &&
@@ -651,42 +637,24 @@ Value LaneLowering::tensorMap(const TensorMapRequest &request) const {
 
 void LaneLowering::finishKernel() {
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
-  auto problem =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-  Attribute heads = problem ? problem.get("heads") : Attribute();
-  auto size = [&](StringRef name) -> Attribute {
-    auto it = fixedSizes.find(name);
-    return it == fixedSizes.end() ? Attribute(str(name))
-                                  : b.getI64IntegerAttr(it->second);
-  };
-  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  };
-  // The rows that shapes tell: how long a sequence of a ragged batch is, only
-  // the device knows.
-  auto query = problem ? problem.getAs<StringAttr>("query") : StringAttr();
-  bool ragged = query && query.getValue() == "ragged";
-  Attribute rows = size(ragged ? "total_q" : "seq_q");
-  Attribute tiles =
-      expr("ceildiv", {rows, b.getI64IntegerAttr(schedule.getBM())});
-  Attribute batch = size("batch");
-  if (findsTiles) {
-    tiles = expr("sum", {tiles, batch});
-    batch = b.getI64IntegerAttr(1);
-  }
   NamedAttrList list;
   list.append("alignment", b.getI64IntegerAttr(alignment));
   list.append("args", b.getArrayAttr(parameters));
   list.append("block", b.getI64ArrayAttr({blockThreads(), 1, 1}));
+  if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr)) {
+    SmallVector<NamedAttribute> defaults;
+    for (NamedAttribute size : sizes)
+      if (!fixedSizes.contains(size.getName()))
+        defaults.push_back(
+            {size.getName(), fixSizes(size.getValue(), fixedSizes)});
+    list.append("defaults", b.getDictionaryAttr(defaults));
+  }
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
   list.append("entry", str(kernel.getName()));
   if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
     list.append("grid", fixSizes(grid, fixedSizes));
-  else if (heads)
-    list.append("grid", schedule.getXcds() > 1
-                            ? b.getArrayAttr({heads, tiles, batch})
-                            : b.getArrayAttr({tiles, heads, batch}));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
+  lowered->removeAttr(kSizesAttr);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));

@@ -526,8 +526,6 @@ private:
   llvm::SmallVector<mlir::Type> parameterTypes;
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;
-  /// Whether blocks find their tile among those of all sequences.
-  bool findsTiles = false;
   int64_t ldsBytes = 0;
   /// Columns of O's accumulator.
   int64_t accumulatorCols = 0;

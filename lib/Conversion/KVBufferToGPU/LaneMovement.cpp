@@ -269,8 +269,8 @@ void LaneLowering::lower(CacheScaleOp op) {
       at = from(batch, token);
       break;
     case CacheKind::Ragged: {
-      Value first =
-          lookupWithin(cache.offsets, batch, index(0), launchSize("total_k"));
+      Value first = lookupWithin(cache.offsets, batch, index(0),
+                                 launchSize(type.getLeadingDims().back().name));
       at = mul(b, add(b, first, token), s[0]);
       break;
     }

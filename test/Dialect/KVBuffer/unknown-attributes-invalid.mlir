@@ -104,7 +104,7 @@ func.func private @f(memref<?xf32> {kvbuffer.name = 3 : i64})
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, beside, block, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
+// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, beside, block, defaults, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
 func.func private @f() attributes {kvbuffer.kernel = {block = [32, 1, 1], dynamic_shared = 1024 : i64}}
 
 // -----

@@ -115,6 +115,7 @@ static constexpr Key kKernelKeys[] = {{"alignment", Kind::Integer},
                                       {"args", Kind::Dictionaries},
                                       {"beside", Kind::Strings},
                                       {"block", Kind::Integers},
+                                      {"defaults", Kind::Dictionary},
                                       {"dynamic_shared_bytes", Kind::Integer},
                                       {"entry", Kind::String},
                                       {"grid", Kind::Sizes},
@@ -172,6 +173,7 @@ static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
                                          {"scale", Kind::Number},
                                          {"sink", Kind::Bool},
                                          {"softcap", Kind::Number},
+                                         {"tensors", Kind::Dictionary},
                                          {"v_cache_depth", Kind::Integer},
                                          {"v_dtype", Kind::String},
                                          {"v_granularity", Kind::Integer},
@@ -293,9 +295,25 @@ static LogicalResult verifyKeys(Operation *op, StringRef where,
   return success();
 }
 
+/// A dictionary from names of sizes to expressions over others.
+static LogicalResult verifySizes(Operation *op, StringRef where,
+                                 DictionaryAttr sizes) {
+  for (NamedAttribute entry : sizes)
+    if (!isSize(entry.getValue()))
+      return op->emitOpError()
+             << "key '" << entry.getName().getValue() << "' of attribute '"
+             << where << "' must be an integer, a size or {product, sum, "
+             << "ceildiv, floordiv, min or max = [...]}, got "
+             << entry.getValue();
+  return success();
+}
+
 static LogicalResult verifyKernel(Operation *op, StringRef where,
                                   DictionaryAttr kernel) {
   if (failed(verifyKeys(op, where, kernel, kKernelKeys)))
+    return failure();
+  if (auto defaults = kernel.getAs<DictionaryAttr>("defaults");
+      defaults && failed(verifySizes(op, where, defaults)))
     return failure();
   auto args = kernel.getAs<ArrayAttr>("args");
   if (!args)
@@ -334,7 +352,16 @@ static LogicalResult verifyProblem(Operation *op, StringRef where,
   if (name && !isa<StringAttr>(name))
     return op->emitOpError() << "key 'op' of attribute '" << where
                              << "' must be a string, got " << name;
-  // What other problems are made of is their makers' affair.
+  // Which tensors they are made of.
+  if (auto tensors = problem.getAs<DictionaryAttr>("tensors"))
+    for (NamedAttribute part : tensors)
+      if (!isa<StringAttr>(part.getValue()))
+        return op->emitOpError()
+               << "key '" << part.getName().getValue()
+               << "' of 'tensors' of attribute '" << where
+               << "' must be a string, the tensor's name, got "
+               << part.getValue();
+  // What other problems are made of besides is their makers' affair.
   if (!name || cast<StringAttr>(name).getValue() != "attention")
     return success();
   return verifyKeys(op, where, problem, kAttentionKeys);
@@ -379,6 +406,7 @@ static constexpr Known kKnown[] = {
     {KVBufferDialect::kKernelAttr, Place::Function},
     {KVBufferDialect::kTensorsAttr, Place::Function},
     {kLdsAttr, Place::Function},
+    {kSizesAttr, Place::Function},
     {kLengthsAttr, Place::Problem},
     {kSharedRowsAttr, Place::Any},
     {KVBufferDialect::kEveryTileAttr, Place::Any},
@@ -448,6 +476,9 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == KVBufferDialect::kTensorsAttr)
     return array ? verifyNamed(op, name, array, kTensorKeys)
                  : expect(false, "an array");
+  if (name == kSizesAttr)
+    return dictionary ? verifySizes(op, name, dictionary)
+                      : expect(false, "a dictionary");
   if (name == kLdsAttr)
     return array ? verifyNamed(op, name, array, kLdsKeys)
                  : expect(false, "an array");

@@ -430,6 +430,8 @@ void Expansion::finish() {
   list.append("entry", b.getStringAttr(kernel.getName()));
   list.append("grid", kernel->getAttr(KVBufferDialect::kGridAttr));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
+  if (Attribute sizes = lowered->removeAttr(kSizesAttr))
+    list.append("defaults", sizes);
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));

@@ -761,6 +761,15 @@ ArrayAttr gridOf(AttentionOp op, Builder &b) {
   return b.getArrayAttr({tiles, heads, batch});
 }
 
+/// What the shapes of a ragged batch do not tell: how long the longest sequence
+/// is. Nobody has to say; no shorter bound than all rows covers it.
+DictionaryAttr sizesOf(AttentionOp op, Builder &b) {
+  auto q = cast<MemRefType>(op.getQ().getType());
+  Attribute rows = q.isDynamicDim(0) ? Attribute(b.getStringAttr("total_q"))
+                                     : b.getI64IntegerAttr(q.getDimSize(0));
+  return b.getDictionaryAttr(b.getNamedAttr("seq_q", rows));
+}
+
 struct LowerAttentionPass
     : kvbuf::impl::LowerAttentionBase<LowerAttentionPass> {
   using Base::Base;
@@ -810,6 +819,8 @@ struct LowerAttentionPass
     kernel->setAttr(KVBufferDialect::kGridAttr, gridOf(op, attrs));
     if (Attribute rows = op->getAttr(kSharedRowsAttr))
       kernel->setAttr(kSharedRowsAttr, rows);
+    if (op.isRagged())
+      kernel->setAttr(kSizesAttr, sizesOf(op, attrs));
     for (auto [i, name] : llvm::enumerate(names)) {
       Value arg = func.getArgument(i);
       StringRef role = cast<StringAttr>(name).getValue();

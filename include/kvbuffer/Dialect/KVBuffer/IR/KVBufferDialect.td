@@ -46,10 +46,11 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.phase` | kernel | `#kvbuffer.phase<...>` | always: without it no pass takes the function for a kernel |
     | `kvbuffer.schedule` | kernel | `#kvbuffer.schedule<...>` | tile and scheduled stages |
     | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all roles, once they are assigned |
-    | `kvbuffer.name` | argument of a kernel | the tensor's role: q, k, v, o, q_offsets, lse or sink | tile and scheduled stages |
-    | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for the grid, and for tools that check results |
-    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv and min of a list | where the default grid of attention is not meant; becomes a part of `kvbuffer.kernel` |
-    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `instead`, `launch_if`, `requires` | thread and target stages |
+    | `kvbuffer.name` | argument of a kernel | the tensor's name, for callers; the problem's `tensors` say which part it plays where that has another name | tile and scheduled stages |
+    | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
+    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages; becomes a part of `kvbuffer.kernel` |
+    | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
+    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `defaults`, `instead`, `launch_if`, `requires` | thread and target stages |
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |

@@ -25,6 +25,11 @@ inline constexpr llvm::StringLiteral kLengthsAttr = "kvbuffer.lengths";
 /// i32 (the default) or i64.
 inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
 
+/// On a kernel: sizes of its launch that no argument's shape names, and what
+/// they are where the caller does not say; a dictionary from names to
+/// expressions over the others: {longest = "rows"}.
+inline constexpr llvm::StringLiteral kSizesAttr = "kvbuffer.sizes";
+
 /// On a `kvbuffer.attention` over ragged queries, and on its kernel: [over,
 /// upto, shared]. A launch whose longest sequence (`seq_q`) has more than
 /// `shared` query rows runs several kernels, each for the sequences of more
