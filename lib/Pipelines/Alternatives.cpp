@@ -174,7 +174,7 @@ static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads,
 /// (`more`) that some have more.
 static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
   SizeBuilder b(context);
-  Attribute longest = b.getStringAttr("seq_q");
+  Attribute longest = b.getStringAttr(kLongestQuerySize);
   if (more)
     return b.expr("sum", {longest, b.number(-rows)});
   return b.expr(
@@ -252,7 +252,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if (clusters) {
     MaskAttr mask = problem.getMaskValue();
     suits =
-        launchIfClustersGain(kernel.getContext(), target, "seq_q",
+        launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,
                              chosen.getBM(), problem.getHeadSize(),
                              /*masked=*/mask.boundsLeft() || mask.boundsRight(),
                              problem.getHeads() / problem.getKVHeads());

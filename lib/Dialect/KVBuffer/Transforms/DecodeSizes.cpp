@@ -9,6 +9,8 @@
 #include "DecodeSizes.h"
 #include "LowerDecode.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -39,7 +41,7 @@ DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
     slices = number(oneTile ? 1 : llvm::divideCeil(tokens, ownQueries));
     return;
   }
-  Attribute longest = str("seq_q");
+  Attribute longest = str(kLongestQuerySize);
   // Of more rows than these, a sequence is another kernel's.
   if (std::optional<SharedRows> rows = SharedRows::of(op))
     longest = expr("min", {longest, number(rows->upto)});
@@ -60,7 +62,7 @@ std::pair<Attribute, Attribute> DecodeSizes::ownRowsOf() const {
   auto isPositive = [&](Attribute x) {
     return expr("max", {number(0), expr("min", {number(1), x})});
   };
-  Attribute longest = str("seq_q"), over;
+  Attribute longest = str(kLongestQuerySize), over;
   Attribute alone =
       isPositive(expr("sum", {number(rows->shared + 1), times(-1, longest)}));
   Attribute shared = isPositive(expr("sum", {longest, number(-rows->shared)}));
@@ -93,22 +95,7 @@ int64_t DecodeSizes::leastSplit() const {
 }
 
 Attribute DecodeSizes::splitsOf() const {
-  CacheType cache = op.getK().getType();
-  Attribute room;
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    room = str("seq_k");
-    break;
-  case CacheKind::Ragged:
-    room = str("total_k");
-    break;
-  case CacheKind::Continuous:
-    room = str("max_seq");
-    break;
-  case CacheKind::Paged:
-    room = expr("product", {str("pages_per_seq"), number(cache.getPageSize())});
-    break;
-  }
+  Attribute room = mostTokensOf(op.getK().getType());
   if (int64_t size = schedule.getSplitSize())
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
   // As many as keep the device busy, as long as they are worth it.
@@ -127,7 +114,8 @@ Attribute DecodeSizes::tilesOnHost() const {
   if (!oneTile || op.getK().getType().getKind() != CacheKind::Dense ||
       mask.boundsLeft())
     return nullptr;
-  return expr("ceildiv", {str("seq_k"), number(schedule.getBN())});
+  return expr("ceildiv",
+              {mostTokensOf(op.getK().getType()), number(schedule.getBN())});
 }
 
 Attribute DecodeSizes::busyBlocks() const {

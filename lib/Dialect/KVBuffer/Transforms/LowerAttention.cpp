@@ -645,15 +645,15 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
   SmallVector<Attribute> shape;
   if (role == "q" || role == "o") {
     if (ragged)
-      shape = {str("total_q")};
+      shape = {str(kAllQueriesSize)};
     else
-      shape = {str("batch"), str("seq_q")};
+      shape = {str("batch"), str(kLongestQuerySize)};
     shape.append({number(op.getHeads()), number(op.getHeadSize())});
   } else if (role == "lse") {
     if (ragged)
-      shape = {number(op.getHeads()), str("total_q")};
+      shape = {number(op.getHeads()), str(kAllQueriesSize)};
     else
-      shape = {str("batch"), number(op.getHeads()), str("seq_q")};
+      shape = {str("batch"), number(op.getHeads()), str(kLongestQuerySize)};
   } else if (role == "q_offsets") {
     shape = {b.getDictionaryAttr(
         b.getNamedAttr("sum", b.getArrayAttr({str("batch"), number(1)})))};
@@ -661,7 +661,7 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
     shape = {number(op.getHeads())};
   } else if (role == "k_new" || role == "v_new") {
     // A token for each query row.
-    shape = {str("batch"), str("seq_q"), number(op.getKVHeads()),
+    shape = {str("batch"), str(kLongestQuerySize), number(op.getKVHeads()),
              number(op.getHeadSize())};
   } else if (role == "cos" || role == "sin") {
     shape = {str("positions"),
@@ -746,7 +746,8 @@ ArrayAttr gridOf(AttentionOp op, Builder &b) {
   };
   // The rows that shapes tell: how long a sequence of a ragged batch is, only
   // the device knows. Each may have a tile that is cut.
-  Attribute rows = op.isRagged() ? size(0, "total_q") : size(1, "seq_q");
+  Attribute rows =
+      op.isRagged() ? size(0, kAllQueriesSize) : size(1, kLongestQuerySize);
   Attribute tiles =
       expr("ceildiv", {rows, b.getI64IntegerAttr(schedule.getBM())});
   Attribute heads = b.getI64IntegerAttr(op.getHeads());
@@ -765,9 +766,10 @@ ArrayAttr gridOf(AttentionOp op, Builder &b) {
 /// is. Nobody has to say; no shorter bound than all rows covers it.
 DictionaryAttr sizesOf(AttentionOp op, Builder &b) {
   auto q = cast<MemRefType>(op.getQ().getType());
-  Attribute rows = q.isDynamicDim(0) ? Attribute(b.getStringAttr("total_q"))
-                                     : b.getI64IntegerAttr(q.getDimSize(0));
-  return b.getDictionaryAttr(b.getNamedAttr("seq_q", rows));
+  Attribute rows = q.isDynamicDim(0)
+                       ? Attribute(b.getStringAttr(kAllQueriesSize))
+                       : b.getI64IntegerAttr(q.getDimSize(0));
+  return b.getDictionaryAttr(b.getNamedAttr(kLongestQuerySize, rows));
 }
 
 struct LowerAttentionPass

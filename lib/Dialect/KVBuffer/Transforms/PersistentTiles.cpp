@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -109,18 +110,17 @@ struct PersistentTilesPass
     : kvbuf::impl::PersistentTilesBase<PersistentTilesPass> {
   using Base::Base;
 
-  /// Problem and schedule of the kernel; heads are numbers' heads, each of which
-  /// is `clusterHeads` of the problem's.
+  /// The kernel's schedule, and the heads that numbers are of, each of which is
+  /// `clusterHeads` of the grid's.
   ScheduleAttr schedule;
-  int64_t heads, kvHeads, keyBytes;
+  int64_t heads;
   /// The chip, or where the module names none, one of which nothing is known
   /// but what holds of all.
   TargetInfo target;
   /// Whether tiles differ in length: a mask hides keys on the right.
   bool unequal;
-  /// The kind of the caches, and the keys of a page where they have pages.
-  StringRef cache;
-  int64_t pageSize = 0;
+  /// The arguments that are caches.
+  SmallVector<CacheType> caches;
   /// Whether x numbers the tiles of all sequences: the program finds its
   /// sequence by itself.
   bool findsTiles = false;
@@ -134,44 +134,43 @@ struct PersistentTilesPass
   /// sequences: expressions of the manifest.
   Attribute rowsOfGrid, sequencesOfGrid;
 
-  /// Reads them from the kernel's attributes.
-  LogicalResult readProblem() {
+  /// Reads from the program what differs in length and what is shared.
+  void readProgram() {
     gpu::GPUFuncOp kernel = getOperation();
-    auto problem =
-        kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-    auto number = [&](StringRef name) {
-      auto attr = problem ? problem.getAs<IntegerAttr>(name) : IntegerAttr();
-      return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
-    };
-    auto h = number("heads"), kv = number("kv_heads"),
-         size = number("head_size"), right = number("window_right");
-    auto causal = problem ? problem.getAs<BoolAttr>("causal") : BoolAttr();
-    auto kind = problem ? problem.getAs<StringAttr>("cache") : StringAttr();
-    if (!h || !kv || !size || !right || !causal || !kind)
-      return kernel.emitError()
-             << "expected '" << KVBufferDialect::kProblemAttr
-             << "' with heads, kv_heads, head_size, window_right, causal and "
-                "cache";
-    heads = *h;
-    kvHeads = *kv;
-    // A key and its values, 16 bits an element.
-    keyBytes = 2 * 2 * *size;
-    unequal = causal.getValue() || *right >= 0;
-    cache = kind.getValue();
-    if (cache == "paged") {
-      auto page = number("page_size");
-      if (!page)
-        return kernel.emitError()
-               << "expected '" << KVBufferDialect::kProblemAttr
-               << "' with page_size";
-      pageSize = *page;
-    }
-    return success();
+    unequal = false;
+    kernel.walk([&](KeyRangeOp op) { unequal |= op.getMask().boundsRight(); });
+    finds.clear();
+    kernel.walk([&](FindTileOp op) { finds.push_back(op); });
+    findsTiles = !finds.empty();
+    caches.clear();
+    for (Type type : kernel.getArgumentTypes())
+      if (auto cache = dyn_cast<CacheType>(type))
+        caches.push_back(cache);
+    auto size = kernel.getKnownClusterSize();
+    clusterTiles = size ? (*size)[0] : 1;
+    clusterHeads = size ? (*size)[1] : 1;
   }
 
-  /// Reads `rowsOfGrid` and `sequencesOfGrid` from the grid of the program of
-  /// one tile a block.
-  LogicalResult readGrid() {
+  /// Bytes of a token in all caches, in one of their heads.
+  int64_t tokenBytes() const {
+    int64_t bits = 0;
+    for (CacheType cache : caches)
+      bits +=
+          cache.getHeadSize() * cache.getElementType().getIntOrFloatBitWidth();
+    return llvm::divideCeil(bits, 8);
+  }
+
+  /// Heads of the tiles' numbers that share one of the caches' heads.
+  int64_t sharingHeads() const {
+    int64_t most = 1;
+    for (CacheType cache : caches)
+      most = std::max(most, cache.getHeads());
+    return std::max<int64_t>(1, heads / most);
+  }
+
+  /// Reads `rowsOfGrid`, `sequencesOfGrid` and `heads` from the grid of the
+  /// program of one tile a block; whether it is one.
+  bool readGrid() {
     gpu::GPUFuncOp kernel = getOperation();
     auto listOf = [](Attribute expression, StringRef kind) -> ArrayAttr {
       auto dictionary = dyn_cast<DictionaryAttr>(expression);
@@ -181,26 +180,38 @@ struct PersistentTilesPass
       return list && list.size() == 2 ? list : ArrayAttr();
     };
     auto grid = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kGridAttr);
-    if (grid && grid.size() == 3) {
-      Attribute tiles = grid[0];
-      sequencesOfGrid = grid[2];
-      if (ArrayAttr cut = findsTiles ? listOf(tiles, "sum") : ArrayAttr()) {
-        tiles = cut[0];
-        sequencesOfGrid = cut[1];
-      }
-      if (ArrayAttr quotient = listOf(tiles, "ceildiv"))
-        if (quotient[1] == Builder(kernel).getI64IntegerAttr(schedule.getBM()))
-          rowsOfGrid = quotient[0];
+    rowsOfGrid = sequencesOfGrid = nullptr;
+    if (!grid || grid.size() != 3)
+      return false;
+    auto number = dyn_cast<IntegerAttr>(grid[1]);
+    if (!number || number.getInt() < 1 || number.getInt() % clusterHeads != 0)
+      return false;
+    heads = number.getInt() / clusterHeads;
+    Attribute tiles = grid[0];
+    sequencesOfGrid = grid[2];
+    if (ArrayAttr cut = findsTiles ? listOf(tiles, "sum") : ArrayAttr()) {
+      tiles = cut[0];
+      sequencesOfGrid = cut[1];
     }
-    if (rowsOfGrid)
-      return success();
+    if (ArrayAttr quotient = listOf(tiles, "ceildiv"))
+      if (quotient[1] == Builder(kernel).getI64IntegerAttr(schedule.getBM()))
+        rowsOfGrid = quotient[0];
+    return bool(rowsOfGrid);
+  }
+
+  /// Says what the grid has to be.
+  void refuseGrid() {
     std::string tiles =
         "{ceildiv = [rows, " + std::to_string(schedule.getBM()) + "]}";
-    return kernel.emitError()
-           << "expected '" << KVBufferDialect::kGridAttr << "' = ["
-           << (findsTiles ? "{sum = [" + tiles + ", sequences]}, heads, 1"
-                          : tiles + ", heads, sequences")
-           << "], the grid of one tile of BM rows a block";
+    InFlightDiagnostic diag =
+        getOperation().emitError()
+        << "expected '" << KVBufferDialect::kGridAttr << "' = ["
+        << (findsTiles ? "{sum = [" + tiles + ", sequences]}, heads, 1"
+                       : tiles + ", heads, sequences")
+        << "], the grid of one tile of BM rows a block, where heads is a "
+           "number";
+    if (clusterHeads > 1)
+      diag << " that clusters of " << clusterHeads << " divide";
   }
 
   /// Replaces ids of blocks in `ops` by the index of a tile.
@@ -232,29 +243,53 @@ struct PersistentTilesPass
   /// Rows of what has a number: a tile, or the tiles of a cluster's blocks.
   int64_t tileRows() const { return schedule.getBM() * clusterTiles; }
 
+  Value materialize(ImplicitLocOpBuilder &b, Attribute size) {
+    return emitSizeExpression(b, b.getLoc(), size, [&](StringAttr name) {
+      return LaunchSizeOp::create(b, name).getResult();
+    });
+  }
+
   /// Keys of a sequence, about: the most there is room for, or in ragged caches
   /// as many as queries.
   Value estimateKeys(ImplicitLocOpBuilder &b, Value rowTiles) {
-    auto size = [&](StringRef name) -> Value {
-      return LaunchSizeOp::create(b, b.getStringAttr(name));
-    };
-    if (cache == "dense")
-      return size("seq_k");
-    if (cache == "continuous")
-      return size("max_seq");
-    if (cache == "paged")
-      return b.createOrFold<arith::MulIOp>(size("pages_per_seq"),
-                                           constantOf(b, pageSize));
+    const auto *sized = llvm::find_if(caches, [](CacheType cache) {
+      return cache.getKind() != CacheKind::Ragged;
+    });
+    if (sized != caches.end())
+      return materialize(b, mostTokensOf(*sized));
     return arith::MulIOp::create(b, rowTiles, constantOf(b, tileRows()));
   }
 
+  /// Groups heads whose keys and values stay in L2 together; `tiles` are those
+  /// of the longest sequence.
+  void group(ImplicitLocOpBuilder &b, TileGrid &grid, Value tiles,
+             int64_t lastTiles) {
+    if (caches.empty()) {
+      remark::missed(getOperation().getLoc(),
+                     remark::RemarkOpts::name("tiles").category(DEBUG_TYPE))
+          << "heads follow each other: no argument is a cache, so that nothing "
+             "says what heads share";
+      return;
+    }
+    groupHeads(b, grid, estimateKeys(b, tiles), tokenBytes(),
+               target.sharedReadBytes, sharingHeads(), lastTiles, tiles);
+  }
+
   /// Tiles of the longest sequence. Of a ragged batch the caller's word is good
-  /// enough: it decides over the order alone.
+  /// enough, as it decides over the order alone: of the size that is all rows
+  /// of the grid where nobody says it. Without such a size, those of all rows.
   Value tilesOfSequence(ImplicitLocOpBuilder &b, Value rowTiles) {
-    if (!findsTiles)
+    auto sizes = getOperation()->getAttrOfType<DictionaryAttr>(kSizesAttr);
+    if (!findsTiles || !sizes)
+      return rowTiles;
+    const NamedAttribute *longest =
+        llvm::find_if(sizes, [&](NamedAttribute size) {
+          return size.getValue() == rowsOfGrid;
+        });
+    if (longest == sizes.end())
       return rowTiles;
     return arith::CeilDivUIOp::create(
-        b, LaunchSizeOp::create(b, b.getStringAttr("seq_q")),
+        b, LaunchSizeOp::create(b, longest->getName()),
         constantOf(b, tileRows()));
   }
 
@@ -274,9 +309,7 @@ struct PersistentTilesPass
     Value batches = gpu::GridDimOp::create(b, gpu::Dimension::z);
     grid.heads = arith::MulIOp::create(b, batches, constantOf(b, heads));
     Value tiles = tilesOfSequence(b, grid.rowTiles);
-    groupHeads(b, grid, estimateKeys(b, tiles), keyBytes,
-               target.sharedReadBytes, heads / kvHeads, target.lastTiles,
-               tiles);
+    group(b, grid, tiles, target.lastTiles);
     Value row = arith::AddIOp::create(
         b,
         arith::MulIOp::create(b, id(gpu::Dimension::z), constantOf(b, heads))
@@ -390,11 +423,6 @@ struct PersistentTilesPass
     b.setInsertionPoint(end);
 
     Attribute rows = rowsOfGrid, batch = sequencesOfGrid;
-    auto materialize = [&](Attribute size) {
-      return emitSizeExpression(b, b.getLoc(), size, [&](StringAttr name) {
-        return LaunchSizeOp::create(b, name).getResult();
-      });
-    };
     ArrayAttr blocks = launchGrid(b, rows, batch);
     kernel->setAttr(KVBufferDialect::kGridAttr, blocks);
     TileGrid grid;
@@ -404,8 +432,8 @@ struct PersistentTilesPass
       grid.rowTiles = numberTiles(b, blocks[0]);
     } else {
       grid.rowTiles = b.createOrFold<arith::CeilDivUIOp>(
-          materialize(rows), constantOf(b, tileRows()));
-      sequences = materialize(batch);
+          materialize(b, rows), constantOf(b, tileRows()));
+      sequences = materialize(b, batch);
       if (findsTiles)
         grid.rowTiles = arith::AddIOp::create(
             b, grid.rowTiles, std::exchange(sequences, constantOf(b, 1)));
@@ -413,9 +441,7 @@ struct PersistentTilesPass
     grid.heads = b.createOrFold<arith::MulIOp>(sequences, constantOf(b, heads));
     if (unequal) {
       Value tiles = tilesOfSequence(b, grid.rowTiles);
-      groupHeads(b, grid, estimateKeys(b, tiles), keyBytes,
-                 target.sharedReadBytes, heads / kvHeads,
-                 target.lastTiles / clusterBlocks(), tiles);
+      group(b, grid, tiles, target.lastTiles / clusterBlocks());
     }
     Value total = b.createOrFold<arith::MulIOp>(grid.rowTiles, grid.heads);
 
@@ -490,25 +516,24 @@ struct PersistentTilesPass
     if (schedule.getTiles() == TileOrder::Grid &&
         !getOperation()->hasAttr(KVBufferDialect::kProblemAttr))
       return;
-    if (failed(readProblem()))
-      return signalPassFailure();
     auto module = getOperation()->getParentOfType<ModuleOp>();
     auto chip =
         module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
                : StringAttr();
     if (chip)
       target = lookupTarget(chip.getValue()).value_or(TargetInfo());
-    auto size = getOperation().getKnownClusterSize();
-    clusterTiles = size ? (*size)[0] : 1;
-    clusterHeads = size ? (*size)[1] : 1;
-    heads /= clusterHeads;
-    finds.clear();
-    getOperation().walk([&](FindTileOp op) { finds.push_back(op); });
-    findsTiles = !finds.empty();
-    if (schedule.getTiles() == TileOrder::Grid)
-      return orderGrid();
-    if (failed(readGrid()))
+    readProgram();
+    bool known = readGrid();
+    if (schedule.getTiles() == TileOrder::Grid) {
+      // Another grid's ids mean something else.
+      if (known)
+        orderGrid();
+      return;
+    }
+    if (!known) {
+      refuseGrid();
       return signalPassFailure();
+    }
     loopOverTiles();
   }
 };

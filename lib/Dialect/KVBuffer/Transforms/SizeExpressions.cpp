@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
+using namespace kvbuf;
 
 Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
                                 Attribute expression,
@@ -49,4 +50,18 @@ Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
       return nullptr;
   }
   return result;
+}
+
+Attribute kvbuf::mostTokensOf(CacheType cache) {
+  Builder b(cache.getContext());
+  auto nameOf = [&](const CacheDim &dim) -> Attribute {
+    return b.getStringAttr(dim.name);
+  };
+  if (cache.getKind() != CacheKind::Paged)
+    return nameOf(cache.getLeadingDims().back());
+  // As many pages as a row of the table holds.
+  Attribute pages = nameOf(cache.getIndexTensors().front().dims.back());
+  return b.getDictionaryAttr(b.getNamedAttr(
+      "product",
+      b.getArrayAttr({pages, b.getI64IntegerAttr(cache.getPageSize())})));
 }

@@ -144,9 +144,11 @@ def PersistentTiles
     tiles differ in length, heads come in groups whose K and V stay in L2, and
     the longest tiles of a group come first; the last group is larger, so that
     short tiles fill the gaps at the end. Else heads follow each other. The sizes
-    of the groups follow from the launch's. By the schedule's `tiles`, a block
-    computes the tile of its own number (`grid`), every n-th of n blocks
-    (`static`), or takes numbers from a counter (`dynamic`,
+    of the groups follow from the launch's. Which tensors heads share say the
+    arguments that are caches, which rows and heads there are the grid of one
+    tile a block: [{`ceildiv` = [rows, BM]}, heads, sequences]. By the schedule's
+    `tiles`, a block computes the tile of its own number (`grid`), every n-th of n
+    blocks (`static`), or takes numbers from a counter (`dynamic`,
     `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
     to launch.
   }];

@@ -25,6 +25,12 @@ struct NamedOperand {
 llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
 llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
 
+/// What kernels of an attention problem call sizes of their launches: the query
+/// rows of a sequence, of a ragged batch of the longest one; and of a ragged
+/// batch those of all.
+inline constexpr llvm::StringLiteral kLongestQuerySize = "seq_q",
+                                     kAllQueriesSize = "total_q";
+
 /// The append that is a part of an attention problem: a `kvbuffer.cache_append`
 /// before it in its block, into its caches. Null where there is none.
 CacheAppendOp appendOf(AttentionOp op);

@@ -9,6 +9,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_SIZEEXPRESSIONS_H
 #define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_SIZEEXPRESSIONS_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -23,6 +24,11 @@ mlir::Value
 emitSizeExpression(mlir::OpBuilder &b, mlir::Location loc,
                    mlir::Attribute expression,
                    llvm::function_ref<mlir::Value(mlir::StringAttr)> nameValue);
+
+/// The most tokens that a sequence of a cache has, an expression as the
+/// manifest states it; of a ragged cache, whose shapes tell no sequence's, the
+/// rows of all.
+mlir::Attribute mostTokensOf(CacheType cache);
 
 } // namespace kvbuf
 
