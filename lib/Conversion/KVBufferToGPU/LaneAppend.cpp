@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,8 +65,9 @@ Value LaneLowering::cacheByLanes(Value argument) {
   const TensorArg &cache = tensors[argument];
   constexpr int64_t any = ShapedType::kDynamic;
   bool paged = type.getKind() == CacheKind::Paged;
-  Value blocks = launchSize("num_blocks");
-  Value room = launchSize(paged ? "pages_per_seq" : "max_seq");
+  Value blocks = launchSize(sizeOfCache(argument, "num_blocks"));
+  Value room =
+      launchSize(sizeOfCache(argument, paged ? "pages_per_seq" : "max_seq"));
   SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
                              type.getHeads(), type.getCacheDepth()};
   Value data = viewOf(b, cache.data, shape, {blocks, paged ? Value() : room},

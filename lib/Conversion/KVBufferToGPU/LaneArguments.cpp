@@ -262,9 +262,9 @@ StringRef LaneLowering::sizeNeededBy(Operation *op) {
     return "";
   case CacheKind::Ragged:
   case CacheKind::Continuous:
-    return cache.getLeadingDims().back().name;
+    return sizeOfCache(value, cache.getLeadingDims().back().name);
   case CacheKind::Paged:
-    return cache.getIndexTensors().front().dims.back().name;
+    return sizeOfCache(value, cache.getIndexTensors().front().dims.back().name);
   }
   return "";
 }
@@ -354,9 +354,10 @@ LogicalResult LaneLowering::expandArguments() {
     if (cache) {
       for (const CacheDim &dim : cacheDimensions(cache)) {
         dims.push_back(dim.size);
-        shape.push_back(dim.name.empty()
-                            ? Attribute(b.getI64IntegerAttr(dim.size))
-                            : str(dim.name));
+        shape.push_back(
+            dim.name.empty()
+                ? Attribute(b.getI64IntegerAttr(dim.size))
+                : str(sizeOfCache(kernel.getArgument(i), dim.name)));
       }
     } else {
       llvm::append_range(dims, memref.getShape());
@@ -437,9 +438,12 @@ LogicalResult LaneLowering::expandArguments() {
     if (!cache)
       continue;
     Type word = indexTypeOf(kernel, i);
-    Attribute batch = str("batch");
-    Attribute batchPlus1 = b.getDictionaryAttr(b.getNamedAttr(
-        "sum", b.getArrayAttr({str("batch"), b.getI64IntegerAttr(1)})));
+    auto sizeOf = [&](StringRef size) -> Attribute {
+      return str(sizeOfCache(kernel.getArgument(i), size));
+    };
+    Attribute batch = sizeOf("batch");
+    Attribute batchPlus1 = b.getDictionaryAttr(
+        b.getNamedAttr("sum", b.getArrayAttr({batch, b.getI64IntegerAttr(1)})));
     if (cache.getKind() == CacheKind::Ragged) {
       tensor(name + ".offsets", word, batchPlus1, "read");
       pointer(i, word, name + ".offsets",
@@ -449,7 +453,7 @@ LogicalResult LaneLowering::expandArguments() {
       bool paged = cache.getKind() == CacheKind::Paged;
       SmallVector<Attribute> tableShape{batch};
       if (paged)
-        tableShape.push_back(str("pages_per_seq"));
+        tableShape.push_back(sizeOf("pages_per_seq"));
       tensor(name + ".table", word, tableShape, "read");
       pointer(i, word, name + ".table",
               [](TensorArg &t, Value v) { t.table = v; });
@@ -533,12 +537,14 @@ LogicalResult LaneLowering::expandArguments() {
     };
     need(sizeNeededBy(op));
     if (auto append = dyn_cast<AppendTokensOp>(op)) {
-      need("num_blocks");
       for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
-        if (cache)
-          need(cast<CacheType>(cache.getType()).getKind() == CacheKind::Paged
-                   ? "pages_per_seq"
-                   : "max_seq");
+        if (cache) {
+          need(sizeOfCache(cache, "num_blocks"));
+          need(sizeOfCache(cache, cast<CacheType>(cache.getType()).getKind() ==
+                                          CacheKind::Paged
+                                      ? "pages_per_seq"
+                                      : "max_seq"));
+        }
     }
     if (!machine.hasRoles())
       return;

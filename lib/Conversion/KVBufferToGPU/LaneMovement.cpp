@@ -8,6 +8,7 @@
 
 #include "LaneLowering.h"
 #include "Pages.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -269,8 +270,10 @@ void LaneLowering::lower(CacheScaleOp op) {
       at = from(batch, token);
       break;
     case CacheKind::Ragged: {
-      Value first = lookupWithin(cache.offsets, batch, index(0),
-                                 launchSize(type.getLeadingDims().back().name));
+      Value first =
+          lookupWithin(cache.offsets, batch, index(0),
+                       launchSize(sizeOfCache(
+                           op.getCache(), type.getLeadingDims().back().name)));
       at = mul(b, add(b, first, token), s[0]);
       break;
     }

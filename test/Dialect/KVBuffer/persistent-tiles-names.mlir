@@ -32,18 +32,18 @@ gpu.module @m {
   }
 
   // One cache of 8-bit rows, of which 80 elements are a head: 80 bytes a token,
-  // and 4 heads share one.
+  // and 4 heads share one. Its room has a name of its own.
   // CHECK-LABEL: gpu.func @one_cache
   // CHECK:         kvbuffer.launch_size "length"
   // CHECK:         kvbuffer.launch_size "users"
-  // CHECK:         %[[KEYS:.*]] = kvbuffer.launch_size "max_seq"
+  // CHECK:         %[[KEYS:.*]] = kvbuffer.launch_size "room"
   // CHECK:         %[[BYTES:.*]] = arith.constant 80 : index
   // CHECK:         %[[OF_HEAD:.*]] = arith.muli %{{.*}}, %[[BYTES]]
   // CHECK:         %[[ROOM:.*]] = arith.constant {{.*}} : index
   // CHECK:         %[[FIT:.*]] = arith.divui %[[ROOM]], %[[OF_HEAD]]
   // CHECK:         %[[HEADS:.*]] = arith.constant 4 : index
   // CHECK:         arith.muli %{{.*}}, %[[HEADS]]
-  gpu.func @one_cache(%x: !rows {kvbuffer.name = "x"}, %latent: !kvbuffer.cache<continuous, f8E4M3FN, heads = 1, head_size = 80> {kvbuffer.name = "latent"}) kernel attributes {kvbuffer.grid = [{ceildiv = ["length", 64]}, 4, "users"], kvbuffer.schedule = #schedule} {
+  gpu.func @one_cache(%x: !rows {kvbuffer.name = "x"}, %latent: !kvbuffer.cache<continuous, f8E4M3FN, heads = 1, head_size = 80> {kvbuffer.name = "latent", kvbuffer.sizes = {max_seq = "room"}}) kernel attributes {kvbuffer.grid = [{ceildiv = ["length", 64]}, 4, "users"], kvbuffer.schedule = #schedule} {
     %c64 = arith.constant 64 : index
     %x_ = gpu.block_id x
     %head = gpu.block_id y

@@ -508,6 +508,45 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   return expect(isa<UnitAttr>(value), "a unit attribute");
 }
 
+/// Other names for the sizes of a kernel's argument that is a cache.
+static LogicalResult verifyCacheSizes(Operation *op, unsigned argument,
+                                      NamedAttribute attr) {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  auto cache = kernel
+                   ? dyn_cast<CacheLayout>(kernel.getArgumentTypes()[argument])
+                   : CacheLayout();
+  auto sizes = dyn_cast<DictionaryAttr>(attr.getValue());
+  if (!cache || !sizes || !llvm::all_of(sizes, [](NamedAttribute size) {
+        return isa<StringAttr>(size.getValue());
+      }))
+    return op->emitOpError()
+           << "attribute '" << attr.getName().getValue() << "' of argument "
+           << argument
+           << " must be a dictionary from names of sizes to names, on a "
+              "kernel's cache, got "
+           << attr.getValue();
+  SmallVector<StringRef> known;
+  auto add = [&](ArrayRef<CacheDim> dims) {
+    for (const CacheDim &dim : dims)
+      if (!dim.name.empty() && !llvm::is_contained(known, dim.name))
+        known.push_back(dim.name);
+  };
+  add(cache.getLeadingDims());
+  for (const CacheTensor &tensor : cache.getIndexTensors())
+    add(tensor.dims);
+  for (NamedAttribute size : sizes)
+    if (!llvm::is_contained(known, size.getName().getValue())) {
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "attribute '" << attr.getName().getValue()
+                                << "' of argument " << argument
+                                << " renames an unknown size '"
+                                << size.getName().getValue() << "'";
+      suggest(diag, size.getName(), known);
+      return diag;
+    }
+  return success();
+}
+
 LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                                              NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -539,6 +578,8 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                ? success()
                : bad("i32 or i64");
   }
+  if (name == kSizesAttr)
+    return verifyCacheSizes(op, argument, attr);
   if (name == KVBufferDialect::kStreamAttr)
     return isa<UnitAttr>(attr.getValue()) ? success() : bad("unit");
   InFlightDiagnostic diag = op->emitOpError()
@@ -546,7 +587,7 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
                             << " has an unknown attribute '" << name << "'";
   suggest(diag, name,
           {KVBufferDialect::kNameAttr, KVBufferDialect::kAccessAttr,
-           KVBufferDialect::kShapeAttr, kIndexAttr,
+           KVBufferDialect::kShapeAttr, kIndexAttr, kSizesAttr,
            KVBufferDialect::kStreamAttr});
   return diag;
 }

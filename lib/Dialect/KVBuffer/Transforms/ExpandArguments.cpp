@@ -271,7 +271,8 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
     SmallVector<Attribute> shape;
     for (const CacheDim &dim : dims) {
       sizes.push_back(dim.size);
-      Attribute extent = b.getStringAttr(dim.name);
+      Attribute extent =
+          b.getStringAttr(sizeOfCache(kernel.getArgument(i), dim.name));
       if (!ShapedType::isDynamic(dim.size))
         extent = b.getI64IntegerAttr(dim.size);
       else if (dim.plus)

@@ -120,7 +120,7 @@ struct PersistentTilesPass
   /// Whether tiles differ in length: a mask hides keys on the right.
   bool unequal;
   /// The arguments that are caches.
-  SmallVector<CacheType> caches;
+  SmallVector<TypedValue<CacheType>> caches;
   /// Whether x numbers the tiles of all sequences: the program finds its
   /// sequence by itself.
   bool findsTiles = false;
@@ -143,8 +143,8 @@ struct PersistentTilesPass
     kernel.walk([&](FindTileOp op) { finds.push_back(op); });
     findsTiles = !finds.empty();
     caches.clear();
-    for (Type type : kernel.getArgumentTypes())
-      if (auto cache = dyn_cast<CacheType>(type))
+    for (Value argument : kernel.getArguments())
+      if (auto cache = dyn_cast<TypedValue<CacheType>>(argument))
         caches.push_back(cache);
     auto size = kernel.getKnownClusterSize();
     clusterTiles = size ? (*size)[0] : 1;
@@ -154,17 +154,17 @@ struct PersistentTilesPass
   /// Bytes of a token in all caches, in one of their heads.
   int64_t tokenBytes() const {
     int64_t bits = 0;
-    for (CacheType cache : caches)
-      bits +=
-          cache.getHeadSize() * cache.getElementType().getIntOrFloatBitWidth();
+    for (TypedValue<CacheType> cache : caches)
+      bits += cache.getType().getHeadSize() *
+              cache.getType().getElementType().getIntOrFloatBitWidth();
     return llvm::divideCeil(bits, 8);
   }
 
   /// Heads of the tiles' numbers that share one of the caches' heads.
   int64_t sharingHeads() const {
     int64_t most = 1;
-    for (CacheType cache : caches)
-      most = std::max(most, cache.getHeads());
+    for (TypedValue<CacheType> cache : caches)
+      most = std::max(most, cache.getType().getHeads());
     return std::max<int64_t>(1, heads / most);
   }
 
@@ -252,11 +252,11 @@ struct PersistentTilesPass
   /// Keys of a sequence, about: the most there is room for, or in ragged caches
   /// as many as queries.
   Value estimateKeys(ImplicitLocOpBuilder &b, Value rowTiles) {
-    const auto *sized = llvm::find_if(caches, [](CacheType cache) {
-      return cache.getKind() != CacheKind::Ragged;
+    const auto *sized = llvm::find_if(caches, [](TypedValue<CacheType> cache) {
+      return cache.getType().getKind() != CacheKind::Ragged;
     });
     if (sized != caches.end())
-      return materialize(b, mostTokensOf(*sized));
+      return materialize(b, mostTokensOf(sized->getType(), *sized));
     return arith::MulIOp::create(b, rowTiles, constantOf(b, tileRows()));
   }
 

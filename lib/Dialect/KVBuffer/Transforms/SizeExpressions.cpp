@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -52,10 +53,10 @@ Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
   return result;
 }
 
-Attribute kvbuf::mostTokensOf(CacheType cache) {
+Attribute kvbuf::mostTokensOf(CacheType cache, Value argument) {
   Builder b(cache.getContext());
   auto nameOf = [&](const CacheDim &dim) -> Attribute {
-    return b.getStringAttr(dim.name);
+    return b.getStringAttr(sizeOfCache(argument, dim.name));
   };
   if (cache.getKind() != CacheKind::Paged)
     return nameOf(cache.getLeadingDims().back());

@@ -50,6 +50,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
     | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages; becomes a part of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
+    | `kvbuffer.sizes` | argument of a kernel that is a cache | a dictionary from what its type calls its sizes to names of its own | where caches of one kernel differ in them |
     | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `defaults`, `instead`, `launch_if`, `requires` | thread and target stages |
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |

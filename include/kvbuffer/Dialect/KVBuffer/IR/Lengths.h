@@ -27,7 +27,9 @@ inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
 
 /// On a kernel: sizes of its launch that no argument's shape names, and what
 /// they are where the caller does not say; a dictionary from names to
-/// expressions over the others: {longest = "rows"}.
+/// expressions over the others: {longest = "rows"}. On a kernel's argument that
+/// is a cache: other names for what its type calls its sizes, {num_blocks =
+/// "pages_of_k"}, so that caches of one kernel may differ in them.
 inline constexpr llvm::StringLiteral kSizesAttr = "kvbuffer.sizes";
 
 /// On a `kvbuffer.attention` over ragged queries, and on its kernel: [over,
@@ -62,6 +64,22 @@ inline mlir::Type indexTypeOf(mlir::gpu::GPUFuncOp kernel, unsigned argument) {
   auto type = kernel.getArgAttrOfType<mlir::TypeAttr>(argument, kIndexAttr);
   return type ? type.getValue()
               : mlir::IntegerType::get(kernel.getContext(), 32);
+}
+
+/// What launches call the size of a cache that its type calls `name`: the same,
+/// unless it is an argument whose `kSizesAttr` says another name.
+inline llvm::StringRef sizeOfCache(mlir::Value cache, llvm::StringRef name) {
+  auto argument = llvm::dyn_cast_if_present<mlir::BlockArgument>(cache);
+  auto kernel = argument ? llvm::dyn_cast<mlir::gpu::GPUFuncOp>(
+                               argument.getOwner()->getParentOp())
+                         : mlir::gpu::GPUFuncOp();
+  if (!kernel || !argument.getOwner()->isEntryBlock() ||
+      argument.getArgNumber() >= kernel.getNumArguments())
+    return name;
+  auto sizes = kernel.getArgAttrOfType<mlir::DictionaryAttr>(
+      argument.getArgNumber(), kSizesAttr);
+  auto other = sizes ? sizes.getAs<mlir::StringAttr>(name) : mlir::StringAttr();
+  return other ? other.getValue() : name;
 }
 
 } // namespace kvbuf
