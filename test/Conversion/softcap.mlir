@@ -68,21 +68,35 @@
 // SOFTMAX-DAG: %[[HIGH:.*]] = arith.constant 2.250000e+01 : f32
 // SOFTMAX-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // SOFTMAX-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
-// A row's smallest score is the largest of unsigned integers.
+// SOFTMAX-DAG: %[[BITS:.*]] = arith.constant 1102315520 : i32
+// As signed integers, a row's largest score is the largest if it is not negative; negative
+// ones are above the bound as unsigned integers. The smallest score is the largest of
+// those.
 // SOFTMAX-COUNT-4: arith.bitcast %{{.*}} : f32 to i32
-// SOFTMAX-COUNT-3: arith.maxui
-// SOFTMAX:     %[[SMALLEST:.*]] = arith.bitcast %{{.*}} : i32 to f32
-// SOFTMAX:     arith.cmpf ugt, %{{.*}}, %[[HIGH]] : f32
-// SOFTMAX:     arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
-// SOFTMAX:     %[[FAR:.*]] = kvbuffer.lane_any
-// SOFTMAX-DAG: %[[A0:.*]] = arith.select %[[FAR]], %[[LOG2E]], %[[C0]] : f32
-// SOFTMAX-DAG: %[[A2:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C2]] : f32
-// SOFTMAX-DAG: %[[A4:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C4]] : f32
-// The scores, and the maxima of the lane's two rows.
-// SOFTMAX:     scf.if %[[FAR]] -> (vector<4xf32>, vector<4xf32>, f32, f32) {
-// SOFTMAX:       arith.divf
-// SOFTMAX:     %[[R1:.*]] = math.fma %[[A4]], %[[SQUARE:.*]], %[[A2]] : f32
-// SOFTMAX-NEXT: math.fma %[[R1]], %[[SQUARE]], %[[A0]] : f32
+// SOFTMAX-COUNT-2: arith.maxsi
+// SOFTMAX-NEXT: %[[LARGEST:.*]] = arith.maxsi
+// SOFTMAX:     arith.cmpi ugt, %[[LARGEST]], %[[BITS]] : i32
+// SOFTMAX-COUNT-2: arith.maxui
+// SOFTMAX-NEXT: %[[LOWEST:.*]] = arith.maxui
+// SOFTMAX-NEXT: %[[SMALLEST:.*]] = arith.bitcast %[[LOWEST]] : i32 to f32
+// SOFTMAX-NEXT: arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
+// SOFTMAX:     %[[OUTSIDE:.*]] = kvbuffer.lane_any
+// The scores, the maxima of the lane's two rows, and the coefficients.
+// SOFTMAX-NEXT: %[[CHOSEN:.*]]:7 = scf.if %[[OUTSIDE]] ->
+// Rows whose scores are negative may be near zero, too.
+// SOFTMAX-COUNT-3: arith.maxnumf
+// SOFTMAX-NEXT:  arith.cmpf ugt, %{{.*}}, %[[HIGH]] : f32
+// SOFTMAX:       %[[FAR:.*]] = kvbuffer.lane_any
+// SOFTMAX-DAG:   %[[A0:.*]] = arith.select %[[FAR]], %[[LOG2E]], %[[C0]] : f32
+// SOFTMAX-DAG:   %[[A2:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C2]] : f32
+// SOFTMAX-DAG:   %[[A4:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C4]] : f32
+// SOFTMAX:       scf.if %[[FAR]] -> (vector<4xf32>, vector<4xf32>, f32, f32) {
+// SOFTMAX:         arith.divf
+// SOFTMAX:       scf.yield {{.*}}, %[[A0]], %[[A2]], %[[A4]] :
+// SOFTMAX-NEXT: } else {
+// SOFTMAX-NEXT:  scf.yield {{.*}}, %[[C0]], %[[C2]], %[[C4]] :
+// SOFTMAX:     %[[R1:.*]] = math.fma %[[CHOSEN]]#6, %[[SQUARE:.*]], %[[CHOSEN]]#5 : f32
+// SOFTMAX-NEXT: math.fma %[[R1]], %[[SQUARE]], %[[CHOSEN]]#4 : f32
 
 // With a cap of 50, scores below the range weigh nothing where the row's maximum is at
 // least this, and only the maximum is looked at.

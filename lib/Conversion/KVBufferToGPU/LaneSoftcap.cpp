@@ -264,51 +264,85 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   FragmentType type = op.getScores().getType();
   unsigned chains = foldChains(type);
   std::optional<double> least = leastMaximum(scale, cap);
+  SmallVector<Values> rows = valuesByRow(type, scores);
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();
   };
-  Values maxima;
-  Value far;
-  for (const Values &row : valuesByRow(type, scores)) {
-    Value max = fold(chains, row, [&](Value x, Value y) -> Value {
-      return arith::MaxNumFOp::create(b, x, y);
+  auto either = [&](Value x, Value y) -> Value {
+    return x ? arith::OrIOp::create(b, x, y).getResult() : y;
+  };
+  // As integers, of which an instruction takes the largest of three (sm_90).
+  // Signed ones have numbers that are not negative in their order, above all
+  // others, so that the row's largest score comes out if it is not negative. Of
+  // unsigned ones negative numbers are larger than others, and the larger the
+  // lower they are: the row's smallest score, if one is negative.
+  Values tops, lows;
+  Value outside;
+  for (const Values &row : rows) {
+    Values bits;
+    for (Value score : row)
+      bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
+    Value top = fold(chains, bits, [&](Value x, Value y) -> Value {
+      return arith::MaxSIOp::create(b, x, y);
     });
+    tops.push_back(arith::BitcastOp::create(b, b.getF32Type(), top));
+    // Negative ones, and what is no number, are above the bound, too.
+    Value bound = arith::BitcastOp::create(b, b.getI32Type(), f32(near.bound));
+    outside =
+        either(outside,
+               arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, top, bound));
     // What lies far below a row's maximum has no weight, capped or not, so that
-    // the smallest score need not be known.
-    Value low = max;
-    if (!least) {
-      // As unsigned integers, negative numbers are larger than others, and the
-      // larger the lower they are: the row's smallest score, if one is
-      // negative. An instruction takes the largest of three integers (sm_90).
-      Values bits;
-      for (Value score : row)
-        bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
-      low = fold(chains, bits, [&](Value x, Value y) -> Value {
-        return arith::MaxUIOp::create(b, x, y);
-      });
-      low = arith::BitcastOp::create(b, b.getF32Type(), low);
-    }
-    Value outside = arith::OrIOp::create(
-        b, isOrdered(arith::CmpFPredicate::UGT, max, near.bound),
-        isOrdered(arith::CmpFPredicate::ULT, low, least.value_or(-near.bound)));
-    far = far ? arith::OrIOp::create(b, far, outside).getResult() : outside;
-    maxima.push_back(max);
+    // the smallest score need not be known where the largest is not negative.
+    if (least)
+      continue;
+    Value low = fold(chains, bits, [&](Value x, Value y) -> Value {
+      return arith::MaxUIOp::create(b, x, y);
+    });
+    lows.push_back(arith::BitcastOp::create(b, b.getF32Type(), low));
+    outside = either(outside, isOrdered(arith::CmpFPredicate::ULT, lows.back(),
+                                        -near.bound));
   }
 
   SmallVector<Type> types;
   for (Value value : scores)
     types.push_back(value.getType());
-  types.append(maxima.size() + near.coefficients.size(), b.getF32Type());
-  auto choose =
-      scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  types.append(tops.size() + near.coefficients.size(), b.getF32Type());
+  // Scores, their maxima and the coefficients that they are capped with.
+  auto yieldNear = [&](ArrayRef<Value> maxima) {
+    Values results = scores;
+    llvm::append_range(results, maxima);
+    for (double coefficient : near.coefficients)
+      results.push_back(f32(coefficient * unit));
+    scf::YieldOp::create(b, results);
+  };
+  auto chooseBy = [&](Value far) {
+    return scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
+                             /*addThenBlock=*/true, /*addElseBlock=*/true);
+  };
+  auto choose = chooseBy(outside);
   {
     OpBuilder::InsertionGuard guard(b);
-    // Capped here, with their maxima; the polynomial then only scales them.
     b.setInsertionPointToEnd(choose.thenBlock());
+    // Rows that are negative may be near zero all the same.
+    Values maxima;
+    Value far;
+    for (auto [index, row] : llvm::enumerate(rows)) {
+      maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
+        return arith::MaxNumFOp::create(b, x, y);
+      }));
+      Value low = least ? maxima.back() : lows[index];
+      far = either(
+          far, isOrdered(arith::CmpFPredicate::UGT, maxima.back(), near.bound));
+      far = either(far, isOrdered(arith::CmpFPredicate::ULT, low,
+                                  least.value_or(-near.bound)));
+    }
+    auto again = chooseBy(far);
+    scf::YieldOp::create(b, again.getResults());
+    // Capped here, with their maxima; the polynomial then only scales them.
+    b.setInsertionPointToEnd(again.thenBlock());
     Values all = scores;
-    auto rows = VectorType::get({int64_t(maxima.size())}, b.getF32Type());
-    all.push_back(vector::FromElementsOp::create(b, rows, maxima));
+    auto vector = VectorType::get({int64_t(maxima.size())}, b.getF32Type());
+    all.push_back(vector::FromElementsOp::create(b, vector, maxima));
     Values results = capByBranch(op, wider, all);
     Value capped = results.pop_back_val();
     for (size_t row = 0; row < maxima.size(); ++row)
@@ -316,13 +350,11 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     results.push_back(f32(unit));
     results.append(near.coefficients.size() - 1, f32(0));
     scf::YieldOp::create(b, results);
+    b.setInsertionPointToEnd(again.elseBlock());
+    yieldNear(maxima);
 
     b.setInsertionPointToEnd(choose.elseBlock());
-    results = scores;
-    llvm::append_range(results, maxima);
-    for (double coefficient : near.coefficients)
-      results.push_back(f32(coefficient * unit));
-    scf::YieldOp::create(b, results);
+    yieldNear(tops);
   }
   ValueRange results = choose.getResults();
   auto take = [&](size_t count) {
@@ -332,7 +364,7 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   };
   set(op.getResult(), take(scores.size()));
   CapInSoftmax &kept = capsInSoftmax[op.getResult()];
-  kept.maxima = take(maxima.size());
+  kept.maxima = take(tops.size());
   kept.coefficients = take(near.coefficients.size());
 }
 
