@@ -119,9 +119,10 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
         // CHECK:        arith.muli %[[PLACE]], %c4_i32
         // CHECK:        arith.minui %{{.*}}, %c15_i32
         // CHECK:        memref.load %{{.*}}xi32
+        // CHECK:        nvvm.mbarrier.try_wait.parity
+        // Rows' addresses are made after it.
         // CHECK:        %[[LOW:.*]] = arith.trunci
         // CHECK:        %[[HIGH:.*]] = arith.trunci
-        // CHECK:        nvvm.mbarrier.try_wait.parity
         // In step s the lane in place s of the own group of eight knows.
         // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
         // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32

@@ -234,11 +234,14 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
   };
 
   // A tile whose rows are all there: look-ups are on their way while the warp
-  // waits for the slot.
+  // waits for the slot. What does not need their answers stands before the
+  // wait, and the rest after it: with more of it before, the warp's registers
+  // do not suffice at first, and ptxas then schedules the whole kernel in
+  // another way, the consumers' loop, too (docs/tuning.md).
   auto copyWhole = [&] {
     struct Some {
       int64_t first, count;
-      Values addresses;
+      Value inPage, block;
     };
     SmallVector<Some> all;
     for (int64_t first = 0; first < rows; first += copies.lanes) {
@@ -252,12 +255,25 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
         row = arith::AddIOp::create(b, row, lower.i32(first));
       Value block =
           emitPageLookup(lower, type, tile, row, apart ? first / page : 0);
-      Value line = emitLineInPage(lower, type, tile, row, block);
-      all.push_back({first, count, copies.halves(tile.data, line)});
+      Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
+      Value inPage = arith::IndexCastUIOp::create(
+          b, b.getIndexType(), arith::RemUIOp::create(b, key, lower.i32(page)));
+      all.push_back({first, count,
+                     arith::MulIOp::create(b, inPage, tile.rowStride), block});
     }
     emitBarrierWait(lower, empty, emptyParity);
-    for (const Some &some : all)
-      copies.copy(slot, some.first, some.count, some.addresses, nullptr);
+    SmallVector<Values> addresses;
+    for (const Some &some : all) {
+      Value page = arith::MulIOp::create(
+          b, arith::IndexCastUIOp::create(b, b.getIndexType(), some.block),
+          tile.pageStride);
+      Value line = arith::AddIOp::create(
+          b, arith::AddIOp::create(b, page, some.inPage).getResult(),
+          tile.base);
+      addresses.push_back(copies.halves(tile.data, line));
+    }
+    for (auto [some, address] : llvm::zip_equal(all, addresses))
+      copies.copy(slot, some.first, some.count, address, nullptr);
   };
   // One that is cut: a loop of little code. Rows that are not there are zeros:
   // copies of no bytes.
