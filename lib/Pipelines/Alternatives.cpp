@@ -306,9 +306,9 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
       threadsOf(kernel) > int64_t(target.waveSize)) {
     KernelAlternative &small = list.emplace_back();
     small.name = entry + "_of_small_blocks";
-    small.launchIf =
-        launchIfBlocksFill(kernel.getContext(), problem.getKVHeads(),
-                           /*wide=*/problem.getHeadSize() > 128);
+    small.launchIf = launchIfBlocksFill(
+        kernel.getContext(), problem.getKVHeads(),
+        /*wide=*/problem.getHeadSize() > target.narrowHeadSize);
     small.when = "which runs where blocks of several warps would leave "
                  "multiprocessors idle";
   }

@@ -131,9 +131,9 @@ struct TargetInfo {
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
   bool copiesByWave = false;
-  /// Whether kernels without warp roles can be made for tensors whose rows begin
-  /// at any element: tiles that 16-byte copies cannot take are then copied
-  /// piece by piece.
+  /// Whether kernels without warp roles can be made for tensors whose rows
+  /// begin at any element: tiles that 16-byte copies cannot take are then
+  /// copied piece by piece.
   bool copiesUnaligned = false;
   /// Whether a product may wait for its own operand only, so that copies for
   /// later products stay in flight.
@@ -150,6 +150,25 @@ struct TargetInfo {
   /// Blocks of split keys that a multiprocessor is given at a time: as many as
   /// have enough bytes in flight for the memory's speed.
   int64_t splitsPerMultiprocessor = 8;
+  /// How many times as many where each row of a tile is looked up by itself
+  /// (pages of fewer tokens than a tile): rows wait for their look-ups, and
+  /// more blocks have as much on its way; and where these are rows of a
+  /// quantized cache in pages of fewer than 16 tokens, which have half the
+  /// bytes.
+  int64_t splitsOfSmallPages = 1, splitsOfSmallNarrowPages = 1;
+  /// Keys that are worth a block of one warp: fewer take less time than the
+  /// partial result of another block costs.
+  int64_t leastSplitKeys = 128;
+  /// What a block of one warp could read while it ends with one sequence and
+  /// begins with the next, bytes: its arrival, then the look-up and the first
+  /// copies of the next one's keys. Shares of unequal sequences count it from
+  /// `pauseSequences` of them on: of few, blocks have a piece each, and short
+  /// ones would come in more pieces than they are worth.
+  int64_t pauseBytes = 0, pauseSequences = 16;
+  /// Elements of a head up to which a multiprocessor holds so many blocks of
+  /// one warp that any number of them fills it; of longer heads blocks of
+  /// several warps are taken where these come in whole turns, too.
+  int64_t narrowHeadSize = 128;
   /// Query rows, of all heads that share a head of the cache, up to which keys
   /// are split over blocks unless somebody asks for another schedule.
   int64_t splitKeysRows = 32;

@@ -5,7 +5,11 @@
 
 // A tile of K and V is 8 KiB here: 40 KiB are five of them, four as a power of 2.
 // Few sequences have no pause. Four warps of a block read four times as much
-// meanwhile, and of tiles of half the size twice as many.
+// meanwhile, and of tiles of half the size twice as many. A pause is the chip's.
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx942 schedule=split_keys=true" | FileCheck %s --check-prefix=GFX942
+// RUN: sed -e 's/head_size = 128/head_size = 64/' -e 's/8x128xbf16/8x64xbf16/' %s | kvbuf-opt --kvbuf-to-tile="chip=gfx950 schedule=split_keys=true" | FileCheck %s --check-prefix=GFX950
+// GFX942: kvbuffer.launch_value {product = [1, {min = [1, {floordiv = ["batch", 16]}]}]}
+// GFX950: kvbuffer.launch_value {product = [2, {min = [1, {floordiv = ["batch", 16]}]}]}
 // WARPS: kvbuffer.launch_value {product = [32, {min = [1, {floordiv = ["batch", 16]}]}]}
 // WARPS: kvbuffer.share_work
 // CHECK-LABEL: gpu.func @paged

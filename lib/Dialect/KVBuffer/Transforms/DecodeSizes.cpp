@@ -17,10 +17,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Keys that are worth a block of one warp: fewer take less time than a
-/// partial result costs (H200, one sequence of 8192 keys in a graph: 16.1 us,
-/// 17.0 with 256).
-static constexpr int64_t kLeastSplit = 128;
 /// Query rows of a sequence; -1 where types leave them open.
 static int64_t tokensOf(AttentionOp op) {
   auto q = cast<MemRefType>(op.getQ().getType());
@@ -91,7 +87,7 @@ int64_t DecodeSizes::fewestLines() const {
 }
 
 int64_t DecodeSizes::leastSplit() const {
-  return warps > 1 ? warps * schedule.getBN() : kLeastSplit;
+  return warps > 1 ? warps * schedule.getBN() : target.leastSplitKeys;
 }
 
 Attribute DecodeSizes::splitsOf() const {
@@ -119,12 +115,11 @@ Attribute DecodeSizes::tilesOnHost() const {
 }
 
 Attribute DecodeSizes::busyBlocks() const {
-  // Rows that are looked up one by one wait for their look-ups: twice as many
-  // blocks have as much on its way (H200, pages of one token: 4278 GB/s against
-  // 3931); rows of quantized caches are half as long.
-  int64_t more = smallPageOf(op) == 0                       ? 1
-                 : op.isQuantized() && smallPageOf(op) < 16 ? 3
-                                                            : 2;
+  int64_t page = smallPageOf(op);
+  int64_t more = page == 0 ? 1
+                 : op.isQuantized() && page < 16
+                     ? target.splitsOfSmallNarrowPages
+                     : target.splitsOfSmallPages;
   int64_t blocks =
       std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
   return expr("product", {str("sms"), number(blocks)});

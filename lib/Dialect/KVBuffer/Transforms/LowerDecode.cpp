@@ -34,14 +34,6 @@ using namespace kvbuf;
 /// Columns of an accumulator that a warp joins by itself, in multiples of
 /// these: so many columns has a product of any chip.
 static constexpr int64_t kSliceColumns = 32;
-/// What a block of one warp could read while it ends with one sequence and
-/// begins with the next: its arrival, then the look-up and the first copies of
-/// the next one's keys (H200, stamps in a ragged batch: 5.4 us for a piece, at
-/// 8.3 GB/s of a block).
-static constexpr int64_t kPauseBytes = 40 << 10;
-/// Sequences from which on shares count pauses: of few, blocks have a piece
-/// each, and short ones would come in more pieces than they are worth.
-static constexpr int64_t kFewSequences = 16;
 
 /// Parts of the columns that warps join side by side: as many as there are
 /// warps, or as there are parts of whole products.
@@ -282,11 +274,11 @@ Value DecodeProgram::pauseInTiles() {
   CacheType cache = op.getK().getType();
   int64_t bytes = 2 * schedule.getBN() * cache.getCacheDepth() *
                   cache.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t tiles =
-      llvm::bit_floor(uint64_t(std::max(bytes, warps * kPauseBytes) / bytes));
-  Attribute many =
-      expr("min", {number(1),
-                   expr("floordiv", {str("batch"), number(kFewSequences)})});
+  int64_t tiles = llvm::bit_floor(
+      uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
+  Attribute many = expr(
+      "min", {number(1),
+              expr("floordiv", {str("batch"), number(target.pauseSequences)})});
   return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
 }
 
