@@ -95,7 +95,6 @@ CompilerLibrary openLibrary() {
   get(lib.free, "kvbufFree");
   get(lib.emulatorCreate, "kvbufEmulatorCreate");
   get(lib.emulatorRegisterBuffer, "kvbufEmulatorRegisterBuffer");
-  get(lib.emulatorLaunch, "kvbufEmulatorLaunch");
   get(lib.emulatorRegisterTracked, "kvbufEmulatorRegisterTracked");
   get(lib.emulatorClearBuffers, "kvbufEmulatorClearBuffers");
   get(lib.emulatorParameters, "kvbufEmulatorParameters");

@@ -65,8 +65,13 @@ public:
       add({use.name, reinterpret_cast<uint64_t>(scratch.back().data()),
            use.bytes, true, true, use.counter});
     }
-    for (const KernelLaunch &k : launch.kernels)
-      launchKernel(k);
+    for (auto first = launch.kernels.begin(), end = launch.kernels.end();
+         first != end;) {
+      auto last = std::find_if(first + 1, end,
+                               [](const KernelLaunch &k) { return !k.beside; });
+      launchTogether(&*first, last - first);
+      first = last;
+    }
     for (size_t i = 0; i < launch.scratch.size(); ++i)
       if (launch.scratch[i].counter)
         checkCounters(launch.scratch[i], scratch[i]);
@@ -109,21 +114,25 @@ private:
       fail("the emulator refuses the buffer '" + use.name + "'");
   }
 
-  void launchKernel(const KernelLaunch &k) {
+  /// The values of a kernel's arguments, and where each lies.
+  struct Arguments {
     std::vector<SoftwareTensorMap> maps;
-    for (const BoundTensorMap &bound : k.tensorMaps) {
-      maps.push_back(bound.map);
-      if (bound.map.address == 0)
-        maps.back().address = reinterpret_cast<uint64_t>(&zeros);
-    }
     std::vector<uint64_t> words;
     std::vector<const void *> args;
-    std::vector<size_t> argBytes;
-    words.reserve(k.args.size());
+    std::vector<size_t> bytes;
+  };
+
+  void fill(Arguments &to, const KernelLaunch &k) {
+    for (const BoundTensorMap &bound : k.tensorMaps) {
+      to.maps.push_back(bound.map);
+      if (bound.map.address == 0)
+        to.maps.back().address = reinterpret_cast<uint64_t>(&zeros);
+    }
+    to.words.reserve(k.args.size());
     for (const LaunchArg &arg : k.args) {
-      argBytes.push_back(arg.bytes);
+      to.bytes.push_back(arg.bytes);
       if (arg.kind == LaunchArg::Kind::TensorMap) {
-        args.push_back(&maps[arg.word]);
+        to.args.push_back(&to.maps[arg.word]);
         continue;
       }
       uint64_t word = arg.word;
@@ -131,22 +140,43 @@ private:
         word = reinterpret_cast<uint64_t>(&counters[arg.word]);
       else if (arg.kind == LaunchArg::Kind::Scratch)
         word = reinterpret_cast<uint64_t>(scratch[arg.word].data());
-      words.push_back(word);
-      args.push_back(&words.back());
+      to.words.push_back(word);
+      to.args.push_back(&to.words.back());
     }
+  }
+
+  /// Runs kernels beside each other, on every chip, whether or not its driver
+  /// would: what one of them writes is no other's, and where it is, that is a
+  /// race.
+  void launchTogether(const KernelLaunch *kernels, size_t count) {
+    std::vector<Arguments> arguments(count);
+    std::vector<kvbufEmulatorRequest> requests(count);
+    std::string names;
+    for (size_t i = 0; i < count; ++i) {
+      const KernelLaunch &k = kernels[i];
+      Arguments &own = arguments[i];
+      fill(own, k);
+      kvbufEmulatorRequest &r = requests[i];
+      r.entry = k.entry.c_str();
+      std::copy(k.grid.begin(), k.grid.end(), r.grid);
+      std::copy(k.block.begin(), k.block.end(), r.block);
+      r.dynamic_shared_bytes = k.dynamicSharedBytes;
+      r.args = own.args.data();
+      r.arg_bytes = own.bytes.data();
+      r.arg_count = static_cast<unsigned>(own.args.size());
+      names += (i ? "' or '" : "kernel '") + k.entry;
+    }
+    names += "'";
     lastError.clear();
-    int status =
-        lib.emulatorLaunch(emulator, k.entry.c_str(), k.grid.data(),
-                           k.block.data(), k.dynamicSharedBytes, args.data(),
-                           argBytes.data(), static_cast<unsigned>(args.size()),
-                           options.progress ? progressCallback : nullptr, this);
+    int status = lib.emulatorLaunchTogether(
+        emulator, requests.data(), static_cast<unsigned>(count),
+        options.progress ? progressCallback : nullptr, this);
     if (status == 3)
-      throw Interrupted("interrupted in kernel '" + k.entry + "'");
+      throw Interrupted("interrupted in " + names);
     if (status == 1)
-      throw KernelFault("the emulator found a fault in kernel '" + k.entry +
-                        "'" + because());
+      throw KernelFault("the emulator found a fault in " + names + because());
     if (status != 0)
-      fail("the emulator cannot run kernel '" + k.entry + "'");
+      fail("the emulator cannot run " + names);
   }
 
   static void messageCallback(int severity, const char *message, void *user) {

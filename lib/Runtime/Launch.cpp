@@ -409,7 +409,8 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                         }))
           bindScratch(scratch);
       bindArguments(*kernel, bound, sizes, k);
-      k.dependent |= kernel->dependentBeside && !isFirst;
+      k.beside = !isFirst;
+      k.dependent |= kernel->dependentBeside && k.beside;
       if (!k.grid[0] || !k.grid[1] || !k.grid[2])
         continue;
       launch.kernels.push_back(std::move(k));

@@ -35,7 +35,6 @@ struct CompilerLibrary {
   decltype(&kvbufFree) free;
   decltype(&kvbufEmulatorCreate) emulatorCreate;
   decltype(&kvbufEmulatorRegisterBuffer) emulatorRegisterBuffer;
-  decltype(&kvbufEmulatorLaunch) emulatorLaunch;
   decltype(&kvbufEmulatorRegisterTracked) emulatorRegisterTracked;
   decltype(&kvbufEmulatorClearBuffers) emulatorClearBuffers;
   decltype(&kvbufEmulatorParameters) emulatorParameters;

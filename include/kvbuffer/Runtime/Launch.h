@@ -81,6 +81,9 @@ struct KernelLaunch {
   unsigned dynamicSharedBytes = 0;
   /// See KernelSpec::dependent.
   bool dependent = false;
+  /// Runs beside the kernel before it (KernelSpec::beside): neither writes what
+  /// the other one accesses.
+  bool beside = false;
   std::vector<LaunchArg> args;
   std::vector<BoundTensorMap> tensorMaps;
 };

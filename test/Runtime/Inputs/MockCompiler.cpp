@@ -37,6 +37,15 @@ using nlohmann::json;
 using MessageCallback = void (*)(int, const char *, void *);
 using ProgressCallback = void (*)(uint64_t, uint64_t, void *);
 
+/// As in kvbuffer-c/Emulator.h.
+struct kvbufEmulatorRequest {
+  const char *entry;
+  unsigned grid[3], block[3], cluster[3], shared;
+  const void *const *args;
+  const size_t *argBytes;
+  unsigned argCount;
+};
+
 struct kvbufEmulator {
   json manifest, options;
   MessageCallback message;
@@ -359,22 +368,15 @@ MOCK_EXPORT void kvbufEmulatorClearBuffers(kvbufEmulator *e) {
   e->buffers.clear();
 }
 
-// The runtime of artifacts asks for neither.
+// The runtime of artifacts does not ask for it.
 MOCK_EXPORT int kvbufEmulatorParameters(kvbufEmulator *, const char *,
                                         const uint32_t **, unsigned *) {
   return 2;
 }
-MOCK_EXPORT int kvbufEmulatorLaunchTogether(kvbufEmulator *, const void *,
-                                            unsigned, ProgressCallback,
-                                            void *) {
-  return 2;
-}
 
-MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
-                                    const unsigned *grid, const unsigned *,
-                                    unsigned, const void *const *args,
-                                    const size_t *argBytes, unsigned argCount,
-                                    ProgressCallback progress, void *user) {
+static int launch(kvbufEmulator *e, const kvbufEmulatorRequest &request) {
+  const auto &[entry, grid, block, cluster, shared, args, argBytes, argCount] =
+      request;
   json specs;
   for (const json &kernel : e->manifest["kernels"])
     if (kernel["entry"] == entry)
@@ -419,6 +421,17 @@ MOCK_EXPORT int kvbufEmulatorLaunch(kvbufEmulator *e, const char *entry,
   }
   attention(e->manifest, a);
   ++e->launches;
+  return 0;
+}
+
+MOCK_EXPORT int
+kvbufEmulatorLaunchTogether(kvbufEmulator *e,
+                            const kvbufEmulatorRequest *requests,
+                            unsigned count, ProgressCallback progress,
+                            void *user) {
+  for (unsigned i = 0; i < count; ++i)
+    if (int status = launch(e, requests[i]))
+      return status;
   if (progress)
     progress(1, 1, user);
   return 0;
