@@ -192,7 +192,7 @@ static bool isCopied(StringRef dtype) {
 
 Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
   auto alignment = kernel.launch.getAs<IntegerAttr>("alignment");
-  // The largest alignment that is asked of each tensor.
+  // What is asked of each tensor: its own alignment, or the kernel's.
   llvm::MapVector<StringAttr, int64_t> asked;
   for (Attribute entry : kernel.tensors) {
     auto fields = cast<DictionaryAttr>(entry);
@@ -205,7 +205,7 @@ Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
     auto name = fields.getAs<StringAttr>("tensor");
     if (auto own = fields.getAs<IntegerAttr>("alignment");
         own && tensors.contains(name))
-      asked[name] = std::max(asked[name], own.getInt());
+      asked[name] = own.getInt();
   }
   Value all;
   Value zero = index(0), one = index(1);

@@ -155,20 +155,25 @@ std::string whyUnaligned(const KernelSpec &spec, const Manifest &m,
     }
     return "";
   };
+  auto ownAlignment = [&](const TensorSpec &t) {
+    for (const KernelArg &arg : spec.args)
+      if (arg.kind == KernelArg::Kind::Pointer && arg.tensor == t.name &&
+          arg.alignment)
+        return arg.alignment;
+    return 0u;
+  };
   for (const TensorSpec &t : m.tensors) {
-    if (t.dtype != DType::F16 && t.dtype != DType::BF16 && !isFloat8(t.dtype))
+    unsigned alignment = ownAlignment(t);
+    bool copied =
+        t.dtype == DType::F16 || t.dtype == DType::BF16 || isFloat8(t.dtype);
+    if (!alignment && copied)
+      alignment = spec.alignment;
+    if (alignment <= 1)
       continue;
-    if (std::string reason = why(tensors.at(t.name), t.dtype, spec.alignment);
+    if (std::string reason = why(tensors.at(t.name), t.dtype, alignment);
         !reason.empty())
       return reason;
   }
-  for (const KernelArg &arg : spec.args)
-    if (arg.kind == KernelArg::Kind::Pointer && arg.alignment > 1)
-      if (std::string reason =
-              why(tensors.at(arg.tensor), m.findTensor(arg.tensor)->dtype,
-                  arg.alignment);
-          !reason.empty())
-        return reason;
   return "";
 }
 

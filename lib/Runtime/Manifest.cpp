@@ -235,7 +235,7 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
                   "' of rank " + std::to_string(tensor->shape.size()));
     arg.limit = r.natural("limit", 0);
   }
-  if (kind == "pointer")
+  if (kind == "pointer" && r.has("alignment"))
     arg.alignment = parseChoice(r, "alignment", 1, {1, 2, 4, 8, 16});
   if (kind == "tensor_map") {
     arg.kind = KernelArg::Kind::TensorMap;

@@ -59,5 +59,29 @@ module attributes {kvbuffer.target = "sm_80"} {
       kvbuffer.fragment_store %r, %tile : !kvbuffer.fragment<16x8xbf16, acc>, !kvbuffer.tile<16x8xbf16>
       gpu.return
     }
+
+    // What lanes load by the element is aligned to one; what is stored by tiles, as
+    // the kernel asks.
+    // CHECK-LABEL: gpu.func @narrow
+    // CHECK-SAME:    kvbuffer.kernel = {alignment = 16 : i64, args = [{alignment = 2 : i64, kind = "pointer", tensor = "bias"}
+    // CHECK-SAME:    {kind = "pointer", tensor = "out"}
+    gpu.func @narrow(%bias: memref<?x?xbf16> {kvbuffer.name = "bias", kvbuffer.shape = ["rows", "bias.1"]},
+                     %out: memref<?x?x1x8xbf16> {kvbuffer.name = "out"})
+        kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %s = kvbuffer.fragment_fill 1.0 : !acc
+      %t = kvbuffer.map %s at(%c0, %c16) : !acc -> !acc {
+      ^bb0(%x: f32, %i: index, %j: index):
+        %b = memref.load %bias[%i, %j] : memref<?x?xbf16>
+        %w = arith.extf %b : bf16 to f32
+        %y = arith.addf %x, %w : f32
+        kvbuffer.yield %y : f32
+      }
+      %r = kvbuffer.fragment_convert %t : !acc -> !kvbuffer.fragment<16x8xbf16, acc>
+      %tile = kvbuffer.dram_tile %out[%c0, %c0, %c0] valid(%c16) : memref<?x?x1x8xbf16> -> !kvbuffer.tile<16x8xbf16>
+      kvbuffer.fragment_store %r, %tile : !kvbuffer.fragment<16x8xbf16, acc>, !kvbuffer.tile<16x8xbf16>
+      gpu.return
+    }
   }
 }

@@ -33,7 +33,8 @@
 //   {kind = "pointer", tensor = "q"}              address, 64 bits;
 //   "alignment":
 //                                                 bytes that it and the strides
-//                                                 are multiples of
+//                                                 are multiples of, in place of
+//                                                 the kernel's
 //   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
 //                                                 the largest that it takes
 //   {kind = "size", name = "seq_q"}               32 bits; in place of "name",
@@ -166,8 +167,8 @@ struct KernelArg {
   /// The largest stride that the kernel takes, elements; 0 for any.
   int64_t limit = 0;
   /// Bytes that a pointer's address and its tensor's strides are multiples of,
-  /// beyond what the kernel asks of all; 1: no more.
-  unsigned alignment = 1;
+  /// in place of what the kernel asks of all; 0: that.
+  unsigned alignment = 0;
   /// The size that is passed, and its name, if it has one.
   SizeExpr value;
   std::string name;

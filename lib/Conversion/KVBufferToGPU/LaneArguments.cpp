@@ -227,15 +227,22 @@ static SmallVector<unsigned> sizesOfTokens(Value argument) {
   return dims;
 }
 
-/// The bytes that rows of new tokens and of angles begin at multiples of, 16 at
-/// most, so that lanes load several elements at once; 1 for other arguments.
-static int64_t alignmentOfTokens(Value argument) {
+/// The bytes that an argument's address and strides have to be multiples of,
+/// where that is not what the kernel asks of all. Rows of new tokens and of
+/// angles: 16 at most, so that lanes load several elements at once. What lanes
+/// load by the element, as the captures of functions of scores: an element.
+static std::optional<int64_t> ownAlignment(Value argument) {
   auto type = dyn_cast<MemRefType>(argument.getType());
-  if (!type ||
-      llvm::none_of(argument.getUsers(), llvm::IsaPred<AppendTokensOp>))
-    return 1;
-  return std::gcd<int64_t>(16, type.getShape().back() *
-                                   type.getElementTypeBitWidth() / 8);
+  if (!type || argument.use_empty())
+    return std::nullopt;
+  int64_t element = type.getElementTypeBitWidth() / 8;
+  if (llvm::any_of(argument.getUsers(), llvm::IsaPred<AppendTokensOp>))
+    return std::gcd<int64_t>(16, type.getShape().back() * element);
+  if (element <= 2 &&
+      llvm::all_of(argument.getUsers(),
+                   llvm::IsaPred<memref::LoadOp, memref::DimOp>))
+    return element;
+  return std::nullopt;
 }
 
 /// Whether the kernel stores scales of a cache among its arguments.
@@ -307,13 +314,13 @@ LogicalResult LaneLowering::expandArguments() {
     slots.push_back({argument, std::move(assign)});
   };
   // `alignment`: bytes that the address and the strides have to be multiples of
-  // besides.
+  // in place of the kernel's.
   auto pointer = [&](unsigned argument, Type element, const Twine &tensor,
                      std::function<void(TensorArg &, Value)> assign,
-                     int64_t alignment = 1) {
+                     std::optional<int64_t> alignment = {}) {
     NamedAttrList list;
-    if (alignment > 1)
-      list.append("alignment", b.getI64IntegerAttr(alignment));
+    if (alignment)
+      list.append("alignment", b.getI64IntegerAttr(*alignment));
     list.append("kind", str("pointer"));
     list.append("tensor", str(tensor.str()));
     parameter(argument,
@@ -382,7 +389,7 @@ LogicalResult LaneLowering::expandArguments() {
     tensor(name, element, shape, access);
     pointer(
         i, element, name, [](TensorArg &t, Value v) { t.data = v; },
-        alignmentOfTokens(kernel.getArgument(i)));
+        ownAlignment(kernel.getArgument(i)));
     // Rows of a cache are the third dimension from the right.
     int64_t rank = dims.size();
     bool groups = hasGroups(kernel.getArgument(i));
