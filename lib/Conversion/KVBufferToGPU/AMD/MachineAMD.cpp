@@ -14,8 +14,9 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The most loads in flight that a wait can name: vmcnt has 6 bits.
-static constexpr int64_t kMaxInFlight = 63;
+/// The most loads in flight that a wait can name: vmcnt has 6 bits, and all of
+/// them say that nothing is waited for.
+static constexpr int64_t kMaxInFlight = 62;
 
 std::unique_ptr<Machine> kvbuf::createAMDMachine() {
   return std::make_unique<AMDMachine>();
