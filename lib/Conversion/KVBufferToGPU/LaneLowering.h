@@ -47,6 +47,8 @@ struct SoftcapNearZero {
   llvm::SmallVector<double> coefficients;
 };
 
+class PartialJoin;
+
 /// Lowers one kernel.
 class LaneLowering : public LaneContext {
 public:
@@ -251,14 +253,17 @@ private:
   /// A cache among the arguments as ops on caches by lanes take it.
   mlir::Value cacheByLanes(mlir::Value argument);
 
-  // Work that blocks share (LaneWork.cpp).
+  // Work that blocks share (LaneWork.cpp), and what it comes to
+  // (LanePartials.cpp, LaneJoin.cpp).
   void lower(LaunchValueOp op);
   void lower(ArriveLastOp op);
   mlir::LogicalResult lower(ShareWorkOp op);
-  void lower(PartialStoreOp op);
-  void lower(PartialLoadOp op);
+  mlir::LogicalResult lower(PartialStoreOp op);
+  mlir::LogicalResult lower(PartialLoadOp op);
+  mlir::LogicalResult lower(PartialJoinOp op);
   void lower(SoftmaxMergeOp op);
   void lower(SoftmaxSinkOp op);
+  friend class PartialJoin;
   /// The lane values of a softmax over some of the keys.
   struct SoftmaxState {
     Values acc, max, sum;

@@ -10,6 +10,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numbers>
@@ -58,6 +59,10 @@ LaneLowering::mapElements(ArrayRef<Value> vectors,
 /// Combines a value over the lanes that hold other columns of the same row.
 Value LaneLowering::reduceLanes(const FragmentLayout &layout, Value value,
                                 bool isMax) {
+  // What all lanes are known to have: of rows that do not exist.
+  if (isMax ? matchPattern(value, m_Constant())
+            : matchPattern(value, m_AnyZeroFloat()))
+    return value;
   for (unsigned bit : layout.reductionBits()) {
     auto shuffle =
         gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),

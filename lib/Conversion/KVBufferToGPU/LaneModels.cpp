@@ -63,7 +63,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            SoftmaxSinkOp>(context);
     // Work that blocks share.
     attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
-           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp>(context);
+           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);

@@ -129,6 +129,7 @@ private:
   mlir::LogicalResult runOp(ShareWorkOp op);
   mlir::LogicalResult runOp(PartialStoreOp op);
   mlir::LogicalResult runOp(PartialLoadOp op);
+  mlir::LogicalResult runOp(PartialJoinOp op);
   mlir::LogicalResult runOp(SoftmaxMergeOp op);
   mlir::LogicalResult runOp(SoftmaxSinkOp op);
   // Roles (Roles.cpp).

@@ -54,7 +54,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp,
-           PartialStoreOp, PartialLoadOp>(context);
+           PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
     attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

@@ -114,30 +114,71 @@ LogicalResult BlockRun::runOp(PartialStoreOp op) {
   return success();
 }
 
+/// The partial result at `offset` of a tensor, in a fragment of a type.
+static FailureOr<SoftmaxPart> loadPart(const Tensor &parts, int64_t offset,
+                                       FragmentType type, int64_t valid,
+                                       ErrorFn fail) {
+  SoftmaxPart part{Matrix(type.getRows(), type.getCols()),
+                   Matrix(type.getRows(), 1, -kInfinity),
+                   Matrix(type.getRows(), 1)};
+  int64_t width = parts.shape.back();
+  int64_t rows = std::min(valid, parts.shape.end()[-2]);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t line = offset + r * width, cols = type.getCols();
+    for (int64_t c = 0; c < cols + 2; ++c)
+      if (failed(parts.checkWritten(line + c, fail)))
+        return failure();
+    for (int64_t c = 0; c < cols; ++c)
+      part.acc.at(r, c) = parts.loadFloat(line + c);
+    part.max.at(r, 0) = parts.loadFloat(line + cols);
+    part.sum.at(r, 0) = parts.loadFloat(line + cols + 1);
+  }
+  return part;
+}
+
 LogicalResult BlockRun::runOp(PartialLoadOp op) {
   auto fail = [&] { return error(op); };
   Tensor *parts = get<Tensor *>(op.getParts());
   FailureOr<int64_t> offset = matrixAt(*parts, integers(op.getIndices()), fail);
   if (failed(offset) || failed(parts->checkReadable(fail)))
     return failure();
-  FragmentType type = op.getAcc().getType();
-  Matrix acc(type.getRows(), type.getCols()),
-      max(type.getRows(), 1, -kInfinity), sum(type.getRows(), 1);
-  int64_t width = parts->shape.back();
-  int64_t rows = std::min(integer(op.getValid()), parts->shape.end()[-2]);
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t line = *offset + r * width;
-    for (int64_t c = 0; c < acc.cols + 2; ++c)
-      if (failed(parts->checkWritten(line + c, fail)))
-        return failure();
-    for (int64_t c = 0; c < acc.cols; ++c)
-      acc.at(r, c) = parts->loadFloat(line + c);
-    max.at(r, 0) = parts->loadFloat(line + acc.cols);
-    sum.at(r, 0) = parts->loadFloat(line + acc.cols + 1);
+  FailureOr<SoftmaxPart> part = loadPart(*parts, *offset, op.getAcc().getType(),
+                                         integer(op.getValid()), fail);
+  if (failed(part))
+    return failure();
+  set(op.getAcc(), std::move(part->acc));
+  set(op.getMax(), std::move(part->max));
+  set(op.getSum(), std::move(part->sum));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(PartialJoinOp op) {
+  auto fail = [&] { return error(op); };
+  Tensor *parts = get<Tensor *>(op.getParts());
+  if (failed(parts->checkReadable(fail)))
+    return failure();
+  int64_t count = integer(op.getCount());
+  if (count < 1)
+    return fail() << "joins " << count
+                  << " partial results; expected 1 or more";
+  SmallVector<int64_t> indices = integers(op.getIndices());
+  std::optional<SoftmaxPart> joined;
+  for (int64_t n = 0; n < count; ++n) {
+    FailureOr<int64_t> offset = matrixAt(*parts, indices, fail);
+    if (failed(offset))
+      return failure();
+    FailureOr<SoftmaxPart> part = loadPart(
+        *parts, *offset, op.getAcc().getType(), integer(op.getValid()), fail);
+    if (failed(part))
+      return failure();
+    joined = joined
+                 ? mergeSoftmax(*joined, *part, op.getScale().convertToFloat())
+                 : std::move(*part);
+    indices.back() += int64_t(op.getStep());
   }
-  set(op.getAcc(), std::move(acc));
-  set(op.getMax(), std::move(max));
-  set(op.getSum(), std::move(sum));
+  set(op.getAcc(), std::move(joined->acc));
+  set(op.getMax(), std::move(joined->max));
+  set(op.getSum(), std::move(joined->sum));
   return success();
 }
 

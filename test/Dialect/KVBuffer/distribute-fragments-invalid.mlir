@@ -137,3 +137,18 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @two_orders(%parts: memref<4x8x36xf32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      %a, %m, %l = kvbuffer.partial_load %parts[%c0] valid(%c8) {columns = array<i64: 2, 1>} : memref<4x8x36xf32> -> !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>
+      // expected-error @below {{'kvbuffer.partial_load' op has columns in the order [4, 1, 2], and what else goes to its memory in the order [2, 1]; expected one order}}
+      %b, %n, %k = kvbuffer.partial_load %parts[%c8] valid(%c8) {columns = array<i64: 4, 1, 2>} : memref<4x8x36xf32> -> !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>
+      gpu.return
+    }
+  }
+}

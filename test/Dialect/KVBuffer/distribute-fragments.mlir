@@ -236,3 +236,74 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// What is joined of partial results: a lane has 16 bytes of one row, whatever
+// columns these are, and as many rows are side by side as there are. Memory has
+// the columns in the order in which the product's lanes store 16 bytes at once.
+// What is stored again lies as it is joined.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[JOINED:.*]] = #kvbuffer.blocked<lanes = [4, 8], width = 4, columns = [8, 16, 1, 2, 4]>
+// CHECK-DAG: #[[ROW:.*]] = #kvbuffer.slice<row of #[[JOINED]]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @joined(
+    gpu.func @joined(%parts: memref<2x?x4x36xf32>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %a = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<8x32xf32, acc>
+      %m = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<8x1xf32, row>
+      // CHECK: kvbuffer.partial_store {{.*}} {columns = array<i64: 8, 16, 1, 2, 4>} : <8x32xf32, acc, #[[ACC]]>
+      kvbuffer.partial_store %a, %m, %m into %parts[%c0, %n] valid(%c4) : !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>, memref<2x?x4x36xf32>
+      // CHECK: kvbuffer.partial_join {{.*}} {columns = array<i64: 8, 16, 1, 2, 4>, scale = 1.000000e+00 : f32} : memref<2x?x4x36xf32> -> <8x32xf32, acc, #[[JOINED]]>, <8x1xf32, row, #[[ROW]]>
+      %b, %r, %l = kvbuffer.partial_join %parts[%c0, %c0] of %n step 1 valid(%c4) {scale = 1.0 : f32} : memref<2x?x4x36xf32> -> !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>
+      // CHECK: kvbuffer.partial_store {{.*}} {columns = array<i64: 8, 16, 1, 2, 4>} : <8x32xf32, acc, #[[JOINED]]>
+      kvbuffer.partial_store %b, %r, %l into %parts[%c1, %c0] valid(%c4) : !kvbuffer.fragment<8x32xf32, acc>, !kvbuffer.fragment<8x1xf32, row>, memref<2x?x4x36xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Waves of 64 lanes; a product whose lanes have one column of every sixteen.
+// Eight rows of a wave have eight lanes each.
+// CHECK-DAG: #[[WAVE:.*]] = #kvbuffer.blocked<lanes = [8, 8], width = 4, columns = [16, 32, 1, 2, 4, 8]>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @waves(
+    gpu.func @waves(%parts: memref<?x5x132xf32>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 64, warps = 1, mma_shape = [16, 16, 16]>} {
+      %c0 = arith.constant 0 : index
+      %c5 = arith.constant 5 : index
+      %a = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<16x128xf32, acc>
+      %m = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x1xf32, row>
+      // CHECK: kvbuffer.partial_store {{.*}} {columns = array<i64: 16, 32, 1, 2, 4, 8>} : <16x128xf32, acc, #mma_acc>
+      kvbuffer.partial_store %a, %m, %m into %parts[%n] valid(%c5) : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<?x5x132xf32>
+      // CHECK: kvbuffer.partial_join {{.*}} -> <16x128xf32, acc, #[[WAVE]]>
+      %b, %r, %l = kvbuffer.partial_join %parts[%c0] of %n step 1 valid(%c5) {scale = 1.0 : f32} : memref<?x5x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Warps that share rows have them as they were stored, and memory its natural
+// order.
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @shared(
+    gpu.func @shared(%parts: memref<?x16x132xf32>, %n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 64, warps = 2, warp_cols = 2, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %a = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<16x128xf32, acc>
+      %m = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x1xf32, row>
+      // CHECK: kvbuffer.partial_store {{.*}} valid(%{{.*}}) : <16x128xf32, acc, #mma_acc>
+      kvbuffer.partial_store %a, %m, %m into %parts[%n] valid(%n) : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<?x16x132xf32>
+      // CHECK: kvbuffer.partial_join {{.*}} -> <16x128xf32, acc, #mma_acc>
+      %b, %r, %l = kvbuffer.partial_join %parts[%c0] of %n step 1 valid(%n) {scale = 1.0 : f32} : memref<?x16x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+      gpu.return
+    }
+  }
+}

@@ -112,6 +112,8 @@ def own_types(op):
         "share_work": {n: "index" for n in ("block", "blocks", "least", "c1")},
         "partial_store": state | parts,
         "partial_load": parts,
+        "partial_join": {"parts": "memref<8x?x16x132xf32>"} | {
+            n: "index" for n in ("head", "first", "count")},
         "softmax_merge": state,
         "softmax_sink": state | {"sink": "memref<32xf32>"},
         "lane_arrive": {"counters": "memref<?xi32>", "i": "index"},

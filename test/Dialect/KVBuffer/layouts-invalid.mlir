@@ -45,6 +45,16 @@ func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, acc, shape = [16,
 
 // -----
 
+// expected-error @below {{expected powers of two from 1 to 65536 as lanes and width, got 3}}
+func.func private @f() attributes {a = #kvbuffer.blocked<lanes = [4, 8], width = 3>}
+
+// -----
+
+// expected-error @below {{expected columns with each of the powers of two below another, 2^20 or less, once, got [8, 1, 2]}}
+func.func private @f() attributes {a = #kvbuffer.blocked<lanes = [4, 8], width = 4, columns = [8, 1, 2]>}
+
+// -----
+
 // expected-error @below {{transpose_b is of operand b, got operand a}}
 func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [1, 1], transpose_b = true>}
 

@@ -24,6 +24,46 @@ func.func @room(%parts: memref<?x4x128xf32>, %i: index) {
 
 // -----
 
+func.func @order(%parts: memref<?x4x132xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_load' op expected columns with each of the powers of two below one that divides the 128 columns once, got [2, 2]}}
+  %a, %m, %l = kvbuffer.partial_load %parts[%i] valid(%i) {columns = array<i64: 2, 2>} : memref<?x4x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @order_of_more(%parts: memref<?x4x36xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_join' op expected columns with each of the powers of two below one that divides the 24 columns once, got [8, 1, 2, 4]}}
+  %a, %m, %l = kvbuffer.partial_join %parts[%i] of %i step 1 valid(%i) {columns = array<i64: 8, 1, 2, 4>, scale = 1.0 : f32} : memref<?x4x36xf32> -> !kvbuffer.fragment<16x24xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @step(%parts: memref<?x4x132xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_join' op expected a step from 1 to 1048576, got 0}}
+  %a, %m, %l = kvbuffer.partial_join %parts[%i] of %i step 0 valid(%i) {scale = 1.0 : f32} : memref<?x4x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @along_nothing(%parts: memref<4x132xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_join' op expected an index, along which partial results lie}}
+  %a, %m, %l = kvbuffer.partial_join %parts[] of %i step 1 valid(%i) {scale = 1.0 : f32} : memref<4x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @join_scale(%parts: memref<?x4x132xf32>, %i: index) {
+  // expected-error @below {{'kvbuffer.partial_join' op expected a finite scale above 0}}
+  %a, %m, %l = kvbuffer.partial_join %parts[%i] of %i step 1 valid(%i) {scale = -1.0 : f32} : memref<?x4x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
 func.func @roles(%parts: memref<?x4x132xf32>, %i: index, %a: !kvbuffer.fragment<16x128xf32, acc>) {
   // expected-error @below {{'kvbuffer.partial_store' op expected an accumulator of f32 and a row value for each of its rows, got '!kvbuffer.fragment<16x128xf32, acc>' and '!kvbuffer.fragment<16x128xf32, acc>'}}
   kvbuffer.partial_store %a, %a, %a into %parts[%i] valid(%i) : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x128xf32, acc>, memref<?x4x132xf32>

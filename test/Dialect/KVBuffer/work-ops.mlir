@@ -15,6 +15,8 @@ func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: 
   %last = kvbuffer.arrive_last %arrived[%i, %i] of %runs : memref<?x2xi32>
   // CHECK: kvbuffer.partial_load %{{.*}}[%{{.*}}] valid(%{{.*}}) : memref<?x4x132xf32> -> <16x128xf32, acc>, <16x1xf32, row>
   %a1, %m1, %l1 = kvbuffer.partial_load %parts[%i] valid(%n) : memref<?x4x132xf32> -> !acc, !row
+  // CHECK: kvbuffer.partial_join %{{.*}}[%{{.*}}] of %{{.*}} step 4 valid(%{{.*}}) {columns = array<i64: 2, 1>, scale = 1.250000e-01 : f32} : memref<?x4x132xf32> -> <16x128xf32, acc>, <16x1xf32, row>
+  %a4, %m4, %l4 = kvbuffer.partial_join %parts[%i] of %n step 4 valid(%n) {columns = array<i64: 2, 1>, scale = 0.125 : f32} : memref<?x4x132xf32> -> !acc, !row
   // CHECK: kvbuffer.softmax_merge %{{.*}}, %{{.*}}, %{{.*}} with %{{.*}}, %{{.*}}, %{{.*}} {scale = 5.000000e-01 : f32}
   %a2, %m2, %l2 = kvbuffer.softmax_merge %acc, %m, %l with %a1, %m1, %l1 {scale = 0.5 : f32} : !acc, !row
   // CHECK: kvbuffer.softmax_sink %{{.*}}, %{{.*}}, %{{.*}} scores(%{{.*}}[%{{.*}}]) {group = 4 : i64, scale = 5.000000e-01 : f32}

@@ -33,8 +33,13 @@ struct KVBufferAliases : OpAsmDialectInterface {
       os << "mma_" << stringifyRole(layout.getOperand());
       return AliasResult::FinalAlias;
     }
-    if (isa<SliceLayoutAttr>(attr)) {
-      os << "mma_row";
+    if (isa<BlockedLayoutAttr>(attr)) {
+      os << "blocked";
+      return AliasResult::FinalAlias;
+    }
+    if (auto slice = dyn_cast<SliceLayoutAttr>(attr)) {
+      os << (isa<BlockedLayoutAttr>(slice.getParent()) ? "blocked_row"
+                                                       : "mma_row");
       return AliasResult::FinalAlias;
     }
     return AliasResult::NoAlias;

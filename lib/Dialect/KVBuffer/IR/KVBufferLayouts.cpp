@@ -22,6 +22,16 @@ instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
   return matrixLayouts(unit, shape[0], shape[1], shape[2] * group);
 }
 
+bool kvbuf::isOrderOfBits(ArrayRef<int64_t> list) {
+  if (list.size() > 62)
+    return false;
+  int64_t size = int64_t(1) << list.size(), seen = 0;
+  for (int64_t element : list)
+    if (element > 0 && element < size && llvm::isPowerOf2_64(element))
+      seen |= element;
+  return seen == size - 1;
+}
+
 //===----------------------------------------------------------------------===//
 // MmaLayoutAttr
 //===----------------------------------------------------------------------===//
@@ -65,14 +75,8 @@ MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
               "columns";
   auto isOrder = [&](StringRef name, ArrayRef<int64_t> list,
                      int64_t size) -> LogicalResult {
-    if (list.empty())
-      return success();
     unsigned bits = llvm::Log2_64(size);
-    int64_t seen = 0;
-    for (int64_t element : list)
-      if (element > 0 && element < size && llvm::isPowerOf2_64(element))
-        seen |= element;
-    if (list.size() == bits && seen == size - 1)
+    if (list.empty() || (list.size() == bits && isOrderOfBits(list)))
       return success();
     return emitError() << "expected " << name << " with each of the " << bits
                        << " powers of two below " << size << " once";
@@ -275,3 +279,50 @@ int64_t SliceLayoutAttr::getRowWarps() const {
 int64_t SliceLayoutAttr::getColWarps() const { return 1; }
 
 int64_t SliceLayoutAttr::getWordElements() const { return 1; }
+
+//===----------------------------------------------------------------------===//
+// BlockedLayoutAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+BlockedLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          int64_t rowLanes, int64_t colLanes, int64_t width,
+                          ArrayRef<int64_t> columns) {
+  // Far more than there is, and few enough that no product overflows.
+  constexpr int64_t kMost = 1 << 16;
+  for (int64_t size : {rowLanes, colLanes, width})
+    if (size < 1 || size > kMost || !llvm::isPowerOf2_64(size))
+      return emitError() << "expected powers of two from 1 to " << kMost
+                         << " as lanes and width, got " << size;
+  if (columns.size() > 20 || !isOrderOfBits(columns))
+    return emitError() << "expected columns with each of the powers of two "
+                          "below another, 2^20 or less, once, got ["
+                       << columns << "]";
+  return success();
+}
+
+LinearLayout BlockedLayoutAttr::getAtom() const {
+  unsigned widthBits = llvm::Log2_64(getWidth()),
+           laneBits = llvm::Log2_64(getColLanes()),
+           rowBits = llvm::Log2_64(getRowLanes());
+  ArrayRef<int64_t> columns = getColumns();
+  unsigned colBits = std::max<unsigned>(widthBits + laneBits, columns.size());
+  // The lane's own columns, those of the lanes beside it, what is left.
+  SmallVector<LinearLayout::Coord> registers, lanes;
+  for (unsigned bit = 0; bit < colBits; ++bit) {
+    int64_t col = bit < columns.size() ? columns[bit] : int64_t(1) << bit;
+    bool isLane = bit >= widthBits && bit < widthBits + laneBits;
+    (isLane ? lanes : registers).push_back({0, col});
+  }
+  for (unsigned bit = 0; bit < rowBits; ++bit)
+    lanes.push_back({int64_t(1) << bit, 0});
+  return LinearLayout(
+      {"register", "lane"}, {registers, lanes},
+      {LinearLayout::Dim{"row", rowBits}, LinearLayout::Dim{"col", colBits}});
+}
+
+int64_t BlockedLayoutAttr::getRowWarps() const { return 1; }
+
+int64_t BlockedLayoutAttr::getColWarps() const { return 1; }
+
+int64_t BlockedLayoutAttr::getWordElements() const { return 1; }

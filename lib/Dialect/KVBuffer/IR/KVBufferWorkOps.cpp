@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KnownAttributes.h"
+#include "VerifyTile.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
 using namespace mlir;
@@ -99,24 +100,47 @@ static LogicalResult verifyRoom(Operation *op, MemRefType type, size_t indices,
   return success();
 }
 
-LogicalResult PartialStoreOp::verify() {
-  if (failed(verifyPartial(*this, getAcc().getType(), getMax().getType())))
+/// Whether an op can store a partial result, or load one.
+template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
+  FragmentType acc = op.getAcc().getType();
+  if (failed(verifyPartial(op, acc, op.getMax().getType())) ||
+      failed(verifyRoom(op, cast<MemRefType>(op.getParts().getType()),
+                        op.getIndices().size(), acc)))
     return failure();
-  return verifyRoom(*this, cast<MemRefType>(getParts().getType()),
-                    getIndices().size(), getAcc().getType());
+  std::optional<ArrayRef<int64_t>> columns = op.getColumns();
+  if (!columns)
+    return success();
+  int64_t many = int64_t(1) << std::min<size_t>(columns->size(), 62);
+  if (isOrderOfBits(*columns) && acc.getCols() % many == 0)
+    return success();
+  return op.emitOpError() << "expected columns with each of the powers of two "
+                             "below one that divides the "
+                          << acc.getCols() << " columns once, got [" << *columns
+                          << "]";
 }
 
-LogicalResult PartialLoadOp::verify() {
-  if (failed(verifyPartial(*this, getAcc().getType(), getMax().getType())))
-    return failure();
-  return verifyRoom(*this, cast<MemRefType>(getParts().getType()),
-                    getIndices().size(), getAcc().getType());
-}
+LogicalResult PartialStoreOp::verify() { return verifyAccess(*this); }
+
+LogicalResult PartialLoadOp::verify() { return verifyAccess(*this); }
 
 static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
   if (scale.isFinite() && !scale.isNegative() && !scale.isZero())
     return success();
   return op->emitOpError() << "expected a finite scale above 0";
+}
+
+LogicalResult PartialJoinOp::verify() {
+  if (failed(verifyScale(*this, getScale())) || failed(verifyAccess(*this)))
+    return failure();
+  if (getIndices().empty())
+    return emitOpError()
+           << "expected an index, along which partial results lie";
+  // Far more than there are, and few enough that no product overflows.
+  constexpr int64_t kMost = int64_t(1) << 20;
+  if (int64_t(getStep()) < 1 || int64_t(getStep()) > kMost)
+    return emitOpError() << "expected a step from 1 to " << kMost << ", got "
+                         << int64_t(getStep());
+  return success();
 }
 
 LogicalResult SoftmaxMergeOp::verify() {

@@ -33,6 +33,10 @@ mlir::LogicalResult verifyProductLayouts(mlir::Operation *op,
                                          FragmentLayoutInterface acc,
                                          bool transposeB);
 
+/// Whether a list has each power of two below 2^n once, n its length: an order
+/// of the bits of a position.
+bool isOrderOfBits(llvm::ArrayRef<int64_t> list);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_IR_VERIFYTILE_H

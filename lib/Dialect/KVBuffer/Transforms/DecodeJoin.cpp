@@ -18,12 +18,10 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Partial results on their way to a warp of the last block at a time: at least
-/// and at most.
-static constexpr int64_t kLoadedAtOnce = 4, kMostAtOnce = 16;
-/// Pieces that one block of a warp joins; where a sequence has more, several
-/// blocks join so many each, side by side, and one joins what they come to.
-static constexpr int64_t kJoinedByOne = 8;
+/// Pieces that one block joins: so many, or so many for each of its warps, if
+/// these are more. Where a sequence has more, several blocks join so many each,
+/// side by side, and one joins what they come to.
+static constexpr int64_t kJoinedByOne = 8, kJoinedByWarp = 4;
 
 void DecodeProgram::addScratch(Attribute places) {
   // A row's maximum and sum after it; 16 bytes keep rows aligned.
@@ -57,7 +55,8 @@ SmallVector<Value> DecodeProgram::placeOf(int64_t level, Value place,
 void DecodeProgram::store(const DecodeState &state, int64_t level, Value place,
                           Value slice) {
   PartialStoreOp::create(b, state.acc, state.max, state.sum, parts,
-                         placeOf(level, place, slice), rows);
+                         placeOf(level, place, slice), rows,
+                         /*columns=*/DenseI64ArrayAttr());
 }
 
 DecodeState DecodeProgram::merge(const DecodeState &state,
@@ -82,13 +81,8 @@ int64_t DecodeProgram::partsAtOnce() const {
                                   registers);
 }
 
-int64_t DecodeProgram::loadedAtOnce() const {
-  return warps == 1 ? kLoadedAtOnce
-                    : std::clamp(partsAtOnce(), kLoadedAtOnce, kMostAtOnce);
-}
-
 int64_t DecodeProgram::joinedByOne() const {
-  return std::max(kJoinedByOne, kLoadedAtOnce * warps);
+  return std::max(kJoinedByOne, kJoinedByWarp * warps);
 }
 
 void DecodeProgram::teams(function_ref<void()> build) {
@@ -168,65 +162,11 @@ void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
 
 DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
                                     int64_t step, Value slice) {
-  // Several are loaded before the first is merged: one after the other, each
-  // would take the memory's latency.
-  int64_t many = loadedAtOnce();
-  auto loop = scf::ForOp::create(b, constant(0), count, constant(many),
-                                 empty(sliceType).values());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value first = loop.getInductionVar();
-  DecodeState before = DecodeState::of(loop.getRegionIterArgs());
-  Value end = arith::SubIOp::create(b, count, constant(1));
-  // The next ones, merged with what those before them have come to. Where not
-  // all exist, those past the end are the last one again, of no row.
-  auto joinNext = [&](bool allExist) {
-    SmallVector<DecodeState> loaded;
-    for (int64_t n = 0; n < many; ++n) {
-      Value number = arith::AddIOp::create(b, first, constant(n)), valid = rows;
-      if (!allExist) {
-        Value exists =
-            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, count);
-        valid = arith::SelectOp::create(b, exists, rows, constant(0));
-        number = arith::MinUIOp::create(b, number, end);
-      }
-      Value at = arith::AddIOp::create(
-          b, place,
-          arith::MulIOp::create(b, number, constant(step)).getResult());
-      auto part = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
-                                        placeOf(level, at, slice), valid);
-      loaded.push_back(DecodeState::of(part.getResults()));
-    }
-    if (colSlices > 1)
-      return merge(before, mergeAll(loaded));
-    // One after the other, in the order in which they come: pairs of them,
-    // merged first, would all take registers at once, and the assembler would
-    // load some later (H200, one sequence of 8192 keys: 15.4 us in a graph, not
-    // 13.5).
-    DecodeState joined = before;
-    for (const DecodeState &part : loaded)
-      joined = merge(joined, part);
-    return joined;
-  };
-  if (warps == 1) {
-    scf::YieldOp::create(b, joinNext(/*allExist=*/false).values());
-    return DecodeState::of(loop.getResults());
-  }
-  // Where all exist, their addresses are one and offsets.
-  Value after = arith::AddIOp::create(b, first, constant(many));
-  Value whole =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, after, count);
-  auto branch =
-      scf::IfOp::create(b, ValueRange(before.values()).getTypes(), whole,
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
-  for (bool allExist : {true, false}) {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(allExist ? branch.thenBlock()
-                                        : branch.elseBlock());
-    scf::YieldOp::create(b, joinNext(allExist).values());
-  }
-  scf::YieldOp::create(b, branch.getResults());
-  return DecodeState::of(loop.getResults());
+  auto join = PartialJoinOp::create(
+      b, sliceType, rowType, rowType, parts, placeOf(level, place, slice),
+      count, b.getI64IntegerAttr(step), rows, softmaxScale,
+      /*columns=*/DenseI64ArrayAttr());
+  return DecodeState::of(join.getResults());
 }
 
 void DecodeProgram::ifLast(int64_t level, Value place, Value count,

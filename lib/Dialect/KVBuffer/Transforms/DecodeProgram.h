@@ -193,8 +193,6 @@ private:
   /// Slices of parts of a softmax that a lane has registers for at a time, 1 or
   /// more.
   int64_t partsAtOnce() const;
-  /// Partial results that are loaded before the first is joined.
-  int64_t loadedAtOnce() const;
   /// What only the block that arrives last at a place does.
   void ifLast(int64_t level, mlir::Value place, mlir::Value count,
               llvm::function_ref<void()> build);

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
+#include "PartialLayouts.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -32,6 +33,9 @@ namespace kvbuf {
 
 using namespace mlir;
 using namespace kvbuf;
+
+/// The order of columns in memory of ops on partial results.
+static constexpr StringRef kColumnsAttr = "columns";
 
 namespace {
 
@@ -80,8 +84,15 @@ private:
   void tieOperands(Operation *op);
   void spreadFills();
   void tieCarried(Value carrier, ValueRange values);
-  /// What is stored to a memory, or loaded from it, lies alike.
-  void tieStored(Value memory, Value acc);
+  /// The accumulators of what is stored to a memory or loaded from it, and
+  /// those of what is joined.
+  struct Partials {
+    SmallVector<Value> accs, joined;
+    SmallVector<Operation *> ops;
+  };
+  /// What is stored and loaded lies alike; what is joined as lanes load most at
+  /// once. All have the order of columns in which lanes store most at once.
+  LogicalResult assignPartials();
   LogicalResult collect();
   LogicalResult assign(Value value, FragmentLayoutInterface layout,
                        Operation *at);
@@ -108,8 +119,8 @@ private:
   SmallVector<Product> products;
   /// The first values that go through each queue and shelf.
   llvm::MapVector<Value, SmallVector<Value>> carried;
-  /// An accumulator of each memory of partial results.
-  llvm::DenseMap<Value, Value> stored;
+  /// Memories of partial results.
+  llvm::MapVector<Value, Partials> partials;
   /// A row value and an accumulator whose rows it is of, by op.
   SmallVector<std::pair<Value, Value>> rows;
 };
@@ -217,13 +228,6 @@ void Distribution::tieCarried(Value carrier, ValueRange values) {
   }
 }
 
-void Distribution::tieStored(Value memory, Value acc) {
-  find(acc);
-  auto [known, isNew] = stored.insert({memory, acc});
-  if (!isNew)
-    tie(known->second, acc);
-}
-
 LogicalResult Distribution::collect() {
   kernel.walk([&](Operation *op) {
     if (auto branch = dyn_cast<RegionBranchOpInterface>(op)) {
@@ -244,11 +248,17 @@ LogicalResult Distribution::collect() {
       return tieCarried(put.getShelf(), put.getValues());
     if (auto get = dyn_cast<ShelfGetOp>(op))
       return tieCarried(get.getShelf(), get.getValues());
-    // Partial results lie in memory as those who store them have them.
+    auto note = [&](auto partial, bool isJoined) {
+      Partials &own = partials[partial.getParts()];
+      own.ops.push_back(op);
+      (isJoined ? own.joined : own.accs).push_back(partial.getAcc());
+    };
     if (auto store = dyn_cast<PartialStoreOp>(op))
-      tieStored(store.getParts(), store.getAcc());
+      note(store, /*isJoined=*/false);
     if (auto load = dyn_cast<PartialLoadOp>(op))
-      tieStored(load.getParts(), load.getAcc());
+      note(load, /*isJoined=*/false);
+    if (auto join = dyn_cast<PartialJoinOp>(op))
+      note(join, /*isJoined=*/true);
     // Ops of any dialect may be arithmetic on fragments.
     if (op->hasTrait<OpTrait::IsTerminator>())
       return;
@@ -571,6 +581,76 @@ LogicalResult Distribution::joinWarps() {
   return failure(result.wasInterrupted());
 }
 
+LogicalResult Distribution::assignPartials() {
+  for (auto &[memory, own] : partials) {
+    auto hasLayout = [&](Value acc) { return bool(classOf(acc).layout); };
+    // What is joined may be stored again, and lies as it is joined then.
+    SmallVector<Value> others;
+    for (Value acc : own.accs)
+      if (llvm::none_of(own.joined,
+                        [&](Value join) { return find(join) == find(acc); }))
+        others.push_back(acc);
+    auto known = llvm::find_if(others, hasLayout);
+    FragmentLayoutInterface layout;
+    if (known != others.end())
+      layout = classOf(*known).layout;
+    else if (!others.empty()) {
+      Operation *op = own.ops.front();
+      FailureOr<MmaLayoutAttr> usual =
+          defaultLayout(op, BFloat16Type::get(kernel.getContext()));
+      if (failed(usual))
+        return failure();
+      layout = *usual;
+    }
+    for (Value acc : others)
+      if (!hasLayout(acc))
+        classOf(acc).layout = layout;
+    // An order that the program says is that of all.
+    std::optional<SmallVector<int64_t>> columns;
+    for (Operation *op : own.ops)
+      if (auto given = op->getAttrOfType<DenseI64ArrayAttr>(kColumnsAttr)) {
+        if (columns && ArrayRef(*columns) != given.asArrayRef())
+          return op->emitOpError()
+                 << "has columns in the order [" << given.asArrayRef()
+                 << "], and what else goes to its memory in the order ["
+                 << *columns << "]; expected one order";
+        columns = SmallVector<int64_t>(given.asArrayRef());
+      }
+    if (!columns) {
+      columns.emplace();
+      auto type = cast<FragmentType>(
+          (own.accs.empty() ? own.joined : own.accs).front().getType());
+      bool isOneWidth = llvm::all_of(
+          llvm::concat<Value>(own.accs, own.joined), [&](Value acc) {
+            return cast<FragmentType>(acc.getType()).getCols() ==
+                   type.getCols();
+          });
+      if (layout && isOneWidth)
+        columns = columnsInMemory(layout, type);
+    }
+    for (Operation *op : own.ops)
+      if (!columns->empty())
+        op->setAttr(kColumnsAttr,
+                    DenseI64ArrayAttr::get(op->getContext(), *columns));
+    auto parts = cast<MemRefType>(memory.getType());
+    for (Value acc : own.joined) {
+      if (hasLayout(acc))
+        continue;
+      FragmentLayoutInterface joined;
+      if (!layout || (layout.getRowWarps() == 1 && layout.getColWarps() == 1))
+        if (BlockedLayoutAttr blocked = joinedLayout(
+                cast<FragmentType>(acc.getType()), parts.getShape().end()[-2],
+                *columns, target.waveSize))
+          joined = blocked;
+      // Warps that share rows, or too few of these: as they are stored.
+      if (!joined)
+        joined = layout;
+      classOf(acc).layout = joined;
+    }
+  }
+  return success();
+}
+
 LogicalResult Distribution::assignRest() {
   // What no product says anything about lies as the schedule's would.
   FailureOr<MmaLayoutAttr> layout = failure();
@@ -656,6 +736,8 @@ LogicalResult Distribution::run() {
   for (unsigned i = 0; i < products.size(); ++i)
     if (failed(assignOperands(products[i])))
       return failure();
+  if (failed(assignPartials()))
+    return failure();
   turnStores();
   if (failed(assignRest()))
     return failure();

@@ -89,4 +89,36 @@ def KVBuffer_SliceLayoutAttr : KVBuffer_Attr<"SliceLayout", "slice", [
   let assemblyFormat = "`<` `row` `of` $parent `>`";
 }
 
+def KVBuffer_BlockedLayoutAttr : KVBuffer_Attr<"BlockedLayout", "blocked", [
+    DeclareAttrInterfaceMethods<KVBuffer_FragmentLayoutInterface>]> {
+  let summary = "The layout of rows that a wave's lanes share evenly";
+  let description = [{
+    `lanes` is a grid of a wave's lanes, rows by lanes of a row, neighbours
+    first along the row. A lane has `width` columns side by side, the next lane
+    the next ones. The warps of a team hold all of the fragment each.
+
+    `columns` lists, for each bit of a column's place in the row, the column that
+    stands there; without it columns stand in their natural order. Where it is of
+    more columns than the lanes of a row have, a lane has all that is between
+    them, too.
+
+    Four rows of 32 columns each, in which columns 0, 8, 16 and 24 stand side by
+    side in the first lane:
+
+    ```mlir
+    #kvbuffer.blocked<lanes = [4, 8], width = 4, columns = [8, 16, 1, 2, 4]>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$rowLanes,
+    "int64_t":$colLanes,
+    "int64_t":$width,
+    OptionalArrayRefParameter<"int64_t">:$columns);
+  let assemblyFormat = [{
+    `<` `lanes` `=` `[` $rowLanes `,` $colLanes `]` `,` `width` `=` $width
+    (`,` `columns` `=` `[` $columns^ `]`)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTS_TD

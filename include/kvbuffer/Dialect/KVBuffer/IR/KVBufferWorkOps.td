@@ -76,8 +76,14 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     Accumulator, maximum and sum of rows [0, `valid`) go to the matrix at
     `indices` of a tensor [.., rows, width] of f32: row r of it holds row r of
     the accumulator, from column `cols` on its maximum and its sum. `width` is at
-    least `cols` + 2; a multiple of 4 keeps rows aligned. All that is stored to a
-    tensor, or loaded from it, is of one layout. See `kvbuffer.partial_load`.
+    least `cols` + 2; a multiple of 4 keeps rows aligned.
+
+    `columns` lists, for each bit of a column's place in the row, the column that
+    stands there (`array<i64: 2, 1>`: columns 0, 2, 1, 3, 4, 6, ..); without it
+    columns stand in their natural order. All that is stored to a tensor, or
+    loaded from it, has the same; `kvbuf-distribute-fragments` chooses it so that
+    lanes store 16 bytes at once. See `kvbuffer.partial_load` and
+    `kvbuffer.partial_join`.
 
     Example:
 
@@ -92,7 +98,8 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     Arg<KVBuffer_FragmentType, "each row's sum of weights">:$sum,
     Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
     Arg<Variadic<Index>, "which of them">:$indices,
-    Arg<Index, "rows that exist">:$valid);
+    Arg<Index, "rows that exist">:$valid,
+    OptionalAttr<DenseI64ArrayAttr>:$columns);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum `into` $parts `[` $indices `]` `valid` `(` $valid `)`
     attr-dict `:` type($acc) `,` type($max) `,` type($parts)
@@ -117,12 +124,50 @@ def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
   let arguments = (ins
     Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
     Arg<Variadic<Index>, "which of them">:$indices,
-    Arg<Index, "rows that exist">:$valid);
+    Arg<Index, "rows that exist">:$valid,
+    OptionalAttr<DenseI64ArrayAttr>:$columns);
   let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
                       KVBuffer_FragmentType:$sum);
   let assemblyFormat = [{
     $parts `[` $indices `]` `valid` `(` $valid `)` attr-dict
     `:` type($parts) `->` type($acc) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
+  let summary = "Loads partial results and joins them, in their order";
+  let description = [{
+    Joins `count` of what `kvbuffer.partial_store` has stored: at `indices`, and
+    each `step` after the one before it along the last index. What they come to
+    is that of `kvbuffer.softmax_merge`, but for rounding. The same partial
+    results give the same bits, whoever stored them and when. Rows from `valid`
+    on are those of an empty partial result.
+
+    By lanes, several are on their way at a time, as many as registers hold. The
+    lanes of a row have a part of its maxima and weights each.
+
+    Example:
+
+    ```mlir
+    %acc, %m, %l = kvbuffer.partial_join %parts[%head, %first] of %count step 1 valid(%n) {scale = 0.125 : f32}
+      : memref<8x?x16x132xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+    Arg<Variadic<Index>, "the first of them">:$indices,
+    Arg<Index, "partial results, 1 or more">:$count,
+    I64Attr:$step,
+    Arg<Index, "rows that exist">:$valid,
+    F32Attr:$scale,
+    OptionalAttr<DenseI64ArrayAttr>:$columns);
+  let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
+                      KVBuffer_FragmentType:$sum);
+  let assemblyFormat = [{
+    $parts `[` $indices `]` `of` $count `step` $step `valid` `(` $valid `)`
+    attr-dict `:` type($parts) `->` type($acc) `,` type($max)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,359 @@
+//===- LaneJoin.cpp - Joins of partial results ------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The lanes of a row look at the maxima and sums of some of the partial results
+// each, and tell the others by what these are scaled: each weight is computed
+// once a row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LanePartials.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include <numbers>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Partial results on their way to a lane at a time, at most.
+static constexpr int64_t kMostAtOnce = 16;
+
+static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::AddIOp::create(b, x, y);
+}
+static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MulIOp::create(b, x, y);
+}
+
+/// The most that a number of partial results can be, where the program says it.
+static std::optional<int64_t> mostOf(Value count) {
+  IntegerAttr known;
+  if (matchPattern(count, m_Constant(&known)))
+    return known.getInt();
+  Value x, y;
+  if (auto least = count.getDefiningOp<arith::MinUIOp>()) {
+    x = least.getLhs();
+    y = least.getRhs();
+  } else if (auto least = count.getDefiningOp<arith::MinSIOp>()) {
+    x = least.getLhs();
+    y = least.getRhs();
+  } else {
+    return std::nullopt;
+  }
+  std::optional<int64_t> first = mostOf(x), second = mostOf(y);
+  return first && second ? std::min(*first, *second) : first ? first : second;
+}
+
+/// Lowers a join of partial results.
+class kvbuf::PartialJoin {
+public:
+  PartialJoin(LaneLowering &lower, PartialJoinOp op, RowMemory memory);
+
+  void emit();
+
+private:
+  using State = LaneLowering::SoftmaxState;
+
+  /// Joins the first of `left` partial results, `atOnce` at most, of which the
+  /// first is at `base`, with what those before them have come to, if any.
+  State joinNext(Value base, Value left, const State *before);
+  /// One row part: the factors of the lane's partial results and what the row
+  /// comes to.
+  struct Row {
+    /// The maxima and sums that this lane looks at.
+    Values tops, sums;
+    /// The lane's words of each partial result, in the order of `memory`.
+    SmallVector<Values> words;
+  };
+  Row load(unsigned i, Value base, Value left);
+  bool isPastRow(unsigned i);
+
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  PartialJoinOp op;
+  FragmentType type;
+  const FragmentLayout &atom;
+  RowMemory memory;
+  int64_t width, room, cols;
+  unsigned rowParts;
+  /// Rows of the lane.
+  unsigned rows = 0;
+  /// The most that there can be, where this is known.
+  std::optional<int64_t> most;
+  /// Partial results on their way at a time; lanes of a row that have some of
+  /// their maxima, and those of each.
+  int64_t atOnce, sharers, own;
+  /// The number of this lane among the sharers, and the first lane of its row.
+  Value number, firstLane;
+  Value in, row, validRows, lastRow, stride;
+};
+
+PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
+                         RowMemory memory)
+    : lower(lower), b(lower.b), op(op), type(op.getAcc().getType()),
+      atom(lower.layouts.of(type)), memory(std::move(memory)),
+      cols(atom.atomCols(type)), rowParts(atom.rowParts().size()) {
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  width = parts.getShape().back();
+  room = parts.getShape().end()[-2];
+  SmallVector<Type> types;
+  lower.laneTypes(op.getMax().getType(), types);
+  rows = types.size();
+  // As many as half of the registers hold.
+  int64_t registers = 0;
+  for (unsigned i = 0; i < rows; ++i)
+    if (!isPastRow(i))
+      registers += cols * atom.registers() / rowParts;
+  int64_t fit = llvm::divideCeil(lower.target.registersPerLane, 2) /
+                std::max<int64_t>(registers, 1);
+  atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
+  most = mostOf(op.getCount());
+  if (most)
+    atOnce = std::min<int64_t>(atOnce,
+                               llvm::PowerOf2Ceil(std::max<int64_t>(*most, 1)));
+  ArrayRef<unsigned> bits = atom.reductionBits();
+  sharers = std::min(int64_t(1) << bits.size(), atOnce);
+  own = atOnce / sharers;
+  SmallVector<int64_t> basis(atom.layout.inLog2("lane"), 0);
+  int64_t ofRow = 0;
+  for (auto [i, bit] : llvm::enumerate(bits)) {
+    basis[bit] = int64_t(1) << i;
+    ofRow |= int64_t(1) << bit;
+  }
+  number = emitLinear(b, lower.lane, basis);
+  firstLane = arith::AndIOp::create(
+      b, lower.lane, lower.i32((lower.target.waveSize - 1) & ~ofRow));
+  in = lower.flat(lower.tensors[op.getParts()].data);
+  Value valid =
+      arith::MinSIOp::create(b, lower.single(op.getValid()), lower.index(room));
+  validRows = lower.toI32(valid);
+  row = lower.laneRow(type);
+  // Rows that do not exist read those of the last one that does: no branch
+  // keeps loads from being in flight together.
+  lastRow = arith::SubIOp::create(b, validRows, lower.i32(1));
+  lastRow = arith::MaxSIOp::create(b, lastRow, lower.i32(0));
+  Value place =
+      lower.tensors[op.getParts()].strides[op.getIndices().size() - 1];
+  stride = mul(b, place, lower.index(op.getStep()));
+}
+
+bool PartialJoin::isPastRow(unsigned i) {
+  return atom.rowWarps == 1 &&
+         isPast(op.getValid(), room,
+                atom.rowOffset(i / rowParts, i % rowParts));
+}
+
+PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
+  Row loaded;
+  Value r = add(b, row, lower.i32(atom.rowOffset(i / rowParts, i % rowParts)));
+  Value isRow =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, validRows);
+  r = arith::MinSIOp::create(b, r, lastRow);
+  Value line = add(b, base, mul(b, lower.toIndex(r), lower.index(width)));
+  Value last = arith::SubIOp::create(b, left, lower.i32(1));
+  // Those past the last one are read as the last one, and do not count.
+  auto offsetOf = [&](Value n) {
+    return mul(b, lower.toIndex(arith::MinUIOp::create(b, n, last)), stride);
+  };
+  Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
+        zero = lower.f32(0);
+  Value pairs = add(b, line, lower.index(type.getCols()));
+  auto pairType = VectorType::get({2}, b.getF32Type());
+  for (int64_t t = 0; t < own; ++t) {
+    Value n = add(b, number, lower.i32(t * sharers));
+    Value pair = vector::LoadOp::create(
+        b, pairType, in, ValueRange{add(b, pairs, offsetOf(n))},
+        /*nontemporal=*/false, alignOf(2, width));
+    Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, n, left);
+    exists = arith::AndIOp::create(b, exists, isRow);
+    // A row may have more lanes than there are partial results.
+    if (sharers < int64_t(1) << atom.reductionBits().size())
+      exists = arith::AndIOp::create(
+          b, exists,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number,
+                                lower.i32(sharers)));
+    auto part = [&](int64_t which) -> Value {
+      return vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{which});
+    };
+    loaded.tops.push_back(arith::SelectOp::create(b, exists, part(0), lowest));
+    // Of the warps that share a row's columns, the first one has its sum.
+    if (atom.colWarps > 1)
+      exists = arith::AndIOp::create(
+          b, exists,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                lower.gridCol(atom), lower.i32(0)));
+    loaded.sums.push_back(arith::SelectOp::create(b, exists, part(1), zero));
+  }
+  Value from = add(b, line, memory.lane);
+  auto many = VectorType::get({memory.atOnce}, b.getF32Type());
+  SmallVector<Words> ofRow = memory.of(i / rowParts * cols, i % rowParts);
+  for (int64_t p = 0; p < atOnce; ++p) {
+    Value at = p == 0 ? from : add(b, from, offsetOf(lower.i32(p)));
+    Values &words = loaded.words.emplace_back();
+    for (const Words &next : ofRow)
+      words.push_back(vector::LoadOp::create(
+          b, many, in, ValueRange{add(b, at, lower.index(next.at))},
+          /*nontemporal=*/false, alignOf(memory.atOnce, width)));
+  }
+  return loaded;
+}
+
+PartialJoin::State PartialJoin::joinNext(Value base, Value left,
+                                         const State *before) {
+  Value negScale =
+      lower.f32(-op.getScale().convertToFloat() * std::numbers::log2e);
+  Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
+        zero = lower.f32(0);
+  // All are on their way before the first is looked at.
+  SmallVector<Row> loaded(rows);
+  for (unsigned i = 0; i < rows; ++i)
+    if (!isPastRow(i))
+      loaded[i] = load(i, base, left);
+
+  State joined;
+  SmallVector<Values> elements(rows / rowParts * cols,
+                               Values(atom.registers(), zero));
+  auto exp2Of = [&](Value offset, Value top) {
+    Value scaled = arith::MulFOp::create(b, top, negScale);
+    return lower.exp2(arith::SubFOp::create(b, offset, scaled));
+  };
+  for (unsigned i = 0; i < rows; ++i) {
+    Row &own = loaded[i];
+    if (own.tops.empty()) {
+      joined.max.push_back(lowest);
+      joined.sum.push_back(zero);
+      continue;
+    }
+    Value top = own.tops.front();
+    for (Value other : ArrayRef(own.tops).drop_front())
+      top = arith::MaxNumFOp::create(b, top, other);
+    top = lower.reduceLanes(atom, top, /*isMax=*/true);
+    if (before)
+      top = arith::MaxNumFOp::create(b, top, before->max[i]);
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, top, lowest);
+    // Rows without a key: -inf - -inf would be NaN.
+    Value offset = arith::SelectOp::create(
+        b, none, zero, arith::MulFOp::create(b, top, negScale));
+    Value sum, kept;
+    if (before) {
+      kept = exp2Of(offset, before->max[i]);
+      sum = arith::MulFOp::create(b, before->sum[i], kept);
+    }
+    Values factors;
+    for (auto [ownTop, ownSum] : llvm::zip_equal(own.tops, own.sums)) {
+      Value factor = exp2Of(offset, ownTop);
+      factors.push_back(factor);
+      if (sum)
+        sum = math::FmaOp::create(b, ownSum, factor, sum);
+      else
+        sum = arith::MulFOp::create(b, ownSum, factor);
+    }
+    joined.max.push_back(top);
+    joined.sum.push_back(sum);
+
+    SmallVector<Words> ofRow = memory.of(i / rowParts * cols, i % rowParts);
+    auto accOf = [&](std::pair<int64_t, int64_t> place) -> Value & {
+      return elements[place.first][place.second];
+    };
+    for (const Words &words : ofRow)
+      for (auto place : words.registers)
+        accOf(place) =
+            before
+                ? arith::MulFOp::create(
+                      b, lower.element(before->acc[place.first], place.second),
+                      kept)
+                      .getResult()
+                : Value();
+    ArrayRef<unsigned> bits = atom.reductionBits();
+    for (int64_t p = 0; p < atOnce; ++p) {
+      Value factor = factors[p / sharers];
+      if (!bits.empty()) {
+        // The lane that has looked at it says by what it is scaled.
+        int64_t from = 0;
+        for (auto [k, bit] : llvm::enumerate(bits))
+          if (p % sharers >> k & 1)
+            from |= int64_t(1) << bit;
+        Value source = arith::OrIOp::create(b, firstLane, lower.i32(from));
+        factor = gpu::ShuffleOp::create(b, factor, source,
+                                        lower.i32(lower.target.waveSize),
+                                        gpu::ShuffleMode::IDX)
+                     .getShuffleResult();
+      }
+      for (auto [words, value] : llvm::zip_equal(ofRow, own.words[p]))
+        for (auto [n, place] : llvm::enumerate(words.registers)) {
+          Value word = vector::ExtractOp::create(b, value,
+                                                 ArrayRef<int64_t>{int64_t(n)});
+          Value &total = accOf(place);
+          if (total)
+            total = math::FmaOp::create(b, word, factor, total);
+          else
+            total = arith::MulFOp::create(b, word, factor);
+        }
+    }
+  }
+  auto vector = VectorType::get({atom.registers()}, b.getF32Type());
+  for (Values &values : elements)
+    joined.acc.push_back(vector::FromElementsOp::create(b, vector, values));
+  return joined;
+}
+
+void PartialJoin::emit() {
+  Value base = lower.offsetOf(op.getParts(), op.getIndices());
+  Value count = lower.single(op.getCount());
+  State joined;
+  if (most && *most <= atOnce) {
+    joined = joinNext(base, lower.toI32(count), nullptr);
+  } else {
+    // What one iteration hands to the next: accumulators, maxima, sums.
+    Value zero = lower.f32(0);
+    auto vector = VectorType::get({atom.registers()}, b.getF32Type());
+    size_t vectors = rows / rowParts * cols;
+    Values inits(vectors, vector::BroadcastOp::create(b, vector, zero));
+    inits.append(rows, lower.f32(-std::numeric_limits<double>::infinity()));
+    inits.append(rows, zero);
+    auto stateOf = [&](ValueRange values) {
+      auto part = [&](size_t first, size_t many) {
+        return llvm::to_vector<8>(values.slice(first, many));
+      };
+      State state;
+      state.acc.append(part(0, vectors));
+      state.max.append(part(vectors, rows));
+      state.sum.append(part(vectors + rows, rows));
+      return state;
+    };
+    auto loop = scf::ForOp::create(b, lower.index(0), count,
+                                   lower.index(atOnce), inits);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value first = loop.getInductionVar();
+      State before = stateOf(loop.getRegionIterArgs());
+      Value left = lower.toI32(arith::SubIOp::create(b, count, first));
+      State next = joinNext(add(b, base, mul(b, first, stride)), left, &before);
+      Values values = next.acc;
+      values.append(next.max);
+      values.append(next.sum);
+      scf::YieldOp::create(b, values);
+    }
+    joined = stateOf(loop.getResults());
+  }
+  lower.set(op.getAcc(), joined.acc);
+  lower.set(op.getMax(), joined.max);
+  lower.set(op.getSum(), joined.sum);
+}
+
+LogicalResult LaneLowering::lower(PartialJoinOp op) {
+  FailureOr<RowMemory> memory =
+      rowMemory(*this, op, layouts.of(op.getAcc().getType()));
+  if (failed(memory))
+    return failure();
+  PartialJoin(*this, op, std::move(*memory)).emit();
+  return success();
+}

@@ -1,0 +1,389 @@
+//===- LanePartials.cpp - Partial results of a softmax ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A running sum of weights is the sum of what the lanes of a row hold. A stored
+// partial result has it as one number, and a loaded one gives it to the first
+// of these lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LanePartials.h"
+#include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include <numbers>
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Words of 32 bits that a lane moves at once, at most.
+static constexpr int64_t kWidest = 4;
+
+static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::AddIOp::create(b, x, y);
+}
+static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return arith::MulIOp::create(b, x, y);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows in memory
+//===----------------------------------------------------------------------===//
+
+int64_t RowMemory::placeOf(int64_t col) const {
+  int64_t block = int64_t(1) << columns.size(), place = col / block * block;
+  for (auto [bit, column] : llvm::enumerate(columns))
+    if (col & column)
+      place |= int64_t(1) << bit;
+  return place;
+}
+
+RowMemory::RowMemory(LaneLowering &lower, FragmentType type,
+                     const FragmentLayout &atom, ArrayRef<int64_t> columns)
+    : columns(columns), parts(atom.rowParts().size()) {
+  ImplicitLocOpBuilder &b = lower.b;
+  for (int64_t j = 0; j < atom.atomCols(type); ++j)
+    for (int64_t reg = 0; reg < atom.registers(); ++reg)
+      parts[atom.rowPart(reg)].push_back(
+          {{{j, reg}}, placeOf(j * atom.cols + atom.colOffset(reg))});
+  for (SmallVector<Words> &words : parts)
+    llvm::sort(words,
+               [](const Words &x, const Words &y) { return x.at < y.at; });
+  SmallVector<int64_t> basis;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+    basis.push_back(placeOf(atom.layout.basis("lane", bit, "col")));
+  Value place = lower.addColPart(atom, type, emitLinear(b, lower.lane, basis));
+  lane = lower.toIndex(place);
+  // As many as stand side by side, for every lane and row.
+  auto fits = [&](int64_t many) {
+    for (const SmallVector<Words> &words : parts)
+      for (auto [i, word] : llvm::enumerate(words))
+        if (word.at % many != int64_t(i) % many ||
+            word.at - words[i / many * many].at != int64_t(i) % many ||
+            int64_t(words.size()) % many)
+          return false;
+    return llvm::all_of(basis, [&](int64_t at) { return at % many == 0; });
+  };
+  atOnce = kWidest;
+  while (!fits(atOnce))
+    atOnce /= 2;
+}
+
+SmallVector<Words> RowMemory::of(int64_t first, unsigned part) const {
+  SmallVector<Words> all;
+  for (auto [i, word] : llvm::enumerate(parts[part])) {
+    if (i % atOnce == 0)
+      all.push_back({{}, word.at});
+    auto [vector, reg] = word.registers.front();
+    all.back().registers.push_back({first + vector, reg});
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Stores and loads
+//===----------------------------------------------------------------------===//
+
+bool kvbuf::isPast(Value valid, int64_t room, int64_t offset) {
+  IntegerAttr rows;
+  if (auto choice = valid.getDefiningOp<arith::SelectOp>())
+    return isPast(choice.getTrueValue(), room, offset) &&
+           isPast(choice.getFalseValue(), room, offset);
+  return offset >= room ||
+         (matchPattern(valid, m_Constant(&rows)) && offset >= rows.getInt());
+}
+
+llvm::Align kvbuf::alignOf(int64_t run, int64_t width) {
+  return llvm::Align(4 * std::gcd(std::gcd(run, width), int64_t(4)));
+}
+
+LogicalResult LaneLowering::lower(PartialStoreOp op) {
+  FragmentType type = op.getAcc().getType();
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  const Values acc = get(op.getAcc()), max = get(op.getMax());
+  Values sum;
+  for (Value part : rowValues(op.getSum()))
+    sum.push_back(reduceLanes(atom, part, /*isMax=*/false));
+
+  Value out = flat(tensors[op.getParts()].data);
+  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value rows =
+      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
+  Value row = laneRow(type), isFirst = firstOfRow(atom);
+  FailureOr<RowMemory> memory = rowMemory(*this, op, atom);
+  if (failed(memory))
+    return failure();
+  unsigned rowParts = atom.rowParts().size();
+  bool oneWarp = atom.rowWarps == 1;
+  for (auto [i, top] : llvm::enumerate(max)) {
+    if (oneWarp &&
+        isPast(op.getValid(), room, atom.rowOffset(i / rowParts, i % rowParts)))
+      continue;
+    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
+    auto valid = scf::IfOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows),
+        /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(valid.thenBlock());
+    Value inPart = mul(b, toIndex(r), index(width));
+    Value line = add(b, base, inPart);
+    Value from = add(b, base, add(b, inPart, memory->lane));
+    auto many = VectorType::get({memory->atOnce}, b.getF32Type());
+    for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
+      Values values;
+      for (auto [vector, reg] : words.registers)
+        values.push_back(element(acc[vector], reg));
+      vector::StoreOp::create(
+          b, vector::FromElementsOp::create(b, many, values), out,
+          ValueRange{add(b, from, index(words.at))},
+          /*nontemporal=*/false, alignOf(memory->atOnce, width));
+    }
+    auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(first.thenBlock());
+    auto pair = VectorType::get({2}, b.getF32Type());
+    vector::StoreOp::create(
+        b, vector::FromElementsOp::create(b, pair, ValueRange{top, sum[i]}),
+        out, ValueRange{add(b, line, index(type.getCols()))},
+        /*nontemporal=*/false, alignOf(2, width));
+  }
+  return success();
+}
+
+LogicalResult LaneLowering::lower(PartialLoadOp op) {
+  FragmentType type = op.getAcc().getType();
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  Value in = flat(tensors[op.getParts()].data);
+  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value rows =
+      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
+  // Rows that do not exist read those of the last one that does: no branch
+  // keeps loads from being in flight together. Which rows a lane reads does not
+  // depend on whether there are any.
+  Value most = single(op.getValid());
+  if (auto choice = op.getValid().getDefiningOp<arith::SelectOp>())
+    if (matchPattern(choice.getFalseValue(), m_Zero()))
+      most = single(choice.getTrueValue());
+  Value lastRow = toI32(arith::MinSIOp::create(b, most, index(room)));
+  lastRow = arith::MaxSIOp::create(
+      b, arith::SubIOp::create(b, lastRow, i32(1)).getResult(), i32(0));
+  Value row = laneRow(type), isFirst = firstOfRow(atom);
+  FailureOr<RowMemory> memory = rowMemory(*this, op, atom);
+  if (failed(memory))
+    return failure();
+  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  unsigned rowParts = atom.rowParts().size();
+  SmallVector<Type> types;
+  laneTypes(op.getMax().getType(), types);
+  Values max, sum;
+  int64_t vectors = types.size() / rowParts * cols;
+  SmallVector<Values> elements(vectors, Values(atom.registers()));
+  bool oneWarp = atom.rowWarps == 1;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    if (oneWarp && isPast(op.getValid(), room,
+                          atom.rowOffset(i / rowParts, i % rowParts))) {
+      for (const Words &words : memory->of(i / rowParts * cols, i % rowParts))
+        for (auto [vector, reg] : words.registers)
+          elements[vector][reg] = zero;
+      max.push_back(lowest);
+      sum.push_back(zero);
+      continue;
+    }
+    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
+    Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
+    // The same for all partial results that are loaded side by side.
+    Value inPart =
+        mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width));
+    Value line = add(b, base, inPart);
+    Value from = add(b, base, add(b, inPart, memory->lane));
+    auto many = VectorType::get({memory->atOnce}, b.getF32Type());
+    for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
+      Value loaded = vector::LoadOp::create(
+          b, many, in, ValueRange{add(b, from, index(words.at))},
+          /*nontemporal=*/false, alignOf(memory->atOnce, width));
+      for (auto [n, place] : llvm::enumerate(words.registers))
+        elements[place.first][place.second] =
+            vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{int64_t(n)});
+    }
+    Value pair =
+        vector::LoadOp::create(b, VectorType::get({2}, b.getF32Type()), in,
+                               ValueRange{add(b, line, index(type.getCols()))},
+                               /*nontemporal=*/false, alignOf(2, width));
+    max.push_back(arith::SelectOp::create(
+        b, exists, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{0}),
+        lowest));
+    Value isOwn = arith::AndIOp::create(b, exists, isFirst);
+    sum.push_back(arith::SelectOp::create(
+        b, isOwn, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{1}),
+        zero));
+  }
+  Values acc;
+  auto vector = VectorType::get({atom.registers()}, b.getF32Type());
+  for (Values &values : elements)
+    acc.push_back(vector::FromElementsOp::create(b, vector, values));
+  set(op.getAcc(), acc);
+  set(op.getMax(), max);
+  set(op.getSum(), sum);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Merges
+//===----------------------------------------------------------------------===//
+
+LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
+                                               ArrayRef<SoftmaxState> states,
+                                               const APFloat &scale) {
+  Value negScale = f32(-scale.convertToFloat() * std::numbers::log2e);
+  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  // What each state's rows are multiplied by.
+  SmallVector<Values> factors(states.size());
+  SoftmaxState joined;
+  for (unsigned r = 0; r < states.front().max.size(); ++r) {
+    Value max = states.front().max[r];
+    for (const SoftmaxState &state : states.drop_front())
+      max = arith::MaxNumFOp::create(b, max, state.max[r]);
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
+    Value offset = arith::MulFOp::create(b, max, negScale);
+    // Rows without a key: -inf - -inf would be NaN.
+    offset = arith::SelectOp::create(b, none, zero, offset);
+    Value sum;
+    for (auto [state, own] : llvm::zip_equal(states, factors)) {
+      Value before = arith::MulFOp::create(b, state.max[r], negScale);
+      own.push_back(exp2(arith::SubFOp::create(b, offset, before)));
+      if (sum)
+        sum = math::FmaOp::create(b, state.sum[r], own[r], sum);
+      else
+        sum = arith::MulFOp::create(b, state.sum[r], own[r]);
+    }
+    joined.max.push_back(max);
+    joined.sum.push_back(sum);
+  }
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
+  joined.acc = mapElements(
+      states.front().acc,
+      [&](Value value, unsigned index, int64_t reg) -> Value {
+        int64_t r = index / cols * parts + atom.rowPart(reg);
+        Value total = arith::MulFOp::create(b, value, factors.front()[r]);
+        for (auto [state, own] :
+             llvm::drop_begin(llvm::zip_equal(states, factors)))
+          if (!state.acc.empty())
+            total = math::FmaOp::create(b, element(state.acc[index], reg),
+                                        own[r], total);
+        return total;
+      });
+  return joined;
+}
+
+/// The merge that takes all that another one comes to, and nothing else does.
+static SoftmaxMergeOp takerOf(SoftmaxMergeOp op) {
+  SoftmaxMergeOp taker;
+  for (Value result : op->getResults()) {
+    if (!result.hasOneUse())
+      return {};
+    auto user = dyn_cast<SoftmaxMergeOp>(*result.user_begin());
+    if (!user || (taker && user != taker) ||
+        user->getBlock() != op->getBlock() || user.getScale() != op.getScale())
+      return {};
+    taker = user;
+  }
+  bool isOwn = taker.getAcc() == op.getNewAcc();
+  bool isWhole = isOwn ? taker.getMax() == op.getNewMax() &&
+                             taker.getSum() == op.getNewSum()
+                       : taker.getOtherAcc() == op.getNewAcc() &&
+                             taker.getOtherMax() == op.getNewMax() &&
+                             taker.getOtherSum() == op.getNewSum();
+  return isWhole ? taker : SoftmaxMergeOp();
+}
+
+/// The merge at the root of a tree of them, whose others nothing else uses.
+static SoftmaxMergeOp rootOf(SoftmaxMergeOp op) {
+  while (SoftmaxMergeOp taker = takerOf(op))
+    op = taker;
+  return op;
+}
+
+/// What the tree of merges under `root` joins: for each, the op and whether it
+/// is what the op joins another with.
+static void leavesOf(SoftmaxMergeOp root,
+                     SmallVector<std::pair<SoftmaxMergeOp, bool>> &leaves) {
+  for (bool isOther : {false, true}) {
+    Value acc = isOther ? root.getOtherAcc() : root.getAcc();
+    auto inner = acc.getDefiningOp<SoftmaxMergeOp>();
+    if (inner && takerOf(inner) == root)
+      leavesOf(inner, leaves);
+    else
+      leaves.push_back({root, isOther});
+  }
+}
+
+void LaneLowering::lower(SoftmaxMergeOp op) {
+  // A tree of merges is one: each row's maximum is known before the first
+  // weight is computed, so that each partial result is scaled once. As long as
+  // registers hold all of them.
+  SoftmaxMergeOp root = rootOf(op);
+  SmallVector<std::pair<SoftmaxMergeOp, bool>> leaves;
+  leavesOf(root, leaves);
+  FragmentType type = op.getAcc().getType();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t registers = atom.atoms(type) * atom.registers();
+  bool together = int64_t(leaves.size()) * registers <=
+                  int64_t(target.registersPerLane) * 5 / 8;
+  if (!together)
+    leaves = {{op, false}, {op, true}};
+  else if (root != op)
+    return;
+  SmallVector<SoftmaxState> states;
+  for (auto [merge, isOther] : leaves)
+    if (isOther)
+      states.push_back({get(merge.getOtherAcc()), get(merge.getOtherMax()),
+                        rowValues(merge.getOtherSum())});
+    else
+      states.push_back({get(merge.getAcc()), get(merge.getMax()),
+                        rowValues(merge.getSum())});
+  SoftmaxState joined = merge(type, states, op.getScale());
+  set(op.getNewAcc(), joined.acc);
+  set(op.getNewMax(), joined.max);
+  set(op.getNewSum(), joined.sum);
+}
+
+void LaneLowering::lower(SoftmaxSinkOp op) {
+  SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
+  Value scores = flat(tensors[op.getSinks()].data);
+  Value base = offsetOf(op.getSinks(), op.getIndices());
+  FragmentType type = op.getMax().getType();
+  const FragmentLayout &layout = layouts.of(type);
+  Value row = laneRow(type), isFirst = firstOfRow(layout), zero = f32(0);
+  // Maxima are of scores before they are scaled.
+  Value unscaled = f32(1 / op.getScale().convertToFloat());
+  unsigned parts = layout.rowParts().size();
+  SoftmaxState sink;
+  for (unsigned r = 0; r < own.max.size(); ++r) {
+    Value at = add(b, row, i32(layout.rowOffset(r / parts, r % parts)));
+    at = arith::RemUIOp::create(b, at, i32(op.getGroup()));
+    Value score = memref::LoadOp::create(b, scores,
+                                         ValueRange{add(b, base, toIndex(at))});
+    sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
+    sink.sum.push_back(arith::SelectOp::create(b, isFirst, f32(1), zero));
+  }
+  SoftmaxState joined =
+      merge(op.getAcc().getType(), {own, sink}, op.getScale());
+  set(op.getNewAcc(), joined.acc);
+  set(op.getNewMax(), joined.max);
+  set(op.getNewSum(), joined.sum);
+}

@@ -1,0 +1,58 @@
+// A join of partial results by lanes: 16 bytes of a row in each load, all of them
+// before the first is looked at; the lanes of a row look at the maxima and sums of
+// some partial results each, and tell the others by what these are scaled.
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments),convert-kvbuffer-to-gpu))" --split-input-file | FileCheck %s
+
+#schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>
+!acc = !kvbuffer.fragment<8x32xf32, acc>
+!row = !kvbuffer.fragment<8x1xf32, row>
+
+module attributes {gpu.container_module, kvbuffer.target = "sm_80"} {
+gpu.module @work {
+  // Four rows, one of each lane; the tile's other rows are none. Five at most, so
+  // eight at once and no loop: the eight lanes of a row look at one each.
+  // CHECK-LABEL: gpu.func @few
+  // CHECK-NOT: scf.for
+  // CHECK-COUNT-1: vector.load {{.*}} vector<2xf32>
+  // CHECK-NOT: vector.load {{.*}} vector<2xf32>
+  // CHECK-COUNT-8: vector.load {{.*}} vector<4xf32>
+  // CHECK-NOT: vector.load
+  // CHECK-COUNT-3: gpu.shuffle xor
+  // CHECK-COUNT-1: math.exp2
+  // CHECK-NOT: math.exp2
+  // CHECK-COUNT-8: gpu.shuffle idx
+  // CHECK-NOT: gpu.shuffle idx
+  // CHECK: gpu.return
+  gpu.func @few(%parts: memref<9x4x36xf32> {kvbuffer.name = "parts", kvbuffer.access = "workspace"})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    %c0 = arith.constant 0 : index
+    %c5 = arith.constant 5 : index
+    %c8 = arith.constant 8 : index
+    %y = gpu.block_id y
+    %many = arith.minui %y, %c5 : index
+    %a, %m, %l = kvbuffer.partial_join %parts[%c0] of %many step 1 valid(%c8) {scale = 0.5 : f32} : memref<9x4x36xf32> -> !acc, !row
+    kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c8) : !acc, !row, memref<9x4x36xf32>
+    gpu.return
+  }
+  // Any number: sixteen at a time, two for each lane of a row, and what those
+  // before them have come to.
+  // CHECK-LABEL: gpu.func @many
+  // CHECK: scf.for
+  // CHECK-COUNT-2: vector.load {{.*}} vector<2xf32>
+  // CHECK-COUNT-16: vector.load {{.*}} vector<4xf32>
+  // CHECK-NOT: vector.load
+  // CHECK-COUNT-3: math.exp2
+  // CHECK-NOT: math.exp2
+  // CHECK-COUNT-16: gpu.shuffle idx
+  // CHECK: scf.yield
+  gpu.func @many(%parts: memref<9x4x36xf32> {kvbuffer.name = "parts", kvbuffer.access = "workspace"})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %y = gpu.block_id y
+    %a, %m, %l = kvbuffer.partial_join %parts[%c0] of %y step 1 valid(%c8) {scale = 0.5 : f32} : memref<9x4x36xf32> -> !acc, !row
+    kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c8) : !acc, !row, memref<9x4x36xf32>
+    gpu.return
+  }
+}
+}
