@@ -1,6 +1,7 @@
 // Loads by AMD's waves: a part of each row, tails, windows, pages.
 
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" --split-input-file | FileCheck %s
+// RUN: sed s/PAGE/16/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" --split-input-file | FileCheck %s
+// RUN: sed s/PAGE/4/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" --split-input-file | FileCheck %s --check-prefix=MANY
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 64, WN = 64, BK = 32, num_threads = 256, depth = 64, cache_depth = 192, head_dim_offset = 128, stages = 1, warp_size = 64>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 192, head_dim_offset = 128>
@@ -40,17 +41,20 @@ gpu.module @m {
 !kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
 module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
 gpu.module @m {
-  // Pages of 16: a look-up for each copy's 16 rows, none where no row is valid.
+  // Pages of 16: the four of the tile are looked up together, none where no row is
+  // valid; each copy's 16 rows are in one of them.
   // CHECK-LABEL: gpu.func @paged(
-  // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %[[COUNT:.*]], %c0_i32
-  // CHECK:         %[[BASE:.*]] = scf.if %[[SOME]] -> (index) {
-  // CHECK:           memref.load
+  // CHECK:         %[[LINES:.*]]:4 = scf.if %{{.*}} -> (index, index, index, index) {
+  // CHECK-COUNT-4:   memref.load
+  // CHECK-NOT:       memref.load
   // CHECK:         } else {
-  // CHECK-NEXT:      scf.yield %c0
-  // CHECK:         %[[RANGE:.*]] = kvbuffer.dram_range %{{.*}}[%[[BASE]]]
+  // CHECK-NEXT:      scf.yield %c0, %c0, %c0, %c0
+  // CHECK-NOT:     scf.if
+  // CHECK-NOT:     memref.load
+  // CHECK:         %[[RANGE:.*]] = kvbuffer.dram_range
   // CHECK:         kvbuffer.range_copy %[[RANGE]]
-  // CHECK:         %[[BASE1:.*]] = scf.if
-  // CHECK:         %[[RANGE1:.*]] = kvbuffer.dram_range %{{.*}}[%[[BASE1]]]
+  // CHECK-NOT:     scf.if
+  // CHECK:         %[[RANGE1:.*]] = kvbuffer.dram_range
   // CHECK:         kvbuffer.range_copy %[[RANGE1]]
   // CHECK-NOT:     kvbuffer.range_copy
   gpu.func @paged(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {
@@ -108,6 +112,50 @@ gpu.module @m {
     %s16 = kvbuffer.fragment_convert %s1 : !s -> !kvbuffer.fragment<128x32xbf16, acc>
     %o = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c32) : memref<?x?x1x128xbf16> -> !kvbuffer.tile<128x32xbf16>
     kvbuffer.fragment_store %s16, %o : !kvbuffer.fragment<128x32xbf16, acc>, !kvbuffer.tile<128x32xbf16>
+    gpu.return
+  }
+}
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 8], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 32, num_threads = 256, depth = 64, stages = 1, warp_size = 64>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [32, 32, 8], BN = 64, WN = 64, BK = 32, num_threads = 256, depth = 64, stages = 1, warp_size = 64>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = PAGE>
+module attributes {gpu.container_module, kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // V through registers: of few pages every lane loads its rows, zeros for those
+  // that are not there, so that the wait for K counts V's four loads.
+  // CHECK:         memref.global "private" constant @kvbuf_zeros : memref<16xi8, #gpu.address_space<global>> = dense<0> {alignment = 16 : i64}
+  // CHECK-LABEL: gpu.func @staged(
+  // CHECK:         memref.get_global @kvbuf_zeros
+  // CHECK-NOT:     scf.if
+  // CHECK-COUNT-4: vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // CHECK-NOT:     vector.load
+  // CHECK:         amdgpu.memory_counter_wait load(4) ds(0)
+  // Of many pages each lane looks up those of its rows, if they are there: the
+  // wait counts no loads.
+  // MANY-LABEL:  gpu.func @staged(
+  // MANY-NOT:      @kvbuf_zeros
+  // MANY:          scf.if
+  // MANY:            memref.load
+  // MANY:            vector.load
+  // MANY:          amdgpu.memory_counter_wait load(0) ds(0)
+  gpu.func @staged(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !k {kvbuffer.name = "v"}) kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<scheduled>,
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 4, mma_shape = [32, 32, 8], swap_a_b = true, v_path = registers>} {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %keys = kvbuffer.cache.num_keys %k[%c0] new(%c64) : !k
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+    %lo, %hi, %flo, %fhi = kvbuffer.key_range %c0 of %c64 keys %keys {BM = 128, mask = #kvbuffer.mask<>}
+    %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %lo upto %keys : !k -> !kvbuffer.tile<64x64xbf16, page_size = PAGE>
+    %kl = kvbuffer.dram_load %kt into %kbuf[%c0] : !kvbuffer.tile<64x64xbf16, page_size = PAGE>, !kvbuffer.buffer<#kbuf>
+    %vt = kvbuffer.cache_tile %v[%c0, %c0, %c64] from %lo upto %keys : !k -> !kvbuffer.tile<64x64xbf16, page_size = PAGE>
+    %vl = kvbuffer.dram_load %vt into %vbuf[%c0] : !kvbuffer.tile<64x64xbf16, page_size = PAGE>, !kvbuffer.buffer<#vbuf>
+    %ks = kvbuffer.lds_stage %kl {younger = 1 : i64} : !kvbuffer.token<#kbuf>
+    %vs = kvbuffer.lds_stage %vl {younger = 0 : i64} : !kvbuffer.token<#vbuf>
     gpu.return
   }
 }

@@ -523,9 +523,12 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
   // waits: 256 for each lane, which is all that an instruction can name. Fewer
   // registers would give the reads of LDS less room. A kernel without LDS hides
   // its loads by as many waves as there are.
-  bool usesLds =
-      func.walk([](LLVM::AddressOfOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool usesLds = func.walk([](LLVM::AddressOfOp op) {
+                       return op.getGlobalName() == kLdsName
+                                  ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+                     })
+                     .wasInterrupted();
   // Blocks of one wave may be as few as their LDS leaves room for.
   auto launch =
       func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);

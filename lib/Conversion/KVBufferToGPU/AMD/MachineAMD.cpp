@@ -44,7 +44,7 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
     return failure();
   // Counts of loads become counts of instructions: a younger load is at least
   // the smallest of the kernel's. Loads that not every wave issues count as
-  // none, and so do those whose rows each lane looks for.
+  // none, and so do those whose pages each lane looks up.
   instructionsPerLoad = kMaxInFlight;
   kernel.walk([&](DramLoadOp op) {
     KVBufferAttr params = op.getBuffer().getType().getParams();
@@ -55,7 +55,7 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
       CopyPlan plan = copyPlan(lower, params, schedule);
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
-    } else if (!op.getTile().getType().getPageSize()) {
+    } else if (PagesOfTile(op).areFew()) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }

@@ -46,6 +46,23 @@ struct CopyPlan {
   CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads);
 };
 
+/// How the rows of a load's tile lie in pages smaller than it.
+struct PagesOfTile {
+  /// Rows of the tile and of a page; no pages: 0.
+  int64_t rows, page;
+  /// Whether the tile is known to begin at a multiple of its rows.
+  bool atRows = false;
+  /// The most pages that its rows are in.
+  int64_t count = 0;
+  /// Whether each page begins and ends within the tile.
+  bool aligned() const { return atRows && rows % page == 0; }
+  /// Whether the pages are looked up for all lanes together, who select among
+  /// them: every lane loads then, and waits can count.
+  bool areFew() const { return count <= 8; }
+
+  explicit PagesOfTile(DramLoadOp op);
+};
+
 /// How a register-staged tile is dealt to the threads: thread t takes piece
 /// s * threads + t at step s. A piece is a 16-byte vector of the slot, or, if
 /// `transposed`, four keys x `depths` columns.

@@ -67,6 +67,25 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
   steps = llvm::divideCeil(pieces, threads);
 }
 
+/// Whether an index of the tile program is known to be a multiple of `unit`.
+static bool isMultipleOf(Value index, int64_t unit) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant % unit == 0;
+  auto product = index.getDefiningOp<arith::MulIOp>();
+  return product && (isMultipleOf(product.getLhs(), unit) ||
+                     isMultipleOf(product.getRhs(), unit));
+}
+
+PagesOfTile::PagesOfTile(DramLoadOp op) {
+  rows = op.getTile().getType().getRows();
+  page = op.getTile().getType().getPageSize();
+  if (!page)
+    return;
+  auto made = op.getTile().getDefiningOp<CacheTileOp>();
+  atRows = made && isMultipleOf(made.getStart(), rows);
+  count = aligned() ? rows / page : llvm::divideCeil(rows - 1, page) + 1;
+}
+
 namespace {
 
 /// The bits of `value` from bit `from` on, `count` of them, at bit 0.
@@ -77,20 +96,11 @@ Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
   return arith::AndIOp::create(b, value, lower.i32(size - 1));
 }
 
-/// Whether an index of the tile program is known to be a multiple of `unit`.
-bool isMultipleOf(Value index, int64_t unit) {
-  if (std::optional<int64_t> constant = getConstantIntValue(index))
-    return *constant % unit == 0;
-  auto product = index.getDefiningOp<arith::MulIOp>();
-  return product && (isMultipleOf(product.getLhs(), unit) ||
-                     isMultipleOf(product.getRhs(), unit));
-}
-
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
   RowSource(LaneLowering &lower, DramLoadOp op, const TileValues &tile)
-      : lower(lower), b(lower.b), op(op), tile(tile),
+      : lower(lower), b(lower.b), op(op), tile(tile), pages(op),
         elementBytes(
             op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
             8),
@@ -132,7 +142,9 @@ public:
     length = arith::SelectOp::create(b, some, length, zero);
     Value base = tile.base;
     Value row = lower.toIndex(first);
-    if (paged()) {
+    if (knowsPages()) {
+      base = lineOf(row, /*together=*/true);
+    } else if (paged()) {
       auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
                                        /*addThenBlock=*/true,
                                        /*addElseBlock=*/true);
@@ -161,13 +173,21 @@ public:
   }
 
   /// Element offset of row `row` (an index) of the tile, by its page.
-  Value lineOf(Value row) {
-    Value key = arith::AddIOp::create(b, tile.firstKey, row);
-    auto [number, inPage] =
-        pageOf(lower, key, op.getTile().getType().getPageSize());
-    if (!pageLines.empty()) {
-      Value own =
-          arith::SubIOp::create(b, lower.toI32(number), lower.toI32(firstPage));
+  /// `together`: the row is the same in all lanes.
+  Value lineOf(Value row, bool together = false) {
+    if (knowsPages()) {
+      // The page's number among the tile's. Comparisons that no loop changes
+      // would be kept as masks, two scalar registers each, by a backend that
+      // has too few: lanes count many pages from the cache's first.
+      Value own, inPage;
+      if (pages.aligned() && (together || pages.count <= 2)) {
+        std::tie(own, inPage) = pageOf(lower, row, pages.page);
+        own = lower.toI32(own);
+      } else {
+        Value key = arith::AddIOp::create(b, tile.firstKey, row);
+        std::tie(own, inPage) = pageOf(lower, key, pages.page);
+        own = sub(lower.toI32(own), lower.toI32(firstPage));
+      }
       Value line = pageLines.front();
       for (size_t i = 1; i < pageLines.size(); ++i)
         line = arith::SelectOp::create(
@@ -179,6 +199,8 @@ public:
           b, line,
           arith::MulIOp::create(b, inPage, tile.rowStride).getResult());
     }
+    Value key = arith::AddIOp::create(b, tile.firstKey, row);
+    auto [number, inPage] = pageOf(lower, key, pages.page);
     Value block = blockAt(lower, tile.table,
                           arith::AddIOp::create(b, tile.tableBase, number));
     Value line = arith::AddIOp::create(
@@ -191,57 +213,71 @@ public:
   /// (scalar loads, for which no copy on its way has to land). `lineOf` then
   /// takes them by selection; it looks for itself where they are too many.
   void lookUpPages() {
-    int64_t rows = op.getTile().getType().getRows();
-    int64_t page = op.getTile().getType().getPageSize();
-    // A tile may begin anywhere in a page, unless the program says otherwise.
-    auto made = op.getTile().getDefiningOp<CacheTileOp>();
-    bool atRows = made && isMultipleOf(made.getStart(), rows);
-    fours = atRows && rows % 4 == 0 && page % 4 == 0;
-    int64_t count = atRows && rows % page == 0
-                        ? rows / page
-                        : llvm::divideCeil(rows - 1, page) + 1;
-    if (!tile.table || count > kMostPages)
+    if (!tile.table || !pages.areFew())
       return;
     Value first = lo ? lo : lower.i32(0);
     Value last = sub(hi, lower.i32(1));
-    Value some =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
+    Value some;
+    // None is looked up for rows that are not there.
+    bool clamps = !op.getWhole() || !pages.aligned();
+    if (!op.getWhole())
+      some = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
     if (pred)
-      some = arith::AndIOp::create(b, some, pred);
-    firstPage = pageOf(lower, tile.firstKey, page).first;
+      some = some ? arith::AndIOp::create(b, some, pred).getResult() : pred;
+    firstPage = pageOf(lower, tile.firstKey, pages.page).first;
     auto keyOf = [&](Value row) {
       return arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
     };
-    SmallVector<Type> types(count, b.getIndexType());
+    auto look = [&] {
+      Value least, most;
+      if (clamps) {
+        least = pageOf(lower, keyOf(first), pages.page).first;
+        most = pageOf(lower, keyOf(last), pages.page).first;
+      }
+      Values lines;
+      for (int64_t i = 0; i < pages.count; ++i) {
+        Value number = arith::AddIOp::create(b, firstPage, lower.index(i));
+        if (clamps) {
+          number = arith::MaxUIOp::create(b, number, least);
+          number = arith::MinUIOp::create(b, number, most);
+        }
+        Value block = blockAt(lower, tile.table,
+                              arith::AddIOp::create(b, tile.tableBase, number));
+        lines.push_back(arith::AddIOp::create(
+            b, tile.base,
+            arith::MulIOp::create(b, block, tile.pageStride).getResult()));
+      }
+      return lines;
+    };
+    if (!some) {
+      pageLines = look();
+      return;
+    }
+    SmallVector<Type> types(pages.count, b.getIndexType());
     auto guarded = scf::IfOp::create(b, types, some, /*addThenBlock=*/true,
                                      /*addElseBlock=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(guarded.thenBlock());
-    // None is looked up for rows that are not there.
-    Value least = pageOf(lower, keyOf(first), page).first;
-    Value most = pageOf(lower, keyOf(last), page).first;
-    Values lines;
-    for (int64_t i = 0; i < count; ++i) {
-      Value number = arith::AddIOp::create(b, firstPage, lower.index(i));
-      number = arith::MaxUIOp::create(b, number, least);
-      number = arith::MinUIOp::create(b, number, most);
-      Value block = blockAt(lower, tile.table,
-                            arith::AddIOp::create(b, tile.tableBase, number));
-      lines.push_back(arith::AddIOp::create(
-          b, tile.base,
-          arith::MulIOp::create(b, block, tile.pageStride).getResult()));
-    }
-    scf::YieldOp::create(b, lines);
+    scf::YieldOp::create(b, look());
     b.setInsertionPointToStart(guarded.elseBlock());
-    scf::YieldOp::create(b, Values(count, lower.index(0)));
+    scf::YieldOp::create(b, Values(pages.count, lower.index(0)));
     pageLines.assign(guarded.getResults().begin(), guarded.getResults().end());
   }
 
-  /// Whether rows 4 i to 4 i + 3 lie in one page, one after the other.
-  bool keepsFours() const { return fours && !pageLines.empty(); }
+  /// Whether `lineOf` looks nothing up, so that it may be asked of rows that
+  /// are not there.
+  bool knowsPages() const { return !pageLines.empty(); }
 
-  /// Whether a lane's row is valid.
+  /// Whether rows 4 i to 4 i + 3 lie in one page, one after the other.
+  bool keepsFours() const {
+    return knowsPages() && pages.atRows && pages.rows % 4 == 0 &&
+           pages.page % 4 == 0;
+  }
+
+  /// Whether a lane's row, one of the tile's, is valid.
   Value valid(Value row) {
+    if (op.getWhole())
+      return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();
     Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, hi);
     if (lo)
       ok = arith::AndIOp::create(
@@ -284,15 +320,13 @@ private:
   ImplicitLocOpBuilder &b;
   DramLoadOp op;
   const TileValues &tile;
+  PagesOfTile pages;
   int64_t elementBytes, columns;
   Value hi, lo, pred;
-  /// The most pages of a tile that lanes select from.
-  static constexpr int64_t kMostPages = 8;
   /// The number of the tile's first page, and the element offset of each page
   /// of it.
   Value firstPage;
   Values pageLines;
-  bool fours = false;
 };
 
 /// Row and column (bytes) of a place in an LDS block, as functions of the bits
@@ -398,6 +432,8 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
   Value whole, wholeShift;
   if (!source.paged())
     whole = source.range(lower.i32(0), params.getBN(), wholeShift);
+  else
+    source.lookUpPages();
   auto rowsAt = [&](int64_t byte) -> Rows & {
     auto [it, isNew] = known.try_emplace(byte);
     Rows &rows = it->second;
@@ -613,6 +649,34 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
                                       IntegerAttr());
 }
 
+/// The index, counted from `data` in its elements, at which a vector of zeros
+/// lies: a constant of the module.
+static Value zerosAt(LaneLowering &lower, Value data) {
+  static constexpr StringLiteral kName = "kvbuf_zeros";
+  ImplicitLocOpBuilder &b = lower.b;
+  auto dataType = cast<MemRefType>(data.getType());
+  auto type =
+      MemRefType::get({kVectorBytes}, b.getI8Type(),
+                      MemRefLayoutAttrInterface(), dataType.getMemorySpace());
+  Operation *module =
+      SymbolTable::getNearestSymbolTable(b.getInsertionBlock()->getParentOp());
+  if (!SymbolTable::lookupSymbolIn(module, kName)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&module->getRegion(0).front());
+    auto bytes = RankedTensorType::get({kVectorBytes}, b.getI8Type());
+    memref::GlobalOp::create(
+        b, kName, b.getStringAttr("private"), type,
+        DenseElementsAttr::get(bytes, b.getI8IntegerAttr(0)),
+        /*constant=*/true, b.getI64IntegerAttr(kVectorBytes));
+  }
+  Value zeros = memref::GetGlobalOp::create(b, type, kName);
+  Value distance = arith::SubIOp::create(
+      b, memref::ExtractAlignedPointerAsIndexOp::create(b, zeros).getResult(),
+      memref::ExtractAlignedPointerAsIndexOp::create(b, data).getResult());
+  int64_t bytes = dataType.getElementType().getIntOrFloatBitWidth() / 8;
+  return arith::ShRSIOp::create(b, distance, lower.index(llvm::Log2_64(bytes)));
+}
+
 Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                                    const TileValues &tile, bool checkCols) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -623,8 +687,19 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   auto type = VectorType::get({width}, storedElement(params));
   Value range, shift;
-  if (!source.paged() && !checkCols) {
-    range = source.range(lower.i32(0), params.getBN(), shift);
+  if (!checkCols) {
+    if (source.paged())
+      source.lookUpPages();
+    else
+      range = source.range(lower.i32(0), params.getBN(), shift);
+  }
+  // Of pages that are known every lane loads, so that waits can count: zeros
+  // for a row that is not there.
+  bool counted = range || source.knowsPages();
+  Value zeros;
+  if (counted && !range)
+    zeros = zerosAt(lower, tile.data);
+  if (counted) {
     // Waits count on these loads being younger than the copies in front of
     // them: the backend must not turn them round.
     using Allow = amdgpu::sched_barrier_opt_enum;
@@ -633,8 +708,6 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
                Allow::ds_write | Allow::transcendental);
   }
-  if (source.paged() && !checkCols)
-    source.lookUpPages();
   Values vectors;
   for (int64_t step = 0; step < plan.steps; ++step) {
     Piece piece = pieceOf(lower, params, plan, step);
@@ -680,36 +753,34 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
                     width * bytes));
         continue;
       }
-      // Each row finds its own page; none is looked up for a row that is not
-      // there.
       Value ok = source.valid(row);
       if (exists)
         ok = arith::AndIOp::create(b, ok, exists);
-      auto guarded = scf::IfOp::create(b, TypeRange{type}, ok,
-                                       /*addThenBlock=*/true,
-                                       /*addElseBlock=*/true);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(guarded.thenBlock());
-      Value line =
-          piecesLine
-              ? arith::AddIOp::create(
-                    b, piecesLine,
-                    arith::MulIOp::create(b, lower.index(key), tile.rowStride)
-                        .getResult())
-                    .getResult()
-              : source.lineOf(lower.toIndex(row));
-      Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
-      Value loaded = vector::LoadOp::create(
-          b, type.clone(params.getElementType()), lower.flat(tile.data),
-          ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
-      if (loaded.getType() != type)
-        loaded = arith::BitcastOp::create(b, type, loaded);
-      scf::YieldOp::create(b, loaded);
-      b.setInsertionPointToStart(guarded.elseBlock());
-      scf::YieldOp::create(
-          b,
-          arith::ConstantOp::create(b, type, b.getZeroAttr(type)).getResult());
-      vectors.push_back(guarded.getResult(0));
+      auto load = [&](bool everywhere) -> Value {
+        Value line =
+            piecesLine
+                ? arith::AddIOp::create(
+                      b, piecesLine,
+                      arith::MulIOp::create(b, lower.index(key), tile.rowStride)
+                          .getResult())
+                      .getResult()
+                : source.lineOf(lower.toIndex(row));
+        Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
+        if (everywhere)
+          at = arith::SelectOp::create(b, ok, at, zeros);
+        Value loaded = vector::LoadOp::create(
+            b, type.clone(params.getElementType()), lower.flat(tile.data),
+            ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
+        if (loaded.getType() != type)
+          loaded = arith::BitcastOp::create(b, type, loaded);
+        return loaded;
+      };
+      // Where each row finds its own page, none is looked up for a row that is
+      // not there.
+      vectors.push_back(counted ? load(/*everywhere=*/true)
+                                : loadIf(lower, ok, type, [&] {
+                                    return load(/*everywhere=*/false);
+                                  }));
     }
   }
   return vectors;
