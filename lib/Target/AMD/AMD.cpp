@@ -165,9 +165,11 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
   // for each row; with a window, too, turns were measured to spill.
-  bool rowsApart = request.window || request.pageSize % choice.BN != 0;
-  int64_t addresses =
-      kAddressRegisters * (rowsApart && !target.readsTransposed ? 2 : 1);
+  int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
+  bool rowsApart = request.window || smallPage;
+  bool staged = !target.readsTransposed ||
+                !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
+  int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
   bool turns = tilesFit && choice.warps == 8 &&
                scores + kept + fragments + addresses <= most;
   // Where tiles do not fit into LDS, or the compiler has no registers to read

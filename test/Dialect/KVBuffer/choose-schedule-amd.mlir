@@ -146,3 +146,24 @@ func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo512, !kv512, !kv512, !qo512
   return
 }
+
+// Pages of which a copy of gfx950 (16 rows of 64 bytes) would take several go through
+// registers, where each row has an address: no turns. Those of 16 are copied directly.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=PAGES
+// PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
+// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true>
+// PAGES: @pages8
+// PAGES:   {schedule = #[[NONE]]}
+// PAGES: @pages16
+// PAGES:   {schedule = #[[TURNS]]}
+!qo128 = memref<?x?x2x128xbf16>
+!pages8 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 8>
+!pages16 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 16>
+func.func @pages8(%q: !qo128, %k: !pages8, %v: !pages8, %o: !qo128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo128, !pages8, !pages8, !qo128
+  return
+}
+func.func @pages16(%q: !qo128, %k: !pages16, %v: !pages16, %o: !qo128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo128, !pages16, !pages16, !qo128
+  return
+}
