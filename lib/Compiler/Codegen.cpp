@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
+#include "ReloadArguments.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
@@ -174,6 +175,8 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
       addAttributes(function, target);
       if (target.vendor == Vendor::NVIDIA)
         fenceAtomics(function);
+      else
+        reloadArguments(function);
     }
   return translated;
 }

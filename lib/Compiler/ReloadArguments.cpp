@@ -1,0 +1,270 @@
+//===- ReloadArguments.cpp - Arguments out of registers ---------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM loads all arguments of an AMD kernel at its start. What only comes after
+// the loop over keys, or is computed from such arguments, is then held in
+// scalar registers through that loop; a wave has 102 of them, and a kernel with
+// two paged caches, a workspace and a loop over its work needs half as many
+// again.
+//
+// The arguments stay where the launch has put them. So each region of the
+// control flow that no large loop lies in loads what it needs of them once, and
+// repeats cheap arithmetic on them. The address is handed through an empty
+// assembly statement: without it the backend would take these loads for those
+// at the start, or move them there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReloadArguments.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+/// Instructions from which on a loop is large: fewer do not need the registers.
+static constexpr size_t kLargeLoop = 100;
+/// The longest chain of instructions that is repeated.
+static constexpr unsigned kLongestChain = 6;
+
+/// Whether an instruction may be repeated instead of kept.
+static bool isCheap(const Instruction &op) {
+  switch (op.getOpcode()) {
+  case Instruction::Add:
+  case Instruction::Sub:
+  case Instruction::Mul:
+  case Instruction::Shl:
+  case Instruction::LShr:
+  case Instruction::AShr:
+  case Instruction::And:
+  case Instruction::Or:
+  case Instruction::Xor:
+  case Instruction::SExt:
+  case Instruction::ZExt:
+  case Instruction::Trunc:
+  case Instruction::ICmp:
+  case Instruction::Select:
+  case Instruction::GetElementPtr:
+  case Instruction::PtrToInt:
+    return !op.getType()->isVectorTy();
+  default:
+    return false;
+  }
+}
+
+/// Whether the hardware keeps a value in a register for all of the kernel, from
+/// its first block on.
+static bool isAlwaysThere(const Value *value) {
+  const auto *call = dyn_cast<IntrinsicInst>(value);
+  if (!call || !call->getParent()->isEntryBlock())
+    return false;
+  switch (call->getIntrinsicID()) {
+  case Intrinsic::amdgcn_workgroup_id_x:
+  case Intrinsic::amdgcn_workgroup_id_y:
+  case Intrinsic::amdgcn_workgroup_id_z:
+  case Intrinsic::amdgcn_workitem_id_x:
+    return true;
+  default:
+    return false;
+  }
+}
+
+namespace {
+class Reloader {
+public:
+  explicit Reloader(Function &kernel) : kernel(kernel), tree(kernel) {
+    loops.analyze(tree);
+    for (Loop *loop : loops.getLoopsInPreorder()) {
+      size_t size = 0;
+      for (BasicBlock *block : loop->blocks())
+        size += block->size();
+      if (loop->isInnermost() && size >= kLargeLoop)
+        large.push_back(loop);
+    }
+    // The layout of AMDGPU's kernel arguments: one after the other.
+    const DataLayout &layout = kernel.getDataLayout();
+    uint64_t at = 0;
+    for (Argument &argument : kernel.args()) {
+      Type *type = argument.getType();
+      at = alignTo(at, layout.getABITypeAlign(type));
+      uint64_t bytes = layout.getTypeAllocSize(type);
+      // Others share a word, or lie elsewhere.
+      if (bytes % 4 == 0 && !argument.hasByRefAttr() &&
+          !argument.hasInRegAttr())
+        offsets[&argument] = at;
+      at += bytes;
+    }
+  }
+
+  void run() {
+    if (large.empty())
+      return;
+    // Users before what they use, so that a chain is repeated as a whole.
+    SmallVector<Instruction *> chain;
+    for (BasicBlock *block : ReversePostOrderTraversal(&kernel))
+      for (Instruction &op : *block)
+        if (isCheap(op))
+          chain.push_back(&op);
+    for (Instruction *op : reverse(chain)) {
+      if (op->use_empty())
+        continue;
+      move(op);
+      if (op->use_empty())
+        op->eraseFromParent();
+    }
+    for (Argument &argument : kernel.args())
+      move(&argument);
+  }
+
+private:
+  Loop *largeLoopOf(BasicBlock *block) const {
+    auto it = find_if(large, [&](Loop *loop) { return loop->contains(block); });
+    return it == large.end() ? nullptr : *it;
+  }
+
+  /// Whether there is a way from `from` to `to` that does not enter `without`.
+  static bool reaches(BasicBlock *from, BasicBlock *to, BasicBlock *without) {
+    SmallPtrSet<BasicBlock *, 32> seen;
+    SmallVector<BasicBlock *> todo{from};
+    while (!todo.empty()) {
+      BasicBlock *block = todo.pop_back_val();
+      if (block == without || !seen.insert(block).second)
+        continue;
+      if (block == to)
+        return true;
+      append_range(todo, successors(block));
+    }
+    return false;
+  }
+
+  /// The first block of the region of `block`: what dominates it without a
+  /// large loop in between, and within a loop around such a one.
+  BasicBlock *regionOf(BasicBlock *block) {
+    if (BasicBlock *known = regions.lookup(block))
+      return known;
+    auto *node = tree.getNode(block)->getIDom();
+    BasicBlock *before = node ? node->getBlock() : nullptr;
+    bool begins = !before || any_of(large, [&](Loop *loop) {
+      return loop->contains(before) ||
+             (tree.dominates(before, loop->getHeader()) &&
+              reaches(loop->getHeader(), block, before));
+    });
+    for (Loop *loop = loops.getLoopFor(block); loop && !begins;
+         loop = loop->getParentLoop())
+      begins = !loop->contains(before) && any_of(large, [&](Loop *other) {
+        return loop->contains(other);
+      });
+    return regions[block] = begins ? block : regionOf(before);
+  }
+
+  /// Whether `value` is an argument, or cheap to compute from arguments, in a
+  /// region that it is not from.
+  bool isRepeatable(Value *value, BasicBlock *region, unsigned depth) {
+    if (auto *argument = dyn_cast<Argument>(value))
+      return offsets.contains(argument);
+    auto *op = dyn_cast<Instruction>(value);
+    if (!op || depth > kLongestChain || !isCheap(*op) ||
+        largeLoopOf(op->getParent()) || regionOf(op->getParent()) == region)
+      return false;
+    return all_of(op->operands(), [&](Value *operand) {
+      return isa<Constant>(operand) || isAlwaysThere(operand) ||
+             isRepeatable(operand, region, depth + 1);
+    });
+  }
+
+  /// Lets the uses of `value` outside of its region and of large loops take it
+  /// from their own. An argument is loaded before a large loop, too.
+  void move(Value *value) {
+    auto *op = dyn_cast<Instruction>(value);
+    for (Use &use : make_early_inc_range(value->uses())) {
+      auto *user = cast<Instruction>(use.getUser());
+      BasicBlock *block = user->getParent();
+      if (auto *phi = dyn_cast<PHINode>(user))
+        block = phi->getIncomingBlock(use);
+      if (Loop *loop = largeLoopOf(block)) {
+        block = loop->getLoopPreheader();
+        if (op || !block)
+          continue;
+      }
+      BasicBlock *region = regionOf(block);
+      if (region != &kernel.getEntryBlock() &&
+          isRepeatable(value, region, /*depth=*/0))
+        use.set(repeat(value, region));
+    }
+  }
+
+  /// `value`, which is repeatable, in a region.
+  Value *repeat(Value *value, BasicBlock *region) {
+    Value *&known = repeated[{value, region}];
+    if (known)
+      return known;
+    if (auto *argument = dyn_cast<Argument>(value))
+      return known = load(argument, region);
+    auto *op = cast<Instruction>(value)->clone();
+    // What it is computed from is in the region's first block, too.
+    Instruction *last = nullptr;
+    for (Use &operand : op->operands()) {
+      if (isa<Constant>(operand) || isAlwaysThere(operand))
+        continue;
+      operand.set(repeat(operand, region));
+      auto *def = cast<Instruction>(operand);
+      if (!last || last->comesBefore(def))
+        last = def;
+    }
+    if (last)
+      op->insertAfter(last);
+    else
+      op->insertBefore(region->getFirstInsertionPt());
+    return repeated[{value, region}] = op;
+  }
+
+  Value *load(Argument *argument, BasicBlock *region) {
+    IRBuilder<> b(region, region->getFirstInsertionPt());
+    Instruction *&base = bases[region];
+    if (!base) {
+      Value *segment = b.CreateIntrinsic(Intrinsic::amdgcn_kernarg_segment_ptr,
+                                         ArrayRef<Value *>());
+      auto *type = FunctionType::get(segment->getType(), {segment->getType()},
+                                     /*isVarArg=*/false);
+      base = b.CreateCall(
+          type, InlineAsm::get(type, "", "=s,0", /*hasSideEffects=*/true),
+          {segment});
+    }
+    b.SetInsertPoint(base->getNextNode());
+    uint64_t offset = offsets.lookup(argument);
+    LoadInst *loaded = b.CreateAlignedLoad(
+        argument->getType(),
+        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset),
+        commonAlignment(Align(16), offset), argument->getName());
+    loaded->setMetadata(LLVMContext::MD_invariant_load,
+                        MDNode::get(b.getContext(), {}));
+    return loaded;
+  }
+
+  Function &kernel;
+  DominatorTree tree;
+  LoopInfo loops;
+  SmallVector<Loop *> large;
+  DenseMap<Argument *, uint64_t> offsets;
+  DenseMap<BasicBlock *, BasicBlock *> regions;
+  DenseMap<BasicBlock *, Instruction *> bases;
+  DenseMap<std::pair<Value *, BasicBlock *>, Value *> repeated;
+};
+} // namespace
+
+void kvbuf::reloadArguments(Function &kernel) {
+  if (kernel.getCallingConv() == CallingConv::AMDGPU_KERNEL)
+    Reloader(kernel).run();
+}
