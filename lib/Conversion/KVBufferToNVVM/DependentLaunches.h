@@ -9,6 +9,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTONVVM_DEPENDENTLAUNCHES_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTONVVM_DEPENDENTLAUNCHES_H
 
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace kvbuf {
@@ -20,8 +21,9 @@ namespace kvbuf {
 /// arrivals, those that arrive in a loop, and those that order launches
 /// themselves stay as they are. Of two kernels that share launches
 /// (`kSharedRowsAttr`) the second may begin once all blocks of the first run,
-/// and ends after it.
-void overlapLaunches(mlir::gpu::GPUFuncOp kernel);
+/// and ends after it; what it takes of shared memory keeps as many blocks to a
+/// multiprocessor of `target` as `kResidentBlocksAttr` says.
+void overlapLaunches(mlir::gpu::GPUFuncOp kernel, const TargetInfo &target);
 
 } // namespace kvbuf
 

@@ -263,7 +263,7 @@ struct ConvertKVBufferToNVVMPass
         return signalPassFailure();
       if (!info->whyNot("nvvm.griddepcontrol"))
         for (auto kernel : module.getOps<gpu::GPUFuncOp>())
-          overlapLaunches(kernel);
+          overlapLaunches(kernel, *info);
     }
     if (failed(expandForLLVM(module)))
       return signalPassFailure();

@@ -28,6 +28,7 @@ func.func @chosen(%q: !q, %k: !kv, %v: !kv, %o: !q, %offsets: memref<?xi32>) {
 // The kernel of few rows takes all where the launch says that none has more, and has
 // no more tiles of rows than the others need.
 // FEW-LABEL: gpu.func @given
+// FEW-SAME:    kvbuffer.resident_blocks = 4 : i64
 // FEW-SAME:    kvbuffer.shared_rows = array<i64: 2, 4, 8>
 // FEW:         kvbuffer.launch_value {max = [1, {ceildiv = [{min = ["seq_q", 4]}, 8]}]}
 // FEW:         kvbuffer.share_work

@@ -409,6 +409,7 @@ static constexpr Known kKnown[] = {
     {kSizesAttr, Place::Function},
     {kLengthsAttr, Place::Problem},
     {kSharedRowsAttr, Place::Any},
+    {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEveryTileAttr, Place::Any},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 
@@ -504,6 +505,10 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return expect(attention ? attention.isRagged()
                             : isa<FunctionOpInterface>(op),
                   "on a kvbuffer.attention with ragged queries, or a kernel");
+  }
+  if (name == kResidentBlocksAttr) {
+    auto count = dyn_cast<IntegerAttr>(value);
+    return expect(count && count.getInt() > 0, "an integer of 1 or more");
   }
   return expect(isa<UnitAttr>(value), "a unit attribute");
 }

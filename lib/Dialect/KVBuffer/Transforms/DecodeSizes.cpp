@@ -114,15 +114,17 @@ Attribute DecodeSizes::tilesOnHost() const {
               {mostTokensOf(op.getK().getType()), number(schedule.getBN())});
 }
 
-Attribute DecodeSizes::busyBlocks() const {
+int64_t DecodeSizes::residentBlocks() const {
   int64_t page = smallPageOf(op);
   int64_t more = page == 0 ? 1
                  : op.isQuantized() && page < 16
                      ? target.splitsOfSmallNarrowPages
                      : target.splitsOfSmallPages;
-  int64_t blocks =
-      std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
-  return expr("product", {str("sms"), number(blocks)});
+  return std::max<int64_t>(1, target.splitsPerMultiprocessor * more / warps);
+}
+
+Attribute DecodeSizes::busyBlocks() const {
+  return expr("product", {str("sms"), number(residentBlocks())});
 }
 
 Attribute DecodeSizes::workersOf() const {

@@ -62,8 +62,11 @@ public:
   bool oneTile;
   mlir::Attribute slices;
 
+  /// Blocks that a multiprocessor has at the same time.
+  int64_t residentBlocks() const;
+
 private:
-  /// Blocks that are busy at the same time.
+  /// Those of all multiprocessors.
   mlir::Attribute busyBlocks() const;
   /// As many lines (`linesOf`) as there are in any launch.
   int64_t fewestLines() const;

@@ -286,6 +286,8 @@ void DecodeProgram::buildShares() {
   Attribute workers = workersOf();
   kernel->setAttr(KVBufferDialect::kGridAttr,
                   b.getArrayAttr({linesOf(), workers, number(1)}));
+  if (SharedRows::of(op))
+    kernel->setAttr(kResidentBlocksAttr, number(residentBlocks()));
   // Each sequence and each block begins at most one piece.
   addScratch(expr("sum", {str("batch"), workers}));
   Value worker = block;
