@@ -453,9 +453,8 @@ private:
   /// power first.
   Values capNearZero(mlir::ArrayRef<double> coefficients,
                      mlir::ArrayRef<mlir::Value> scores);
-  /// Scores from which on it takes more than a polynomial to cap them: an i1
-  /// for the warp, true where one of its lanes has one.
-  mlir::Value isFarFromZero(double bound, mlir::ArrayRef<mlir::Value> scores);
+  /// The lane's largest score by magnitude.
+  mlir::Value largestMagnitude(mlir::ArrayRef<mlir::Value> scores);
   /// By what a score is multiplied to be capped: a polynomial of its square, of
   /// these coefficients, lowest power first.
   mlir::Value capFactor(mlir::ArrayRef<mlir::Value> coefficients,
@@ -463,9 +462,10 @@ private:
   /// The softmax that alone takes what the op caps, and may cap it by itself;
   /// null if there is none.
   OnlineSoftmaxOp softmaxThatCaps(SoftcapOp op) const;
-  /// Caps scores, by `near` or as those of any size: a branch of the warp.
+  /// Caps scores, of which none of the lane is farther from zero than
+  /// `largest`, by `near` or as those of any size: a branch of the warp.
   Values capByBranch(SoftcapOp op, const SoftcapNearZero &near,
-                     mlir::ArrayRef<mlir::Value> scores);
+                     mlir::ArrayRef<mlir::Value> scores, mlir::Value largest);
   /// Leaves scores that `near` can cap to the softmax, for which that is part
   /// of the exponent; a branch of the warp caps others, by `wider` or as those
   /// of any size. So most tiles pass an empty branch.

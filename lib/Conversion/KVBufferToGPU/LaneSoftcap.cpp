@@ -202,34 +202,34 @@ Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
   });
 }
 
-Value LaneLowering::isFarFromZero(double bound, ArrayRef<Value> scores) {
+Value LaneLowering::largestMagnitude(ArrayRef<Value> scores) {
   Values magnitudes;
   for (Value vector : scores)
     for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
          reg < e; ++reg)
       magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
-  auto larger = [&](Value x, Value y) -> Value {
+  return fold(2, magnitudes, [&](Value x, Value y) -> Value {
     return arith::MaxNumFOp::create(b, x, y);
-  };
-  Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT,
-                                    fold(2, magnitudes, larger), f32(bound));
-  return LaneAnyOp::create(b, far);
+  });
 }
 
 Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
-                                 ArrayRef<Value> scores) {
+                                 ArrayRef<Value> scores, Value largest) {
   SmallVector<Type> types;
   for (Value vector : scores)
     types.push_back(vector.getType());
-  auto choose = scf::IfOp::create(b, types, isFarFromZero(near.bound, scores),
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT, largest,
+                                    f32(near.bound));
+  auto choose =
+      scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choose.thenBlock());
   auto farther =
       softcapNearZero(kTanhFarther, op.getScale().convertToFloat(),
                       op.getCap().convertToFloat());
   bool more = farther && farther->bound > near.bound;
-  scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores)
+  scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores, largest)
                                : capAnywhere(op, scores));
   b.setInsertionPointToEnd(choose.elseBlock());
   scf::YieldOp::create(b, capNearZero(near.coefficients, scores));
@@ -276,13 +276,22 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   // others, so that the row's largest score comes out if it is not negative. Of
   // unsigned ones negative numbers are larger than others, and the larger the
   // lower they are: the row's smallest score, if one is negative.
-  Values tops, lows;
-  Value outside;
-  for (const Values &row : rows) {
+  auto bitsOf = [&](ArrayRef<Value> row) {
     Values bits;
     for (Value score : row)
       bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
-    Value top = fold(chains, bits, [&](Value x, Value y) -> Value {
+    return bits;
+  };
+  auto lowest = [&](ArrayRef<Value> row) -> Value {
+    Value low = fold(chains, bitsOf(row), [&](Value x, Value y) -> Value {
+      return arith::MaxUIOp::create(b, x, y);
+    });
+    return arith::BitcastOp::create(b, b.getF32Type(), low);
+  };
+  Values tops, lows;
+  Value outside;
+  for (const Values &row : rows) {
+    Value top = fold(chains, bitsOf(row), [&](Value x, Value y) -> Value {
       return arith::MaxSIOp::create(b, x, y);
     });
     tops.push_back(arith::BitcastOp::create(b, b.getF32Type(), top));
@@ -295,10 +304,7 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     // the smallest score need not be known where the largest is not negative.
     if (least)
       continue;
-    Value low = fold(chains, bits, [&](Value x, Value y) -> Value {
-      return arith::MaxUIOp::create(b, x, y);
-    });
-    lows.push_back(arith::BitcastOp::create(b, b.getF32Type(), low));
+    lows.push_back(lowest(row));
     outside = either(outside, isOrdered(arith::CmpFPredicate::ULT, lows.back(),
                                         -near.bound));
   }
@@ -324,15 +330,31 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(choose.thenBlock());
     // Rows that are negative may be near zero all the same.
-    Values maxima;
+    Value negative;
+    for (Value top : tops)
+      negative =
+          either(negative, isOrdered(arith::CmpFPredicate::ULT, top, 0.0));
+    Values maxima(tops);
+    SmallVector<Type> oneEach(tops.size(), b.getF32Type());
+    auto exact = scf::IfOp::create(
+        b, oneEach, LaneAnyOp::create(b, negative).getResult(),
+        /*addThenBlock=*/true, /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard inner(b);
+      b.setInsertionPointToEnd(exact.elseBlock());
+      scf::YieldOp::create(b, tops);
+      b.setInsertionPointToEnd(exact.thenBlock());
+      for (auto [index, row] : llvm::enumerate(rows))
+        maxima[index] = fold(chains, row, [&](Value x, Value y) -> Value {
+          return arith::MaxNumFOp::create(b, x, y);
+        });
+      scf::YieldOp::create(b, maxima);
+    }
+    maxima.assign(exact.getResults().begin(), exact.getResults().end());
     Value far;
-    for (auto [index, row] : llvm::enumerate(rows)) {
-      maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
-        return arith::MaxNumFOp::create(b, x, y);
-      }));
-      Value low = least ? maxima.back() : lows[index];
-      far = either(
-          far, isOrdered(arith::CmpFPredicate::UGT, maxima.back(), near.bound));
+    for (auto [index, max] : llvm::enumerate(maxima)) {
+      Value low = least ? max : lows[index];
+      far = either(far, isOrdered(arith::CmpFPredicate::UGT, max, near.bound));
       far = either(far, isOrdered(arith::CmpFPredicate::ULT, low,
                                   least.value_or(-near.bound)));
     }
@@ -343,7 +365,16 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     Values all = scores;
     auto vector = VectorType::get({int64_t(maxima.size())}, b.getF32Type());
     all.push_back(vector::FromElementsOp::create(b, vector, maxima));
-    Values results = capByBranch(op, wider, all);
+    Values magnitudes;
+    for (auto [index, row] : llvm::enumerate(rows)) {
+      magnitudes.push_back(maxima[index]);
+      Value low = least ? lowest(row) : lows[index];
+      magnitudes.push_back(arith::NegFOp::create(b, low));
+    }
+    Value largest = fold(1, magnitudes, [&](Value x, Value y) -> Value {
+      return arith::MaxNumFOp::create(b, x, y);
+    });
+    Values results = capByBranch(op, wider, all, largest);
     Value capped = results.pop_back_val();
     for (size_t row = 0; row < maxima.size(); ++row)
       results.push_back(element(capped, row));
@@ -380,5 +411,5 @@ void LaneLowering::lower(SoftcapOp op) {
     return set(op.getResult(), capAnywhere(op, scores));
   if (OnlineSoftmaxOp softmax = softmaxThatCaps(op))
     return leaveCapTo(softmax, op, *inSoftmax, *near);
-  set(op.getResult(), capByBranch(op, *near, scores));
+  set(op.getResult(), capByBranch(op, *near, scores, largestMagnitude(scores)));
 }
