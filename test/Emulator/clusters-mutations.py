@@ -1,19 +1,22 @@
 # RUN: %python %s %python %src/benchmark/problem.py %bin/kvbuf-compile %bin/kvbuf-run %t
-"""A compiled kernel whose blocks work in clusters of two (sm_90a), whole and
-broken in one place at a time.
+# RUN: %python %s %python %src/benchmark/problem.py %bin/kvbuf-compile %bin/kvbuf-run %t 4
+"""A compiled kernel whose blocks work in clusters of two, or with an argument 4
+of four (sm_90a), whole and broken in one place at a time.
 
 What orders one block's accesses to the other's shared memory must be missed
 every time that it is taken out: releases that reach the own block only, a
-cluster barrier at the start or the end, bytes that are not expected.
+cluster barrier at the start or the end, bytes that are not expected. Of four
+blocks what two cannot show: one that boxes or arrivals do not count.
 """
 import os
 import re
 import subprocess
 import sys
 
-python, problem, compiler, runner, path = sys.argv[1:]
+python, problem, compiler, runner, path = sys.argv[1:6]
+CLUSTER = int((sys.argv[6:] or ["2"])[0])
 SCHEDULE = ("BM=64,BN=64,warps=4,producers=4,producer_registers=40,consumer_registers=232,overlap_products=true,"
-            "split_masks=true,ping_pong=false,stage_output=true,tiles=dynamic,cluster=2")
+            f"split_masks=true,ping_pong=false,stage_output=true,tiles=dynamic,cluster={CLUSTER}")
 source = subprocess.run([python, problem, "heads=1", "head_size=64"], check=True, capture_output=True, text=True).stdout
 target = subprocess.run([compiler, "-", "--target=sm_90a", f"--schedule={SCHEDULE}", "--emit=target"], input=source,
                         check=True, capture_output=True, text=True).stdout
@@ -91,9 +94,23 @@ for number in at(r"nvvm\.mbarrier\.arrive\.expect_tx"):
 for number in at(r"nvvm\.mbarrier\.try_wait\.parity"):
     fault("no wait for an mbarrier", replaced(number))
 
+if CLUSTER > 2:
+    faults.clear()
+    for number in at(r"multicast_mask = "):
+        mask = re.search(r"multicast_mask = (%\w+)", lines[number])[1]
+        lacks = (1 << CLUSTER) - 1 - (1 << number % CLUSTER)
+        fault(f"box for all blocks but {number % CLUSTER}", operand(number, mask, lacks, width=16))
+    # Barriers for which one thread of each block arrives, and all of them.
+    for arrivals in CLUSTER, (128 + 1) * CLUSTER:
+        for number in at(r"nvvm\.mbarrier\.init"):
+            count = re.search(r"init %\w+, (%\w+)", lines[number])[1]
+            if re.search(rf"{re.escape(count)} = llvm\.mlir\.constant\({arrivals} : i32\)", target):
+                fault(f"a block's part of {arrivals} arrivals", operand(number, count, arrivals - arrivals // CLUSTER))
+
 # What need not be found where the result is right: the code is not reached with these sizes, or something else orders
 # the same.
-HARMLESS = {"no wait for an mbarrier", "no release in the cluster", "release of the own block only"}
+HARMLESS = {"no wait for an mbarrier", "no release in the cluster", "release of the own block only",
+            *(what for what in faults if what.startswith("a block's part"))}
 missed = []
 for what, mutants in faults.items():
     found = 0

@@ -192,6 +192,10 @@ struct TargetInfo {
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;
+  /// The most blocks of a cluster, whose blocks load tiles for each other; 1:
+  /// none. The rows of such a tile that one of them loads, where blocks of BK
+  /// columns are not enough parts, are a multiple of `clusterPartRows`.
+  int64_t maxCluster = 1, clusterPartRows = 1;
   /// Clusters of two blocks, which read keys for each other, gain by what they
   /// do not read twice, and lose where the last tile of an odd number has no
   /// partner, and where one of two masked tiles waits for keys that the other

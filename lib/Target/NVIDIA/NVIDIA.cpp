@@ -92,6 +92,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;
+    // CUDA Programming Guide, "Thread Block Clusters": 8 are portable. A
+    // swizzled tile repeats after 8 rows.
+    target.maxCluster = target.clusterPartRows = 8;
     // Measured on an H200.
     target.clusterTiles = 8;
     target.clusterOddTiles = 63;

@@ -175,7 +175,17 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=cluster=3
 // REDEFINE: %{prefix} = THREE
 // RUN: %{run}
-// THREE: error: 'kvbuffer.attention' op cluster = 3 is not supported; expected 1 or 2
+// THREE: error: 'kvbuffer.attention' op cluster = 3 is not supported; expected a power of two up to 8
+
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=16
+// REDEFINE: %{prefix} = SIXTEEN
+// RUN: %{run}
+// SIXTEEN: error: 'kvbuffer.attention' op cluster = 16 is not supported; expected a power of two up to 8
+
+// REDEFINE: %{options} = chip=sm_90a schedule=cluster=8,BN=48
+// REDEFINE: %{prefix} = PARTS
+// RUN: %{run}
+// PARTS: error: 'kvbuffer.attention' op cluster = 8 does not fit BN = 48: 4 blocks divide the rows of a tile of keys into parts of whole 8; BN = 32 would fit
 
 // REDEFINE: %{options} = chip=sm_90a schedule=cluster=0
 // REDEFINE: %{prefix} = NOBLOCK

@@ -86,13 +86,31 @@ static bool isShared(RingLoadOp op) {
   return ring && ring.getShared();
 }
 
+namespace {
+/// How a cluster's blocks divide a tile: `columns` of them its blocks of
+/// columns, as many as possible because a box is then of more rows, and `rows`
+/// of them the rows of each.
+struct ClusterParts {
+  int64_t columns, rows;
+};
+} // namespace
+
+static ClusterParts clusterParts(LaneLowering &lower, RingLoadOp op) {
+  if (!isShared(op))
+    return {1, 1};
+  KVBufferAttr params = op.getRing().getType().getParams();
+  int64_t columns =
+      std::gcd(lower.cluster(), params.getSmemCols() / params.getBK());
+  return {columns, lower.cluster() / columns};
+}
+
 int64_t hopper::boxRows(LaneLowering &lower, RingLoadOp op) {
   int64_t rows = op.getRing().getType().getParams().getBN();
   if (int64_t page = op.getTile().getType().getPageSize()) {
     int64_t common = std::gcd(rows, page);
     return common % kSwizzleRows ? 0 : common;
   }
-  return isShared(op) ? rows / lower.cluster() : rows;
+  return rows / clusterParts(lower, op).rows;
 }
 
 Movers HopperMachine::moversOf(LaneLowering &lower, RingLoadOp op) {
@@ -299,15 +317,30 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
                                params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
+  Value firstColumn = at.column;
+  ClusterParts parts = clusterParts(lower, op);
+  int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
   if (isShared(op)) {
-    // This block's rows, to the same place in every block.
-    Value first = arith::MulIOp::create(b, lower.rank, lower.i32(rows));
-    rest.front() = arith::AddIOp::create(b, rest.front(), first);
-    slot = arith::AddIOp::create(
-        b, slot, arith::MulIOp::create(b, first, lower.i32(rowBytes(params))));
+    // This block's part, to the same place in every block.
+    auto move = [&](Value at, Value part, int64_t by) -> Value {
+      return arith::AddIOp::create(
+          b, at, arith::MulIOp::create(b, part, lower.i32(by)).getResult());
+    };
+    Value part = lower.rank;
+    if (parts.columns > 1) {
+      Value ofColumns =
+          arith::RemUIOp::create(b, part, lower.i32(parts.columns));
+      part = arith::DivUIOp::create(b, part, lower.i32(parts.columns));
+      firstColumn = move(at.column ? at.column : lower.i32(0), ofColumns,
+                         columns * params.getBK());
+      slot = move(slot, ofColumns, columns * blockBytes(params));
+    }
+    if (parts.rows > 1) {
+      rest.front() = move(rest.front(), part, rows);
+      slot = move(slot, part, rows * rowBytes(params));
+    }
     mask = arith::ConstantIntOp::create(b, (1 << lower.cluster()) - 1, 16);
   }
-  int64_t columns = params.getSmemCols() / params.getBK();
   for (int64_t box = 0; box < boxes; ++box) {
     if (blocks) {
       rest.back() = blockOf[box];
@@ -320,8 +353,8 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
           column * blockBytes(params) + box * rows * rowBytes(params);
       Value to = arith::AddIOp::create(b, slot, lower.i32(offset));
       Value first = lower.i32(column * params.getBK());
-      if (at.column)
-        first = arith::AddIOp::create(b, at.column, first);
+      if (firstColumn)
+        first = arith::AddIOp::create(b, firstColumn, first);
       Values position{first};
       llvm::append_range(position, rest);
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
@@ -464,11 +497,11 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
   TileType type = op.getTile().getType();
   if (failed(checkSwizzle(op, params)))
     return failure();
-  if (isShared(op) && params.getBN() % (kSwizzleRows * lower.cluster()))
+  if (int64_t parts = clusterParts(lower, op).rows;
+      params.getBN() % (kSwizzleRows * parts))
     return op.emitOpError()
-           << "cannot divide " << params.getBN() << " rows among "
-           << lower.cluster() << " blocks; expected a multiple of "
-           << kSwizzleRows * lower.cluster();
+           << "cannot divide " << params.getBN() << " rows among " << parts
+           << " blocks; expected a multiple of " << kSwizzleRows * parts;
   if (at.column && params.getSmemCols() != params.getDepth())
     return op.emitOpError() << "loads a window of " << params.getDepth()
                             << " columns into blocks of " << params.getBK()

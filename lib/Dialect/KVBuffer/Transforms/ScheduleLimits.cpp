@@ -72,16 +72,31 @@ StringRef kvbuf::whyNotShared(AttentionOp op) {
 }
 
 /// Checks the part of a schedule that clusters of blocks add.
-static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s) {
-  if (s.getCluster() == 1)
+static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
+                                  const TargetInfo &target) {
+  int64_t cluster = s.getCluster();
+  if (cluster == 1)
     return success();
-  if (s.getCluster() != 2)
-    return op.emitOpError() << "cluster = " << s.getCluster()
-                            << " is not supported; expected 1 or 2";
+  if (cluster > target.maxCluster || !llvm::isPowerOf2_64(cluster))
+    return op.emitOpError() << "cluster = " << cluster
+                            << " is not supported; expected a power of two up "
+                               "to "
+                            << target.maxCluster;
   if (StringRef why = whyNotShared(op); !why.empty())
     return op.emitOpError()
            << "cluster = " << s.getCluster() << " does not fit: " << why
            << "; expected cluster = 1";
+  // Blocks of a cluster take blocks of columns, and then parts of their rows.
+  int64_t columns = llvm::divideCeil(op.getHeadSize(), s.getBK());
+  int64_t parts = cluster / std::gcd(cluster, columns);
+  int64_t rows = parts * target.clusterPartRows;
+  if (s.getBN() % rows)
+    return op.emitOpError()
+           << "cluster = " << cluster << " does not fit BN = " << s.getBN()
+           << ": " << parts << " blocks divide the rows of a tile of keys into "
+           << "parts of whole " << target.clusterPartRows << "; BN = "
+           << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
+           << " would fit";
   return success();
 }
 
@@ -136,7 +151,7 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
     return op.emitOpError()
            << "ping_pong needs two groups of " << group
            << " warps, which take turns; warps = " << 2 * group << " would fit";
-  if (failed(checkCluster(op, s)))
+  if (failed(checkCluster(op, s, target)))
     return failure();
   int64_t threads = (s.getWarps() + s.getProducers()) * target.waveSize;
   if (threads > target.maxThreads) {

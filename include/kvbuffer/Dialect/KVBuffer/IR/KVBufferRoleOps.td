@@ -63,7 +63,7 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     filling f lies in slot f mod stages. All slots start empty.
 
     With `shared` the blocks of a cluster fill their rings alike: each loads an
-    equal part of the rows of every tile, into all of them. A slot is then empty
+    equal part of every tile, into all of them. A slot is then empty
     when the `releases` of every block have released it, in all of them; *full*
     stays a matter of each block.
 
