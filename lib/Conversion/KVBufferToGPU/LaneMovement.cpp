@@ -393,16 +393,11 @@ void LaneLowering::lower(KeyRangeOp op) {
   int64_t rows = op.getQueriesOfRows();
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
-  bool own =
-      op.getPerGroup() && group && int64_t(op.getGroup()) == 1 &&
-      rows == schedule.getMmaShape()[0] * schedule.getWarps() * cluster();
+  bool own = op.getPerGroup() && group && int64_t(op.getGroup()) == 1 &&
+             rows == schedule.getMmaShape()[0] * schedule.getWarps();
   if (own) {
-    rows /= groups() * cluster();
-    Value number = group;
-    if (cluster() > 1)
-      number = arith::AddIOp::create(
-          b, number, arith::MulIOp::create(b, rank, i32(groups())));
-    row = add(b, row, mul(b, toIndex(number), index(rows)));
+    rows /= groups();
+    row = add(b, row, mul(b, toIndex(group), index(rows)));
   }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.

@@ -51,12 +51,17 @@
 // STATIC-NEXT:       %[[NEXT:.*]] = arith.addi %[[KN]], %[[SKIPPED]]
 // STATIC:            kvbuffer.ring_wait %kring[%[[NEXT]]]
 
-// The rows of the cluster's blocks are not the same: those of a block's group.
+// The rows of the cluster's blocks are not the same: those of a block's group. What
+// is loaded is the cluster's matter.
 // REDEFINE: %{schedule} = tiles=static,ping_pong=false,cluster=2
 // RUN: %{run} | FileCheck %s --check-prefix=CLUSTER
+// CLUSTER:       producers
+// CLUSTER:         kvbuffer.key_range %{{[^ ]*}} of %{{[^ ]*}} keys %{{[^ ]*}} {BM = 384
 // CLUSTER:       consumers
-// CLUSTER:         kvbuffer.key_range {{.*}}BM = 384 : i64, mask = #kvbuffer.mask<causal = true>}
-// CLUSTER:         kvbuffer.key_range {{.*}}BM = 384 : i64, {{.*}}per_group}
+// CLUSTER:         %[[PART:.*]] = arith.muli %{{.*}}, %c192
+// CLUSTER:         %[[OWN:.*]] = arith.addi %[[ROW:.*]], %[[PART]]
+// CLUSTER:         kvbuffer.key_range %[[ROW]] of %[[N:.*]] keys %[[KEYS:[^ ]*]] {BM = 384 : i64, mask = #kvbuffer.mask<causal = true>}
+// CLUSTER:         kvbuffer.key_range %[[OWN]] of %[[N]] keys %[[KEYS]] {BM = 192 : i64, {{.*}}per_group}
 
 // Tiles of queries that are whole tiles of keys: all groups see the last of them. But
 // those of a cluster's first block do not see the second one's.
@@ -65,7 +70,7 @@
 // WHOLE-NOT:     per_group
 // REDEFINE: %{schedule} = tiles=static,ping_pong=false,BM=128,warps=8,consumer_registers=232,cluster=2
 // RUN: %{run} | FileCheck %s --check-prefix=WIDE
-// WIDE:          kvbuffer.key_range {{.*}}BM = 256 : i64, {{.*}}per_group}
+// WIDE:          kvbuffer.key_range {{.*}}BM = 128 : i64, {{.*}}per_group}
 
 // Joined tiles begin a tile in the last iteration of the one before.
 // REDEFINE: %{schedule} = tiles=static,ping_pong=false,join_tiles=true

@@ -28,6 +28,25 @@
 // PAIRS:         kvbuffer.dram_tile %arg0[%{{.*}}, %{{.*}}, %[[HEAD]]]
 // PAIRS:         kvbuffer.cache_tile %arg1[%{{.*}}, %[[KVHEAD]],
 // PAIRS-NOT:     cluster_block_id y
+// Under a mask a cluster's blocks take their neighbouring tiles in turn: by how many
+// numbers for each cluster lie before this one.
+// RUN: kvbuf-opt %S/Inputs/causal.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=dynamic,cluster=4},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-pair-tiles,kvbuf-persistent-tiles,canonicalize,cse)))" | FileCheck %s --check-prefix=TURNS
+// TURNS:         scf.while
+// TURNS:         ^bb0(%[[T:.*]]: index):
+// TURNS:         %[[FIRST:.*]] = arith.muli %{{.*}}, %c512
+// TURNS:         %[[RANK:.*]] = gpu.cluster_block_id x
+// TURNS:         %[[CLUSTERS:.*]] = gpu.cluster_dim x
+// TURNS:         %[[ROUND:.*]] = arith.divui %[[T]], %[[CLUSTERS]]
+// TURNS:         %[[SUM:.*]] = arith.addi %[[RANK]], %[[ROUND]]
+// TURNS:         %[[PART:.*]] = arith.remui %[[SUM]], %c4
+// TURNS:         %[[ROWS:.*]] = arith.muli %[[PART]], %c128
+// TURNS:         %[[OWN:.*]] = arith.addi %[[FIRST]], %[[ROWS]]
+// TURNS:         kvbuffer.key_range %[[FIRST]] {{.*}} {BM = 512
+// TURNS:         kvbuffer.dram_tile %{{[^ ]*}}[%{{[^ ]*}}, %[[OWN]],
+// TURNS-NOT:     %[[RANK]]
+// Without one they are alike.
+// RUN: sed 's/ {mask = .*true>}//' %S/Inputs/causal.mlir | kvbuf-opt --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=dynamic,cluster=4},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-pair-tiles,kvbuf-persistent-tiles,canonicalize,cse)))" | FileCheck %s --check-prefix=ALIKE --implicit-check-not=cluster_dim
+// ALIKE:         gpu.cluster_block_id x
 // One tile a block: equal tiles keep the grid's order.
 // REDEFINE: %{schedule} = tiles=grid
 // RUN: %{run} | FileCheck %s --check-prefix=GRID

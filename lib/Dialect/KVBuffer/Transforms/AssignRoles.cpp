@@ -119,6 +119,10 @@ private:
   /// Consumers: narrows a descending range of keys to what the executing group
   /// sees, and passes over the tiles before it.
   void trim(KeyRangeOp op);
+  /// The first row of the block, where a range of keys is that of its rows or
+  /// of all its cluster's, as kvbuf-pair-tiles leaves them: the cluster's first
+  /// row and a number times BM. Null: not known.
+  Value rowOfBlock(KeyRangeOp op) const;
   /// Whether a group of consumers may see fewer tiles of a descending range of
   /// keys than the last one. Where tiles of queries are whole tiles of keys the
   /// groups of the last tile's rows see the same, but for lengths that differ by
@@ -233,11 +237,27 @@ bool RoleWriter::groupsDiffer(KeyRangeOp op) const {
   return rows % BN || rows - rowsOfGroup >= BN;
 }
 
+Value RoleWriter::rowOfBlock(KeyRangeOp op) const {
+  int64_t BM = schedule.getBM();
+  if (int64_t(op.getBM()) == BM)
+    return op.getRow();
+  for (Operation *user : op.getRow().getUsers()) {
+    auto row = dyn_cast<arith::AddIOp>(user);
+    auto part = row ? row.getRhs().getDefiningOp<arith::MulIOp>() : nullptr;
+    if (part && row.getLhs() == op.getRow() &&
+        getConstantIntValue(part.getRhs()) == BM)
+      return row;
+  }
+  return nullptr;
+}
+
 void RoleWriter::trim(KeyRangeOp op) {
   auto whole = cast<KeyRangeOp>(b.clone(*op, map));
   whole.setDescending(false);
   auto own = cast<KeyRangeOp>(b.clone(*whole));
   own.setPerGroup(true);
+  own.setBM(schedule.getBM());
+  own.getRowMutable().assign(map.lookupOrDefault(rowOfBlock(op)));
   // One tile stays where the block has any: the loop's prologue is one.
   Value zero = constant(0);
   Value least =
@@ -317,10 +337,9 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
               "scf.for, scf.if or scf.while";
   if (isa<AllocOp>(op))
     return success();
-  if (auto range = dyn_cast<KeyRangeOp>(op); range && range.getDescending() &&
-                                             !isProducer &&
-                                             !schedule.getJoinTiles() &&
-                                             groupsDiffer(range)) {
+  if (auto range = dyn_cast<KeyRangeOp>(op);
+      range && range.getDescending() && !isProducer &&
+      !schedule.getJoinTiles() && groupsDiffer(range) && rowOfBlock(range)) {
     trim(range);
     return success();
   }

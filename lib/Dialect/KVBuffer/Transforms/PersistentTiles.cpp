@@ -410,6 +410,28 @@ struct PersistentTilesPass
                                  find.getBM(), find.getOver());
   }
 
+  /// Lets a cluster's blocks take the tiles of a number in turn. Under a mask
+  /// the last tile has keys that no other sees: who has it is late, and would
+  /// be for good, where the others wait for it, if it had the last one each
+  /// time. In `tile` lie about as many rounds of all clusters as this one has
+  /// taken numbers.
+  void rotateRanks(Block &body, Value tile) {
+    SmallVector<gpu::ClusterBlockIdOp> ranks;
+    body.walk([&](gpu::ClusterBlockIdOp id) {
+      if (id.getDimension() == gpu::Dimension::x)
+        ranks.push_back(id);
+    });
+    for (gpu::ClusterBlockIdOp rank : ranks) {
+      ImplicitLocOpBuilder b(rank.getLoc(), rank->getNextNode());
+      Value clusters = gpu::ClusterDimOp::create(b, gpu::Dimension::x);
+      Value round = arith::DivUIOp::create(b, tile, clusters);
+      Value sum = arith::AddIOp::create(b, rank.getResult(), round);
+      Value turned =
+          arith::RemUIOp::create(b, sum, constantOf(b, clusterTiles));
+      rank.getResult().replaceAllUsesExcept(turned, sum.getDefiningOp());
+    }
+  }
+
   void loopOverTiles() {
     gpu::GPUFuncOp kernel = getOperation();
     SmallVector<Operation *> ids = findIds();
@@ -451,6 +473,8 @@ struct PersistentTilesPass
       target->getOperations().splice(b.getInsertionPoint(),
                                      program->getOperations());
       replaceIds(ids, index, grid.rowTiles);
+      if (unequal && clusterTiles > 1)
+        rotateRanks(*target, tile);
     };
     if (schedule.getTiles() == TileOrder::Static) {
       // The blocks of a cluster take the same numbers.

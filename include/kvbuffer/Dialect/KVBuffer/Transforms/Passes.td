@@ -150,7 +150,8 @@ def PersistentTiles
     `tiles`, a block computes the tile of its own number (`grid`), every n-th of n
     blocks (`static`), or takes numbers from a counter (`dynamic`,
     `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
-    to launch.
+    to launch. Where tiles differ in length the blocks of a cluster take its
+    neighbouring tiles in turn, so that none of them has the longest each time.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
