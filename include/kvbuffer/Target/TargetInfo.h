@@ -231,8 +231,9 @@ struct TargetInfo {
   // (docs/tuning.md).
 
   /// Bytes of keys and values that the tiles of a group of heads may read: they
-  /// stay in L2, which holds 50 to 60 MB, while the group runs.
-  int64_t sharedReadBytes = 32 << 20;
+  /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its
+  /// queries and results and what the groups before and after it use.
+  int64_t sharedReadBytes = 16 << 20;
   /// Tiles of the last group, at least, about two for each multiprocessor: only
   /// a long sequence of ever shorter tiles leaves all of them busy to the end
   /// (longest processing time first). What is left over joins it, so that it is
