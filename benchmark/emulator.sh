@@ -1,5 +1,6 @@
 #!/bin/sh
-# The emulator's speed on one core, with its default checks and without.
+# The emulator's speed on one core, with its default checks and without, and on
+# two.
 #   benchmark/emulator.sh [BUILD_DIR] [kernel.mlir]
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 measure() {
   title=$1; shift
   "$build/bin/kvbuf-run" "$work/kernel.kvbuf" --device=emulator --report \
-    --size batch=1 --size seq_q=512 --size seq_k=512 "$@" |
+    --emulator jobs=${jobs:-1} --size batch=1 --size seq_q=512 --size seq_k=512 "$@" |
     sed -n 's/^ *lane_instructions_per_second  *//p' |
     awk -v title="$title" \
       '{ printf "%-28s %6.1f million lane-instructions/s\n", title, $1 / 1e6 }'
@@ -23,3 +24,4 @@ measure "default checks"
 measure "no checks but bounds" --emulator races=false \
   --emulator uninitialized=false --emulator landing_checks=false
 measure "default, portable code" --emulator portable=true
+jobs=2 measure "default checks, two cores"

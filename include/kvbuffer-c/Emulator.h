@@ -26,6 +26,8 @@
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
 |*   "window": 0               blocks that run interleaved; 0: some, and more *|
 |*                             where all of them wait for others              *|
+|*   "jobs": 0                 threads of the host, which change no result;   *|
+|*                             0: KVBUF_THREADS, or as many as it has cores   *|
 |*   "max_shared": 232448      bytes of shared memory of a block, in place of *|
 |*                             what the module's chip has                     *|
 |*   "banks": 32               of shared memory, 32 or 64, in place of the    *|

@@ -22,6 +22,7 @@
 #ifndef KVBUF_LIB_EMULATOR_ASYNC_H
 #define KVBUF_LIB_EMULATOR_ASYNC_H
 
+#include "GlobalMemory.h"
 #include "Launch.h"
 #include "MatrixJob.h"
 

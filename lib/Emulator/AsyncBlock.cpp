@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Async.h"
+#include "Journal.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 

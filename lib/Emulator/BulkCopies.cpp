@@ -73,17 +73,14 @@ bool AsyncState::checkRow(Run &run, Warp &w, const Inst &inst, unsigned lane,
                     ", which is " + (store ? "read-only" : "write-only"));
       return false;
     }
-    if (r.written) {
-      uint8_t *flags = r.written + (piece.global - r.begin);
-      if (store)
-        std::memset(flags, 1, piece.bytes);
-      else if (run.options.uninitialized &&
-               std::memchr(flags, 0, piece.bytes)) {
-        run.fault(FaultKind::Unwritten, w, inst, lane,
-                  "reads " + run.globalPlace(piece.global, piece.bytes) +
-                      ", some of which nothing has written");
-        return false;
-      }
+    if (store) {
+      run.setWritten(r, piece.global, piece.bytes);
+    } else if (run.options.uninitialized &&
+               !run.isWritten(r, piece.global, piece.bytes)) {
+      run.fault(FaultKind::Unwritten, w, inst, lane,
+                "reads " + run.globalPlace(piece.global, piece.bytes) +
+                    ", some of which nothing has written");
+      return false;
     }
     return true;
   }
@@ -108,24 +105,23 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
   copy.gathers = inst.op == Code::BulkLoad && inst.flags & bulkGathers;
   unsigned coordinates = inst.imm, rank = copy.gathers ? 2 : coordinates;
   bool store = inst.op == Code::BulkStore, watching = run.hot.watching;
-  GlobalMemory &memory = run.window.memory;
   if (watching && store)
-    copy.event = memory.beginStore(run, w, inst);
+    copy.event = run.beginStore(w, inst);
   if (rank) {
-    const SoftwareTensorMap *map = nullptr;
+    bool found = false;
     for (const Range &r : run.ranges)
       if (address >= r.begin && address < r.end &&
           r.end - address >= sizeof(SoftwareTensorMap))
-        map = reinterpret_cast<const SoftwareTensorMap *>(address);
+        found = true;
     auto bad = [&](const std::string &why) {
       run.fault(FaultKind::Descriptor, w, inst, lane, "tensor map: " + why);
       return false;
     };
-    if (!map)
+    if (!found)
       return bad("no 128 bytes of memory at its address");
     if (address % 64)
       return bad("its address is no multiple of 64");
-    std::memcpy(&copy.map, map, sizeof(copy.map));
+    run.readGlobal(&copy.map, address, sizeof(copy.map));
     if (std::string why = rt::whyInvalid(copy.map); !why.empty())
       return bad(why);
     if (copy.map.rank != rank)
@@ -190,8 +186,8 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     if (!checkRow(run, w, inst, lane, piece, store))
       return false;
     if (watching)
-      memory.bulk(run, w, inst, lane, piece.global, piece.bytes, store,
-                  copy.event);
+      run.orderBulk(w, inst, lane, piece.global, piece.bytes, store,
+                    copy.event);
     s.bytes += piece.bytes;
     s.cost += (piece.global + piece.bytes + 31) / 32 - piece.global / 32;
     s.ideal += (piece.bytes + 31) / 32;
@@ -211,15 +207,14 @@ void AsyncState::moveIn(Run &run, BulkCopy &copy) {
   uint8_t buffer[2048];
   for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
     Piece piece = rowOf(copy, r);
-    const uint8_t *from = reinterpret_cast<const uint8_t *>(piece.global);
     uint32_t to = copy.shared + r * row;
     if (!copy.map.rank) {
-      std::memcpy(run.shared.data() + to, from, row);
+      run.readGlobal(run.shared.data() + to, piece.global, row);
       continue;
     }
     std::memset(buffer, 0, row);
     if (piece.bytes)
-      std::memcpy(buffer + piece.offset, from, piece.bytes);
+      run.readGlobal(buffer + piece.offset, piece.global, piece.bytes);
     uint32_t span = copy.map.swizzle ? copy.map.swizzle : 16;
     for (uint32_t b = 0; b < row; b += 16)
       std::memcpy(run.shared.data() + swizzled(to + b, span), buffer + b, 16);
@@ -231,17 +226,16 @@ void AsyncState::moveOut(Run &run, const BulkCopy &copy) {
   uint8_t buffer[2048];
   for (uint32_t r = 0; row && r < copy.bytes / row; ++r) {
     Piece piece = rowOf(copy, r);
-    uint8_t *to = reinterpret_cast<uint8_t *>(piece.global);
     uint32_t from = copy.shared + r * row;
     if (!copy.map.rank) {
-      std::memcpy(to, run.shared.data() + from, row);
+      run.writeGlobal(piece.global, run.shared.data() + from, row);
       continue;
     }
     uint32_t span = copy.map.swizzle ? copy.map.swizzle : 16;
     for (uint32_t b = 0; b < row; b += 16)
       std::memcpy(buffer + b, run.shared.data() + swizzled(from + b, span), 16);
     if (piece.bytes)
-      std::memcpy(to, buffer + piece.offset, piece.bytes);
+      run.writeGlobal(piece.global, buffer + piece.offset, piece.bytes);
   }
 }
 
@@ -268,7 +262,7 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
       fault(FaultKind::Proxy, w, inst, lane, text, "the initialisation", &init);
     else
       warning(FaultKind::Proxy, w, inst, lane, text, "the initialisation",
-              init);
+              &init);
     b->fenced = true;
   }
   async->send(*this, w, inst, *b, copy);
@@ -360,7 +354,7 @@ void Run::bulkWait(Warp &w, const Inst &inst) {
       if (!(w.mask >> s.lane & 1) ||
           s.group + pending >= a.bulkCommitted[s.lane])
         return false;
-      window.memory.endStore(w, s.event);
+      endStore(w, s.event);
       return true;
     });
   for (BulkCopy &copy : a.stores) {

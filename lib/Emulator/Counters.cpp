@@ -84,7 +84,7 @@ void Run::ldsCarryOver(Warp &w) {
   };
   for (const LdsOp &op : w.ldsOps) {
     if (op.mask)
-      launch.carriedOver.insert(op.inst);
+      carriedOver.insert(op.inst);
     for (uint64_t rest = op.mask; rest; rest &= rest - 1) {
       uint32_t begin = op.address[__builtin_ctzll(rest)],
                end = begin + op.bytes;
@@ -104,7 +104,7 @@ void Run::ldsCarryOver(Warp &w) {
 
 void Run::endOfWave(Warp &w) {
   for (const AsyncCopy &copy : w.copies) {
-    launch.unwaitedCopies += copy.mask != 0;
+    unwaitedCopies += copy.mask != 0;
     // A wave's LDS goes to another block as soon as it has ended; CDNA's
     // hardware does not wait for copies that are on their way into it.
     if (copy.mask && program.chip.isAMD && options.landingChecks)
@@ -114,7 +114,7 @@ void Run::endOfWave(Warp &w) {
   }
   // A barrier waits for the surviving waves only (CDNA3 ISA, S_BARRIER).
   BarrierState &b = barriers[0];
-  if (program.chip.isAMD && ++ended && b.arrived &&
-      b.arrived + ended >= b.expected)
+  if (program.chip.isAMD && ++endedWaves && b.arrived &&
+      b.arrived + endedWaves >= b.expected)
     release(b);
 }

@@ -10,7 +10,7 @@
 #include "kvbuffer/Emulator/Import.h"
 
 #include "Decoder.h"
-#include "Launch.h"
+#include "Window.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -93,6 +93,8 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
       o.maxBlocks = *n;
     else if (name == "window")
       o.window = *n;
+    else if (name == "jobs")
+      o.jobs = std::min<int64_t>(*n, 1024);
     else if (name == "max_shared")
       o.maxShared = *n;
     else if (name == "banks" && (*n == 32 || *n == 64))

@@ -39,16 +39,15 @@ void partOfLane(const Inst &i, unsigned l, uint64_t address, uint32_t size,
   if (h.watching)
     r.orderGlobal(w, i, addresses, size, 1ull << l, store);
   alignas(16) uint8_t data[16] = {};
-  uint8_t *memory = reinterpret_cast<uint8_t *>(address);
   if (!store)
-    std::memcpy(data, memory, size);
+    r.readGlobal(data, address, size);
   // Parts are of accesses of 8 bytes or 16.
   if (i.imm == 8)
     store ? moveLane<8, true>(i, l, data) : moveLane<8, false>(i, l, data);
   else
     store ? moveLane<16, true>(i, l, data) : moveLane<16, false>(i, l, data);
   if (store)
-    std::memcpy(memory, data, size);
+    r.writeGlobal(address, data, size);
 }
 
 void bufferAccess(const Inst &i, bool store) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Launch.h"
+#include "Journal.h"
+#include "Window.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -136,6 +137,7 @@ struct GlobalMemory::Record {
 struct GlobalMemory::Access {
   Run &run;
   Warp &w;
+  View view;
   const Inst &inst;
   bool store;
   int lane = -1;
@@ -152,9 +154,14 @@ struct GlobalMemory::Access {
 GlobalMemory::GlobalMemory() { events.push_back({}); }
 GlobalMemory::~GlobalMemory() = default;
 
-uint32_t GlobalMemory::enter(Run &run) {
-  blocks.push_back({&run.launch, run.blockName(0)});
-  return blocks.size() - 1;
+uint32_t GlobalMemory::reserve(size_t count) {
+  size_t first = blocks.size();
+  blocks.resize(first + count);
+  return first;
+}
+
+void GlobalMemory::enter(const Run &run) {
+  blocks[run.serial] = {&run.launch, run.blockName(0)};
 }
 
 void GlobalMemory::watch(Range &range) {
@@ -167,29 +174,29 @@ void GlobalMemory::watch(Range &range) {
   range.watched = true;
 }
 
-uint32_t GlobalMemory::newEvent(Run &run, Warp &w, const Inst &inst) {
+uint32_t GlobalMemory::newEvent(const Access &a) {
   uint32_t who =
-      static_cast<uint32_t>(&inst - run.program.insts.data()) << 6 | w.id;
+      static_cast<uint32_t>(&a.inst - a.run.program.insts.data()) << 6 | a.w.id;
   // A loop between two synchronisations needs no new ones.
-  uint32_t &last = w.lastEvents[(who >> 6) % std::size(w.lastEvents)];
+  uint32_t &last = a.w.lastEvents[(who >> 6) % std::size(a.w.lastEvents)];
   const Event &e = events[last];
-  if (last && e.who == who && e.clock == w.clock && e.block == run.serial)
+  if (last && e.who == who && e.clock == a.view.clock &&
+      e.block == a.run.serial)
     return last;
   if (events.size() >= maxEvents)
     return last = 0;
-  events.push_back({run.serial, w.clock, who});
+  events.push_back({a.run.serial, a.view.clock, who});
   return last = events.size() - 1;
 }
 
-bool GlobalMemory::ordered(const Run &run, const Warp &w,
-                           uint32_t event) const {
+bool GlobalMemory::ordered(const Access &a, uint32_t event) const {
   const Event &e = events[event];
   uint32_t warp = e.who & 63;
   if (e.clock == clockPending)
     return false;
-  if (e.block == run.serial)
-    return warp == w.id || e.clock <= w.seen[warp];
-  return w.others && w.others->clock(e.block, warp) >= e.clock;
+  if (e.block == a.run.serial)
+    return warp == a.w.id || e.clock <= a.view.seen[warp];
+  return a.view.others && a.view.others->clock(e.block, warp) >= e.clock;
 }
 
 GlobalMemory::Record &GlobalMemory::recordOf(uint32_t &word, Page &page,
@@ -251,7 +258,7 @@ void GlobalMemory::against(Access &a, uint64_t address, uint32_t event,
 void GlobalMemory::againstAtomic(Access &a, uint64_t address,
                                  const Atomic &atomic) {
   auto check = [&](uint32_t event, const char *what) {
-    if (event && !ordered(a.run, a.w, event))
+    if (event && !ordered(a, event))
       against(a, address, event, what);
   };
   // Who has read a value comes after those who wrote it, as far as this
@@ -270,7 +277,7 @@ void GlobalMemory::againstAtomic(Access &a, uint64_t address,
 void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
                         uint32_t *reads) {
   if (write && write != a.ordered) {
-    if (!ordered(a.run, a.w, write))
+    if (!ordered(a, write))
       against(a, address, write, "write");
     else
       a.ordered = write;
@@ -291,8 +298,8 @@ void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
                    "that serves it sees no write; ");
     if (reads[0] == a.event || reads[1] == a.event)
       return;
-    bool first = !reads[0] || ordered(a.run, a.w, reads[0]);
-    bool second = !reads[1] || ordered(a.run, a.w, reads[1]);
+    bool first = !reads[0] || ordered(a, reads[0]);
+    bool second = !reads[1] || ordered(a, reads[1]);
     if (first && second)
       reads[1] = 0;
     else if (!first && !second)
@@ -304,7 +311,7 @@ void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
     uint32_t read = reads[k];
     if (!read)
       continue;
-    if (!ordered(a.run, a.w, read))
+    if (!ordered(a, read))
       against(a, address, read, "read");
     else if (instOf(read).order & invariantAccess)
       stale(read, "writes memory of which there is an invariant load: the "
@@ -324,7 +331,7 @@ void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
       return; // read-only
   }
   if (!a.event)
-    a.event = newEvent(a.run, a.w, a.inst);
+    a.event = newEvent(a);
   for (uint64_t at = address, end = address + bytes; at < end;) {
     uint64_t word = at / 4 - a.shadow->begin / 4;
     std::unique_ptr<Page> &page = a.shadow->pages[word / Page::words];
@@ -352,10 +359,10 @@ void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
   }
 }
 
-void GlobalMemory::access(Run &run, Warp &w, const Inst &inst,
-                          const uint64_t *address, uint32_t bytes,
-                          uint64_t mask, bool store) {
-  Access a{run, w, inst, store};
+void GlobalMemory::access(Run &run, Warp &w, const View &view,
+                          const Inst &inst, const uint64_t *address,
+                          uint32_t bytes, uint64_t mask, bool store) {
+  Access a{run, w, view, inst, store};
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     a.lane = __builtin_ctzll(rest);
     touch(a, address[a.lane], bytes);
@@ -375,10 +382,10 @@ uint32_t GlobalMemory::beginStore(Run &run, Warp &w, const Inst &inst) {
   return events.size() - 1;
 }
 
-void GlobalMemory::bulk(Run &run, Warp &w, const Inst &inst, unsigned lane,
-                        uint64_t address, uint32_t bytes, bool store,
-                        uint32_t event) {
-  Access a{run, w, inst, store};
+void GlobalMemory::bulk(Run &run, Warp &w, const View &view, const Inst &inst,
+                        unsigned lane, uint64_t address, uint32_t bytes,
+                        bool store, uint32_t event) {
+  Access a{run, w, view, inst, store};
   a.lane = lane;
   a.event = event;
   a.bytes = bytes;
@@ -469,14 +476,14 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   if (std::none_of(shadows.begin(), shadows.end(), isWatched))
     return; // read-only
   // Against plain accesses it is one of those.
-  Access a{run, w, inst, writes};
+  Access a{run, w, View::of(w), inst, writes};
   a.lane = lane;
   a.atomic = true;
   Atomic &at = atomicAt(address, bytes);
   compareAtomic(a, address, bytes);
 
   // Two atomic operations are no race if each takes part in the other's scope.
-  if (at.write && !ordered(run, w, at.write) &&
+  if (at.write && !ordered(a, at.write) &&
       !at.isObserver(run.serial, w.id)) {
     const Event &e = events[at.write];
     unsigned perBlock = blocks[e.block].launch->warpsPerBlock;
@@ -500,10 +507,11 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
         read.push_back({p.known, p.block, p.rank, scope});
     }
   }
+  a.view = View::of(w); // with what it has just learnt
   if (!writes) {
     if (!at.isObserver(run.serial, w.id))
       at.observers.push_back({run.serial, w.id});
-    unsigned k = at.reads[0] && !ordered(run, w, at.reads[0]);
+    unsigned k = at.reads[0] && !ordered(a, at.reads[0]);
     at.reads[k] = a.event;
     return;
   }
@@ -544,7 +552,7 @@ WarpOrder &GlobalMemory::orderOf(Warp &w) {
 
 /// Compares an atomic operation with the plain accesses before it.
 void GlobalMemory::compareAtomic(Access &a, uint64_t address, uint32_t bytes) {
-  a.event = newEvent(a.run, a.w, a.inst);
+  a.event = newEvent(a);
   for (uint64_t at = address; at < address + bytes; ++at)
     for (Shadow &s : shadows) {
       if (at < s.begin || at >= s.end)
@@ -553,12 +561,12 @@ void GlobalMemory::compareAtomic(Access &a, uint64_t address, uint32_t bytes) {
       Page &page = *s.pages[word / Page::words];
       Record &r = *records[page.write[word % Page::words] & ~recordBit];
       uint32_t write = r.write[at & 3];
-      if (write && !ordered(a.run, a.w, write))
+      if (write && !ordered(a, write))
         against(a, address, write, "write");
       if (!a.store)
         continue;
       for (uint32_t read : r.reads[at & 3])
-        if (read && !ordered(a.run, a.w, read))
+        if (read && !ordered(a, read))
           against(a, address, read, "read");
     }
 }
@@ -575,8 +583,13 @@ void Run::orderGlobal(Warp &w, const Inst &inst, const uint64_t *address,
     orderAtomic(w, inst, address, mask, !store, store);
     return;
   }
-  if (hot.watching)
-    window.memory.access(*this, w, inst, address, bytes, mask, store);
+  if (!hot.watching)
+    return;
+  if (hot.apart)
+    journal->access(*this, w, inst, address, bytes, mask, store);
+  else
+    window.memory.access(*this, w, View::of(w), inst, address, bytes, mask,
+                         store);
 }
 
 void Run::orderAtomic(Warp &w, const Inst &inst, const uint64_t *address,

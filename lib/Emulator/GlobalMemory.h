@@ -83,22 +83,35 @@ struct WarpOrder {
   Scope writeBackScope = Scope::Lane;
 };
 
+/// What a warp knows when it accesses memory: its clock, those that it knows of
+/// the warps of its block, and what it knows of other blocks.
+struct View {
+  uint32_t clock;
+  const uint32_t *seen;
+  const Known *others;
+
+  static View of(const Warp &w) { return {w.clock, w.seen, w.others.get()}; }
+};
+
 /// Memory that kernels may write, during one or several launches at once.
 class GlobalMemory {
 public:
   GlobalMemory();
   ~GlobalMemory();
 
-  /// A block begins to run; its number for the events.
-  uint32_t enter(Run &run);
+  /// Numbers for the events of blocks that are to run: the first one.
+  uint32_t reserve(size_t count);
+  /// It begins to run, on any thread.
+  void enter(const Run &run);
   bool watching() const { return !shadows.empty(); }
   /// Takes a range of memory under watch.
   void watch(Range &range);
 
   /// A plain access by the lanes of `mask` to `bytes` each, which are in
   /// bounds.
-  void access(Run &run, Warp &w, const Inst &inst, const uint64_t *address,
-              uint32_t bytes, uint64_t mask, bool store);
+  void access(Run &run, Warp &w, const View &view, const Inst &inst,
+              const uint64_t *address, uint32_t bytes, uint64_t mask,
+              bool store);
   /// An atomic access by a lane, its orders and scope those of `inst`.
   void atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
               uint64_t address, uint32_t bytes, bool reads, bool writes);
@@ -106,11 +119,16 @@ public:
   /// AMD's `buffer_wbl2`: what it writes back is released when a wait for it is
   /// over (`Run::writtenBack`).
   void writeBack(Run &run, Warp &w, Scope scope);
-  /// A bulk copy: an event for one that stores, bytes of it, its completion.
+  /// A bulk copy: an event for one that stores, bytes of it, its completion by
+  /// a clock.
   uint32_t beginStore(Run &run, Warp &w, const Inst &inst);
-  void bulk(Run &run, Warp &w, const Inst &inst, unsigned lane,
-            uint64_t address, uint32_t bytes, bool store, uint32_t event);
-  void endStore(Warp &w, uint32_t event) { events[event].clock = w.clock; }
+  void bulk(Run &run, Warp &w, const View &view, const Inst &inst,
+            unsigned lane, uint64_t address, uint32_t bytes, bool store,
+            uint32_t event);
+  void endStore(uint32_t event, uint32_t clock) {
+    if (event)
+      events[event].clock = clock;
+  }
 
 private:
   /// Accesses by one warp with one instruction at one of its clocks. Number 0
@@ -132,8 +150,8 @@ private:
   };
   struct Access;
 
-  uint32_t newEvent(Run &run, Warp &w, const Inst &inst);
-  bool ordered(const Run &run, const Warp &w, uint32_t event) const;
+  uint32_t newEvent(const Access &a);
+  bool ordered(const Access &a, uint32_t event) const;
   KnownPtr publish(Run &run, Warp &w);
   void learn(Run &run, Warp &w, const Published &p);
   static bool covers(Scope scope, const Run &run, const Warp &w,

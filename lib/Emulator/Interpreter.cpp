@@ -353,20 +353,32 @@ template <unsigned W> Stop Exec<W>::run() {
       sharedAccess(i, reg<u32>(i.a), w.mask, /*store=*/true);
       break;
     case Code::LoadGlobal:
+      if (i.order & atomicAccess) {
+        if (h.hold)
+          goto hold;
+        globalAccess(i, reg<u64>(i.a), w.mask, false);
+        goto giveWay;
+      }
       globalAccess(i, reg<u64>(i.a), w.mask, false);
       if (h.giveWay)
         goto giveWay;
       break;
     case Code::StoreGlobal:
+      if (i.order & atomicAccess) {
+        if (h.hold)
+          goto hold;
+        globalAccess(i, reg<u64>(i.a), w.mask, true);
+        goto giveWay;
+      }
       globalAccess(i, reg<u64>(i.a), w.mask, true);
       if (h.giveWay)
         goto giveWay;
       break;
     case Code::Fence:
+      if (h.hold)
+        goto hold;
       r.fence(w, i);
-      if (h.giveWay)
-        goto giveWay;
-      break;
+      goto giveWay;
     case Code::LoadLocal:
       localAccess(i, reg<u32>(i.a), w.mask, false);
       break;
@@ -374,13 +386,11 @@ template <unsigned W> Stop Exec<W>::run() {
       localAccess(i, reg<u32>(i.a), w.mask, true);
       break;
     case Code::LoadGeneric:
-      genericAccess(i, false);
-      if (h.giveWay)
-        goto giveWay;
-      break;
     case Code::StoreGeneric:
-      genericAccess(i, true);
-      if (h.giveWay)
+      if ((i.order & atomicAccess) && h.hold)
+        goto hold;
+      genericAccess(i, i.op == Code::StoreGeneric);
+      if (h.giveWay || (i.order & atomicAccess))
         goto giveWay;
       break;
       UN(ToGeneric, u64, u32, (i.imm == 3 ? sharedWindow : localWindow) | x)
@@ -442,17 +452,23 @@ template <unsigned W> Stop Exec<W>::run() {
       r.warpCall(w, i);
       break;
     case Code::Print:
+      if (h.hold)
+        goto hold;
       r.print(w, i);
-      break;
+      goto giveWay;
     case Code::AtomicGlobal:
+      if (h.hold)
+        goto hold;
       atomic(i);
-      if (h.giveWay)
-        goto giveWay;
-      break;
+      goto giveWay;
 #define KVBUF_EMU_OP(Name) case Code::Name:
 #include "OpsAMD.def"
 #undef KVBUF_EMU_OP
+      if ((i.order & atomicAccess) && h.hold)
+        goto hold;
       executeAMD(i);
+      if (h.giveWay || (i.order & atomicAccess))
+        goto giveWay;
       break;
     case Code::MBarrierInit:
     case Code::MBarrierInval:
@@ -544,6 +560,11 @@ template <unsigned W> Stop Exec<W>::run() {
       goto nextBlock;
     }
     continue;
+  hold:
+    // It is executed when no other block runs.
+    w.pc = &i - h.insts;
+    h.held = true;
+    return Stop::Yield;
   giveWay:
     // Another block's turn, and on with the next instruction afterwards.
     w.pc = ip - h.insts;

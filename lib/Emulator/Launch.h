@@ -1,26 +1,14 @@
-//===- Launch.h - Launches and the blocks that run at once ------*- C++ -*-===//
+//===- Launch.h - What the blocks of a launch have in common ----*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// A machine holds many blocks at once, starts them in any order, and lets each
-// of them go on as it likes. So does the emulator: a *window* of blocks runs
-// interleaved, by turns that the seed decides, and blocks that wait for others
-// let those run. Few blocks are enough for that; where all of them wait, more
-// are started, up to as many as the chip could hold.
-//
-// The clusters of a grid are started in a seeded order too: with few of them in
-// the window, any of them may nevertheless be the last one.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef KVBUF_LIB_EMULATOR_LAUNCH_H
 #define KVBUF_LIB_EMULATOR_LAUNCH_H
 
-#include "GlobalMemory.h"
 #include "Machine.h"
 #include "Print.h"
 #include "Trace.h"
@@ -89,56 +77,9 @@ public:
   std::map<std::pair<const Run *, uint32_t>, OcklMessage> messages;
 
   // Bookkeeping that blocks share.
-  std::vector<uint32_t> rangeOf;
   std::map<std::tuple<FaultKind, uint32_t, uint32_t>, size_t> known;
   /// Kinds and operations that have been warned of.
   std::set<std::pair<FaultKind, uint32_t>> warned;
-  /// LDS operations that some wave had on their way at a barrier.
-  std::set<uint32_t> carriedOver;
-};
-
-/// The blocks that run at once, of one launch or of several.
-class Window {
-public:
-  Window(const Options &options, std::vector<Range> &ranges);
-  ~Window();
-
-  /// Takes part in what `execute` does. The launch has been prepared.
-  void add(Launch &launch);
-  /// Executes all blocks of all launches.
-  void execute(const std::function<void(uint64_t, uint64_t)> &progress);
-
-  /// Counts what others may wait for: changes of global memory, and the ends of
-  /// blocks.
-  uint64_t epoch = 0;
-  /// Who accessed what kernels may write.
-  GlobalMemory memory;
-
-private:
-  struct Grid {
-    Launch *launch;
-    /// Clusters that have been started, of how many.
-    uint64_t started = 0, clusters = 0;
-    /// The order in which they start: multiples of `step` from `first` on.
-    uint64_t first = 0, step = 1;
-    uint64_t resident = 0;
-    /// Blocks that have ended, to be used again.
-    std::vector<std::unique_ptr<Run>> idle;
-  };
-
-  bool admit();
-  void retire(size_t index);
-  void deadlock();
-  uint64_t next();
-
-  const Options &options;
-  std::vector<Grid> grids;
-  std::vector<std::unique_ptr<Run>> resident;
-  /// Blocks that may run at once before others have to wait for them.
-  size_t wanted = 0;
-  /// Some block has told others something.
-  bool together = false;
-  uint64_t random;
 };
 
 } // namespace kvbuf::emu

@@ -60,7 +60,7 @@ MBarrier *AsyncState::find(Run &run, Warp &w, const Inst &inst, unsigned lane,
                 &init);
     else
       run.warning(FaultKind::Race, w, inst, lane, text, "the initialisation",
-                  init);
+                  &init);
   };
   check(b.initWarp, b.initClock);
   for (auto [warp, clock] : b.alsoInit)
@@ -82,7 +82,7 @@ void Run::mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
       warning(FaultKind::MBarrier, w, inst, l,
               "initialises the mbarrier at " + sharedPlace(at) +
                   " again, for as many arrivals; PTX leaves that undefined",
-              "its initialisation", program.insts[b.initInst]);
+              "its initialisation", &program.insts[b.initInst]);
       if (!b.isInitBy(w.id))
         b.alsoInit.push_back({w.id, w.clock});
       continue;

@@ -1,4 +1,4 @@
-//===- Machine.cpp - Launches, blocks, scheduling -------------------------===//
+//===- Machine.cpp - Blocks and the turns of their warps ------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Async.h"
+#include "Journal.h"
+#include "Window.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -99,8 +101,12 @@ Run::Run(Launch &launch, Window &window)
   hot.insts = program.insts.data();
   hot.lists = program.lists.data();
   hot.blocks = program.blocks.data();
-  hot.blockRuns = launch.blockRuns.data();
-  hot.blockLanes = launch.blockLanes.data();
+  blockRuns.assign(program.blocks.size(), 0);
+  blockLanes.assign(program.blocks.size(), 0);
+  stats.assign(program.numStats, {});
+  rangeOf.assign(program.numStats, 0);
+  hot.blockRuns = blockRuns.data();
+  hot.blockLanes = blockLanes.data();
   hot.shared = shared.data();
   hot.checkShadow =
       options.races || options.uninitialized || options.landingChecks;
@@ -109,9 +115,9 @@ Run::Run(Launch &launch, Window &window)
   hot.local = local.data();
   hot.ranges = ranges.data();
   hot.numRanges = ranges.size();
-  hot.rangeOf = launch.rangeOf.data();
-  hot.stats = launch.stats.data();
-  hot.changes = &window.epoch;
+  hot.rangeOf = rangeOf.data();
+  hot.stats = stats.data();
+  hot.changes = &changes;
   hot.watching = window.memory.watching();
   hot.isAMD = program.chip.isAMD;
   hot.banks = options.banks ? options.banks : program.chip.banks;
@@ -183,7 +189,8 @@ Run::Run(Launch &launch, Window &window)
   }
 }
 
-void Run::start(uint64_t index) {
+void Run::start(uint64_t index, uint32_t number) {
+  serial = number;
   const unsigned *grid = launch.size.grid;
   // The order of its warps is its own, whenever and beside whomever it runs.
   random = (options.seed * 0x9E3779B97F4A7C15ull + 1) ^
@@ -197,7 +204,7 @@ void Run::start(uint64_t index) {
     rest /= n;
     blockIndex[d] = clusterAt[d] * cluster[d];
   }
-  bool isTraced = options.trace && !launch.trace && index == options.traceBlock;
+  bool isTraced = options.trace && index == options.traceBlock && !launch.trace;
   if (isTraced) {
     launch.trace = std::make_unique<Trace>(program, warps.size());
     launch.tracedBlock = blockName(0);
@@ -253,17 +260,13 @@ void Run::start(uint64_t index) {
     std::fill(std::begin(w.lastEvents), std::end(w.lastEvents), 0);
     updateKnown(w);
   }
-  serial = window.memory.enter(*this);
+  window.memory.enter(*this);
+  storeEvents.assign(1, 0);
+  carriedOver.clear();
   startAsync();
   for (BarrierState &b : barriers)
     b = BarrierState();
-  ended = 0;
-  launch.blocksExecuted += launch.cluster;
-}
-
-size_t Run::hostBytes() const {
-  size_t words = regs.size() + wordClock.size() * (3 + 2 * rows());
-  return 4 * words + shared.size() + local.size();
+  endedWaves = 0;
 }
 
 void Run::updateKnown(Warp &w) {
@@ -282,7 +285,7 @@ void Run::updateKnown(Warp &w) {
 bool Run::goesOn(Warp &w) {
   if (options.interrupt &&
       __atomic_load_n(options.interrupt, __ATOMIC_RELAXED)) {
-    launch.interrupted = hot.stop = true;
+    interrupted = hot.stop = true;
     return false;
   }
   if (w.executed <= options.maxInstructions)
@@ -300,6 +303,7 @@ bool Run::goesOn(Warp &w) {
 // detectors find depends on it; what a wrong kernel computes may.
 bool Run::turn() {
   hot.giveWay = false;
+  newFaults = 0;
   // So many instructions, if nothing makes the block give way before.
   for (int64_t left = (1 << 20) + next() % (1 << 20);
        left > 0 && !hot.giveWay;) {
@@ -319,21 +323,13 @@ bool Run::turn() {
       return false;
     }
     Warp &w = *ready[count == 1 ? 0 : next() % count];
-    hot.quantum = 64 + next() % 4096;
-    hot.sharedBegin = w.rank * clusterSpan;
-    w.wait = WaitFor::Nothing;
     uint64_t before = w.executed;
-    Stop stop = interpret(*this, w);
-    left -= w.executed - before + 16;
-    if (stop == Stop::Abort || (stop != Stop::Exited && !goesOn(w)))
+    if (!step(w))
       return false;
-    // A barrier may have woken it already.
-    if (stop == Stop::Blocked && w.barrier == ~0u && w.wait == WaitFor::Nothing)
-      stop = Stop::Yield;
-    w.state = stop;
-    if (stop == Stop::Exited) {
-      endOfWave(w);
-      exitAsync(w);
+    left -= w.executed - before + 16;
+    if (hot.held) {
+      heldWarp = &w;
+      return true;
     }
     if (options.landing == Landing::Random)
       landRandom();
@@ -341,11 +337,44 @@ bool Run::turn() {
   return true;
 }
 
+bool Run::step(Warp &w) {
+  hot.quantum = 64 + next() % 4096;
+  hot.sharedBegin = w.rank * clusterSpan;
+  hot.held = false;
+  w.wait = WaitFor::Nothing;
+  Stop stop = interpret(*this, w);
+  if (stop == Stop::Abort || (stop != Stop::Exited && !goesOn(w)))
+    return false;
+  // A barrier may have woken it already.
+  if (stop == Stop::Blocked && w.barrier == ~0u && w.wait == WaitFor::Nothing)
+    stop = Stop::Yield;
+  w.state = stop;
+  if (stop == Stop::Exited) {
+    endOfWave(w);
+    exitAsync(w);
+  }
+  return true;
+}
+
+bool Run::executeHeld() {
+  Warp &w = *heldWarp;
+  heldWarp = nullptr;
+  hot.giveWay = false;
+  bool goesOn = step(w);
+  window.epoch += changes;
+  changes = 0;
+  if (options.landing == Landing::Random)
+    landRandom();
+  return goesOn;
+}
+
 //===----------------------------------------------------------------------===//
 // Waiting for other blocks
 //===----------------------------------------------------------------------===//
 
 void Run::communicate(Warp &w, const Inst &inst, bool changed) {
+  window.epoch += changes;
+  changes = 0;
   if (changed) {
     ++window.epoch;
     hot.giveWay |= next() % 2;
@@ -458,7 +487,7 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     w.barrierInst = index;
     w.state = Stop::Blocked;
   }
-  if (b.arrived + ended < b.expected)
+  if (b.arrived + endedWaves < b.expected)
     return arriveOnly;
   release(b);
   return true;

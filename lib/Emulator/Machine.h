@@ -212,10 +212,13 @@ struct Hot {
   MemStat *stats;
   uint32_t banks;
   uint32_t quantum;
-  /// Counts changes of global memory, for all blocks.
+  /// Counts changes of global memory by this block.
   uint64_t *changes;
   bool stop;     // too many errors: end the launch
   bool giveWay;  // let another block run
+  bool apart;    // others run meanwhile: what all share is the journal's
+  bool hold;     // stop before an operation by which blocks tell others
+  bool held;     // stopped there
   bool isAMD;    // LDS operations are counted
   bool tracing;  // `Run::trace` is not null
   bool watching; // some ranges have shadows
@@ -253,6 +256,7 @@ struct Finding {
 using MessageAt = std::function<void(Severity, const std::string &location,
                                      const std::string &text)>;
 
+class Journal;
 class Launch;
 class Run;
 class Trace;
@@ -268,14 +272,27 @@ public:
   Run(Launch &launch, Window &window);
   ~Run();
 
-  /// Takes up the block with a number, or the cluster that begins with it.
-  void start(uint64_t index);
-  /// Executes some of it. False: it has ended.
+  /// Takes up the block with a number, or the cluster that begins with it, and
+  /// the number that the window gives it.
+  void start(uint64_t index, uint32_t serial);
+  /// Executes some of it, on any thread. False: it has ended.
   bool turn();
+  /// Others run during the next turn: what it does with what they share goes
+  /// into its journal, and it ends before an operation by which blocks tell
+  /// each other something.
+  void setApart(bool apart);
+  /// The block has ended, and another one is to follow before `commit`.
+  void keepJournal();
+  /// After a turn, while no other block runs: makes what it did true.
+  void commit();
+  /// Whether its turn ended before such an operation.
+  bool isHeld() const { return heldWarp; }
+  /// Executes that operation, after `commit`. False: the block has ended.
+  bool executeHeld();
+  /// Adds what it has counted to the launch, once.
+  void collect();
   /// Whether all its warps wait, some of them for other blocks.
   bool waits() const;
-  /// Memory of the host that it takes, bytes.
-  size_t hostBytes() const;
   /// A warp that polls global memory; null: none.
   const Warp *polling() const;
 
@@ -305,12 +322,24 @@ public:
   /// After an access to global memory by which blocks tell each other
   /// something; `changed`: it left another value there.
   void communicate(Warp &w, const Inst &inst, bool changed);
+  // Global memory as this block sees it. What is accessed is in bounds, and
+  // `range` is where it lies.
+  void readGlobal(void *to, uint64_t address, uint64_t bytes);
+  void writeGlobal(uint64_t address, const void *from, uint64_t bytes);
+  bool isWritten(const Range &range, uint64_t address, uint64_t bytes);
+  void setWritten(const Range &range, uint64_t address, uint64_t bytes);
   // Orders accesses to global memory that are in bounds.
   void orderGlobal(Warp &w, const Inst &inst, const uint64_t *address,
                    uint32_t bytes, uint64_t mask, bool store);
   void orderAtomic(Warp &w, const Inst &inst, const uint64_t *address,
                    uint64_t mask, bool reads, bool writes);
   void fence(Warp &w, const Inst &inst);
+  // Bulk copies: a number for one that stores, bytes of any (number 0: of one
+  // that loads), and the end of one that stores.
+  uint32_t beginStore(Warp &w, const Inst &inst);
+  void orderBulk(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                 uint32_t bytes, bool store, uint32_t copy);
+  void endStore(Warp &w, uint32_t copy);
   /// A wait is over that caches which were written back waited for.
   void writtenBack(Warp &w);
   /// What the warp does from here on has a later clock.
@@ -405,16 +434,17 @@ public:
                  const char *text);
   /// Reports once for each kind and pair of operations. `text` follows
   /// "'op' by thread N: "; `note` goes to the other operation, of this kernel
-  /// or of another one.
+  /// or of another one. It happened `count` times.
   void fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
              const std::string &text, const std::string &note = "",
-             const Inst *other = nullptr, const Program *of = nullptr);
+             const Inst *other = nullptr, const Program *of = nullptr,
+             uint64_t count = 1);
 
   /// The same for what GPUs forgive: once for each kind and operation, and the
   /// launch is none the worse for it.
   void warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
-               const std::string &text, const std::string &note,
-               const Inst &other);
+               const std::string &text, const std::string &note = "",
+               const Inst *other = nullptr);
   /// Reports a member mask that leaves out lanes that execute the operation.
   void leavesOut(const Warp &w, const Inst &inst);
 
@@ -436,7 +466,10 @@ private:
   };
   friend struct AsyncState;
   friend class GlobalMemory;
+  friend class Journal;
 
+  /// Executes some of a warp. False: the launch ends.
+  bool step(Warp &w);
   /// After a warp's turn: whether the launch goes on, or has been asked to end
   /// or the warp has executed too much.
   bool goesOn(Warp &w);
@@ -506,6 +539,36 @@ private:
   std::vector<Range> &ranges;
   const MessageAt &message;
 
+  /// Of what it does while others run.
+  std::unique_ptr<Journal> journal;
+  /// A block that has ended, and what is left of it until `commit`.
+  struct Ended {
+    std::unique_ptr<Journal> journal;
+    uint32_t serial;
+    unsigned blockIndex[3];
+    std::vector<uint32_t> storeEvents;
+  };
+  std::vector<Ended> ended;
+  std::vector<std::unique_ptr<Journal>> spareJournals;
+  /// Where its turn was ended; null: nowhere.
+  Warp *heldWarp = nullptr;
+  /// Changes of global memory that the window has not heard of.
+  uint64_t changes = 0;
+  /// Different faults of the present turn that no block has reported before.
+  uint32_t newFaults = 0;
+  /// Somebody asked the launch to end.
+  bool interrupted = false;
+  // What it has counted.
+  std::vector<uint64_t> blockRuns, blockLanes;
+  std::vector<MemStat> stats;
+  uint64_t unwaitedCopies = 0;
+  /// The range that each statistic met last.
+  std::vector<uint32_t> rangeOf;
+  /// LDS operations that some wave had on their way at a barrier.
+  std::set<uint32_t> carriedOver;
+  /// GlobalMemory's events of bulk copies that store, by their number.
+  std::vector<uint32_t> storeEvents;
+
   std::vector<Warp> warps;
   std::vector<uint32_t> regs;
   std::vector<uint8_t> shared, local;
@@ -517,7 +580,7 @@ private:
   /// 16 for each block of the cluster.
   std::vector<BarrierState> barriers;
   /// Waves of AMD's that have ended, which barriers do not wait for.
-  unsigned ended = 0;
+  unsigned endedWaves = 0;
   uint32_t clockCounter = 1;
   uint64_t random = 0;
   unsigned lanes;

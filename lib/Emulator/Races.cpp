@@ -63,7 +63,7 @@ bool Run::unordered(const Warp &w, uint32_t clock, uint32_t other) const {
 
 // What would have ordered an access after an earlier operation.
 const char *Run::missing(uint32_t inst) const {
-  return launch.carriedOver.count(inst)
+  return carriedOver.count(inst)
              ? " with no lgkmcnt wait before the barrier that follows "
              : " with no barrier after ";
 }
@@ -256,8 +256,7 @@ void Run::land(Warp &w, AsyncCopy &copy, uint64_t which) {
   for (uint64_t rest = which; rest; rest &= rest - 1) {
     unsigned l = __builtin_ctzll(rest);
     uint8_t *d = shared.data() + copy.dst[l];
-    std::copy_n(reinterpret_cast<const uint8_t *>(copy.src[l]),
-                copy.srcBytes[l], d);
+    readGlobal(d, copy.src[l], copy.srcBytes[l]);
     std::fill(d + copy.srcBytes[l], d + copy.bytes, 0);
   }
   if (which == copy.mask)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Journal.h"
 #include "Launch.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
@@ -126,16 +127,26 @@ void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
 
 void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 const std::string &text, const std::string &note,
-                const Inst *other, const Program *of) {
+                const Inst *other, const Program *of, uint64_t count) {
   std::vector<Finding> &findings = launch.findings;
-  auto [it, isNew] = launch.known.try_emplace(
-      {kind, inst.origin, other ? other->origin : ~0u}, findings.size());
+  std::tuple<FaultKind, uint32_t, uint32_t> key = {
+      kind, inst.origin, other ? other->origin : ~0u};
+  if (hot.apart) {
+    bool isNew = journal->fault(/*isWarning=*/false, kind, w, inst, lane, text,
+                                note, other, of);
+    // Whether there are too many is known when all is.
+    if (isNew && !launch.known.count(key) &&
+        findings.size() + ++newFaults >= options.maxErrors)
+      hot.giveWay = true;
+    return;
+  }
+  auto [it, isNew] = launch.known.try_emplace(key, findings.size());
   if (!isNew) {
-    ++findings[it->second].count;
+    findings[it->second].count += count;
     return;
   }
   const Origin &origin = program.origins[inst.origin];
-  findings.push_back({kind, origin.name, origin.location, text, 1});
+  findings.push_back({kind, origin.name, origin.location, text, count});
   message(Severity::Error, origin.location,
           "'" + origin.name + "' by " + who(w, lane) + ": " + text);
   if (other) {
@@ -154,21 +165,27 @@ void Run::leavesOut(const Warp &w, const Inst &inst) {
   const char *text = "the member mask leaves out lanes that execute it";
   if (options.strict)
     fault(FaultKind::Divergence, w, inst, -1, text);
-  else if (launch.warned.insert({FaultKind::Divergence, inst.origin}).second)
-    message(Severity::Warning, program.origins[inst.origin].location,
-            "'" + program.origins[inst.origin].name + "' by " + who(w, -1) +
-                ": " + text);
+  else
+    warning(FaultKind::Divergence, w, inst, -1, text);
 }
 
 void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                   const std::string &text, const std::string &note,
-                  const Inst &other) {
+                  const Inst *other) {
+  if (hot.apart) {
+    if (!launch.warned.count({kind, inst.origin}))
+      journal->fault(/*isWarning=*/true, kind, w, inst, lane, text, note,
+                     other, nullptr);
+    return;
+  }
   if (!launch.warned.insert({kind, inst.origin}).second)
     return;
   const Origin &origin = program.origins[inst.origin];
   message(Severity::Warning, origin.location,
           "'" + origin.name + "' by " + who(w, lane) + ": " + text);
-  const Origin &o = program.origins[other.origin];
+  if (!other)
+    return;
+  const Origin &o = program.origins[other->origin];
   message(Severity::Note, o.location, "'" + o.name + "': " + note);
 }
 
@@ -247,14 +264,9 @@ uint64_t Run::checkGlobal(Warp &w, const Inst &inst, const uint64_t *address,
     good |= 1ull << l;
     if (!range->written)
       continue;
-    uint8_t *flags = range->written + (a - range->begin);
-    bool all = true;
-    for (uint32_t k = 0; k < size; ++k) {
-      if (store)
-        flags[k] = 1;
-      all &= flags[k] != 0;
-    }
-    if (!all)
+    if (store)
+      setWritten(*range, a, size);
+    else if (!isWritten(*range, a, size))
       readUnwritten(w, inst, l, a);
   }
   return good;

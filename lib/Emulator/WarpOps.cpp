@@ -192,12 +192,11 @@ void Run::moveElement(Warp &w, const Inst &inst, unsigned lane,
     return;
   if (hot.watching)
     orderGlobal(w, inst, at, bytes, bit, store);
-  uint8_t *p = reinterpret_cast<uint8_t *>(address);
   *hot.changes += store;
   if (store)
-    std::memcpy(p, data, bytes);
+    writeGlobal(address, data, bytes);
   else
-    std::memcpy(data, p, bytes);
+    readGlobal(data, address, bytes);
   MemStat &s = hot.stats[inst.stat];
   ++s.accesses;
   s.bytes += bytes;

@@ -69,6 +69,8 @@ Options of the emulator, by name [default]:
   max_errors      end a launch after so many different messages [20]
   max_blocks      execute only the first so many blocks; 0: all [0]
   window          blocks that run interleaved; 0: chosen [0]
+  jobs            threads of the host, which change no result; 0: KVBUF_THREADS,
+                  or as many as it has cores [0]
   portable        code for any processor of the family: slower [false]
   chip            the chip to be [the module's]
   banks           of shared memory, 32 or 64; 0: the chip's [0]

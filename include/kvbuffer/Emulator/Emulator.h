@@ -62,6 +62,10 @@ struct Options {
   /// bears well, 2 to 8. Where all of them wait for others, more start, up to
   /// as many as the chip holds.
   unsigned window = 0;
+  /// Threads of the host that execute blocks; 0: as many as KVBUF_THREADS says,
+  /// or the host has cores. What is computed, counted and found, and all
+  /// messages, are the same whatever it is.
+  unsigned jobs = 0;
   /// Note what one block of each kernel does (in its first launch), and count
   /// what each operation executes; both appear in the report.
   bool trace = false;
