@@ -88,7 +88,10 @@ static StringRef accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
       reads = true;
     } else if (isa<RowStoreOp>(user)) {
       writes = true;
-    } else if (auto tile = dyn_cast<DramTileOp>(user)) {
+    } else if (auto tile = dyn_cast<DramTileOp>(user);
+               tile && tile.getNumbers() == kernel.getArgument(argument)) {
+      reads = true;
+    } else if (tile) {
       for (Operation *use : tile->getUsers()) {
         bool isStore = isa<FragmentStoreOp>(use);
         bool isLoad = isa<DramLoadOp, RingLoadOp, TileFragmentOp>(use);
@@ -145,7 +148,7 @@ static int64_t loadedRows(Value tensor, int64_t dimension) {
   int64_t rows = 0;
   for (Operation *user : tensor.getUsers())
     if (auto tile = dyn_cast<DramTileOp>(user))
-      if (tile.getRowDimension() == dimension &&
+      if (tile.getTensor() == tensor && tile.getRowDimension() == dimension &&
           llvm::any_of(tile->getUsers(),
                        llvm::IsaPred<DramLoadOp, RingLoadOp, TileFragmentOp>))
         rows = std::max(rows, tile.getTile().getType().getRows());
@@ -154,9 +157,9 @@ static int64_t loadedRows(Value tensor, int64_t dimension) {
 
 /// Whether tiles of a tensor have rows along its heads, too.
 static bool hasGroups(Value tensor) {
-  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+  return llvm::any_of(tensor.getUsers(), [&](Operation *user) {
     auto tile = dyn_cast<DramTileOp>(user);
-    return tile && tile.getGroup() > 1;
+    return tile && tile.getTensor() == tensor && tile.getGroup() > 1;
   });
 }
 

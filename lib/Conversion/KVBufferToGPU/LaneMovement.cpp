@@ -132,11 +132,23 @@ void LaneLowering::lower(CacheNumKeysOp op) {
   set(op.getKeys(), {keys});
 }
 
+/// Whether a tile may have fewer columns than its type says.
+static bool mayCutColumns(DramTileOp op) {
+  IntegerAttr cols;
+  return op.isWindow() &&
+         !(matchPattern(op.getValidCols(), m_Constant(&cols)) &&
+           cols.getInt() >= op.getTile().getType().getCols());
+}
+
 TileCoordinates LaneLowering::tileEdges(Value tile) const {
   TileCoordinates edges;
   if (auto op = tile.getDefiningOp<DramTileOp>()) {
     edges.rowDimension = op.getRowDimension();
-    if (op.isWindow()) {
+    if (op.getNumbers()) {
+      // No box of the tensor has them.
+      edges.rowsBehind = true;
+      edges.colsBehind = mayCutColumns(op);
+    } else if (op.isWindow()) {
       edges.rowsBehind = !endsWithTensor(op, op.getValid(), edges.rowDimension);
       edges.colsBehind =
           !endsWithTensor(op, op.getValidCols(), op.getIndices().size() - 1);
@@ -309,6 +321,13 @@ void LaneLowering::lower(DramTileOp op) {
     // Rows of a group lie one head apart.
     tile.pageStride = tile.rowStride;
     tile.rowStride = tensor.strides[rowDimension + 1];
+    tile.firstKey = index(0);
+  }
+  if (op.getNumbers()) {
+    // Pages of one row, which a table names.
+    tile.pageStride = tile.rowStride;
+    tile.table = tensors[op.getNumbers()].data;
+    tile.tableBase = single(op.getFirst());
     tile.firstKey = index(0);
   }
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {

@@ -365,10 +365,21 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
   int64_t group = op.getGroup();
   int64_t &head = index[index.size() - 2];
   int64_t first = row, firstHead = head;
+  const Tensor *numbers =
+      op.getNumbers() ? get<Tensor *>(op.getNumbers()) : nullptr;
+  if (numbers && failed(numbers->checkReadable([&] { return error(op); })))
+    return failure();
   for (int64_t i = 0,
                e = std::min(tile->type.getRows(), integer(op.getValid()));
        i < e; ++i) {
     row = first + i / group;
+    if (numbers) {
+      FailureOr<int64_t> at = numbers->offset(integer(op.getFirst()) + i,
+                                              [&] { return error(op); });
+      if (failed(at))
+        return failure();
+      row = first + numbers->loadInt(*at);
+    }
     // A window's rows may run along the heads.
     if (group > 1)
       head = firstHead + i % group;

@@ -64,6 +64,7 @@ def own_types(op):
                              "granularity = tensor>", "dim": "index"},
         "tile_fragment": {"qtile": "!kvbuffer.tile<256x80xbf16>"},
         "dram_tile": {"m": "memref<?x?xbf16, strided<[?, 1]>>",
+                      "numbers": "memref<?xi32>",
                       "x": "memref<?x?x16x512xbf16>"},
         "fragment_load": {"bs": "!kvbuffer.staged<#kvbuffer.kv_buffer<"
                                 "64x128xbf16, BK = 64>>"},

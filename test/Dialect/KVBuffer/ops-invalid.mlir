@@ -778,3 +778,46 @@ func.func @no_token(%x: bf16) {
   %s = kvbuffer.lds_stage %x : bf16
   return
 }
+
+// -----
+
+func.func @gather_page(%m: memref<?x?xbf16>, %n: memref<?xi32>, %i: index) {
+  // expected-error @below {{gathers rows: expected page_size = 1 on the tile}}
+  %t = kvbuffer.dram_tile %m[%i, %i] gather(%n[%i]) valid(%i, %i) : memref<?x?xbf16>, memref<?xi32> -> !kvbuffer.tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @gather_apart(%m: memref<?x?xbf16>, %n: memref<?xi32, strided<[2]>>, %i: index) {
+  // expected-error @below {{expected numbers of rows side by side, got 'memref<?xi32, strided<[2]>>'}}
+  %t = kvbuffer.dram_tile %m[%i, %i] gather(%n[%i]) valid(%i, %i) : memref<?x?xbf16>, memref<?xi32, strided<[2]>> -> !kvbuffer.tile<64x64xbf16, page_size = 1>
+  return
+}
+
+// -----
+
+func.func @gather_group(%m: memref<?x?x8x64xbf16>, %n: memref<?xi32>, %i: index) {
+  // expected-error @below {{has a group of 4 rows: expected none where rows are gathered}}
+  %t = kvbuffer.dram_tile %m[%i, %i, %i] gather(%n[%i]) valid(%i) {group = 4 : i64} : memref<?x?x8x64xbf16>, memref<?xi32> -> !kvbuffer.tile<64x64xbf16, page_size = 4>
+  return
+}
+
+// -----
+
+func.func @scatter(%m: memref<?x?xbf16>, %n: memref<?xi32>, %i: index, %f: !kvbuffer.fragment<64x64xbf16, acc>) {
+  %t = kvbuffer.dram_tile %m[%i, %i] gather(%n[%i]) valid(%i, %i) : memref<?x?xbf16>, memref<?xi32> -> !kvbuffer.tile<64x64xbf16, page_size = 1>
+  // expected-error @below {{expected a tile of kvbuffer.dram_tile without gather; rows of a cache are stored by kvbuffer.cache_append and kvbuffer.cache.store}}
+  kvbuffer.fragment_store %f, %t : !kvbuffer.fragment<64x64xbf16, acc>, !kvbuffer.tile<64x64xbf16, page_size = 1>
+  return
+}
+
+// -----
+
+!kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 64, page_size = 16>
+func.func @fragment_of_pages(%c: !kc, %i: index) {
+  %t = kvbuffer.cache_tile %c[%i, %i, %i] from %i upto %i : !kc -> !kvbuffer.tile<64x64xbf16, page_size = 16>
+  // expected-error @below {{expected a tile of kvbuffer.dram_tile without gather; others go through LDS by kvbuffer.dram_load}}
+  %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<64x64xbf16, page_size = 16> -> !kvbuffer.fragment<64x64xbf16, a>
+  return
+}

@@ -65,9 +65,11 @@ func.func @caches(%c: !continuous, %p: !paged, %q: memref<?x?x16x128xbf16>, %on:
 }
 
 // CHECK-LABEL: func.func @any_operand
-func.func @any_operand(%m: memref<?x?xbf16, strided<[?, 1]>>, %x: memref<?x?x4x64xbf16>, %i: index, %n: index, %k: index) {
+func.func @any_operand(%m: memref<?x?xbf16, strided<[?, 1]>>, %x: memref<?x?x4x64xbf16>, %numbers: memref<?xi64>, %i: index, %n: index, %k: index) {
   // CHECK: %tile = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}] valid(%{{.*}}, %{{.*}}) : memref<?x?xbf16, strided<[?, 1]>> -> <64x128xbf16>
   %t = kvbuffer.dram_tile %m[%i, %k] valid(%n, %k) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<64x128xbf16>
+  // CHECK: kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}] gather(%{{.*}}[%{{.*}}]) valid(%{{.*}}, %{{.*}}) : memref<?x?xbf16, strided<[?, 1]>>, memref<?xi64> -> <64x128xbf16, page_size = 1>
+  %gt = kvbuffer.dram_tile %m[%i, %k] gather(%numbers[%n]) valid(%n, %k) : memref<?x?xbf16, strided<[?, 1]>>, memref<?xi64> -> !kvbuffer.tile<64x128xbf16, page_size = 1>
   // CHECK: kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] valid(%{{.*}}, %{{.*}}) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> <64x128xbf16>
   %h = kvbuffer.dram_tile %x[%i, %i, %i, %k] valid(%n, %k) {row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> !kvbuffer.tile<64x128xbf16>
   // CHECK: kvbuffer.dram_tile %{{.*}} valid(%{{.*}}, %{{.*}}) {group = 4 : i64, row_dim = 1 : i64} : memref<?x?x4x64xbf16> -> <8x32xbf16, page_size = 4>

@@ -12,7 +12,8 @@ lines (schedule, buffers, the tiles' sizes) are replaced, and nothing else; for
 sm_90a examples/gemm_sm90a.mlir is what comes of it. There warps have roles: tiles
 move by TMA, products are wgmma. What lies beside the matrices, rows beyond and
 columns up to the next row, is NaN; so is the result, of which no element beside C
-may be written.
+may be written. With `gather` the rows of A are any of a larger matrix, named by a
+list of numbers.
 """
 
 import pathlib
@@ -38,6 +39,11 @@ CHIPS = {
         "16], producers = 4, producer_registers = 24, consumer_registers = 240",
         buffer="BK = 64, swizzle = [3, 0, 3]",
         columns="BK = 64, swizzle = [3, 0, 3]"),
+    # The portable path with small tiles, which take less time to compile.
+    "small": dict(
+        tile=(64, 64, 64), stages=2, schedule="warps = 2, mma_shape = [16, 8, 16]",
+        buffer="BK = 64, swizzle = [3, 0, 3]",
+        columns="BK = 64, swizzle = [3, 0, 3]"),
     "gfx942": dict(
         tile=(64, 64, 64), stages=2, schedule="warps = 2, mma_shape = [32, 32, "
         "8], swap_a_b = true", buffer="BK = 32, swizzle = [2, 0, 3]",
@@ -49,10 +55,10 @@ CHIPS = {
 }
 
 
-def program(name, dtype):
-    """The text of examples/NAME.mlir for the chip."""
+def program(name, dtype, of=CHIP):
+    """The text of examples/NAME.mlir for a chip."""
     text = (SOURCE / "examples" / f"{name}.mlir").read_text()
-    chip = CHIPS[CHIP]
+    chip = CHIPS[of]
     if chip:
         m, n, k = chip["tile"]
         stages = chip["stages"]
@@ -81,13 +87,74 @@ def program(name, dtype):
             assert count == 1, constant
         text = re.sub(r'\["(m|n)", 128\]', lambda found: '["%s", %d]' % (
             found[1], m if found[1] == "m" else n), text)
-    if (name, CHIP) == ("gemm", "sm_90a"):
+    if (name, of) == ("gemm", "sm_90a"):
         # It has a file of its own, which differs in these lines only.
         own = (SOURCE / "examples" / "gemm_sm90a.mlir").read_text()
         begin = "#schedule = "
         assert own[own.index(begin):] == text[text.index(begin):]
         text = own
     return text.replace("bf16", dtype)
+
+
+def change(text, *pairs, pages=0):
+    """`text` with other words; `pages`: of A's or B's tiles."""
+    for old, new in pairs:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    which = "b" if "dram_tile %b[%c0" in text else "a"
+    return re.sub(rf"^(!{which}_tile = .*)>$", rf"\1, page_size = {pages}>", text,
+                  flags=re.M)
+
+
+NUMBERS = '%numbers: memref<?xi32> {kvbuffer.name = "numbers", kvbuffer.shape = ["'
+
+
+def gathered(text, valid="%left"):
+    """The program with row i of A at row numbers[i] of what it is given."""
+    return change(
+        text,
+        ('gpu.func @gemm(%a: !in {kvbuffer.name = "a", kvbuffer.shape = ["m", "k"]},',
+         'gpu.func @gemm(%a: !in {kvbuffer.name = "a", kvbuffer.shape = '
+         f'["all", "k"]}}, {NUMBERS}m"]}},'),
+        ("%m = memref.dim %a, %c0 : !in",
+         "%m = memref.dim %numbers, %c0 : memref<?xi32>"),
+        ("%a[%row, %at] valid(%rows, %left) : !in -> !a_tile",
+         f"%a[%c0, %at] gather(%numbers[%row]) valid(%rows, {valid}) "
+         ": !in, memref<?xi32> -> !a_tile"), pages=1)
+
+
+def gathered_nn(text):
+    """The same of B's rows, which are contracted."""
+    return change(
+        text,
+        ('%b: !in {kvbuffer.name = "b", kvbuffer.shape = ["k", "n"]},',
+         '%b: !in {kvbuffer.name = "b", kvbuffer.shape = '
+         f'["all", "n"]}}, {NUMBERS}k"]}},'),
+        ("%b[%at, %col] valid(%left, %cols) : !in -> !b_tile",
+         "%b[%c0, %col] gather(%numbers[%at]) valid(%left, %cols) "
+         ": !in, memref<?xi32> -> !b_tile"), pages=1)
+
+
+def grouped(text):
+    """The program with four neighbouring rows of A in one row of a tensor of rank
+    three."""
+    three = "memref<?x4x?xbf16, strided<[?, ?, 1]>>"
+    return change(
+        text,
+        ('gpu.func @gemm(%a: !in {kvbuffer.name = "a", kvbuffer.shape = ["m", "k"]},',
+         f'gpu.func @gemm(%a: {three} {{kvbuffer.name = "a", kvbuffer.shape = '
+         '["fours", 4, "k"]},'),
+        ("%m = memref.dim %a, %c0 : !in",
+         f"%four = arith.constant 4 : index\n    %c2 = arith.constant 2 : index\n"
+         f"    %fours = memref.dim %a, %c0 : {three}\n"
+         "    %m = arith.muli %fours, %four : index"),
+        ("%k = memref.dim %a, %c1 : !in", f"%k = memref.dim %a, %c2 : {three}"),
+        ("%a[%row, %at] valid(%rows, %left) : !in -> !a_tile",
+         f"%a[%above, %c0, %at] valid(%rows, %left) {{group = 4 : i64, row_dim = 0 : "
+         f"i64}} : {three} -> !a_tile"),
+        ("%rows = arith.subi %m, %row : index",
+         "%rows = arith.subi %m, %row : index\n"
+         "    %above = arith.divui %row, %four : index"), pages=4)
 
 
 def encode(x, dtype):
@@ -114,19 +181,34 @@ def embed(rows, cols, dtype, packed):
 class Gemm(unittest.TestCase):
     SHAPES = (128, 256, 64), (100, 70, 150), (257, 136, 200), (1, 1, 1), (65, 3, 77)
 
-    def check(self, name, dtype, packed=False):
-        run = kvbuf.compile(program(name, dtype), target=CHIP)
-        for m, n, k in self.SHAPES:
-            _, a = embed(m, k, dtype, packed)
-            shape = (n, k) if name == "gemm" else (k, n)
-            _, b = embed(*shape, dtype, packed)
+    def check(self, name, dtype, packed=False, text=None, shapes=SHAPES):
+        run = kvbuf.compile(text or program(name, dtype), target=CHIP)
+        lists = text and "gather" in text
+        for m, n, k in shapes:
+            nn = name == "gemm_nn"
+            rows_a, rows_b = m, k if nn else n
+            args = {}
+            if lists:
+                rows, many = (rows_b, k) if nn else (rows_a, m)
+                args["numbers"] = RNG.integers(0, 2 * rows, many, np.int32)
+                rows_a, rows_b = (rows_a, 2 * rows) if nn else (2 * rows, rows_b)
+            _, a = embed(rows_a, k, dtype, packed)
+            _, b = embed(rows_b, n if nn else k, dtype, packed)
             a[:] = encode(RNG.standard_normal(a.shape), dtype)
             b[:] = encode(RNG.standard_normal(b.shape), dtype)
             whole, c = embed(m, n, dtype, packed)
             view = {"bf16": np.uint16, "f16": np.float16}[dtype]
-            run(a=a.view(view), b=b.view(view), c=c.view(view))
+            given = a
+            if text and "group = 4" in text:
+                # Beside the four rows lies one that nobody may read.
+                wide = np.full((m // 4, 5, k + -k % 8 + 8), NAN[dtype], np.uint16)
+                given = wide[:, :4, :k]
+                given[:] = a.reshape(m // 4, 4, k)
+            run(a=given.view(view), b=b.view(view), c=c.view(view), **args)
+            if lists:
+                a, b = (a, b[args["numbers"]]) if nn else (a[args["numbers"]], b)
             x, y = decode(a, dtype), decode(b, dtype)
-            y = y.T if name == "gemm" else y
+            y = y if nn else y.T
             exact = x @ y
             plain = decode(encode((x.astype(np.float32) @ y.astype(np.float32)),
                                   dtype), dtype)
@@ -149,6 +231,51 @@ class Gemm(unittest.TestCase):
 
     def test_f16(self):
         self.check("gemm", "f16")
+
+    @staticmethod
+    def portable(change, name):
+        """The changed program without what cannot move its tiles: producers, copies
+        of a wave's rows."""
+        text = change(program(name, "bf16", CHIP if CHIP[:2] == "gf" else "small"))
+        if CHIP[:2] == "gf":
+            buffer = "#bbuf" if "dram_tile %b[%c0" in text else "#abuf"
+            text = re.sub(f"^({buffer} = (?!.*policy).*)>$",
+                          r"\1, policy = register_staged>", text, flags=re.M)
+        return text
+
+    def refused(self, text, message):
+        with self.assertRaisesRegex(kvbuf.Error, message):
+            kvbuf.compile(text, target=CHIP)
+
+    FEW = (100, 70, 150), (132, 136, 200)
+
+    def test_gathered(self):
+        text = gathered(program("gemm", "bf16"))
+        if CHIP == "sm_90a":
+            self.refused(text, "loads rows that are looked up one by one, of a window "
+                         "whose columns may be cut; expected 64 valid columns, a "
+                         "constant")
+            # Windows that are whole.
+            self.check("gemm", "bf16", shapes=((100, 70, 192), (257, 136, 64)),
+                       text=gathered(program("gemm", "bf16"), "%bk"))
+        if CHIP[:2] == "gf":
+            self.refused(text, r"copies \d+ rows at a time, of a tile that has no more "
+                         "than 1 one stride apart; expected a buffer with policy = "
+                         "register_staged")
+        self.check("gemm", "bf16", text=self.portable(gathered, "gemm"),
+                   shapes=self.FEW)
+
+    def test_gathered_nn(self):
+        self.check("gemm_nn", "bf16", text=self.portable(gathered_nn, "gemm_nn"),
+                   shapes=self.FEW)
+
+    def test_grouped(self):
+        text = grouped(program("gemm", "bf16"))
+        if CHIP == "sm_90a":
+            self.refused(text, "loads rows in groups of 4; expected a tile without "
+                         "group")
+        self.check("gemm", "bf16", text=self.portable(grouped, "gemm"),
+                   shapes=self.FEW)
 
     @unittest.skipIf(CHIP != "sm_80", "rows are multiples of 16 bytes apart")
     def test_packed(self):

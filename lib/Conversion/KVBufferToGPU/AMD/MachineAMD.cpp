@@ -46,13 +46,21 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
   // the smallest of the kernel's. Loads that not every wave issues count as
   // none, and so do those whose pages each lane looks up.
   instructionsPerLoad = kMaxInFlight;
-  kernel.walk([&](DramLoadOp op) {
+  result = kernel.walk([&](DramLoadOp op) -> WalkResult {
     KVBufferAttr params = op.getBuffer().getType().getParams();
     // A team's loads are by its own warps.
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
     if (!goesThroughRegisters(lower.target, params)) {
       CopyPlan plan = copyPlan(lower, params, schedule);
+      // A wave's rows come from one page, or group.
+      if (int64_t page = op.getTile().getType().getPageSize();
+          page % plan.rows != 0)
+        return op.emitOpError()
+               << "copies " << plan.rows
+               << " rows at a time, of a tile that has no more than " << page
+               << " one stride apart; expected a buffer with policy = "
+                  "register_staged";
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
     } else if (PagesOfTile(op).areFew()) {
@@ -60,8 +68,9 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
       count = plan.steps * plan.vectors();
     }
     instructionsPerLoad = std::min(instructionsPerLoad, count);
+    return WalkResult::advance();
   });
-  return success();
+  return failure(result.wasInterrupted());
 }
 
 void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,

@@ -175,6 +175,9 @@ public:
   /// Element offset of row `row` (an index) of the tile, by its page.
   /// `together`: the row is the same in all lanes.
   Value lineOf(Value row, bool together = false) {
+    // Groups of rows follow each other.
+    if (!tile.table)
+      return lower.rowLine(op.getTile().getType(), tile, lower.toI32(row));
     if (knowsPages()) {
       // The page's number among the tile's. Comparisons that no loop changes
       // would be kept as masks, two scalar registers each, by a backend that
@@ -207,6 +210,22 @@ public:
         b, arith::MulIOp::create(b, block, tile.pageStride),
         arith::MulIOp::create(b, inPage, tile.rowStride));
     return arith::AddIOp::create(b, line, tile.base);
+  }
+
+  /// The same of a lane's row (i32). Where it is not there none is looked up,
+  /// and the offset means nothing.
+  Value lineOfLane(Value row) {
+    if (!paged())
+      return lower.rowLine(op.getTile().getType(), tile, row);
+    auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, valid(row),
+                                     /*addThenBlock=*/true,
+                                     /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(guarded.thenBlock());
+    scf::YieldOp::create(b, lineOf(lower.toIndex(row)));
+    b.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(b, lower.index(0));
+    return guarded.getResult(0);
   }
 
   /// Looks up the pages that rows of the tile may be in, the same for all lanes
@@ -620,14 +639,8 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
                                  lower.i32(plan.threads));
   b.setInsertionPointToStart(loop.getBody());
   Piece piece = pieceAt(lower, params, plan, loop.getInductionVar());
-  Value at = arith::AddIOp::create(
-      b,
-      arith::AddIOp::create(
-          b,
-          arith::MulIOp::create(b, lower.toIndex(piece.row), tile.rowStride)
-              .getResult(),
-          tile.base),
-      lower.toIndex(piece.col));
+  Value at = arith::AddIOp::create(b, source.lineOfLane(piece.row),
+                                   lower.toIndex(piece.col));
   Value columns = arith::MinSIOp::create(
       b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
   Value vector = loadCut(lower, tile, type, at, source.valid(piece.row),
@@ -744,9 +757,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
         Value ok = source.valid(row);
         if (exists)
           ok = arith::AndIOp::create(b, ok, exists);
-        Value at = arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
-        at = arith::AddIOp::create(b, at, tile.base);
-        at = arith::AddIOp::create(b, at, lower.toIndex(piece.col));
+        Value at = arith::AddIOp::create(b, source.lineOfLane(row),
+                                         lower.toIndex(piece.col));
         vectors.push_back(
             loadCut(lower, tile, type, at, ok,
                     arith::SubIOp::create(b, tile.cols, piece.col),

@@ -512,6 +512,14 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
 
+  if (tile.isPaged() && !tile.table)
+    return op.emitOpError() << "loads rows in groups of " << type.getPageSize()
+                            << "; expected a tile without group";
+  if (tile.isPaged() && at.colsBehind)
+    return op.emitOpError() << "loads rows that are looked up one by one, of a "
+                               "window whose columns may be cut; expected "
+                            << type.getCols() << " valid columns, a constant";
+
   OpBuilder::InsertionGuard guard(b);
   if (!boxRows(lower, op)) {
     TileValues rows = tile;

@@ -526,8 +526,20 @@ LogicalResult DramTileOp::verify() {
     return emitOpError() << "expected row_dim = " << rank - 3
                          << " where a group of heads follows rows, got "
                          << getRowDimension();
-  if (group == 1 && tile.getPageSize())
-    return emitOpError() << "only paged caches have tiles with page_size";
+  if (MemRefType numbers =
+          getNumbers() ? cast<MemRefType>(getNumbers().getType()) : nullptr) {
+    if (!numbers.getLayout().isIdentity())
+      return emitOpError() << "expected numbers of rows side by side, got "
+                           << numbers;
+    if (group > 1)
+      return emitOpError() << "has a group of " << group
+                           << " rows: expected none where rows are gathered";
+    if (tile.getPageSize() != 1)
+      return emitOpError() << "gathers rows: expected page_size = 1 on the tile";
+  } else if (group == 1 && tile.getPageSize()) {
+    return emitOpError() << "only paged caches have tiles with page_size, and "
+                            "rows that are gathered";
+  }
   if (group > 1 && tile.getPageSize() != group)
     return emitOpError() << "has a group of " << group
                          << " rows: expected page_size = " << group
@@ -714,7 +726,17 @@ OpFoldResult StagedViewOp::fold(FoldAdaptor) {
   return {};
 }
 
+/// Whether a tile's rows may be looked up one by one only as they are loaded.
+static bool isLookedUp(Value tile) {
+  auto made = tile.getDefiningOp<DramTileOp>();
+  return tile.getDefiningOp<CacheTileOp>() || (made && made.getNumbers());
+}
+
 LogicalResult TileFragmentOp::verify() {
+  if (isLookedUp(getTile()))
+    return emitOpError() << "expected a tile of kvbuffer.dram_tile without "
+                            "gather; others go through LDS by "
+                            "kvbuffer.dram_load";
   FragmentType fragment = getFragment().getType();
   TileType tile = getTile().getType();
   if (fragment.getRole() != Role::A || fragment.getRows() != tile.getRows() ||
@@ -728,6 +750,10 @@ LogicalResult TileFragmentOp::verify() {
 }
 
 LogicalResult FragmentStoreOp::verify() {
+  if (isLookedUp(getTile()))
+    return emitOpError() << "expected a tile of kvbuffer.dram_tile without "
+                            "gather; rows of a cache are stored by "
+                            "kvbuffer.cache_append and kvbuffer.cache.store";
   FragmentType fragment = getFragment().getType();
   TileType tile = getTile().getType();
   if (fragment.getRows() != tile.getRows() ||

@@ -453,7 +453,7 @@ void TileProgram::computeTile() {
             schedule.getVPath() == Path::Streaming ? schedule.getBK() : BN,
             schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left,
-                                   /*valid_cols=*/Value(), IntegerAttr());
+                                   /*validCols=*/Value(), IntegerAttr());
   Value qs;
   if (!qFromDram) {
     Value qtoken =
@@ -565,7 +565,7 @@ void TileProgram::computeTile() {
       FragmentConvertOp::create(b, fragment(BM, depth, element, Role::Acc),
                                 scales.finish(finish.getResult(), v));
   Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left,
-                                   /*valid_cols=*/Value(), IntegerAttr());
+                                   /*validCols=*/Value(), IntegerAttr());
   Value obuf;
   if (schedule.getStageOutput())
     obuf = alloc(Operand::O, BM, 1);

@@ -286,6 +286,13 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
     `page_size` = `group`: so many of its rows are one stride apart. With an index
     for every dimension, `row_dim` = rank - 3 says that heads follow the rows.
 
+    With `gather` the rows of the tile are any of the tensor's: row r is the
+    tensor's row `numbers`[`first` + r], counted from the one that `indices`
+    names. Numbers of rows that are not valid are not looked at. A number whose
+    row the tensor does not have is the program's fault: the emulator says so, a
+    GPU reads what lies there. The tile's type has `page_size` = 1: no two of its
+    rows are known to be one stride apart. Such a tile is read, not written.
+
     Examples:
 
     ```mlir
@@ -295,17 +302,33 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
       : memref<?x?x16x512xbf16> -> !kvbuffer.tile<128x64xbf16>
     %t = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%n)
       : memref<?x?x16x128xbf16> -> !kvbuffer.tile<128x128xbf16>
+    %g = kvbuffer.dram_tile %m[%zero, %col] gather(%numbers[%row]) valid(%rows, %cols)
+      : memref<?x?xbf16, strided<[?, 1]>>, memref<?xi32> -> !kvbuffer.tile<128x64xbf16, page_size = 1>
     ```
   }];
-  let arguments = (ins AnyMemRef:$tensor, Variadic<Index>:$indices, Index:$valid,
-                       Optional<Index>:$valid_cols,
-                       OptionalAttr<I64Attr>:$row_dim,
-                       DefaultValuedAttr<I64Attr, "1">:$group);
+  let arguments = (ins
+    Arg<AnyMemRef, "the tensor that the tile is a part of">:$tensor,
+    Arg<Variadic<Index>, "where row 0 and column 0 lie in it">:$indices,
+    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "numbers of rows, side by side">:$numbers,
+    Arg<Optional<Index>, "the place of row 0's number">:$first,
+    Arg<Index, "how many rows there are">:$valid,
+    Arg<Optional<Index>, "how many columns there are">:$valid_cols,
+    OptionalAttr<I64Attr>:$row_dim,
+    DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs KVBuffer_TileType:$tile);
   let assemblyFormat = [{
-    $tensor `[` $indices `]` `valid` `(` $valid (`,` $valid_cols^)? `)` attr-dict
-    `:` type($tensor) `->` type($tile)
+    $tensor `[` $indices `]` (`gather` `(` $numbers^ `[` $first `]` `)`)?
+    `valid` `(` $valid (`,` $valid_cols^)? `)` attr-dict
+    `:` type($tensor) (`,` type($numbers)^)? `->` type($tile)
   }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$tensor,
+    "::mlir::ValueRange":$indices, "::mlir::Value":$valid,
+    CArg<"::mlir::Value", "{}">:$validCols,
+    CArg<"::mlir::IntegerAttr", "{}">:$rowDim, CArg<"int64_t", "1">:$group), [{
+      build($_builder, $_state, tile, tensor, indices, /*numbers=*/nullptr,
+            /*first=*/nullptr, valid, validCols, rowDim,
+            $_builder.getI64IntegerAttr(group));
+    }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Whether the tile is a window of columns, too.
