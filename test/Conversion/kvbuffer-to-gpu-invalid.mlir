@@ -294,3 +294,103 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Lanes' words of a fragment from DRAM are whole.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @cut(%a: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "a"}, %o: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "o"}) kernel attributes {kvbuffer.grid = [1, 1, 1], kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      %c32 = arith.constant 32 : index
+      %n = memref.dim %a, %c1 : memref<?x?xbf16, strided<[?, 1]>>
+      %t = kvbuffer.dram_tile %a[%c0, %c0] valid(%c32, %n) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      // expected-error @below {{reads a window whose columns may be cut; expected 32 valid columns, a constant; others go through LDS by kvbuffer.dram_load}}
+      %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<32x32xbf16> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x32xbf16, b>
+      %z = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      %r = kvbuffer.mma %f, %b, %z : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      %h = kvbuffer.fragment_convert %r : !kvbuffer.fragment<32x32xf32, acc> -> !kvbuffer.fragment<32x32xbf16, acc>
+      %ot = kvbuffer.dram_tile %o[%c0, %c0] valid(%c32, %c32) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      kvbuffer.fragment_store %h, %ot : !kvbuffer.fragment<32x32xbf16, acc>, !kvbuffer.tile<32x32xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Lanes' words of a fragment from DRAM are whole.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @odd(%a: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "a"}, %o: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "o"}) kernel attributes {kvbuffer.grid = [1, 1, 1], kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      %c32 = arith.constant 32 : index
+      %n = memref.dim %a, %c1 : memref<?x?xbf16, strided<[?, 1]>>
+      %t = kvbuffer.dram_tile %a[%c0, %c0] valid(%c32, %c20) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x20xbf16>
+      // expected-error @below {{reads 20 columns; expected a multiple of 8}}
+      %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<32x20xbf16> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x32xbf16, b>
+      %z = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      %r = kvbuffer.mma %f, %b, %z : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      %h = kvbuffer.fragment_convert %r : !kvbuffer.fragment<32x32xf32, acc> -> !kvbuffer.fragment<32x32xbf16, acc>
+      %ot = kvbuffer.dram_tile %o[%c0, %c0] valid(%c32, %c32) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      kvbuffer.fragment_store %h, %ot : !kvbuffer.fragment<32x32xbf16, acc>, !kvbuffer.tile<32x32xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Lanes' words of a fragment from DRAM are whole.
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @cut(%a: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "a"}, %o: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "o"}) kernel attributes {kvbuffer.grid = [1, 1, 1], kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 16, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      %c32 = arith.constant 32 : index
+      %n = memref.dim %a, %c1 : memref<?x?xbf16, strided<[?, 1]>>
+      %t = kvbuffer.dram_tile %a[%c0, %c0] valid(%c32, %n) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      // expected-error @below {{reads a window whose columns may be cut; expected 32 valid columns, a constant; others go through LDS by kvbuffer.dram_load}}
+      %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<32x32xbf16> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x32xbf16, b>
+      %z = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      %r = kvbuffer.mma %f, %b, %z : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      %h = kvbuffer.fragment_convert %r : !kvbuffer.fragment<32x32xf32, acc> -> !kvbuffer.fragment<32x32xbf16, acc>
+      %ot = kvbuffer.dram_tile %o[%c0, %c0] valid(%c32, %c32) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      kvbuffer.fragment_store %h, %ot : !kvbuffer.fragment<32x32xbf16, acc>, !kvbuffer.tile<32x32xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Lanes' words of a fragment from DRAM are whole.
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @odd(%a: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "a"}, %o: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "o"}) kernel attributes {kvbuffer.grid = [1, 1, 1], kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 16, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      %c32 = arith.constant 32 : index
+      %n = memref.dim %a, %c1 : memref<?x?xbf16, strided<[?, 1]>>
+      %t = kvbuffer.dram_tile %a[%c0, %c0] valid(%c32, %c20) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x20xbf16>
+      // expected-error @below {{reads 20 columns; expected a multiple of 8}}
+      %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<32x20xbf16> -> !kvbuffer.fragment<32x32xbf16, a>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x32xbf16, b>
+      %z = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xf32, acc>
+      %r = kvbuffer.mma %f, %b, %z : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<32x32xf32, acc>
+      %h = kvbuffer.fragment_convert %r : !kvbuffer.fragment<32x32xf32, acc> -> !kvbuffer.fragment<32x32xbf16, acc>
+      %ot = kvbuffer.dram_tile %o[%c0, %c0] valid(%c32, %c32) : memref<?x?xbf16, strided<[?, 1]>> -> !kvbuffer.tile<32x32xbf16>
+      kvbuffer.fragment_store %h, %ot : !kvbuffer.fragment<32x32xbf16, acc>, !kvbuffer.tile<32x32xbf16>
+      gpu.return
+    }
+  }
+}

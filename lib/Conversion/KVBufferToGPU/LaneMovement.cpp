@@ -132,6 +132,10 @@ void LaneLowering::lower(CacheNumKeysOp op) {
   set(op.getKeys(), {keys});
 }
 
+/// A lane's words of a fragment that is read from a tensor have at most so many
+/// columns.
+static constexpr int64_t kWordColumns = 8;
+
 /// Whether a tile may have fewer columns than its type says.
 static bool mayCutColumns(DramTileOp op) {
   IntegerAttr cols;
@@ -544,11 +548,22 @@ void LaneLowering::lower(StagedViewOp op) {
 }
 
 LogicalResult LaneLowering::lower(TileFragmentOp op) {
+  TileValues tile =
+      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+  // A lane's words are whole, or past the tile's columns.
+  int64_t cols = op.getTile().getType().getCols();
+  auto made = op.getTile().getDefiningOp<DramTileOp>();
+  if (made ? mayCutColumns(made) : bool(tile.cols))
+    return op.emitOpError()
+           << "reads a window whose columns may be cut; expected " << cols
+           << " valid columns, a constant; others go through LDS by "
+              "kvbuffer.dram_load";
+  if (cols % kWordColumns)
+    return op.emitOpError() << "reads " << cols
+                            << " columns; expected a multiple of "
+                            << kWordColumns;
   Values words;
-  if (failed(machine.emitTileFragment(
-          *this, op,
-          TileValues::unpack(op.getTile().getType(), get(op.getTile())),
-          words)))
+  if (failed(machine.emitTileFragment(*this, op, tile, words)))
     return failure();
   set(op.getFragment(), words);
   return success();
