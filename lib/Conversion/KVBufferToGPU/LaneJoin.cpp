@@ -50,6 +50,16 @@ static std::optional<int64_t> mostOf(Value count) {
   return first && second ? std::min(*first, *second) : first ? first : second;
 }
 
+/// Registers of a lane where a multiprocessor holds all blocks that its LDS has
+/// room for.
+static int64_t registersOf(const TargetInfo &target, int64_t ldsBytes,
+                           int64_t threads) {
+  int64_t blocks = ldsBytes ? target.ldsBytes / ldsBytes : 1;
+  return std::min<int64_t>(target.registersPerLane,
+                           target.registersPerBlock /
+                               (std::max<int64_t>(blocks, 1) * threads));
+}
+
 /// Lowers a join of partial results.
 class kvbuf::PartialJoin {
 public:
@@ -105,13 +115,18 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   SmallVector<Type> types;
   lower.laneTypes(op.getMax().getType(), types);
   rows = types.size();
-  // As many as half of the registers hold.
+  // As many as half of the registers hold that a lane has where all blocks run
+  // for which there is LDS. Keys in pages of one token need that many: with
+  // eight partial results at a time, 194 registers, their blocks came in two
+  // turns (docs/decode.md).
   int64_t registers = 0;
   for (unsigned i = 0; i < rows; ++i)
     if (!isPastRow(i))
       registers += cols * atom.registers() / rowParts;
-  int64_t fit = llvm::divideCeil(lower.target.registersPerLane, 2) /
-                std::max<int64_t>(registers, 1);
+  int64_t fit =
+      llvm::divideCeil(
+          registersOf(lower.target, lower.ldsBytes, lower.blockThreads()), 2) /
+      std::max<int64_t>(registers, 1);
   atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
   most = mostOf(op.getCount());
   if (most)
