@@ -269,6 +269,8 @@ static Fields fieldsOf(const Inst &i) {
     f.slots = false; // blocks
     return f;
   }
+  case Code::BarrierReduce:
+    return {i.flags >= 1 && i.flags <= 3 ? "dc" : "x"};
   case Code::CpAsyncCommit:
   case Code::CpAsyncWait:
   case Code::Barrier:

@@ -122,6 +122,26 @@ LogicalResult Decoder::decodeNvvmIntrinsic(LLVM::CallIntrinsicOp op,
                ? decodeMatch(op, name.starts_with("match.all"), op.getArgs()[1],
                              op.getArgs()[0])
                : failure();
+  if (name.consume_front("barrier.cta.red.")) {
+    auto [what, form] = name.split('.');
+    auto kind = llvm::StringSwitch<Reduction>(what)
+                    .Case("popc", Reduction::Count)
+                    .Case("and", Reduction::All)
+                    .Case("or", Reduction::Any)
+                    .Default(Reduction::None);
+    form.consume_front("aligned.");
+    bool counts = form == "count";
+    if (kind == Reduction::None || (!counts && form != "all"))
+      return unsupported(op, "intrinsic '" + full + "'");
+    std::string signature = kind == Reduction::Count ? "i=i" : "b=i";
+    signature += counts ? "ib" : "b";
+    if (!fits(op, full, signature))
+      return failure();
+    OperandRange args = op.getArgs();
+    uint32_t id = getNarrow(args[0]).slot,
+             threads = counts ? getNarrow(args[1]).slot : noSlot;
+    return result(reduceAtBarrier(id, threads, getNarrow(args.back()), kind));
+  }
   if (name == "activemask") {
     if (!fits(op, full, "i="))
       return failure();

@@ -344,6 +344,7 @@ Class kvbuf::emu::defaultClass(Code op) {
     return Class::Shuffle;
   case Code::Barrier:
   case Code::BarrierArrive:
+  case Code::BarrierReduce:
   case Code::WarpSync:
     return Class::Barrier;
   case Code::Fence:

@@ -59,6 +59,18 @@ static std::optional<Special> specialRegister(StringRef name) {
       .Default(std::nullopt);
 }
 
+Comp Decoder::reduceAtBarrier(uint32_t id, uint32_t threads, Comp predicate,
+                              Reduction kind) {
+  Comp result = allocate(false);
+  Inst &inst = emit(Code::BarrierReduce);
+  inst.dst = result.slot;
+  inst.a = id;
+  inst.b = threads;
+  inst.c = predicate.slot;
+  inst.flags = static_cast<uint8_t>(kind);
+  return result;
+}
+
 LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   known = true;
   if (auto special = specialRegister(op->getName().getStringRef())) {
@@ -84,11 +96,22 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     return success();
   }
   if (auto x = dyn_cast<NVVM::BarrierOp>(op)) {
-    if (x.getReductionOp())
-      return unsupported(op, "with a reduction");
     uint32_t id = x.getBarrierId() ? getNarrow(x.getBarrierId()).slot : noSlot;
     uint32_t n = x.getNumberOfThreads() ? getNarrow(x.getNumberOfThreads()).slot
                                         : noSlot;
+    if (std::optional<NVVM::BarrierReduction> kind = x.getReductionOp()) {
+      // Its predicate is any number but 0.
+      Comp holds = emit(Code::CmpNe32, false,
+                        getNarrow(x.getReductionPredicate()), constant(0));
+      Comp made = reduceAtBarrier(
+          id, n, holds,
+          *kind == NVVM::BarrierReduction::POPC  ? Reduction::Count
+          : *kind == NVVM::BarrierReduction::AND ? Reduction::All
+                                                 : Reduction::Any);
+      if (op->getNumResults())
+        set(op->getResult(0), {made});
+      return success();
+    }
     Inst &inst = emit(Code::Barrier);
     inst.a = id;
     inst.b = n;

@@ -284,6 +284,10 @@ private:
   Inst &emit(Code op);
   Comp emit(Code op, bool wide, Comp a, Comp b = {}, Comp c = {},
             int64_t imm = 0);
+  /// A barrier (slots of its number and threads, or none) at which all learn
+  /// what their predicates have come to.
+  Comp reduceAtBarrier(uint32_t id, uint32_t threads, Comp predicate,
+                       Reduction kind);
   /// The same, counted as nothing.
   Comp emitFree(Code op, bool wide, Comp a, Comp b = {}, Comp c = {},
                 int64_t imm = 0);

@@ -430,6 +430,7 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::Barrier:
     case Code::BarrierArrive:
+    case Code::BarrierReduce:
       w.pc = ip - h.insts;
       if (!r.barrier(w, i, i.a == noSlot ? nullptr : reg<u32>(i.a),
                      i.b == noSlot ? nullptr : reg<u32>(i.b),

@@ -417,6 +417,11 @@ bool Run::waits() const {
 // Barriers
 //===----------------------------------------------------------------------===//
 
+static Reduction reductionOf(const Inst &inst) {
+  return inst.op == Code::BarrierReduce ? static_cast<Reduction>(inst.flags)
+                                        : Reduction::None;
+}
+
 bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
                   const uint32_t *count, bool arriveOnly) {
   unsigned lane = __builtin_ctzll(w.mask);
@@ -469,6 +474,19 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           "the barrier began here", &program.insts[b.inst]);
   ++b.arrived;
   b.participants |= 1ull << w.id;
+  Reduction kind = reductionOf(inst);
+  if (kind != reductionOf(program.insts[b.inst]))
+    fault(FaultKind::Barrier, w, inst, -1,
+          "barrier " + std::to_string(which) +
+              " reduces something else, or nothing, elsewhere",
+          "the other one", &program.insts[b.inst]);
+  if (kind != Reduction::None) {
+    const uint32_t *mine = w.regs + static_cast<size_t>(inst.c) * lanes;
+    for (uint64_t rest = w.mask; rest; rest &= rest - 1) {
+      ++b.asked;
+      b.yes += mine[__builtin_ctzll(rest)] & 1;
+    }
+  }
   if (trace)
     trace->arriveAtBarrier(&b - barriers.data(), w, inst);
   for (unsigned v = 0; v < maxActors; ++v) {
@@ -493,6 +511,28 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
   return true;
 }
 
+// A warp that goes on learns what the barrier's predicates have come to.
+void Run::tell(Warp &w, const BarrierState &b) {
+  const Inst &inst = program.insts[w.barrierInst];
+  uint32_t result = 0;
+  switch (reductionOf(inst)) {
+  case Reduction::None:
+    return;
+  case Reduction::Count:
+    result = b.yes;
+    break;
+  case Reduction::All:
+    result = b.yes == b.asked;
+    break;
+  case Reduction::Any:
+    result = b.yes != 0;
+    break;
+  }
+  uint32_t *d = w.regs + static_cast<size_t>(inst.dst) * lanes;
+  for (uint64_t rest = w.mask; rest; rest &= rest - 1)
+    d[__builtin_ctzll(rest)] = result;
+}
+
 // Lets the warps go on that wait at a barrier.
 void Run::release(BarrierState &b) {
   if (trace)
@@ -505,6 +545,7 @@ void Run::release(BarrierState &b) {
       v.fenced[k] = std::max(v.fenced[k], b.fenced[k]);
     }
     v.others = Known::join(v.others, b.others);
+    tell(v, b);
     v.barrier = ~0u;
     v.state = Stop::Yield;
   }

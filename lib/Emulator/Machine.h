@@ -461,6 +461,8 @@ private:
     uint32_t arrived = 0, expected = 0;
     uint32_t inst = 0;
     uint64_t waiting = 0, participants = 0;
+    /// How many lanes have brought a predicate, and how many a true one.
+    uint32_t asked = 0, yes = 0;
     uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
     KnownPtr others;
   };
@@ -474,6 +476,7 @@ private:
   /// or the warp has executed too much.
   bool goesOn(Warp &w);
   void release(BarrierState &b);
+  void tell(Warp &w, const BarrierState &b);
   void deadlock();
   void updateKnown(Warp &w);
   void land(Warp &w, AsyncCopy &copy, uint64_t lanes);

@@ -133,6 +133,10 @@ struct Inst {
   Scope scope = Scope::Lane;
 };
 
+/// Flags of BarrierReduce: what the predicates of all lanes come to (PTX ISA,
+/// "barrier{.cta}.red"): how many hold, whether all do, whether any does.
+enum class Reduction : uint8_t { None, Count, All, Any };
+
 /// Flags of AmdMfma: what the operands are, f16 if nothing else is said.
 inline constexpr uint8_t mfmaBF16 = 1, mfmaFloat8 = 2, mfmaLeftBF8 = 4,
                          mfmaRightBF8 = 8, mfmaFNUZ = 16;

@@ -88,6 +88,9 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   kernel.addPass(createTileFragments());
   kernel.addPass(createCanonicalizer());
   kernel.addPass(createCSEPass());
+  // Which softmax sees every score, the canonicalizer has found.
+  if (options.integerMaxima)
+    kernel.addPass(createIntegerMaxima());
   kernel.addPass(createAllocateLds());
   kernel.addPass(createDistributeFragments());
 }

@@ -9,6 +9,11 @@
 // RUN: kvbuf-emu-test %t/named.mlir --block=128 --arg=buf:f32:64:uninit --print=0:0:4
 // RUN: sed 's,^.*// NAMED$,,' %t/named.mlir > %t/loose.mlir
 // RUN: not kvbuf-emu-test %t/loose.mlir --block=128 --arg=buf:f32:64:uninit 2>&1 | FileCheck %t/named.mlir
+// RUN: kvbuf-emu-test %t/reduce.mlir --block=128 --arg=buf:i32:512:uninit --print=0:0:4 --print=0:96:1 --print=0:128:1 --print=0:224:1 --print=0:256:1 --print=0:352:1 --print=0:384:1 --print=0:480:1 | FileCheck %t/reduce.mlir
+// The second half of the warps asks whether all hold where the first half asks whether any does.
+// RUN: sed 's,^.*// ALIKE$,,; s,^  // APART ,  ,' %t/reduce.mlir > %t/apart.mlir
+// RUN: not kvbuf-emu-test %t/apart.mlir --block=128 --arg=buf:i32:512:uninit 2>&1 | FileCheck %t/reduce.mlir --check-prefix=APART
+// RUN: not kvbuf-emu-test %t/unknown.mlir --block=64 2>&1 | FileCheck %t/unknown.mlir
 
 //--- divergent.mlir
 llvm.func @kernel() attributes {nvvm.kernel} {
@@ -144,3 +149,70 @@ module {
   }
 }
 // CHECK: error: 'llvm.{{load|store}}' by thread
+
+//--- reduce.mlir
+// What threads bring to a barrier and all of them take away. Thread 70 alone brings
+// a true predicate: of the block's 128 that is 1, not all, but any; of the half
+// with warps 0 and 1, which meet at barriers of their own, none.
+llvm.func @kernel(%out: !llvm.ptr<1>) attributes {nvvm.kernel} {
+  %c1 = llvm.mlir.constant(1 : i32) : i32
+  %c2 = llvm.mlir.constant(2 : i32) : i32
+  %c6 = llvm.mlir.constant(6 : i32) : i32
+  %c64 = llvm.mlir.constant(64 : i32) : i32
+  %c70 = llvm.mlir.constant(70 : i32) : i32
+  %c0 = llvm.mlir.constant(0 : i32) : i32
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  %mine = llvm.icmp "eq" %t, %c70 : i32
+  %others = llvm.icmp "ne" %t, %c70 : i32
+  %word = llvm.select %mine, %c64, %c0 : i1, i32
+  %half = llvm.lshr %t, %c6 : i32
+  %id = llvm.add %half, %c1 : i32
+  // By the op at barrier 0, whose predicates are any numbers but 0.
+  %count = nvvm.barrier #nvvm.reduction<popc> %word -> i32
+  %any = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.or.aligned.count"(%id, %c64, %mine) : (i32, i32, i1) -> i1 // ALIKE
+  // APART %all0 = llvm.icmp "eq" %half, %c0 : i32
+  // APART llvm.cond_br %all0, ^low, ^high
+  // APART ^low:
+  // APART %x = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.or.aligned.all"(%c2, %mine) : (i32, i1) -> i1
+  // APART llvm.br ^on(%x : i1)
+  // APART ^high:
+  // APART %y = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.and.aligned.all"(%c2, %mine) : (i32, i1) -> i1
+  // APART llvm.br ^on(%y : i1)
+  // APART ^on(%any: i1):
+  // APART: error: 'llvm.call_intrinsic' by warp {{[0-9]}} ({{.*}}): barrier 2 reduces something else, or nothing, elsewhere
+  // APART: note: 'llvm.call_intrinsic': the other one
+  %all = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.and.aligned.count"(%id, %c64, %others) : (i32, i32, i1) -> i1
+  %some = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.popc.aligned.count"(%id, %c64, %others) : (i32, i32, i1) -> i32
+  %a = llvm.zext %any : i1 to i32
+  %b = llvm.zext %all : i1 to i32
+  %c128 = llvm.mlir.constant(128 : i32) : i32
+  %at1 = llvm.add %t, %c128 : i32
+  %at2 = llvm.add %at1, %c128 : i32
+  %at3 = llvm.add %at2, %c128 : i32
+  %p0 = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %p1 = llvm.getelementptr %out[%at1] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %p2 = llvm.getelementptr %out[%at2] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %p3 = llvm.getelementptr %out[%at3] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  llvm.store %count, %p0 : i32, !llvm.ptr<1>
+  llvm.store %a, %p1 : i32, !llvm.ptr<1>
+  llvm.store %b, %p2 : i32, !llvm.ptr<1>
+  llvm.store %some, %p3 : i32, !llvm.ptr<1>
+  llvm.return
+}
+// CHECK:      1 1 1 1
+// CHECK-NEXT: 1
+// CHECK-NEXT: 0
+// CHECK-NEXT: 1
+// CHECK-NEXT: 1
+// CHECK-NEXT: 0
+// CHECK-NEXT: 64
+// CHECK-NEXT: 63
+
+//--- unknown.mlir
+llvm.func @kernel() attributes {nvvm.kernel} {
+  %c1 = llvm.mlir.constant(1 : i32) : i32
+  %true = llvm.mlir.constant(true) : i1
+  // CHECK: :[[#@LINE+1]]:8: error: {{.*}}intrinsic 'llvm.nvvm.barrier.cta.red.xor.aligned.all'
+  %x = llvm.call_intrinsic "llvm.nvvm.barrier.cta.red.xor.aligned.all"(%c1, %true) : (i32, i1) -> i1
+  llvm.return
+}

@@ -103,6 +103,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::desc("Give tiles that need no mask a loop without it "
                      "(kvbuf-split-masked-loops)"),
       llvm::cl::init(true)};
+  Option<bool> integerMaxima{
+      *this, "integer-maxima",
+      llvm::cl::desc("Compare maxima as integers in a loop of their own, where "
+                     "the chip is faster so (kvbuf-integer-maxima)"),
+      llvm::cl::init(true)};
   Option<bool> guardSinking{
       *this, "guard-sinking",
       llvm::cl::desc("Keep vector instructions beside their MFMAs, on AMD "

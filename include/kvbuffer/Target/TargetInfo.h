@@ -224,6 +224,9 @@ struct TargetInfo {
   /// fewer the branch costs more than it saves: it keeps what stands on its two
   /// sides apart.)
   int64_t branchedRescaleAccumulators = 0;
+  /// Whether one instruction takes the largest of three integers, where two
+  /// floating-point numbers take one.
+  bool integerMaxima = false;
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 

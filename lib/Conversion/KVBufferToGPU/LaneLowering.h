@@ -414,6 +414,11 @@ private:
   void lower(FragmentScaleOp op);
   void lower(MaskOp op);
   mlir::LogicalResult lower(OnlineSoftmaxOp op);
+  mlir::LogicalResult lower(AnyNegativeOp op);
+  /// The largest of numbers by their bits as signed integers, of which machines
+  /// may take three at a time: so also as numbers, unless all are negative.
+  mlir::Value largestOfBits(unsigned chains,
+                            mlir::ArrayRef<mlir::Value> values);
   void lower(RescaleOp op);
   void lower(SoftmaxFinishOp op);
 
@@ -552,6 +557,8 @@ private:
   int64_t endBarrier = 0;
   /// First of the groups' barriers for turns; 0 before there are any.
   int64_t turnBarriers = 0;
+  /// The same for where groups ask whether a value is negative.
+  int64_t signBarriers = 0;
   /// The block's threads, and whether one producer thread does all the work.
   int64_t blockThreads() const {
     int64_t producers = machine.hasRoles() ? blockSchedule.getProducers() : 0;

@@ -349,6 +349,40 @@ void LaneLowering::lower(MaskOp op) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
+Value LaneLowering::largestOfBits(unsigned chains, ArrayRef<Value> values) {
+  Values bits;
+  for (Value value : values)
+    bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
+  Value top = fold(chains, bits, [&](Value x, Value y) -> Value {
+    return arith::MaxSIOp::create(b, x, y);
+  });
+  return arith::BitcastOp::create(b, b.getF32Type(), top);
+}
+
+LogicalResult LaneLowering::lower(AnyNegativeOp op) {
+  if (!consumersStart || !machine.namedBarriers())
+    return op.emitOpError() << "is for the consumers of kvbuffer.warp_roles";
+  Value all;
+  for (Value row : get(op.getRows())) {
+    Value bits = arith::BitcastOp::create(b, b.getI32Type(), row);
+    all = all ? arith::OrIOp::create(b, all, bits).getResult() : bits;
+  }
+  Value negative =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, i32(0));
+  if (!signBarriers)
+    signBarriers = namedBarriers(groups());
+  Value id = arith::AddIOp::create(b, group, i32(signBarriers));
+  Value any = BarrierAnyOp::create(b, b.getI1Type(), negative, id,
+                                   b.getI64IntegerAttr(groupThreads()));
+  // Said to be the same for all lanes, so that loops behind a branch on it keep
+  // their numbers in the scalar unit.
+  any = machine.uniform(
+      *this, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
+  set(op.getAny(),
+      {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, any, i32(0))});
+  return success();
+}
+
 LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
                                                   ArrayRef<Value> scores) {
   FragmentType type = op.getScores().getType();
@@ -396,6 +430,11 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
     }
     Values candidates{max[r]};
     llvm::append_range(candidates, byRow[r]);
+    if (op.getNotNegative() && target.integerMaxima) {
+      newMax[r] = reduceLanes(atom, largestOfBits(chains, candidates),
+                              /*isMax=*/true);
+      continue;
+    }
     newMax[r] = reduceLanes(atom, fold(chains, candidates, larger),
                             /*isMax=*/true);
   }

@@ -58,6 +58,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,
            FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.
+    attach<Warps::Roles, AnyNegativeOp>(context);
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);

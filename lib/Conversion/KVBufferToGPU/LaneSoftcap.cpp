@@ -291,10 +291,8 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   Values tops, lows;
   Value outside;
   for (const Values &row : rows) {
-    Value top = fold(chains, bitsOf(row), [&](Value x, Value y) -> Value {
-      return arith::MaxSIOp::create(b, x, y);
-    });
-    tops.push_back(arith::BitcastOp::create(b, b.getF32Type(), top));
+    tops.push_back(largestOfBits(chains, row));
+    Value top = arith::BitcastOp::create(b, b.getI32Type(), tops.back());
     // Negative ones, and what is no number, are above the bound, too.
     Value bound = arith::BitcastOp::create(b, b.getI32Type(), f32(near.bound));
     outside =

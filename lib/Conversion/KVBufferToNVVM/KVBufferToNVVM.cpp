@@ -177,6 +177,25 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// `kvbuffer.barrier_any` to a barrier that reduces predicates. By its
+/// intrinsic: LLVM 22's `nvvm.barrier` reduces at the block's barrier 0 only.
+struct LowerBarrierAny : ConvertOpToLLVMPattern<BarrierAnyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(BarrierAnyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value threads =
+        LLVM::ConstantOp::create(rewriter, op.getLoc(), rewriter.getI32Type(),
+                                 rewriter.getI32IntegerAttr(op.getThreads()));
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, rewriter.getI1Type(),
+        rewriter.getStringAttr("llvm.nvvm.barrier.cta.red.or.aligned.count"),
+        ValueRange{adaptor.getId(), threads, adaptor.getCondition()});
+    return success();
+  }
+};
+
 /// `kvbuffer.lane_count` to a vote whose bits are counted.
 struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -343,8 +362,8 @@ struct ConvertKVBufferToNVVMPass
 
 void kvbuf::populateKVBufferToNVVMConversionPatterns(
     const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
-  patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
-      converter);
+  patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerBarrierAny,
+               LowerLaneArrive>(converter);
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
   patterns.add<LowerAbs>(converter, PatternBenefit(10));

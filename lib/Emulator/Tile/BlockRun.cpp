@@ -567,8 +567,20 @@ LogicalResult BlockRun::runOp(MmaOp op) {
   return success();
 }
 
+LogicalResult BlockRun::runOp(AnyNegativeOp op) {
+  set(op.getAny(), int64_t(llvm::any_of(matrix(op.getRows()).data, [](float x) {
+        return std::signbit(x);
+      })));
+  return success();
+}
+
 LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
   const Matrix &scores = matrix(op.getScores());
+  if (op.getNotNegative())
+    for (auto [r, m] : llvm::enumerate(matrix(op.getMax()).data))
+      if (std::signbit(m))
+        return error(op) << "has 'not_negative', but the maximum of row " << r
+                         << " is " << m;
   if (!op.getMasked())
     for (auto [i, s] : llvm::enumerate(scores.data))
       if (s == -std::numeric_limits<float>::infinity())

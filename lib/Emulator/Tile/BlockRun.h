@@ -115,6 +115,7 @@ private:
   // Fragments.
   mlir::LogicalResult runOp(MmaOp op);
   mlir::LogicalResult runOp(OnlineSoftmaxOp op);
+  mlir::LogicalResult runOp(AnyNegativeOp op);
   mlir::LogicalResult runOp(RaiseMaxOp op);
   mlir::LogicalResult runOp(ApplyRaiseOp op);
   mlir::LogicalResult runOp(SoftmaxHeadOp op);

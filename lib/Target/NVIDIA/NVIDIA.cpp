@@ -101,6 +101,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.clusterMaskedTiles = 32;
     target.clusterMaskedWideTiles = 32;
     target.predicatesRescale = true;
+    // SASS: VIMNMX3, FMNMX.
+    target.integerMaxima = true;
     target.branchedRescaleAccumulators = 128;
   }
   return target;

@@ -62,7 +62,7 @@ void KVBufferDialect::initialize() {
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
              DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
-             LaneCountOp, LaneTransposeOp, LaneArriveOp>(op) ||
+             LaneCountOp, BarrierAnyOp, LaneTransposeOp, LaneArriveOp>(op) ||
          op->hasTrait<LaneLevel>();
 }
 

@@ -937,6 +937,14 @@ LogicalResult LaneMmaOp::verify() {
   return success();
 }
 
+LogicalResult AnyNegativeOp::verify() {
+  FragmentType type = getRows().getType();
+  if (type.getRole() == Role::Row && type.getElementType().isF32())
+    return success();
+  return emitOpError() << "has rows of " << type
+                       << ", expected a fragment of role 'row' and type f32";
+}
+
 LogicalResult OnlineSoftmaxOp::verify() {
   if (!isPositive(getScale()))
     return emitOpError() << "expected a finite scale above 0: the maximum is "

@@ -781,7 +781,10 @@ def KVBuffer_OnlineSoftmaxOp
     it is dropped where the scores come straight from the matrix unit. P has the
     type of the operand that it becomes. `row_max` is rowmax s, where it is known:
     where several warps share the scores' columns, it has to be
-    (`kvbuffer.row_reduce`).
+    (`kvbuffer.row_reduce`). `not_negative` says that no row's m has its sign bit
+    set, which makes m' the largest of s and m as integers, too: floating-point
+    numbers that are not negative have the order of their bits, and negative ones
+    are negative integers (`kvbuf-integer-maxima`).
 
     Example:
 
@@ -795,7 +798,8 @@ def KVBuffer_OnlineSoftmaxOp
       KVBuffer_FragmentType:$max, KVBuffer_FragmentType:$sum, F32Attr:$scale,
       UnitAttr:$masked,
       Arg<Optional<KVBuffer_FragmentType>,
-          "the largest score of each row">:$row_max);
+          "the largest score of each row">:$row_max,
+      UnitAttr:$not_negative);
   let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newMax,
                       KVBuffer_FragmentType:$newSum, KVBuffer_FragmentType:$rescale);
   let builders = [
@@ -807,7 +811,8 @@ def KVBuffer_OnlineSoftmaxOp
                     "::mlir::UnitAttr":$masked),
                 [{
       build($_builder, $_state, p, newMax, newSum, rescale, scores, max, sum,
-            scale, masked, /*row_max=*/::mlir::Value());
+            scale, masked, /*row_max=*/::mlir::Value(),
+            /*not_negative=*/::mlir::UnitAttr());
     }]>];
   let assemblyFormat = [{
     $scores `,` $max `,` $sum (`row_max` `(` $row_max^ `)`)? attr-dict

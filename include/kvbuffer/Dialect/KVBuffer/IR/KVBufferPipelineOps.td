@@ -208,6 +208,31 @@ def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
 }
 
 //===----------------------------------------------------------------------===//
+// Loops that depend on what maxima are
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_AnyNegativeOp : KVBuffer_Op<"any_negative"> {
+  let summary = "Whether a row's value has its sign bit set";
+  let description = [{
+    Warps that multiply together get one answer, about the rows of all of them,
+    and meet for it: they may branch on it, also around products. Other warps may
+    get another answer. -0 has its sign bit set. Inside of the consumers of
+    `kvbuffer.warp_roles`.
+
+    Example:
+
+    ```mlir
+    %some = kvbuffer.any_negative %m : !kvbuffer.fragment<128x1xf32, row>
+    ```
+  }];
+  let arguments = (ins Arg<KVBuffer_FragmentType,
+                           "a value for each row, f32">:$rows);
+  let results = (outs I1:$any);
+  let assemblyFormat = "$rows attr-dict `:` type($rows)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Thread stage
 //===----------------------------------------------------------------------===//
 
@@ -241,6 +266,24 @@ def KVBuffer_LaneCountOp : KVBuffer_Op<"lane_count"> {
   let arguments = (ins I1:$condition);
   let results = (outs I32:$count);
   let assemblyFormat = "$condition attr-dict";
+}
+
+def KVBuffer_BarrierAnyOp : KVBuffer_Op<"barrier_any"> {
+  let summary = "Whether a condition holds in any thread that meets here";
+  let description = [{
+    Meets `threads` threads, whole warps, at the block's barrier `id`. The same in
+    all of them. LLVM 22's `nvvm.barrier` takes a number or a reduction, not both.
+
+    Example:
+
+    ```mlir
+    %any = kvbuffer.barrier_any %mine at %id {threads = 128 : i64}
+    ```
+  }];
+  let arguments = (ins I1:$condition, I32:$id,
+                       Arg<I64Attr, "how many threads meet">:$threads);
+  let results = (outs I1:$any);
+  let assemblyFormat = "$condition `at` $id attr-dict";
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERPIPELINEOPS_TD

@@ -314,6 +314,26 @@ def SplitMaskedLoops
     "::mlir::scf::SCFDialect"];
 }
 
+def IntegerMaxima
+    : Pass<"kvbuf-integer-maxima", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Compare maxima as integers once no row's is negative";
+  let description = [{
+    For chips of which an instruction takes the largest of three integers, but of
+    two floating-point numbers. Signed integers have the order of the numbers whose
+    bits they are, as long as one of these is not negative, and a maximum that a
+    loop carries never falls. So a loop of warp roles' consumers whose softmax
+    finds its maxima itself becomes two: one that goes on while a row's maximum is
+    negative (`kvbuffer.any_negative`), and one for the iterations that are left,
+    whose softmax has `not_negative`.
+
+    Only the bulk of the tiles gains by that: loops whose softmax is `masked`, or
+    whose scores are capped, stay as they are.
+  }];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
 def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Count the loads that may stay in flight at each wait";
   let description = [{
