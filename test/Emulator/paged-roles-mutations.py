@@ -39,7 +39,7 @@ MUTATIONS = {
     "wait for cp.async": r"cp\.async\.wait\.group",
     "commit of cp.async": r"nvvm\.cp\.async\.commit\.group",
     "proxy fence": r"nvvm\.fence\.proxy",
-    "barrier": r"nvvm\.barrier",
+    "barrier": r"^ *nvvm\.barrier",
     "wait for an mbarrier": r"nvvm\.mbarrier\.try_wait",
     "arrival": r"nvvm\.mbarrier\.arrive",
 }

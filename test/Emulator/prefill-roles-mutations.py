@@ -78,7 +78,7 @@ MUTATIONS = {
     "arrival": (r"nvvm\.mbarrier\.arrive", lambda s: ""),
     "initialisation": (r"nvvm\.mbarrier\.init", lambda s: ""),
     "fence": (r"nvvm\.fence\.(proxy|mbarrier)", lambda s: ""),
-    "barrier": (r"nvvm\.barrier", lambda s: ""),
+    "barrier": (r"^ *nvvm\.barrier", lambda s: ""),
     "commit": (r"bulk\.commit\.group", lambda s: ""),
     "wait for a store": (r"bulk\.wait_group", lambda s: ""),
     "box": (r"bulk\.tensor\.shared", lambda s: ""),

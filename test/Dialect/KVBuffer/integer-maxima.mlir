@@ -27,9 +27,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %ring = kvbuffer.ring %buf {releases = 1 : i64} : <#kbuf>
       kvbuffer.warp_roles producers(4, 24) {
       } consumers(4, 240) {
-        // While a row's maximum is negative, the iterations that there are.
-        // CHECK:         %[[FIRST:.*]]:4 = scf.while (%[[I:.*]] = %c1, %[[L0:.*]] = %[[L]], %[[M0:.*]] = %[[M]], %[[S0:.*]] = %c1)
-        // CHECK-NEXT:      %[[SOME:.*]] = kvbuffer.any_negative %[[M0]]
+        // One iteration, and more while a row's maximum is negative.
+        // CHECK:         %[[FIRST:.*]]:4 = scf.while (%[[SOME:.*]] = %true, %[[I:.*]] = %c1, %[[L0:.*]] = %[[L]], %[[M0:.*]] = %[[M]], %[[S0:.*]] = %c1)
         // CHECK-NEXT:      %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[N]]
         // CHECK-NEXT:      %[[ON:.*]] = arith.andi %[[MORE]], %[[SOME]]
         // CHECK-NEXT:      scf.condition(%[[ON]]) %[[I]], %[[L0]], %[[M0]], %[[S0]]
@@ -40,9 +39,10 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
         // CHECK-NEXT:      kvbuffer.mma_wait
         // CHECK-NEXT:      kvbuffer.ring_release
         // CHECK-NEXT:      %{{.*}}, %[[M2:.*]], %[[L2:.*]], %{{.*}} = kvbuffer.online_softmax %{{.*}}, %[[M1]], %[[L1]] {scale = 1.250000e-01 : f32}
+        // CHECK-NEXT:      %[[ASKED:.*]] = kvbuffer.any_negative %[[M2]]
         // CHECK-NEXT:      %[[S2:.*]] = arith.muli %[[S1]], %[[J]]
         // CHECK-NEXT:      %[[NEXT:.*]] = arith.addi %[[J]], %c2
-        // CHECK-NEXT:      scf.yield %[[NEXT]], %[[L2]], %[[M2]], %[[S2]]
+        // CHECK-NEXT:      scf.yield %[[ASKED]], %[[NEXT]], %[[L2]], %[[M2]], %[[S2]]
         // The others go on from there, in the same steps.
         // CHECK:         scf.for %[[K:.*]] = %[[FIRST]]#0 to %[[N]] step %c2 iter_args(%[[L3:.*]] = %[[FIRST]]#1, %[[M3:.*]] = %[[FIRST]]#2, %{{.*}} = %[[FIRST]]#3)
         // CHECK-NEXT:      kvbuffer.ring_wait %{{.*}}[%[[K]]]

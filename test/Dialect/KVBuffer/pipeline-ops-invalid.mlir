@@ -47,3 +47,11 @@ func.func @excess(%x: !kvbuffer.fragment<128x64xf32, acc>, %l: !kvbuffer.fragmen
   %0, %1 = kvbuffer.softmax_tail %x, %l excess(%e) : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x64xbf16, a>
   return
 }
+
+// -----
+
+func.func @sign_of_scores(%s: !kvbuffer.fragment<64x32xf32, acc>) {
+  // expected-error @below {{'kvbuffer.any_negative' op has rows of '!kvbuffer.fragment<64x32xf32, acc>', expected a fragment of role 'row' and type f32}}
+  %some = kvbuffer.any_negative %s : !kvbuffer.fragment<64x32xf32, acc>
+  return
+}

@@ -315,6 +315,19 @@ gpu.module @faults {
     gpu.return
   }
 
+  gpu.func @negative_maximum(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %s = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<16x16xf32, acc>
+    %m = kvbuffer.fragment_fill -0.5 : !kvbuffer.fragment<16x1xf32, row>
+    %l = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x1xf32, row>
+    %some = kvbuffer.any_negative %m : !kvbuffer.fragment<16x1xf32, row>
+    // Until it is not negative any more.
+    %p:4 = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row> -> !frag
+    %r:4 = kvbuffer.online_softmax %s, %p#1, %l {scale = 1.0 : f32, not_negative} : !kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row> -> !frag
+    // expected-error @below {{has 'not_negative', but the maximum of row 0 is -5.000000e-01}}
+    %t:4 = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32, not_negative} : !kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row> -> !frag
+    gpu.return
+  }
+
   gpu.func @division(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

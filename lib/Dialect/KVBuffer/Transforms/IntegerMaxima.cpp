@@ -30,62 +30,65 @@ using namespace kvbuf;
 
 namespace {
 
-/// A softmax of a loop, and the number of the carried value that is its
-/// maximum.
-struct Carried {
-  OnlineSoftmaxOp softmax;
-  unsigned index;
-};
-
 /// The only softmax of a loop's body, if it finds the maximum that the loop
-/// carries among scores that are all there.
-std::optional<Carried> findCarried(scf::ForOp loop) {
+/// carries among scores that are all there; else null.
+OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
   auto all = loop.getBody()->getOps<OnlineSoftmaxOp>();
   if (!llvm::hasSingleElement(all))
-    return std::nullopt;
+    return nullptr;
   OnlineSoftmaxOp softmax = *all.begin();
   // Capped scores are looked at ahead of being capped.
   if (softmax.getMasked() || softmax.getRowMax() || softmax.getNotNegative() ||
       softmax.getScores().getDefiningOp<SoftcapOp>())
-    return std::nullopt;
+    return nullptr;
   auto max = dyn_cast<BlockArgument>(softmax.getMax());
   if (!max || max.getOwner() != loop.getBody() ||
       max == loop.getInductionVar() ||
       loop.getTiedLoopYieldedValue(max)->get() != softmax.getNewMax())
-    return std::nullopt;
-  return Carried{softmax,
-                 max.getArgNumber() - unsigned(loop.getNumInductionVars())};
+    return nullptr;
+  return softmax;
 }
 
 struct IntegerMaximaPass : kvbuf::impl::IntegerMaximaBase<IntegerMaximaPass> {
   using Base::Base;
 
-  /// The iterations up to the first that finds no negative maximum; yields the
-  /// number of that one, and what it starts with.
+  /// The first iteration, if there is one, and those up to the first that
+  /// begins without a negative maximum; yields the number of that one, and what
+  /// it starts with. Each asks beside its products, for the next one: to ask
+  /// ahead of the first would hold up all of them.
   static scf::WhileOp whileNegative(IRRewriter &b, scf::ForOp loop,
-                                    unsigned index) {
+                                    OnlineSoftmaxOp softmax) {
     Location loc = loop.getLoc();
-    SmallVector<Value> inits{loop.getLowerBound()};
+    SmallVector<Value> inits{
+        arith::ConstantOp::create(b, loc, b.getBoolAttr(true)),
+        loop.getLowerBound()};
     llvm::append_range(inits, loop.getInitArgs());
     SmallVector<Type> types(ValueRange(inits).getTypes());
     SmallVector<Location> places(types.size(), loc);
-    auto first = scf::WhileOp::create(b, loc, types, inits);
+    TypeRange handed = TypeRange(types).drop_front();
+    auto first = scf::WhileOp::create(b, loc, handed, inits);
     OpBuilder::InsertionGuard guard(b);
     Block *before = b.createBlock(&first.getBefore(), {}, types, places);
     ValueRange values = before->getArguments();
-    // The same for all who multiply together, so all of them ask.
-    Value some =
-        AnyNegativeOp::create(b, loc, b.getI1Type(), values[1 + index]);
     Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                       values[0], loop.getUpperBound());
-    scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, more, some),
-                             values);
-    Block *after = b.createBlock(&first.getAfter(), {}, types, places);
+                                       values[1], loop.getUpperBound());
+    scf::ConditionOp::create(b, loc,
+                             arith::AndIOp::create(b, loc, more, values[0]),
+                             values.drop_front());
+    Block *after = b.createBlock(&first.getAfter(), {}, handed,
+                                 ArrayRef<Location>(places).drop_front());
     IRMapping mapping;
     mapping.map(loop.getBody()->getArguments(), after->getArguments());
-    for (Operation &op : loop.getBody()->without_terminator())
+    Value some;
+    for (Operation &op : loop.getBody()->without_terminator()) {
       b.clone(op, mapping);
+      // All who multiply together get one answer.
+      if (&op == softmax)
+        some = AnyNegativeOp::create(b, loc, b.getI1Type(),
+                                     mapping.lookup(softmax.getNewMax()));
+    }
     SmallVector<Value> yields{
+        some,
         arith::AddIOp::create(b, loc, after->getArgument(0), loop.getStep())};
     for (Value value : loop.getYieldedValues())
       yields.push_back(mapping.lookupOrDefault(value));
@@ -113,15 +116,15 @@ struct IntegerMaximaPass : kvbuf::impl::IntegerMaximaBase<IntegerMaximaPass> {
     });
     IRRewriter b(&getContext());
     for (scf::ForOp loop : loops) {
-      std::optional<Carried> found = findCarried(loop);
-      if (!found)
+      OnlineSoftmaxOp softmax = findSoftmax(loop);
+      if (!softmax)
         continue;
       b.setInsertionPoint(loop);
-      scf::WhileOp first = whileNegative(b, loop, found->index);
+      scf::WhileOp first = whileNegative(b, loop, softmax);
       b.modifyOpInPlace(loop, [&] {
         loop.getLowerBoundMutable().assign(first.getResult(0));
         loop.getInitArgsMutable().assign(first.getResults().drop_front());
-        found->softmax.setNotNegative(true);
+        softmax.setNotNegative(true);
       });
       remark::passed(loop.getLoc(),
                      remark::RemarkOpts::name("maxima").category(DEBUG_TYPE))

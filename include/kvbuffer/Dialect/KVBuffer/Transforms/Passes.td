@@ -322,9 +322,9 @@ def IntegerMaxima
     two floating-point numbers. Signed integers have the order of the numbers whose
     bits they are, as long as one of these is not negative, and a maximum that a
     loop carries never falls. So a loop of warp roles' consumers whose softmax
-    finds its maxima itself becomes two: one that goes on while a row's maximum is
-    negative (`kvbuffer.any_negative`), and one for the iterations that are left,
-    whose softmax has `not_negative`.
+    finds its maxima itself becomes two: one for the first iteration and those after
+    it, until one leaves no row's maximum negative (`kvbuffer.any_negative`), and one
+    for the iterations that are left, whose softmax has `not_negative`.
 
     Only the bulk of the tiles gains by that: loops whose softmax is `masked`, or
     whose scores are capped, stay as they are.
