@@ -122,16 +122,28 @@ struct SizeBuilder : Builder {
 /// under which clusters of two blocks, each with `BM` of the query rows called
 /// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a
 /// mask hides keys that other rows see, `sharing` the heads that share K and V.
+/// `keys` names the number of keys where the host knows it, or is empty.
 static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
-                                      int64_t BM, int64_t headSize, bool masked,
+                                      StringRef keys, int64_t BM,
+                                      int64_t headSize, bool masked,
                                       int64_t sharing) {
   SizeBuilder b(context);
   auto tilesOf = [&](int64_t size) {
     return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
   };
   int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing);
-  Attribute enough = b.expr("sum", {tilesOf(BM), b.number(1 - fewest)});
+  Attribute tiles = tilesOf(BM);
+  // What a pair waits for is a tile of keys, so that what counts under a mask
+  // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
+  // average, which is q / 2 where there are as many keys as rows.
+  if (masked && !keys.empty() && !TargetInfo::clustersOfHeads(sharing))
+    tiles = b.expr(
+        "sum", {b.expr("product",
+                       {b.number(2), b.expr("ceildiv", {b.getStringAttr(keys),
+                                                        b.number(BM)})}),
+                b.expr("product", {b.number(-1), tiles})});
+  Attribute enough = b.expr("sum", {tiles, b.number(1 - fewest)});
   if (TargetInfo::clustersOfHeads(sharing))
     return enough;
   // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
@@ -251,8 +263,10 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
       problem && chosen.getCluster() > 1 && choosesByLaunch(problem, schedule);
   if (clusters) {
     MaskAttr mask = problem.getMaskValue();
+    bool dense = problem.getK().getType().getKind() == CacheKind::Dense;
     suits =
         launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,
+                             dense ? StringRef(kKeysSize) : StringRef(),
                              chosen.getBM(), problem.getHeadSize(),
                              /*masked=*/mask.boundsLeft() || mask.boundsRight(),
                              problem.getHeads() / problem.getKVHeads());

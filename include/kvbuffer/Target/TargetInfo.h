@@ -200,9 +200,9 @@ struct TargetInfo {
   /// do not read twice, and lose where the last tile of an odd number has no
   /// partner, and where one of two masked tiles waits for keys that the other
   /// alone sees. The fewest tiles of a sequence with which they gain: at all,
-  /// of an odd number, under a mask, and there at more than 128 columns, where
-  /// a tile of keys is more bytes. Blocks on heads that share K and V lose
-  /// neither way.
+  /// of an odd number, under a mask (with as many keys as rows), and there at
+  /// more than 128 columns, where a tile of keys is more bytes. Blocks on heads
+  /// that share K and V lose neither way.
   int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
           clusterMaskedWideTiles = 1;
   /// Whether blocks of a cluster take heads that share K and V, `sharing` of

@@ -22,7 +22,7 @@ struct Entry {
   int64_t headSize, queries;
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
-  bool qInRegs, pingPong, stageOutput;
+  bool qInRegs, pingPong, turnsAlone, stageOutput;
   TileOrder tiles;
 };
 } // namespace
@@ -30,9 +30,9 @@ struct Entry {
 static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 /// Clusters of two blocks halve what is read from L2. Where power limits the
-/// clock that wins 1 to 6 % at more than 64 columns and 2 % at 64, but loses 1 to
-/// 4 % there under a mask (docs/tuning.md). How many tiles there are, only types
-/// that fix the number of queries tell, or the launch.
+/// clock that wins 1 to 6 % at more than 64 columns and 2 % at 64, but loses 1
+/// to 4 % there under a mask (docs/tuning.md). How many tiles there are, only
+/// types that fix the number of queries tell, or the launch.
 static constexpr int64_t kClusterHeadSize = 64;
 
 static bool gainsByClusters(const TargetInfo &target,
@@ -54,17 +54,25 @@ static bool gainsByClusters(const TargetInfo &target,
 /// tile or better everywhere. Up to 64 columns three groups hide each other's
 /// softmax better than two (1.06 against 1.04 of cuDNN's rate, causal at 4096
 /// rows), and better still where they take turns (1.15); they have no registers
-/// for Q. At more columns turns change nothing. At 256 two slots of more than
-/// 80 keys do not fit beside Q, nor does a buffer for O, and consumers with
-/// fewer than 240 registers lose 5 %. Joined tiles won nothing but 2 % at 256.
+/// for Q. At 128 columns, in blocks of their own (`turnsAlone`), two groups
+/// that take no turns may come to have their softmax at the same time, and stay
+/// so where rows see many keys (512 rows over 8704 keys: 541 us, 492 with
+/// turns); blocks of clusters do not. At more columns turns change nothing. At
+/// 256 two slots of more than 80 keys do not fit beside Q, nor does a buffer
+/// for O, and consumers with fewer than 240 registers lose 5 %. Joined tiles
+/// won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, false, true, TileOrder::Dynamic},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, TileOrder::Dynamic},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, TileOrder::Dynamic},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, TileOrder::Dynamic},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false,
+    {128, 64, 64, 128, 2, 4, 40, 232, true, false, false, true,
      TileOrder::Dynamic},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false,
+    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, false,
+     TileOrder::Dynamic},
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, true,
+     TileOrder::Dynamic},
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, true,
+     TileOrder::Dynamic},
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, false,
+     TileOrder::Dynamic},
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, false,
      TileOrder::Dynamic},
 };
 
@@ -115,6 +123,8 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
+    else if (entry.turnsAlone)
+      choice.pingPong = true;
     return true;
   }
   choice.note = "head size " + std::to_string(request.headSize) +

@@ -10,8 +10,8 @@
 // NONE-NOT: producers
 
 // CHECK-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4, producer_registers = 32, consumer_registers = 160, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
-// CHECK-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic, stage_output = true>
-// CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4,
 // CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true, tiles = dynamic>
 // CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic>

@@ -26,10 +26,11 @@ llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
 llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
 
 /// What kernels of an attention problem call sizes of their launches: the query
-/// rows of a sequence, of a ragged batch of the longest one; and of a ragged
-/// batch those of all.
+/// rows of a sequence, of a ragged batch of the longest one; of a ragged batch
+/// those of all; and the keys of a sequence in a dense cache.
 inline constexpr llvm::StringLiteral kLongestQuerySize = "seq_q",
-                                     kAllQueriesSize = "total_q";
+                                     kAllQueriesSize = "total_q",
+                                     kKeysSize = "seq_k";
 
 /// The append that is a part of an attention problem: a `kvbuffer.cache_append`
 /// before it in its block, into its caches. Null where there is none.
