@@ -47,13 +47,17 @@ VALUES = {
     "q_stages": [1, 2, 3],
     "stage_output": ["true", "false"],
     "lazy_rescale": ["true", "true", "false"],
-    "k_path": ["direct", "registers"],
-    "v_path": ["direct", "registers"],
+    "k_path": ["direct", "registers", "streaming"],
+    "v_path": ["direct", "registers", "streaming"],
     "reg_chunk_depth": [0, 16, 32, 48, 64],
     "full_kv": ["true", "false"],
     "xcds": [1, 2, 2, 4, 8],
-    "cluster": [1, 2, 2],
+    "cluster": [1, 2, 2, 4, 8],
     "warp_cols": [1, 2, 2, 4],
+    "split_keys": ["true", "true", "false"],
+    "split_size": [0, 32, 64, 100, 128],
+    "equal_shares": ["true", "true", "false"],
+    "look_ahead": ["true", "true", "false"],
 }
 #: Parameters that mean something together are often drawn together.
 GROUPS = [
@@ -61,7 +65,12 @@ GROUPS = [
     ["overlap_products", "producers", "stages"], ["BM", "warps"],
     ["producers", "tiles", "join_tiles", "xcds"], ["full_kv", "stages"],
     ["k_path", "v_path"], ["BM", "warps", "mma_shape", "BK"],
-    ["cluster", "tiles"], ["xcds"], ["warp_cols", "warps", "BM"], ["sums_in_lds", "split_masks"],
+    ["cluster", "tiles"], ["xcds"], ["warp_cols", "warps", "BM"],
+    ["sums_in_lds", "split_masks"], ["look_ahead", "stages"],
+    ["split_keys"], ["split_keys", "equal_shares", "warps"],
+    ["split_keys", "BN", "BM"], ["split_keys", "split_size"],
+    ["split_keys", "look_ahead", "stages"], ["split_keys", "k_path", "v_path"],
+    ["split_keys", "warps", "BM", "swap_a_b"],
     ["q_stages", "tiles"], ["producers"],
     ["producers", "BM", "warps", "producer_registers", "consumer_registers"],
 ]
@@ -72,7 +81,8 @@ def draw_problem(rng):
     kv_heads = rng.choice([1, 1, 2])
     options = {
         "heads": kv_heads * rng.choice([1, 1, 2, 3]), "kv_heads": kv_heads,
-        "head_size": rng.choice([16, 32, 48, 64, 64, 64, 80, 96, 128, 128]),
+        "head_size": rng.choice([8, 16, 32, 40, 48, 64, 64, 64, 80, 96, 120,
+                                 128, 128]),
         "dtype": rng.choice(["bf16", "f16"]),
         "causal": rng.random() < 0.5,
         "lse": rng.random() < 0.4, "sink": rng.random() < 0.3,
@@ -84,12 +94,16 @@ def draw_problem(rng):
     options["cache"] = rng.choice(
         ["dense", "dense", "dense", "ragged", "continuous", "paged"])
     if options["cache"] == "paged":
-        options["page_size"] = rng.choice([1, 16, 64, 128])
+        options["page_size"] = rng.choice([1, 3, 12, 16, 64, 128, 528])
     options["query"] = rng.choice(["dense", "dense", "ragged"])
+    if options["head_size"] % 16 == 0 and rng.random() < 0.15:
+        options["kv_dtype"] = rng.choice(["f8E4M3FN", "f8E5M2"])
+        options["granularity"] = rng.choice(["tensor", "head", ""])
+    options["batch_invariant"] = rng.random() < 0.2
     batch = rng.choice([1, 1, 2, 3])
     run = ["--size", f"batch={batch}", "--seed", str(rng.randrange(1000))]
     # The rule on the mean error needs more than a row.
-    most = rng.choice([12, 40, 130, 200, 300])
+    most = rng.choice([12, 13, 17, 24, 40, 130, 200, 300])
     queries = [rng.randint(12, most) for _ in range(batch)]
     if options["query"] == "ragged":
         run += ["--lengths-q", ",".join(map(str, queries))]

@@ -91,8 +91,7 @@ LogicalResult LaneLowering::lower(FragmentStoreOp op) {
   TileType type = op.getTile().getType();
   Value whole;
   if (at->second.rowsBehind)
-    whole =
-        compare(b, arith::CmpIPredicate::sge, tile.hi, i32(type.getRows()));
+    whole = compare(b, arith::CmpIPredicate::sge, tile.hi, i32(type.getRows()));
   if (at->second.colsBehind) {
     Value cols =
         compare(b, arith::CmpIPredicate::sge, tile.cols, i32(type.getCols()));
@@ -174,10 +173,10 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
   if (tile.cols) {
     // Where columns are cut, each element is looked at.
     TileType type = op.getTile().getType();
-    auto whole = scf::IfOp::create(b,
-                                   compare(b, arith::CmpIPredicate::sge,
-                                           tile.cols, i32(type.getCols())),
-                                   /*withElseRegion=*/true);
+    auto whole = scf::IfOp::create(
+        b,
+        compare(b, arith::CmpIPredicate::sge, tile.cols, i32(type.getCols())),
+        /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(whole.thenBlock());
     TileValues rest = tile;
@@ -210,6 +209,12 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   Value out = flat(tile.data);
   Value row = laneRow(type);
+  // Of warps that share the columns, the last ones may hold some that the tile
+  // does not have, for fragments are as wide as instructions need.
+  int64_t lastFrom = (atom.colWarps - 1) * atom.warpCols(type);
+  auto mayLeave = [&](const Piece &piece) {
+    return lastFrom + (piece.at / atom.cols + 1) * atom.cols > cols;
+  };
   // Of warps that hold the same columns, the first one stores.
   Value isFirst;
   if (atom.sharesCols() && atom.colWarps == 1)
@@ -284,12 +289,17 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
         size_t group = size_t(1) << steps;
         if (left.size() < group)
           continue;
-        Value from = lineFrom(laneColumn(steps));
+        Value col = laneColumn(steps), from = lineFrom(col);
         for (; left.size() >= group; left = left.drop_front(group)) {
           Value joined = joinPieces(*this, left.take_front(group),
                                     ArrayRef(lanes).take_front(steps));
           OpBuilder::InsertionGuard inner(b);
           enter(valid);
+          // A vector is all of the tile or none: its width divides the columns.
+          if (lastFrom && mayLeave(left[group - 1])) {
+            Value c = arith::AddIOp::create(b, col, i32(left.front().at));
+            enter(compare(b, arith::CmpIPredicate::slt, c, i32(cols)));
+          }
           store(joined, from, left.front().at);
         }
       }
@@ -313,7 +323,7 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
           continue;
         }
         // Columns of an atom that the tile may not have.
-        if (lanes.empty() && (piece.at / atom.cols + 1) * atom.cols > cols) {
+        if ((lanes.empty() || lastFrom) && mayLeave(piece)) {
           Value c = arith::AddIOp::create(b, col, i32(piece.at));
           enter(compare(b, arith::CmpIPredicate::slt, c, i32(cols)));
         }
