@@ -45,9 +45,9 @@
 // A pipeline of one vendor refuses the other's chips, whoever names them.
 // RUN: not kvbuf-opt %t/none.mlir --kvbuf-lower-to-nvvm=chip=gfx942 2>&1 | FileCheck %s --check-prefix=NVVM
 // RUN: not kvbuf-opt %t/named.mlir --kvbuf-lower-to-nvvm 2>&1 | FileCheck %s --check-prefix=NVVM
-// NVVM: error: is to be lowered for gfx942, a chip of amd, but kvbuf-lower-to-nvvm is for chips of nvidia; expected kvbuf-lower-to-rocdl, or kvbuf-to-target for any
+// NVVM: error: the module is to be lowered for gfx942, a chip of amd, but kvbuf-lower-to-nvvm is for chips of nvidia; expected kvbuf-lower-to-rocdl, or kvbuf-to-target for any
 // RUN: not kvbuf-opt %t/none.mlir --kvbuf-lower-to-rocdl=chip=sm_80 2>&1 | FileCheck %s --check-prefix=ROCDL
-// ROCDL: error: is to be lowered for sm_80, a chip of nvidia, but kvbuf-lower-to-rocdl is for chips of amd; expected kvbuf-lower-to-nvvm, or kvbuf-to-target for any
+// ROCDL: error: the module is to be lowered for sm_80, a chip of nvidia, but kvbuf-lower-to-rocdl is for chips of amd; expected kvbuf-lower-to-nvvm, or kvbuf-to-target for any
 
 // A chip that is not known.
 // RUN: not kvbuf-opt %t/none.mlir --kvbuf-to-target=chip=sm_12 2>&1 | FileCheck %s --check-prefix=UNKNOWN

@@ -60,3 +60,39 @@ gpu.module @m {
     return
   }
 }
+
+// -----
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+// expected-error @below {{has the attribute 'kvbuffer.grid', which nothing reads on the function of a kvbuffer.cache_append; expected it on a kernel (gpu.func)}}
+func.func @grid(%k: !new, %kc: !paged, %o: memref<?xi32>) attributes {kvbuffer.grid = [1, 1, 1]} {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+// expected-error @below {{argument 2 has the attribute 'kvbuffer.access', which nothing reads there: the kvbuffer.cache_append says what it is}}
+func.func @access(%k: !new, %kc: !paged, %o: memref<?xi32> {kvbuffer.access = "read"}) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+
+// -----
+
+// A function that becomes a kernel is gone for its callers.
+
+!new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func private @called(%k: !new, %kc: !paged, %o: memref<?xi32>) {
+  kvbuffer.cache_append k(%k : !new) to(%kc : !paged) offsets(%o : memref<?xi32>)
+  return
+}
+func.func @caller(%k: !new, %kc: !paged, %o: memref<?xi32>) {
+  // expected-error @below {{'func.call' op refers to @called, which becomes a kernel: expected no reference to it}}
+  call @called(%k, %kc, %o) : (!new, !paged, memref<?xi32>) -> ()
+  return
+}

@@ -171,3 +171,47 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// What a kernel would have, on the function of a problem: the kernel gets its
+// own, so it would be dropped.
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  // expected-error @below {{has the attribute 'kvbuffer.schedule', which nothing reads on the function of a kvbuffer.attention; expected it on a kernel (gpu.func)}}
+  func.func @schedule_of_function(%q: !qo, %k: !kv, %v: !kv, %o: !qo) attributes {kvbuffer.schedule = #s} {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  // expected-error @below {{argument 0 has the attribute 'kvbuffer.name', which nothing reads there: the kvbuffer.attention says what it is}}
+  func.func @name_of_argument(%q: !qo {kvbuffer.name = "queries"}, %k: !kv, %v: !kv, %o: !qo) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}
+
+// -----
+
+// `kvbuffer.index` is of a cache's tables and lengths.
+
+!qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+#s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  // expected-error @below {{argument 3 has the attribute 'kvbuffer.index', which nothing reads there: the kvbuffer.attention says what it is}}
+  func.func @index_of_output(%q: !qo, %k: !kv {kvbuffer.index = i64}, %v: !kv {kvbuffer.index = i64}, %o: !qo {kvbuffer.index = i64}) {
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    return
+  }
+}

@@ -91,9 +91,10 @@ struct ChooseTargetPass : kvbuf::impl::ChooseTargetBase<ChooseTargetPass> {
                                                  : "kvbuf-lower-to-nvvm";
       };
       getOperation().emitError()
-          << "is to be lowered for " << target->chip << ", a chip of " << of
-          << ", but " << pipeline(vendor) << " is for chips of " << vendor
-          << "; expected " << pipeline(of) << ", or kvbuf-to-target for any";
+          << "the module is to be lowered for " << target->chip
+          << ", a chip of " << of << ", but " << pipeline(vendor)
+          << " is for chips of " << vendor << "; expected " << pipeline(of)
+          << ", or kvbuf-to-target for any";
       return signalPassFailure();
     }
     getOperation()->setAttr(KVBufferDialect::kTargetAttr,

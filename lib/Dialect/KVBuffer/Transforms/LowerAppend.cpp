@@ -15,6 +15,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -273,9 +274,11 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         return other.emitOpError()
                << "is not supported beside kvbuffer.cache_append: expected a "
                   "function of one kvbuffer.cache_append and a return";
-    if (func.getNumResults())
-      return func.emitOpError() << "expected a function without results, as a "
-                                   "kernel has none";
+    auto reads = [&](unsigned i, StringRef name) {
+      return name == kIndexAttr && isa<CacheLayout>(func.getArgumentTypes()[i]);
+    };
+    if (failed(verifyProblemFunction(func, op.getOperation(), reads)))
+      return failure();
     AppendOperands operands = appendOperands(op);
     FailureOr<AppendShares> shares =
         dealHeads(op, operands, target, target.maxThreads);

@@ -8,6 +8,7 @@
 
 #include "CacheScales.h"
 #include "LowerDecode.h"
+#include "ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
@@ -75,8 +76,8 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
                 target.copiesByWave && element != op.getElementType();
   auto params = KVBufferAttr::get(
-      b.getContext(), which, element,
-      policy, schedule.getMmaShape(), swizzleParams, rows,
+      b.getContext(), which, element, policy, schedule.getMmaShape(),
+      swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads,
       /*full_kv=*/rowsOfWarps || (schedule.getFullKV() && !kStrips),
@@ -672,8 +673,8 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
   return list;
 }
 
-/// The same of a tensor that the problem's regions read: of `shape`, or of sizes
-/// that have names of their own.
+/// The same of a tensor that the problem's regions read: of `shape`, or of
+/// sizes that have names of their own.
 NamedAttrList describeCapture(Value value, StringRef name, ArrayAttr shape,
                               Builder &b) {
   NamedAttrList list;
@@ -786,14 +787,15 @@ struct LowerAttentionPass
                << "is not supported beside kvbuffer.attention: expected a "
                   "function of one kvbuffer.attention, perhaps with a "
                   "kvbuffer.cache_append before it, and a return";
-    if (auto uses = SymbolTable::getSymbolUses(func, getOperation());
-        uses && !uses->empty())
-      return uses->begin()->getUser()->emitOpError()
-             << "refers to @" << func.getName()
-             << ", which becomes a kernel: expected no reference to it";
-    if (func.getNumResults())
-      return func.emitOpError() << "expected a function without results, as a "
-                                   "kernel has none";
+    auto reads = [&](unsigned i, StringRef name) {
+      Value argument = func.getArgument(i);
+      if (llvm::is_contained(op.getCaptures(), argument))
+        return name == KVBufferDialect::kNameAttr ||
+               name == KVBufferDialect::kShapeAttr;
+      return name == kIndexAttr && isa<CacheType>(argument.getType());
+    };
+    if (failed(verifyProblemFunction(func, op.getOperation(), reads)))
+      return failure();
     if (!op.getSchedule())
       return op.emitOpError()
              << "has no schedule; run kvbuf-choose-schedule first";

@@ -1,0 +1,47 @@
+//===- ProblemFunction.cpp - Functions that become kernels ----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProblemFunction.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Whether an attribute is one of this dialect, which no other tool reads.
+static bool isOurs(NamedAttribute attr) {
+  return isa_and_nonnull<KVBufferDialect>(attr.getNameDialect());
+}
+
+LogicalResult
+kvbuf::verifyProblemFunction(func::FuncOp func, Operation *problem,
+                             function_ref<bool(unsigned, StringRef)> reads) {
+  auto module = func->getParentOfType<ModuleOp>();
+  if (auto uses = SymbolTable::getSymbolUses(func, module);
+      uses && !uses->empty())
+    return uses->begin()->getUser()->emitOpError()
+           << "refers to @" << func.getName()
+           << ", which becomes a kernel: expected no reference to it";
+  if (func.getNumResults())
+    return func.emitOpError() << "expected a function without results, as a "
+                                 "kernel has none";
+  StringRef name = problem->getName().getStringRef();
+  for (NamedAttribute attr : func->getDiscardableAttrs())
+    if (isOurs(attr))
+      return func.emitOpError()
+             << "has the attribute '" << attr.getName().getValue()
+             << "', which nothing reads on the function of a " << name
+             << "; expected it on a kernel (gpu.func)";
+  for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
+    for (NamedAttribute attr : function_interface_impl::getArgAttrs(func, i))
+      if (isOurs(attr) && !reads(i, attr.getName()))
+        return func.emitOpError() << "argument " << i << " has the attribute '"
+                                  << attr.getName().getValue()
+                                  << "', which nothing reads there: the "
+                                  << name << " says what it is";
+  return success();
+}

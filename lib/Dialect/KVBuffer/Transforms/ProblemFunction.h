@@ -1,0 +1,33 @@
+//===- ProblemFunction.h - Functions that become kernels --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the passes that make a kernel of a problem ask of its function.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace kvbuf {
+
+/// Checks a function that becomes the kernel of `problem`, an op in it: nothing
+/// refers to it, it has no results, and it has no attribute of the dialect that
+/// would be dropped, as the kernel gets its own. `reads(argument, name)` says
+/// which attributes of arguments are read. An error at the function, or at what
+/// refers to it, if not.
+mlir::LogicalResult verifyProblemFunction(
+    mlir::func::FuncOp func, mlir::Operation *problem,
+    llvm::function_ref<bool(unsigned, llvm::StringRef)> reads);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
