@@ -69,8 +69,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.copiesUnaligned = true;
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need
-  // PTX 8.6; the rest is in 8.0.
-  target.features = chip == "sm_90a" || chip == "sm_100a" ? "+ptx87" : "+ptx80";
+  // PTX 8.6, and conversions of 8-bit floats on sm_89 8.1; the rest is in 8.0.
+  target.features = chip == "sm_90a" || chip == "sm_100a" ? "+ptx87"
+                    : chip == "sm_89"                     ? "+ptx81"
+                                                          : "+ptx80";
   target.dataLayout =
       "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
   target.functionAttributes = {
