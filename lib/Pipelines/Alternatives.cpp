@@ -12,6 +12,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -89,6 +90,57 @@ void kvbuf::moveKernel(gpu::GPUModuleOp code, gpu::GPUModuleOp other,
   }
 }
 
+/// Gives the workspaces and counters of `alternative` names of their own among
+/// those of the other kernels of `code`. Kernels that share a name share the
+/// memory, which has the size that the first of them needs; and an alternative
+/// may run beside them.
+static void separateScratch(gpu::GPUModuleOp code,
+                            LLVM::LLVMFuncOp alternative) {
+  auto tensorsOf = [](LLVM::LLVMFuncOp kernel) {
+    auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
+    return list ? llvm::to_vector(list.getAsRange<DictionaryAttr>())
+                : SmallVector<DictionaryAttr>();
+  };
+  llvm::StringSet<llvm::MallocAllocator> taken;
+  for (auto kernel : code.getOps<LLVM::LLVMFuncOp>())
+    if (kernel != alternative)
+      for (DictionaryAttr tensor : tensorsOf(kernel))
+        taken.insert(tensor.getAs<StringAttr>("name").getValue());
+
+  Builder b(code.getContext());
+  llvm::StringMap<StringAttr> renamed;
+  auto withName = [&](DictionaryAttr entry, StringRef field) -> Attribute {
+    NamedAttrList fields(entry);
+    auto name = entry.getAs<StringAttr>(field);
+    if (StringAttr other = name ? renamed.lookup(name.getValue()) : nullptr)
+      fields.set(field, other);
+    return fields.getDictionary(b.getContext());
+  };
+  SmallVector<Attribute> tensors;
+  for (DictionaryAttr tensor : tensorsOf(alternative)) {
+    auto name = tensor.getAs<StringAttr>("name");
+    auto access = tensor.getAs<StringAttr>("access");
+    bool isScratch = access && (access.getValue() == "workspace" ||
+                                access.getValue() == "counter");
+    if (isScratch && taken.contains(name.getValue())) {
+      std::string own;
+      for (unsigned i = 2; own.empty() || taken.contains(own); ++i)
+        own = (name.getValue() + "_" + Twine(i)).str();
+      renamed[name.getValue()] = b.getStringAttr(own);
+    }
+    tensors.push_back(withName(tensor, "name"));
+  }
+  if (renamed.empty())
+    return;
+  alternative->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));
+  auto launch =
+      alternative->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  SmallVector<Attribute> args;
+  for (auto arg : launch.getAs<ArrayAttr>("args").getAsRange<DictionaryAttr>())
+    args.push_back(withName(arg, "tensor"));
+  setLaunchFields(alternative, b.getNamedAttr("args", b.getArrayAttr(args)));
+}
+
 LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
                                        LLVM::LLVMFuncOp kernel,
                                        gpu::GPUModuleOp other,
@@ -96,6 +148,7 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
                                        StringRef stem) {
   bool maps = takesTensorMaps(kernel);
   moveKernel(code, other, alternative, stem);
+  separateScratch(code, alternative);
   auto string = [&](StringRef name, StringRef value) {
     Builder b(code.getContext());
     return b.getNamedAttr(name, b.getStringAttr(value));

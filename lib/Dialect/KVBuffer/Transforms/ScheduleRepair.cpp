@@ -56,8 +56,8 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // Functions of scores run one tile after the other.
   if (op.hasOwnScores())
     rescaleAtOnce(choice);
-  // Beside V on its way through registers turns leave none for what a
-  // log-sum-exp carries and a soft cap besides.
+  // With a register-staged V, turns leave no registers for both a log-sum-exp
+  // and a soft cap.
   if (op.getLse() && op.getSoftcapValue() > 0 &&
       choice.vPath == Path::Registers)
     runNothingAhead(choice);
