@@ -1,6 +1,7 @@
 # Hand-written programs of examples/, on the emulator, against float64.
 # RUN: %python %s %src sm_80
 # RUN: %python %s %src sm_90
+# RUN: %python %s %src sm_90a
 # RUN: %python %s %src gfx942
 # RUN: %python %s %src gfx950
 """Attention programs of the tile stage that no pass knows: their own score
