@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// A K or V tile in LDS is *blocked*: `num_repeats` blocks of BN x BK elements,
+/// A tile in LDS is *blocked*: `num_repeats` blocks of BN x BK elements,
 /// each row-major and contiguous (seed page KVBuffer). Inside a block an XOR
 /// swizzle spreads the rows over the banks. A tile whose depth is no power of
 /// two has a block count that is none either; hence the outer repeat beside the

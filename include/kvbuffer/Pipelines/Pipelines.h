@@ -54,7 +54,7 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<bool> overlapProducts{
       *this, "overlap-products",
       llvm::cl::desc(
-          "Overlap the product of P and V where the schedule says so "
+          "Overlap the second product where the schedule says so "
           "(kvbuf-overlap-products)"),
       llvm::cl::init(true)};
   Option<bool> persistent{

@@ -28,7 +28,7 @@ def GuardSinking : Pass<"kvbuf-guard-sinking", "::mlir::LLVM::LLVMFuncOp"> {
   let description = [{
     On AMD: in loops, holds each value that is computed beside MFMAs and used in
     another block by an empty assembly statement at the end of its stage. LLVM
-    would sink its computation behind the branch, where no MFMA hides it.
+    would sink its computation below the branch, where no MFMA hides it.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -36,8 +36,8 @@ def GuardSinking : Pass<"kvbuf-guard-sinking", "::mlir::LLVM::LLVMFuncOp"> {
 def SetPriority : Pass<"kvbuf-set-priority", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "Raise the priority of waves in stages with MFMAs";
   let description = [{
-    On AMD: `rocdl.s.setprio` 1 behind the barrier in front of a stage with MFMAs
-    in a loop, and 0 in front of the barrier behind it.
+    On AMD: `rocdl.s.setprio` 1 after the barrier before a stage with MFMAs in a
+    loop, and 0 before the barrier after it.
   }];
   let dependentDialects = ["::mlir::ROCDL::ROCDLDialect"];
 }

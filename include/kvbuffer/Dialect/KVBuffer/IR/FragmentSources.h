@@ -20,8 +20,8 @@ namespace kvbuf {
 /// ops on the way need not be verified yet.
 llvm::SmallVector<mlir::Value> fragmentSources(mlir::Value fragment);
 
-/// Whether a fragment is of operand b and its rows are the product's columns,
-/// as those of K: it was loaded to have its columns contracted.
+/// Whether a fragment is of operand b and its rows are the product's columns:
+/// it was loaded to have its columns contracted.
 bool isTurned(mlir::Value fragment);
 
 /// The staged slot that a view is a part of; `staged` itself if it is none.

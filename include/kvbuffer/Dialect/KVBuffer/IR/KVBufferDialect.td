@@ -22,13 +22,17 @@ def KVBuffer_Dialect : Dialect {
 
     **What goes here?** What attention kernels share above the lane: caches,
     tiles in DRAM, buffers in LDS, fragments in registers, and the operations
-    between them. Nothing of it names a vendor; only target descriptions know
-    chips.
+    between them. None of these names a vendor; only target descriptions know
+    chips. What a lane or one vendor's unit does, and upstream's dialects have no
+    op for, is here as well, from the thread stage on: `lane_mma`, `lane_any`,
+    `lane_count`, `lane_transpose`, `range_load`, `range_copy` and `wave_barrier`
+    for any vendor; `wgmma`, `wgmma_wait`, `cluster_arrive`, `cluster_store` and the
+    makers of tensor maps for NVIDIA's.
 
     **Design guidelines.** Block-level values: an op acts on a whole tile and
     all the threads of a block take part, or of a team of its warps
     (`kvbuffer.teams`). Asynchrony is visible: a load yields a
-    token, and data can be read only behind the `kvbuffer.lds_stage` of that
+    token, and data can be read only after the `kvbuffer.lds_stage` of that
     token. Sizes that shape code (`BM`, `BN`, `BK`, stages) are attributes;
     sizes of the problem are run-time values.
 
@@ -47,6 +51,12 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.schedule` | kernel | `#kvbuffer.schedule<...>` | tile and scheduled stages |
     | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all roles, once they are assigned |
     | `kvbuffer.name` | argument of a kernel | the tensor's name, for callers; the problem's `tensors` say which part it plays where that has another name | tile and scheduled stages |
+    | `kvbuffer.access` | argument of a kernel | `"read"`, `"write"`, `"read_write"`, `"workspace"` or `"counter"` | where what the ops do does not tell: for workspaces and counters |
+    | `kvbuffer.shape` | argument of a kernel that is a memref | sizes: a name, an integer or an expression for each dimension | for names of one's own; else `<name>.<dimension>` |
+    | `kvbuffer.index` | argument that is a cache | `i32` or `i64`: the elements of its tables, lengths and offsets | never: `i32` |
+    | `kvbuffer.lengths` | `kvbuffer.attention` | `"cached"` or `"all"`: whether lengths count the new tokens | never: `"cached"` |
+    | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
+    | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |
     | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
     | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages; becomes a part of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
@@ -55,6 +65,8 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
+    | `kvbuffer.every_tile` | an op | unit: passes set and remove it | never |
+    | `kvbuffer.group` | the op that ends a group of copies | unit: nothing reads it | never |
     | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
 
     The last dictionaries are the manifest's entries, which

@@ -85,7 +85,7 @@ def KVBuffer_WaveBarrierOp : KVBuffer_Op<"wave_barrier", [
   let summary = "Meets the block's other waves and waits for nothing else";
   let description = [{
     Unlike `gpu.barrier` it drains no memory operation: what the other waves are
-    to see was waited for in front of it, and copies for later tiles stay in
+    to see was waited for before it, and copies for later tiles stay in
     flight.
 
     Example:

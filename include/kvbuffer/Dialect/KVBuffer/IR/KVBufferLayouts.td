@@ -25,7 +25,7 @@ def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
     feeds several). `operand` says which: `a`, `b` or `acc`. With `swapped` the
     instruction computes the transposed product: a and b change places and the
     accumulators are the transposed result. With `transpose_b` the rows of the
-    fragment are columns of the product (K of attention).
+    fragment are columns of the product.
 
     `warps` is a grid, rows by columns of the result. Operand a is cut by rows
     (each column of warps has all of them), b by the result's columns,

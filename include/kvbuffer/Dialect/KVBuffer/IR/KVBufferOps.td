@@ -418,12 +418,12 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Starts loading a tile into a buffer's slot";
   let description = [{
-    The tile has `cache_depth` columns; the buffer takes the `depth` from
-    `head_dim_offset` on. Asynchronous: the data may be read behind the
-    `kvbuffer.lds_stage` of the token. Invalid rows, and columns from `depth` on,
-    become zero. Into a buffer without `full_kv` goes one block: the BK of these
-    columns from `block` * BK on. Nothing is loaded where `pred` is false; the token then stages nothing. `whole` says that
-    every row of the tile is valid, so that none has to be looked at.
+    Copies the `depth` columns from `head_dim_offset` on, of the tile's
+    `cache_depth`; without `full_kv`, only the BK of them from `block` * BK on.
+    Asynchronous: the data may be read after the `kvbuffer.lds_stage` of the token.
+    Invalid rows, and columns from `depth` on, become zero. Where `pred` is false
+    nothing is loaded, and the token stages nothing. `whole` says that every row of
+    the tile is valid, so that none has to be looked at.
 
     Example:
 
@@ -449,9 +449,9 @@ def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Waits until loads are visible to every thread";
   let description = [{
-    Waits for the tokens' loads, then meets all the threads of the block: behind
-    it every thread may read the slots, and every read of a slot in front of it
-    has finished, so that older slots may be loaded anew. `younger` is the number
+    Waits for the tokens' loads; then all the threads of the block meet at a
+    barrier. After it every thread may read the slots, and every read of a slot
+    before it has finished, so that older slots may be loaded anew. `younger` is the number
     of loads issued after the youngest awaited one that may stay in flight
     (counted by `kvbuf-count-waits`); absent: none is known to be younger, all
     are awaited.
@@ -480,7 +480,8 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
     `transpose_b`: b's rows are the product's columns) or the rows (without), for
     which b is transposed on the way where the matrix unit asks for it. Left out,
     it is the columns of `a`, and what the buffer's operand says of `b`: the
-    columns of K, the rows of V. A neutral buffer says nothing.
+    columns of a buffer of `k`, the rows of one of `v`. A neutral buffer says
+    nothing.
 
     8-bit floats may be loaded as bf16 or f16, which have all their values: they
     are widened in registers.
@@ -502,7 +503,7 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
     build($_builder, $_state, type, staged, row, col, DimensionAttr());
   }]>];
   let extraClassDeclaration = [{
-    /// Whether products contract the rows: as V's, in `b` of a product without
+    /// Whether products contract the rows: in `b` of a product without
     /// `transpose_b`.
     bool contractsRows();
     /// The row and column of the slot that the fragment begins at.
@@ -548,7 +549,7 @@ def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResult
     MemoryEffects<[MemRead]>]> {
   let summary = "Loads a fragment straight from a tile in DRAM";
   let description = [{
-    For an operand that is read once and stays in registers: Q as `a`, where the
+    For an operand that is read once and stays in registers, as `a` where the
     target's lanes hold pieces of rows. Rows that are not valid, and columns past
     the tile's, are zero.
 
@@ -657,8 +658,8 @@ def KVBuffer_MmaOp : KVBuffer_Op<"mma", [KVBuffer_NamedResults,
     Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Multiplies fragments: acc + a * b (seed KVMmaOp.mma)";
   let description = [{
-    `transpose_b`: b's rows are the result's columns (K), so the product is
-    a * b^T; otherwise b's rows are contracted (V). The product is added to the
+    `transpose_b`: b's rows are the result's columns, so the product is a * b^T;
+    otherwise b's rows are contracted. The product is added to the
     accumulator's columns from `column` on; the others stay. Whether the machine
     computes the transposed product is the schedule's `swap_a_b`.
 

@@ -193,7 +193,7 @@ def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
   let summary = "Lets one half of the warps pass a meeting that the other skips";
   let description = [{
     The upper half meets the next time that the lower half does, and is from then
-    on one meeting behind. With `end` it is the lower half that passes one
+    on one meeting later. With `end` it is the lower half that passes one
     meeting more, so that both are level again.
 
     Example:

@@ -417,7 +417,7 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
   let summary = "A lane's part of one group of asynchronous matrix instructions";
   let description = [{
     m64 x n x 16 instructions, one for each entry of `b_steps`, as one committed
-    group, in front of which the warpgroup's registers are fenced. Exists because
+    group, before which the warpgroup's registers are fenced. Exists because
     LLVM 22's `nvvm.wgmma.mma_async` takes no operand a in registers; it becomes
     inline assembly in the translation out of MLIR and not before (PTX ISA,
     "wgmma.mma_async").
@@ -456,7 +456,7 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
   let summary = "Waits until at most `pending` groups of wgmma are in flight";
   let description = [{
     The accumulators of the groups that have finished pass through, so that no
-    use of them can move in front of the wait.
+    use of them can move before the wait.
 
     Example:
 

@@ -179,8 +179,8 @@ def KVBuffer_FragmentType : KVBuffer_Type<"Fragment", "fragment"> {
 
     | role | |
     |---|---|
-    | `a` | the left operand: Q, or P |
-    | `b` | the right operand: K or V |
+    | `a` | the left operand |
+    | `b` | the right operand |
     | `acc` | an accumulator or what is computed from it, in f32 or rounded |
     | `row` | one value for each row (`cols` is 1), such as the running maximum |
 

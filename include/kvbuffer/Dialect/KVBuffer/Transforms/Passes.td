@@ -58,8 +58,8 @@ def LowerAttention : Pass<"kvbuf-lower-attention", "::mlir::ModuleOp"> {
     with a schedule becomes a kernel in a `gpu.module`. A `kvbuffer.attention`
     anywhere else is an error. One block computes `BM`
     query rows of one head of one sequence, walking the keys from right to left,
-    so that the tiles that need a mask on the right come first. Loads stand in
-    front of their use; `kvbuf-prefetch-loads` moves them ahead.
+    so that the tiles that need a mask on the right come first. Loads stand right
+    before their use; `kvbuf-prefetch-loads` moves them ahead.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -72,13 +72,13 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
   let description = [{
     Software-pipelines the loops that load tiles (`scf::pipelineForLoop`): a
     buffer with n slots is loaded n - 1 iterations ahead. The loads of an
-    iteration stand behind one `kvbuffer.lds_stage` of all the tokens that the
+    iteration stand after one `kvbuffer.lds_stage` of all the tokens that the
     iteration needs; its barrier also tells that the slots to be loaded next are
     no longer read. No load is issued past the last tile. Slots are numbers a
     fixed distance from the iteration's, modulo n: `(i + 1) mod n` where another
-    pass has rotated the loop. What such a pass has left behind the loop, the
-    last tile of V, is loaded in the loop too, and the loop's first loads are
-    issued before the wait for what it has moved in front.
+    pass has rotated the loop. What such a pass has left after the loop, the
+    second product's last tile, is loaded in the loop too, and the loop's first
+    loads are issued before the wait for what it has moved to before the loop.
 
     A loop of which that cannot be shown stays as it is, with a warning; one
     whose buffers have one slot each, with a remark.
@@ -92,11 +92,11 @@ def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Issue loads of blocks `stages - 1` blocks ahead";
   let description = [{
     For loops whose buffers hold one block of BN x BK a slot (not `full_kv`): the
-    blocks of K and those of V come through LDS one after the other, and behind
-    the wait for each, whose barrier tells that an older slot is no longer read,
-    the load of the block `stages` - 1 further on is issued; behind the wait for
-    the last blocks of an iteration, those of the next one's first. No load is
-    issued past the last tile.
+    blocks of both operands come through LDS one after the other. After the wait
+    for each, whose barrier tells that an older slot is no longer read, the load
+    of the block `stages` - 1 further on is issued; after the wait for the last
+    blocks of an iteration, those of the next one's first. No load is issued past
+    the last tile.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -110,8 +110,8 @@ def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
     `overlap`: the scores of tile i + 1 are computed in iteration i, next to the
     softmax and the second product of tile i, on which they do not depend. So one
     warp has work for the matrix unit and for the other units at the same time.
-    The first scores are computed in front of the loop and the last softmax
-    behind it, both only if there is a tile.
+    The first scores are computed before the loop and the last softmax after it,
+    both only if there is a tile.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -120,16 +120,16 @@ def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
 
 def OverlapProducts
     : Pass<"kvbuf-overlap-products", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Multiply P and V of a tile beside the next tile's softmax";
+  let summary = "Multiply a tile's weights beside the next tile's softmax";
   let description = [{
     Rotates the loop over tiles, where the schedule asks for `overlap_products`:
-    iteration i computes the scores of tile i, the product of P and V of tile
-    i - 1, the softmax of tile i, and rescales the accumulator. The two products
-    depend on nothing of the iteration, so that an asynchronous matrix unit runs
-    the second of them beside the softmax. The first scores and their softmax
-    stand in front of the loop and the last product behind it, both only if there
-    is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries P, of
-    half the size.)
+    iteration i computes the scores of tile i, the product with the softmax's
+    weights of tile i - 1, the softmax of tile i, and rescales the accumulator.
+    The two products depend on nothing of the iteration, so that an asynchronous
+    matrix unit runs the second of them beside the softmax. The first scores and
+    their softmax stand before the loop and the last product after it, both only
+    if there is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries
+    weights, of half the size.)
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -141,7 +141,7 @@ def PersistentTiles
   let summary = "Loop over tiles of queries, in an order that shares caches";
   let description = [{
     Tiles of queries have numbers. Where a mask hides keys on the right, so that
-    tiles differ in length, heads come in groups whose K and V stay in L2, and
+    tiles differ in length, heads come in groups whose caches stay in L2, and
     the longest tiles of a group come first; the last group is larger, so that
     short tiles fill the gaps at the end. Else heads follow each other. The sizes
     of the groups follow from the launch's. Which tensors heads share say the
@@ -184,8 +184,8 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start a tile of queries beside the last product of another";
   let description = [{
     Rotates the loop over tiles of queries, where the schedule asks for
-    `join_tiles`: the first scores of a tile, the last product of P and V of the
-    tile before, the first softmax, the store of the tile before, the loop over
+    `join_tiles`: the first scores of a tile, the last product of the tile before,
+    the first softmax, the store of the tile before, the loop over
     keys. So the matrix unit does not idle between tiles. The first tile's start
     and the last one's end stand outside of the loop. Tiles without rows are
     passed over; one without keys multiplies a tile of keys that are all masked.
@@ -205,7 +205,7 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
     `kvbuffer.warp_roles`. Producers keep the control flow and the loads, which
     become `kvbuffer.ring_load`s in the same order; consumers keep everything
     else, with a `kvbuffer.ring_wait` where a load was staged and a
-    `kvbuffer.ring_release` behind the last read. Each buffer gets a ring. Both
+    `kvbuffer.ring_release` after the last read. Each buffer gets a ring. Both
     number the fillings by the same rule: in closed form within loops that fill
     the same number of slots in every iteration, by values that the loop carries
     otherwise. Scalar arithmetic that both need is done by both; look-ups of
@@ -221,8 +221,8 @@ def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Give a cluster of blocks tiles that read the same keys";
   let description = [{
     Where the schedule has `cluster = n` and the program divides the number of its
-    head (`gpu.block_id y`) by a multiple of n, as heads that share K and V do, the
-    program of one head becomes that of block `gpu.cluster_block_id y` of a
+    head (`gpu.block_id y`) by a multiple of n, as heads that share a head of the
+    cache do, the program of one head becomes that of block `gpu.cluster_block_id y` of a
     cluster on n heads that share: the id numbers such groups of heads. They see
     the same keys, whatever the mask.
 
@@ -230,7 +230,7 @@ def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
     `gpu.cluster_block_id x` of a cluster on n neighbouring tiles: the id
     of a block numbers such groups of tiles, the range of keys is what any of
     their rows sees, and the cluster is active if its first tile is. So all
-    blocks of a cluster walk over the same tiles of K and V. Tiles past the end
+    blocks of a cluster walk over the same tiles of keys. Tiles past the end
     of a sequence have no valid rows.
   }];
   let dependentDialects = ["::kvbuf::KVBufferDialect",
@@ -252,9 +252,9 @@ def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start products on staged operands, wait as late as possible";
   let description = [{
     In the consumers of a kernel with roles, a `kvbuffer.mma` becomes a
-    `kvbuffer.mma_start` that reads K, V and, without `q_in_regs`, Q from LDS,
-    and a `kvbuffer.mma_wait` in front of the first use of its result, in the
-    same iteration. The release of a slot moves behind the wait of the product
+    `kvbuffer.mma_start` that reads operand b and, without `q_in_regs`, operand a
+    from LDS, and a `kvbuffer.mma_wait` before the first use of its result, in the
+    same iteration. The release of a slot moves after the wait of the product
     that reads it. With `ping_pong`, groups of warps take turns in loops that
     start two products: from the first one's start to the second one's.
   }];
@@ -271,7 +271,7 @@ def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
     sum; where a log-sum-exp reads that sum, `kvbuffer.carry_excess` carries the
     correction beside it to the division.
 
-    In tiles that a mask may cut and in the one behind them, the first two at
+    In tiles that a mask may cut and in the one after them, the first two at
     least, maxima follow the scores exactly: that of a few keys at a row's end
     says little of the keys to come.
   }];
@@ -284,17 +284,18 @@ def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Let halves of a block take turns at moving and multiplying";
   let description = [{
     Where the schedule asks for `ping_pong`, gives each iteration of a loop that
-    `kvbuf-overlap-softmax` has rotated four parts with a meeting behind each:
-    fragments of K out of LDS; the next tile's scores beside the tail of this
-    tile's softmax; fragments of V; the second product beside the head of the next
-    softmax. One half of the
-    warps is one part behind the other (`kvbuffer.stagger`), so that at any time
-    one multiplies while the other moves.
+    `kvbuf-overlap-softmax` has rotated four parts with a barrier after each: the
+    first product's fragments out of LDS; the next tile's scores beside the tail of
+    this tile's softmax; the second product's fragments; that product beside the
+    head of the next softmax. One half of the warps is one part later than the
+    other (`kvbuffer.stagger`), so that at any time one multiplies while the other
+    moves.
 
-    Loads run ahead as far as the slots allow: V by one tile and K, whose slot is
-    free as soon as its fragments are in registers, by two. A wait stands two
-    meetings in front of the reads that it is for, because the other half of the
-    warps issues its part of the load, and waits for it, one meeting later.
+    Loads run ahead as far as the slots allow: those of the second product by one
+    tile and those of the first, whose slot is free as soon as its fragments are in
+    registers, by two. A wait stands two barriers before the reads that it is for,
+    because the other half of the warps issues its part of the load, and waits for
+    it, one barrier later.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -338,7 +339,7 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Count the loads that may stay in flight at each wait";
   let description = [{
     Sets `younger` of each `kvbuffer.lds_stage`: the least number, over all paths,
-    of `kvbuffer.dram_load`s issued behind the youngest load that it awaits. Ends
+    of `kvbuffer.dram_load`s issued after the youngest load that it awaits. Ends
     the scheduled stage.
   }];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
@@ -373,10 +374,10 @@ def ReportBuffers : Pass<"kvbuf-report-buffers"> {
 def RotateLoops : Pass<"kvbuf-rotate-loops", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Test loops at their end";
   let description = [{
-    Every `scf.for` becomes an `scf.while` that tests behind its body, inside of
-    an `scf.if` on whether it is entered. Where the test stands at the head, what
-    the loop carries is alive on both ways out of it, and LLVM's AMDGPU backend
-    copies every accumulator once an iteration.
+    Every `scf.for` becomes an `scf.while` that tests after its body, inside of
+    an `scf.if` on whether it is entered. Where the test stands at the head,
+    loop-carried values are live on both exits, and LLVM's AMDGPU backend copies
+    every accumulator once an iteration.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -387,7 +388,7 @@ def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Cut products into steps of the matrix instruction's K";
   let description = [{
     A `kvbuffer.mma` whose operands come from LDS becomes a chain of products,
-    each behind the loads of just its part (seed `load_from_shared<bk_tile>`), so
+    each after the loads of just its part (seed `load_from_shared<bk_tile>`), so
     that only one step's fragments are in registers at a time.
   }];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
