@@ -537,7 +537,7 @@ private:
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;
   int64_t ldsBytes = 0;
-  /// Columns of O's accumulator.
+  /// Columns of the accumulator that a softmax ends, in kernels with roles.
   int64_t accumulatorCols = 0;
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;

@@ -121,7 +121,8 @@ void LaneLowering::lower(FragmentSliceOp op) {
   const FragmentLayout &atom = layouts.of(from);
   int64_t perAtom =
       from.getRole() == Role::Acc ? 1 : atom.registers() / atom.words;
-  // Atoms are listed row by row of [m][k], [k][n] or [m][n]; K's rows are n.
+  // Atoms are listed row by row of [m][k], [k][n] or [m][n]; rows of a turned b
+  // are n.
   int64_t fromInner = atom.atomCols(from), toInner = atom.atomCols(to);
   int64_t toOuter = atom.atoms(to) / toInner;
   int64_t row = (atom.turned ? op.getCol() : op.getRow()) / atom.rows,
@@ -589,7 +590,7 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     }
     Value empty =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
-    // O is of weights as they were rounded, the LSE of the weights.
+    // The output is of weights as they were rounded, the LSE of the weights.
     Value divisor = sum;
     if (!excess.empty())
       divisor =

@@ -223,8 +223,9 @@ void LaneLowering::lower(CacheTileOp op) {
     break;
   case CacheKind::Ragged: {
     tile.rowStride = s[0];
-    // V's offsets may differ from those that the keys were counted from: all
-    // keys lie within the tensor wherever they say that the sequence begins.
+    // A cache's offsets may differ from those that the keys were counted from:
+    // all keys lie within the tensor wherever they say that the sequence
+    // begins.
     Value last = sub(b, roomOf(op.getCache(), op), single(op.getUpto()));
     last = arith::MaxSIOp::create(b, last, index(0));
     Value row =
@@ -559,9 +560,9 @@ LogicalResult LaneLowering::lower(TileFragmentOp op) {
            << " valid columns, a constant; others go through LDS by "
               "kvbuffer.dram_load";
   if (cols % kWordColumns)
-    return op.emitOpError() << "reads " << cols
-                            << " columns; expected a multiple of "
-                            << kWordColumns;
+    return op.emitOpError()
+           << "reads " << cols << " columns; expected a multiple of "
+           << kWordColumns;
   Values words;
   if (failed(machine.emitTileFragment(*this, op, tile, words)))
     return failure();

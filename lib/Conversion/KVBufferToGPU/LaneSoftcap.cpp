@@ -73,8 +73,8 @@ static constexpr double kHiddenError = 1e-10;
 /// Caps that a softmax takes, at most: of larger ones the weight of the largest
 /// score is so far from 1 that rounding it shows.
 static constexpr double kLargestCap = 256;
-/// Columns of O up to which the softmax caps: a product of more takes so long
-/// beside a softmax that capping before it is hidden, too (H200,
+/// Columns of the accumulator up to which the softmax caps: a product of more
+/// takes so long beside a softmax that capping before it is hidden, too (H200,
 /// docs/tuning.md).
 static constexpr int64_t kColumns = 128;
 

@@ -308,7 +308,8 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
     slot = tile.batch;
     break;
   case CacheKind::Ragged: {
-    // All keys lie within the tensor wherever V's offsets say that they begin.
+    // All keys lie within the tensor wherever the cache's offsets say that they
+    // begin.
     int64_t end = std::max<int64_t>(cache.data->shape[0] - tile.upto, 0);
     FailureOr<int64_t> offset =
         entryWithin(*cache.offsets, tile.batch, 0, end, error);

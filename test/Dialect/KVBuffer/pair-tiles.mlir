@@ -47,7 +47,7 @@ func.func @full(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 !qo = memref<?x?x8x128xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
 
-// REMARK: pair-tiles.mlir:{{.*}} remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take heads that share K and V"
+// REMARK: pair-tiles.mlir:{{.*}} remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take heads that share a head of the cache"
 // CHECK-LABEL: gpu.func @shared
 // CHECK-SAME:    known_cluster_size = array<i32: 1, 2, 1>
 // CHECK:         %[[Y:.*]] = gpu.block_id y

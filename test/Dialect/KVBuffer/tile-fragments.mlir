@@ -79,7 +79,7 @@ gpu.module @m {
 gpu.module @m {
   gpu.func @odd_chunk(%q: !kvbuffer.fragment<64x64xbf16, a>, %ks: !kvbuffer.staged<#kbuf>, %s: !kvbuffer.fragment<64x32xf32, acc>) kernel attributes {kvbuffer.schedule = #schedule} {
     %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x64xbf16, b>
-    // expected-error @below {{has K in registers by reg_chunk_depth = 24 columns, which the matrix instruction's K = 16 does not divide}}
+    // expected-error @below {{has operand b in registers by reg_chunk_depth = 24 columns, which the matrix instruction's K = 16 does not divide}}
     %s0 = kvbuffer.mma %q, %k, %s {transpose_b} : !kvbuffer.fragment<64x64xbf16, a>, !kvbuffer.fragment<32x64xbf16, b>, !kvbuffer.fragment<64x32xf32, acc>
     gpu.return
   }

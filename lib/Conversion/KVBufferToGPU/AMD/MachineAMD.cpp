@@ -199,8 +199,8 @@ LinearLayout AMDMachine::turnedLayout(LaneLowering &lower,
   unsigned keyBits = llvm::Log2_64(tile.keys),
            colBits = llvm::Log2_64_Ceil(tile.depth);
   for (unsigned bit = 0; bit < keyBits; ++bit)
-    rows.push_back({int64_t(1) << (bit < tile.keyBits.size() ? tile.keyBits[bit]
-                                                             : bit)});
+    rows.push_back(
+        {int64_t(1) << (bit < tile.keyBits.size() ? tile.keyBits[bit] : bit)});
   for (unsigned bit = 0; bit < colBits; ++bit) {
     int64_t image = tile.keys << bit;
     if (bit >= kPieceBits && bit < kPieceBits + kPieces)
@@ -255,16 +255,16 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   Type element = type.getElementType();
   Type stored = params.getElementType();
   bool widens = element != stored;
-  // V's rows are contracted.
-  bool isA = type.getRole() == Role::A, isV = op.contractsRows();
+  // Whether the slot's rows are contracted.
+  bool isA = type.getRole() == Role::A, byRows = op.contractsRows();
   bool turned = isTurnedInLds(lower.target, params);
-  if (widens && isV && !turned)
+  if (widens && byRows && !turned)
     return emitNarrowFragment(lower, op, slot, words);
-  if (turned && !isV)
+  if (turned && !byRows)
     return op.emitOpError()
            << "contracts columns of a slot whose columns lie side by side; "
               "expected a buffer with order = rows";
-  if (isV && !turned && !lower.target.readsTransposed)
+  if (byRows && !turned && !lower.target.readsTransposed)
     return op.emitOpError()
            << "contracts rows of a slot whose rows lie side by side, which "
            << lower.target.chip
@@ -273,14 +273,15 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   const FragmentLayout &atom = lower.layouts.of(type);
 
   // Where an element of the fragment, at (row, col) in its own coordinates,
-  // lies in the slot: K's rows are the columns of operand b.
+  // lies in the slot: rows that are not contracted are the columns of operand
+  // b.
   SharedTile tile = lower.sharedTile(params);
   std::optional<LinearLayout> transposed;
   if (turned)
     transposed = turnedLayout(lower, params);
   int64_t row0 = op.getSlotRow(), col0 = op.getSlotCol();
   auto byteOf = [&](int64_t row, int64_t col) {
-    if (!isA && !isV)
+    if (!isA && !byRows)
       std::swap(row, col);
     row += row0;
     col += col0;
@@ -304,7 +305,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   unsigned registerBits = atom.layout.inLog2("register");
   int64_t elementBytes = stored.getIntOrFloatBitWidth() / 8;
   std::optional<LinearLayout> reads;
-  if (isV && !turned)
+  if (byRows && !turned)
     reads = transposedRead16(LinearLayout(
         {"register", "lane"},
         {{atom.layout.basis("register", 0), atom.layout.basis("register", 1)},
@@ -315,7 +316,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
            return lanes;
          }()},
         atom.layout.outDims()));
-  bool fits = isV && !turned ? reads.has_value() : true;
+  bool fits = byRows && !turned ? reads.has_value() : true;
   for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
   if (widens && !fits && !turned)
@@ -326,7 +327,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
                          << lower.target.chip << ", " << type.getLayout();
     // Words of a row are read whole; only columns can be read in any order.
     if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-        mma && !isA && !isV && !mma.getOrder().empty())
+        mma && !isA && !byRows && !mma.getOrder().empty())
       diag << "; expected contracted(rows), as its product's other operand "
               "comes from accumulators";
     return diag;
@@ -341,16 +342,18 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   address.terms.push_back({lower.lane, lanes});
   Value blocks;
   if (atom.sharesCols() && !isA) {
-    // Each warp has columns of the product of its own, which K's rows are.
-    int64_t cols = isV ? atom.warpCols(type) : atom.warpRows(type);
-    if (!llvm::isPowerOf2_64(cols) && (turned || !isV))
+    // Each warp has columns of the product of its own, which rows that are not
+    // contracted are.
+    int64_t cols = byRows ? atom.warpCols(type) : atom.warpRows(type);
+    if (!llvm::isPowerOf2_64(cols) && (turned || !byRows))
       return op.emitOpError()
              << "has " << cols << " columns of the product for "
              << "each of " << atom.gridCols
              << " warps; expected a power of two";
     unsigned bits = llvm::Log2_64(atom.gridCols), inside = 0;
     SmallVector<int64_t> parts;
-    for (; inside < bits && (turned || !isV || cols << inside < tile.blockCols);
+    for (; inside < bits &&
+           (turned || !byRows || cols << inside < tile.blockCols);
          ++inside)
       parts.push_back(image(0, cols << inside));
     Value part = lower.gridCol(atom);
@@ -375,8 +378,8 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
     address.terms.push_back({lower.rowPart(atom), warps});
   }
 
-  // No more of K than a chunk is in registers: its reads wait for the products
-  // of the chunk before.
+  // No more of the operand than a chunk is in registers: its reads wait for the
+  // products of the chunk before.
   if (params.getRegChunkDepth() < params.getDepth() && col0 > 0) {
     using Allow = amdgpu::sched_barrier_opt_enum;
     amdgpu::SchedBarrierOp::create(
@@ -390,7 +393,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   auto word = VectorType::get({atom.registers()}, element);
   // Words are listed [m][k] for a and [k][n] for b.
   int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
-  if (!isA && !isV)
+  if (!isA && !byRows)
     std::swap(rows, cols);
   for (int64_t r = 0; r < rows; r += atom.rows)
     for (int64_t c = 0; c < cols; c += atom.cols) {
@@ -401,15 +404,13 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
             VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
             lds, ValueRange{at}, /*nontemporal=*/false,
             llvm::Align(atom.registers() * elementBytes));
-        words.push_back(widens
-                            ? arith::ExtFOp::create(
-                                  b, word,
-                                  arith::BitcastOp::create(
-                                      b, word.clone(stored), bytes)
-                                      .getResult())
-                                  .getResult()
-                            : vector::BitCastOp::create(b, word, bytes)
-                                  .getResult());
+        words.push_back(
+            widens ? arith::ExtFOp::create(
+                         b, word,
+                         arith::BitcastOp::create(b, word.clone(stored), bytes)
+                             .getResult())
+                         .getResult()
+                   : vector::BitCastOp::create(b, word, bytes).getResult());
         continue;
       }
       // Four registers a read; the upper register bits choose other rows.

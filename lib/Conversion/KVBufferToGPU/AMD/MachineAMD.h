@@ -18,8 +18,9 @@
 ///   takes *units* of 32 rows x BK columns (seed page KVBuffer), fewer rows
 ///   where that deals them evenly; each is two instructions.
 /// * *register staged*: lanes load vectors, which the token carries to the
-///   `lds_stage` that writes them. V goes this way where LDS cannot be read
-///   transposed, and rows of pages that an instruction would straddle.
+///   `lds_stage` that writes them. What is contracted by rows goes this way
+///   where LDS cannot be read transposed, and rows of pages that an
+///   instruction would straddle.
 ///
 //===----------------------------------------------------------------------===//
 

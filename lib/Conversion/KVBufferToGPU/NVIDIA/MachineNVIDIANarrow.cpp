@@ -44,8 +44,8 @@ struct Placement {
   unsigned registerBits() const { return atom.layout.inLog2("register"); }
 
   /// The register bit that chooses between the two words that a lane's four
-  /// bytes become; 0: no ldmatrix reads this layout, as where V's columns are
-  /// the instruction's, which has 8 of them.
+  /// bytes become; 0: no ldmatrix reads this layout, as where a slot's columns
+  /// are the instruction's, which has 8 of them.
   unsigned pairBit(bool transposed) const {
     auto is = [&](StringRef in, unsigned bit, int64_t r, int64_t c) {
       return row(in, bit) == r && col(in, bit) == c;

@@ -823,7 +823,7 @@ LogicalResult MmaOp::verify() {
   int64_t n = getTransposeB() ? b.getRows() : b.getCols();
   int64_t k = getTransposeB() ? b.getCols() : b.getRows();
   int64_t column = getColumn();
-  // A block of V gives a part of the columns, K all of them.
+  // A block of columns gives a part of the product's, a transposed b all.
   bool fits = getTransposeB() ? column == 0 && n == acc.getCols()
                               : column >= 0 && column + n <= acc.getCols();
   if (a.getRows() != acc.getRows() || !fits || a.getCols() != k) {

@@ -37,10 +37,10 @@ struct PairTilesPass : kvbuf::impl::PairTilesBase<PairTilesPass> {
     pairRows(kernel, schedule);
   }
 
-  /// Gives the blocks of a cluster heads that share K and V, where the program
-  /// says so: it divides the number of its head by how many do, a multiple of
-  /// the cluster's blocks. They see the same keys whatever the mask, and a
-  /// sequence's last tile has a partner. Returns whether it did.
+  /// Gives the blocks of a cluster heads that share a head of the cache, where
+  /// the program says so: it divides the number of its head by how many do, a
+  /// multiple of the cluster's blocks. They see the same keys whatever the
+  /// mask, and a sequence's last tile has a partner. Returns whether it did.
   static bool pairHeads(gpu::GPUFuncOp kernel, int64_t cluster) {
     SmallVector<gpu::BlockIdOp> ids;
     SmallVector<arith::DivUIOp> shared;
@@ -58,13 +58,13 @@ struct PairTilesPass : kvbuf::impl::PairTilesBase<PairTilesPass> {
     if (shared.empty())
       return false;
 
-    // The id numbers clusters now. Their blocks' heads are of one head of K and
-    // V, so which one is known without the block's rank.
+    // The id numbers clusters now. Their blocks' heads share a head of the
+    // cache, so which one is known without the block's rank.
     for (arith::DivUIOp division : shared) {
       OpBuilder b(division);
       int64_t clusters = *getConstantIntValue(division.getRhs()) / cluster;
-      division.getRhsMutable().assign(arith::ConstantIndexOp::create(
-          b, division.getLoc(), clusters));
+      division.getRhsMutable().assign(
+          arith::ConstantIndexOp::create(b, division.getLoc(), clusters));
     }
     for (gpu::BlockIdOp id : ids) {
       ImplicitLocOpBuilder b(id.getLoc(), id->getBlock(),
@@ -80,7 +80,7 @@ struct PairTilesPass : kvbuf::impl::PairTilesBase<PairTilesPass> {
       });
     }
     finish(kernel, {1, int32_t(cluster), 1},
-           " blocks take heads that share K and V");
+           " blocks take heads that share a head of the cache");
     return true;
   }
 
@@ -140,8 +140,7 @@ struct PairTilesPass : kvbuf::impl::PairTilesBase<PairTilesPass> {
       range.setBM(BM * cluster);
     // Numbers over a ragged batch are of all the cluster's rows, too.
     kernel.walk([&](FindTileOp op) { op.setBM(op.getBM() * cluster); });
-    finish(kernel, {int32_t(cluster), 1, 1},
-           " blocks take neighbouring tiles");
+    finish(kernel, {int32_t(cluster), 1, 1}, " blocks take neighbouring tiles");
   }
 };
 } // namespace

@@ -127,7 +127,7 @@ struct PersistentTilesPass
   /// The ops by which it does.
   SmallVector<FindTileOp> finds;
   /// Blocks that take a number together (kvbuf-pair-tiles): on neighbouring
-  /// tiles of queries, or on heads that share K and V.
+  /// tiles of queries, or on heads that share a head of the cache.
   int64_t clusterTiles = 1, clusterHeads = 1;
   int64_t clusterBlocks() const { return clusterTiles * clusterHeads; }
   /// Rows that tiles are counted of, those of a sequence or of all, and
@@ -488,9 +488,9 @@ struct PersistentTilesPass
       fill(loop.getBody(), loop.getInductionVar());
     } else {
       // The next number is asked for after the tile's last load: who takes it
-      // earlier holds it while others have nothing left, and the loads in flight
-      // hide how late a counter answers that all blocks share. Tiles that are
-      // joined need it while the tile before is computed.
+      // earlier holds it while others have nothing left, and the loads in
+      // flight hide how late a counter answers that all blocks share. Tiles
+      // that are joined need it while the tile before is computed.
       Type type = b.getIndexType();
       Value first = NextTileOp::create(b, type, total);
       auto loop = scf::WhileOp::create(b, TypeRange{type}, ValueRange{first});

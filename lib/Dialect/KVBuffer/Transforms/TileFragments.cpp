@@ -47,8 +47,8 @@ int64_t stepOf(MmaOp product, int64_t scheduled) {
   return layout ? layout.getShape()[2] * layout.getGroup() : scheduled;
 }
 
-/// The columns of K that may be in registers at a time, where the buffer that a
-/// product's fragment comes from says so; else `step`.
+/// The columns of operand b that may be in registers at a time, where the
+/// buffer that it comes from says so; else `step`.
 int64_t chunkOf(MmaOp product, int64_t step) {
   auto load = product.getB().getDefiningOp<FragmentLoadOp>();
   if (!load || !product.getTransposeB())
@@ -98,7 +98,8 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
       }
       int64_t chunk = chunkOf(op, step);
       if (chunk % step) {
-        op.emitOpError() << "has K in registers by reg_chunk_depth = " << chunk
+        op.emitOpError() << "has operand b in registers by reg_chunk_depth = "
+                         << chunk
                          << " columns, which the matrix instruction's K = "
                          << step << " does not divide";
         return signalPassFailure();
