@@ -203,6 +203,25 @@ static bool isScratch(Attribute tensor) {
   return access && (access == "workspace" || access == "counter");
 }
 
+/// What kernels that share a tensor do with it together: what one of them
+/// writes and another reads is read and written. Null where the descriptions
+/// differ in anything else.
+static DictionaryAttr joinUses(DictionaryAttr one, DictionaryAttr other) {
+  if (one == other)
+    return one;
+  if (isScratch(one) || isScratch(other))
+    return nullptr;
+  NamedAttrList joined(one), second(other);
+  Attribute before = joined.erase("access"), after = second.erase("access");
+  if (joined.getDictionary(one.getContext()) !=
+      second.getDictionary(one.getContext()))
+    return nullptr;
+  joined.set("access", before == after
+                           ? before
+                           : StringAttr::get(one.getContext(), "read_write"));
+  return joined.getDictionary(one.getContext());
+}
+
 llvm::FailureOr<std::string>
 kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                      ArrayRef<KernelResources> resources,
@@ -244,7 +263,20 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                    << "' must hold dictionaries with a 'name', but has "
                    << tensor,
                failure();
-      tensors.insert({id.getValue(), tensor});
+      auto [known, isNew] = tensors.insert({id.getValue(), tensor});
+      if (isNew)
+        continue;
+      auto before = cast<DictionaryAttr>(known->second);
+      DictionaryAttr joined = joinUses(before, dictionary);
+      if (!joined)
+        return kernel.emitOpError()
+                   << "describes tensor " << id << " as " << dictionary
+                   << ", another kernel of the module as " << before
+                   << "; expected one element type and shape, and either "
+                      "memory "
+                      "that all their launches get or a tensor of the caller's",
+               failure();
+      known->second = joined;
     }
   }
 

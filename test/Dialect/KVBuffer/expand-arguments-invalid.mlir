@@ -78,3 +78,22 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  // expected-error @below {{argument 0 is a counter of type 'memref<4xf32>'; expected elements i32}}
+  gpu.func @kernel(%x: memref<4xf32> {kvbuffer.name = "x", kvbuffer.access = "counter"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
+    gpu.return
+  }
+}
+
+// -----
+
+!dense = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+gpu.module @m {
+  // expected-error @below {{argument 0 is a cache and a workspace, which the launch provides; expected a memref}}
+  gpu.func @kernel(%x: !dense {kvbuffer.name = "x", kvbuffer.access = "workspace"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
+    gpu.return
+  }
+}

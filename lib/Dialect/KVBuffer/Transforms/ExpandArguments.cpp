@@ -83,11 +83,19 @@ private:
   FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
   FailureOr<Value> cacheArgument(unsigned i, StringRef name,
                                  CacheLayout layout);
-  /// Makes parameters of the tensor maps that the kernel makes of argument `i`, a
-  /// cache with this name.
+  /// Makes parameters of the tensor maps that the kernel makes of argument `i`,
+  /// a cache with this name.
   LogicalResult tensorMaps(unsigned i, StringRef name, CacheLayout layout);
   /// What the kernel does with argument `i`: as it says, or by its uses.
   Access accessOf(unsigned i, bool scales = false);
+  /// "workspace" or "counter" where the launch provides argument `i`; else
+  /// empty.
+  StringRef scratchOf(unsigned i) {
+    auto access =
+        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kAccessAttr);
+    bool isScratch = access && (access == "workspace" || access == "counter");
+    return isScratch ? access.getValue() : StringRef();
+  }
   /// The largest alignment that an access to argument `i` states, bytes.
   int64_t alignmentOf(unsigned i);
   LogicalResult check();
@@ -254,7 +262,12 @@ FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
     else
       shape.push_back(list ? list[d] : b.getStringAttr(name + "." + Twine(d)));
   }
-  return tensor(name, type, shape, accessOf(i).name(), alignmentOf(i));
+  StringRef access = scratchOf(i);
+  if (access == "counter" && !type.getElementType().isInteger(32))
+    return kernel.emitOpError() << "argument " << i << " is a counter of type "
+                                << type << "; expected elements i32";
+  return tensor(name, type, shape, access.empty() ? accessOf(i).name() : access,
+                alignmentOf(i));
 }
 
 /// A memref of these sizes with strides of its own.
@@ -287,6 +300,10 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
     sizes.push_back(size);
     shape.push_back(b.getI64IntegerAttr(size));
   };
+  if (StringRef access = scratchOf(i); !access.empty())
+    return kernel.emitOpError()
+           << "argument " << i << " is a cache and a " << access
+           << ", which the launch provides; expected a memref";
   SmallVector<int64_t> sizes;
   SmallVector<Attribute> shape = shapeOf(layout.getLeadingDims(), sizes);
   append(sizes, shape, layout.getHeads());
@@ -388,7 +405,8 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
       if (value)
         flat.append(key, number(value));
     SmallVector<NamedAttribute> description{
-        entry("kind", "tensor_map"), entry("tensor", name),
+        entry("kind", "tensor_map"),
+        entry("tensor", name),
         entry("dims", b.getI64ArrayAttr(dims)),
         entry("box", b.getI64ArrayAttr(box)),
         entry("swizzle", number(tile->swizzle)),
