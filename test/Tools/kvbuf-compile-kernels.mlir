@@ -9,6 +9,10 @@
 // CHECK-NEXT: y f32 [n], written
 // RUN: %python %S/Inputs/two-kernels.py %t.kvbuf t
 
+// The same on waves of 64 lanes; `gpu.global_id` is block times threads plus thread.
+// RUN: %if ld.lld %{ sed 's/"sm_80"/"gfx950"/; s/32: 32/32: 64/; s/"n", 32/"n", 64/' %s | kvbuf-compile - -o %t.amd.kvbuf %}
+// RUN: %if ld.lld %{ %python %S/Inputs/two-kernels.py %t.amd.kvbuf t %}
+
 // Or memory that the launch provides.
 // RUN: sed 's/kvbuffer.name = "t"/kvbuffer.access = "workspace", &/' %s | kvbuf-compile - --ptxas=none -o %t.kvbuf
 // RUN: kvbuf-inspect %t.kvbuf | FileCheck %s --check-prefix=WORKSPACE
@@ -25,11 +29,7 @@ module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @kernels {
     gpu.func @first(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n"]}, %t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}) kernel
         attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
-      %c32 = arith.constant 32 : index
-      %block = gpu.block_id x
-      %first = arith.muli %block, %c32 : index
-      %thread = gpu.thread_id x
-      %i = arith.addi %first, %thread : index
+      %i = gpu.global_id x
       %c0 = arith.constant 0 : index
       %n = memref.dim %x, %c0 : memref<?xf32>
       %in = arith.cmpi ult, %i, %n : index
@@ -42,11 +42,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
     gpu.func @second(%t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}, %y: memref<?xf32> {kvbuffer.name = "y", kvbuffer.shape = ["n"]}) kernel
         attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
-      %c32 = arith.constant 32 : index
-      %block = gpu.block_id x
-      %first = arith.muli %block, %c32 : index
-      %thread = gpu.thread_id x
-      %i = arith.addi %first, %thread : index
+      %i = gpu.global_id x
       %c0 = arith.constant 0 : index
       %n = memref.dim %y, %c0 : memref<?xf32>
       %in = arith.cmpi ult, %i, %n : index

@@ -24,6 +24,7 @@
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -594,6 +595,7 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateAMDGPUToROCDLConversionPatterns(converter, patterns, *chipset);
+  populateGpuGlobalIdPatterns(patterns);
   populateGpuToROCDLConversionPatterns(converter, patterns,
                                        gpu::amd::Runtime::Unknown, *chipset);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
