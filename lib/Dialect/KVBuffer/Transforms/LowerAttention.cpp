@@ -27,9 +27,9 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
-int64_t kvbuf::smallPageOf(AttentionOp op) {
+int64_t kvbuf::smallPageOf(AttentionOp op, int64_t rows) {
   int64_t page = op.getK().getType().getPageSize();
-  return page % op.getSchedule()->getBN() ? page : 0;
+  return page % (rows ? rows : op.getSchedule()->getBN()) ? page : 0;
 }
 
 TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
@@ -49,7 +49,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   Path path = which == Operand::K   ? schedule.getKPath()
               : which == Operand::V ? schedule.getVPath()
                                     : Path::Direct;
-  int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op);
+  int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op, rows);
   // Rows of pages that a copy would straddle go through registers, strips too.
   Policy policy = path == Path::Registers ||
                           !target.canCopyDirectly(rows, rowBytes, smallPage)
@@ -330,7 +330,7 @@ Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
 Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
   auto type = cast<CacheType>(cache.getType());
   auto tile = TileType::get(b.getContext(), rows, type.getCacheDepth(),
-                            type.getElementType(), smallPageOf(op));
+                            type.getElementType(), smallPageOf(op, rows));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());
 }

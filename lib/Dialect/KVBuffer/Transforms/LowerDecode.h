@@ -18,8 +18,8 @@
 namespace kvbuf {
 
 /// The page size of a problem's caches if pages do not hold whole tiles of the
-/// schedule, else 0.
-int64_t smallPageOf(AttentionOp op);
+/// schedule, or of `rows` rows, else 0.
+int64_t smallPageOf(AttentionOp op, int64_t rows = 0);
 
 /// Allocates the buffer of an operand with `rows` rows a slot.
 mlir::TypedValue<BufferType> allocOperand(mlir::ImplicitLocOpBuilder &b,
