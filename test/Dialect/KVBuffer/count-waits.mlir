@@ -71,4 +71,11 @@ gpu.module @m {
     %s = kvbuffer.lds_stage %a : !token
     gpu.return
   }
+  // A kernel by lanes is past this stage.
+  // CHECK-LABEL: gpu.func @lanes
+  // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<thread>
+  gpu.func @lanes() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %lane = gpu.thread_id x
+    gpu.return
+  }
 }

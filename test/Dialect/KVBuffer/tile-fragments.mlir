@@ -106,3 +106,13 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A kernel by lanes needs no schedule.
+// CHECK-LABEL: gpu.func @lanes
+gpu.module @m {
+  gpu.func @lanes() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
+    gpu.return
+  }
+}

@@ -7,12 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A plugin of the tests: its op on fragments says itself how it becomes lane
-// code and what it means on whole tiles. Nothing in kvbuf names it.
+// code and what it means on whole tiles, and its type of caches where rows are.
+// Nothing in kvbuf names them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Conversion/LaneLoweringInterface.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.h"
 #include "kvbuffer/Emulator/TileExecutionInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 
@@ -109,12 +114,69 @@ public:
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
 };
 
+/// `!foreign.backwards`: two heads of eight f32, [batch, rows, heads, 8]. A
+/// sequence's first token is in its last row. All rows are full.
+class BackwardsType : public Type::TypeBase<BackwardsType, Type, TypeStorage,
+                                            CacheLayout::Trait> {
+public:
+  using Base::Base;
+  static constexpr StringLiteral name = "foreign.backwards";
+
+  Type getElementType() const { return Float32Type::get(getContext()); }
+  int64_t getHeads() const { return 2; }
+  int64_t getHeadSize() const { return 8; }
+  int64_t getCacheDepth() const { return 8; }
+  int64_t getHeadDimOffset() const { return 0; }
+  Type getScaleType() const { return nullptr; }
+  int64_t getGranularity() const { return kPerTensor; }
+  SmallVector<CacheDim> getLeadingDims() const {
+    return {{ShapedType::kDynamic, "batch"}, {ShapedType::kDynamic, "rows"}};
+  }
+  SmallVector<CacheTensor> getIndexTensors() const { return {}; }
+  int64_t getRun() const { return 1; }
+
+  Value emitBatch(OpBuilder &b, Location loc, const CacheParts &parts) const {
+    return memref::DimOp::create(b, loc, parts.data, 0);
+  }
+  Value emitRoom(OpBuilder &b, Location loc, const CacheParts &parts,
+                 Value) const {
+    return memref::DimOp::create(b, loc, parts.data, 1);
+  }
+  Value emitLength(OpBuilder &b, Location loc, const CacheParts &parts,
+                   Value batch) const {
+    return emitRoom(b, loc, parts, batch);
+  }
+  CachePlace emitPlace(OpBuilder &b, Location loc, const CacheParts &parts,
+                       Value batch, Value token, bool checked) const {
+    Value room = emitRoom(b, loc, parts, batch);
+    // Unsigned: a token below 0 is past all rows.
+    Value valid =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, token, room);
+    Value one = arith::ConstantIndexOp::create(b, loc, 1);
+    Value last = arith::SubIOp::create(b, loc, room, one);
+    Value row = arith::SubIOp::create(b, loc, last, token);
+    if (!checked)
+      return {{batch, row}, nullptr};
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    return {{batch, arith::SelectOp::create(b, loc, valid, row, zero)}, valid};
+  }
+};
+
 class ForeignDialect : public Dialect {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
     addOperations<AffineOp, SilentOp>();
+    addTypes<BackwardsType>();
+  }
+  Type parseType(DialectAsmParser &parser) const override {
+    if (failed(parser.parseKeyword("backwards")))
+      return Type();
+    return BackwardsType::get(getContext());
+  }
+  void printType(Type, DialectAsmPrinter &printer) const override {
+    printer << "backwards";
   }
   static StringRef getDialectNamespace() { return "foreign"; }
 };

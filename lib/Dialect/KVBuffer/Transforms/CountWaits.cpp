@@ -74,7 +74,12 @@ struct CountWaitsPass : kvbuf::impl::CountWaitsBase<CountWaitsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    OpBuilder b(&getContext());
+    // A kernel by lanes has no tiles to wait for, and is past this stage.
+    auto phase =
+        getOperation()->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+    if (phase && phase.getValue() != Phase::Tile &&
+        phase.getValue() != Phase::Scheduled)
+      return;
     getOperation().walk([&](LdsStageOp stage) {
       int64_t younger = std::numeric_limits<int32_t>::max();
       for (Value token : stage.getTokens()) {

@@ -63,6 +63,12 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    // A kernel by lanes has no products of fragments.
+    auto phase =
+        getOperation()->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+    if (phase && phase.getValue() != Phase::Tile &&
+        phase.getValue() != Phase::Scheduled)
+      return;
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     if (!schedule) {
