@@ -127,6 +127,9 @@ struct TargetInfo {
   /// Whether the lanes of a warp can transpose 8x8 matrices of 16-bit elements
   /// (`kvbuffer.lane_transpose`).
   bool transposesAmongLanes = false;
+  /// Whether the lanes of a warp that copies tiles alone look up the page of a
+  /// row each, of pages that hold no whole tile, and tell the others.
+  bool looksUpByLane = false;
   /// Whether an asynchronous copy is one instruction of a wave, with one base
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.

@@ -17,7 +17,9 @@ using namespace kvbuf;
 
 Values TileValues::pack() const {
   Values values{data, base, rowStride, lo, hi};
-  if (isPaged())
+  if (pages)
+    values.append({pages, firstKey, pageStride});
+  else if (isPaged())
     values.append({table, tableBase, firstKey, pageStride});
   if (cols)
     values.push_back(cols);
@@ -32,6 +34,13 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   tile.lo = values[3];
   tile.hi = values[4];
   values = values.drop_front(5);
+  // The columns of a cache's tile are all there.
+  if (type.getPageSize() && values.size() == 3) {
+    tile.pages = values[0];
+    tile.firstKey = values[1];
+    tile.pageStride = values[2];
+    return tile;
+  }
   if (type.getPageSize()) {
     tile.table = values[0];
     tile.tableBase = values[1];
@@ -149,6 +158,12 @@ Value LaneLowering::rowLine(TileType type, const TileValues &tile, Value row) {
       times(arith::DivUIOp::create(b, row, group), tile.pageStride));
   return arith::AddIOp::create(
       b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
+}
+
+bool LaneLowering::looksUpByLane(TileType type) {
+  return type.getPageSize() && target.looksUpByLane && !machine.hasRoles() &&
+         copyThreads() == target.waveSize &&
+         type.getRows() <= int64_t(target.waveSize);
 }
 
 Value LaneLowering::shared(Type element) {

@@ -144,6 +144,9 @@ public:
   SharedTile sharedTile(KVBufferAttr params) const;
   /// Threads that copy a tile together, in kernels without roles.
   int64_t copyThreads() const { return schedule.getWarps() * target.waveSize; }
+  /// Whether lanes have the pages of a cache's tile looked up before it is
+  /// loaded (`TileValues::pages`).
+  bool looksUpByLane(TileType type);
   /// What every slot's byte offset is a multiple of.
   int64_t slotAlignment(KVBufferAttr params) const;
   /// The shared memory block as an address, i32; for machines with roles.
@@ -223,6 +226,10 @@ private:
   mlir::Value roomOf(mlir::Value cache, mlir::Operation *op);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
+  /// The numbers of the pages that a tile's rows lie in, by lanes
+  /// (`TileValues::pages`).
+  mlir::Value pagesOfRows(CacheTileOp op, const TileValues &tile,
+                          mlir::Value tableBase);
   void lower(CacheScaleOp op);
   void lower(DramTileOp op);
   /// Whether a tile's `valid` rows or columns end where the tensor does, so

@@ -173,6 +173,35 @@ TileCoordinates LaneLowering::tileEdges(Value tile) const {
   return edges;
 }
 
+Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
+                                Value tableBase) {
+  int64_t page = op.getTile().getType().getPageSize();
+  auto numberOf = [&](Value row) {
+    return pageOf(*this, add(b, tile.firstKey, toIndex(row)), page).first;
+  };
+  Value number = numberOf(lane);
+  // No look-up of a page of which no row is there. A row in front of those that
+  // are there may be its page's first, whose number others ask for.
+  Value exists =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane, tile.hi);
+  if (!matchPattern(tile.lo, m_Zero()))
+    exists = arith::AndIOp::create(
+        b, exists,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, number,
+                              numberOf(tile.lo)));
+  if (op.getPred())
+    exists = arith::AndIOp::create(b, exists, single(op.getPred()));
+  auto found = scf::IfOp::create(b, TypeRange{b.getI32Type()}, exists,
+                                 /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(found.thenBlock());
+  Value table = tensors[op.getCache()].table;
+  scf::YieldOp::create(b, toI32(lookup(table, add(b, tableBase, number))));
+  b.setInsertionPointToStart(found.elseBlock());
+  scf::YieldOp::create(b, i32(0));
+  return found.getResult(0);
+}
+
 void LaneLowering::lower(CacheTileOp op) {
   CacheType type = op.getCache().getType();
   const TensorArg &cache = tensors[op.getCache()];
@@ -246,14 +275,18 @@ void LaneLowering::lower(CacheTileOp op) {
     tile.rowStride = s[1];
     int64_t page = type.getPageSize();
     Value tableBase = mul(b, batch, cache.tableStride);
-    if (op.getTile().getType().getPageSize()) {
-      // Each row, or box of rows, finds its own page when it is loaded.
+    if (TileType small = op.getTile().getType(); small.getPageSize()) {
       place({index(0), head, index(0)});
       tile.base = mul(b, head, s[2]);
-      tile.table = cache.table;
-      tile.tableBase = tableBase;
       tile.firstKey = start;
       tile.pageStride = s[0];
+      if (looksUpByLane(small)) {
+        tile.pages = pagesOfRows(op, tile, tableBase);
+        break;
+      }
+      // Each row, or box of rows, finds its own page when it is loaded.
+      tile.table = cache.table;
+      tile.tableBase = tableBase;
       break;
     }
     auto [number, offset] = pageOf(*this, start, page);

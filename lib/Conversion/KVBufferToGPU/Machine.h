@@ -48,8 +48,8 @@ struct TensorArg {
   /// Of caches: table, its row stride, lengths, offsets; null where absent.
   mlir::Value table, tableStride, lengths, offsets;
   /// Of a cache that the program makes of memrefs: the size that its kind names
-  /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose room
-  /// is the launch's size.
+  /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose
+  /// room is the launch's size.
   mlir::Value room;
   /// Of quantized caches: scales, and their strides as above.
   mlir::Value scales;
@@ -69,6 +69,10 @@ struct TileValues {
   /// entry, the key of row 0 and the stride of pages. Without a table, pages
   /// follow each other from `base` on: groups of rows (`dram_tile`).
   mlir::Value table, tableBase, firstKey, pageStride;
+  /// In place of a table, where pages have been looked up already: lane i has
+  /// the number (i32) of the page that row i lies in, or 0 where no row of that
+  /// page is valid.
+  mlir::Value pages;
 
   /// Whether rows are more than one stride apart.
   bool isPaged() const { return static_cast<bool>(pageStride); }

@@ -67,6 +67,7 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
   target.copiesUnaligned = true;
+  target.looksUpByLane = true;
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need
   // PTX 8.6, and conversions of 8-bit floats on sm_89 8.1; the rest is in 8.0.

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -102,6 +103,9 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
                                   const TileValues &tile, Value row,
                                   Value rowOk) {
   ImplicitLocOpBuilder &b = lower.b;
+  if (tile.pages)
+    return emitLineInPage(lower, type, tile, row,
+                          pageFromLane(lower, tile, row));
   // Groups of rows follow each other.
   if (!tile.table)
     return lower.rowLine(type, tile, row);
@@ -119,6 +123,74 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
     scf::YieldOp::create(b, lower.i32(0));
   }
   return emitLineInPage(lower, type, tile, row, guarded.getResult(0));
+}
+
+Value NVIDIAMachine::pageFromLane(LaneLowering &lower, const TileValues &tile,
+                                  Value row) {
+  return gpu::ShuffleOp::create(lower.b, tile.pages, row,
+                                lower.i32(lower.target.waveSize),
+                                gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
+Values NVIDIAMachine::pagesOfSteps(LaneLowering &lower, Copy &copy,
+                                   const TileValues &tile, bool aligned) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SharedTile layout = lower.sharedTile(copy.params);
+  int64_t page = copy.type.getPageSize(), perStep = copy.rowsPerStep(layout);
+  copy.alignedPages = aligned && page % perStep == 0 && layout.rows % page == 0;
+  Value row = arith::ShRUIOp::create(
+      b, lower.thread, lower.i32(llvm::Log2_64(copy.perRow(layout))));
+  Values pages;
+  for (int64_t step = 0; step < layout.rows; step += perStep) {
+    if (!copy.alignedPages)
+      pages.push_back(pageFromLane(
+          lower, tile, arith::AddIOp::create(b, row, lower.i32(step))));
+    else if (step % page == 0)
+      pages.push_back(pageFromLane(lower, tile, lower.i32(step)));
+    else
+      pages.push_back(pages.back());
+  }
+  return pages;
+}
+
+/// Whether an index is a multiple of `factor`, as far as its ops say.
+static bool isMultipleOf(Value value, int64_t factor) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)))
+    return number.getSExtValue() % factor == 0;
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    return isMultipleOf(product.getLhs(), factor) ||
+           isMultipleOf(product.getRhs(), factor);
+  if (auto sum = value.getDefiningOp<arith::AddIOp>())
+    return isMultipleOf(sum.getLhs(), factor) &&
+           isMultipleOf(sum.getRhs(), factor);
+  return false;
+}
+
+/// Whether a tile of a cache starts where a page of `page` keys does: also one
+/// that loops carry, or end with.
+static bool startsWithPage(Value tile, int64_t page,
+                           llvm::SmallPtrSetImpl<Value> &seen) {
+  if (!seen.insert(tile).second)
+    return true;
+  if (auto op = tile.getDefiningOp<CacheTileOp>())
+    return isMultipleOf(op.getStart(), page);
+  scf::ForOp loop;
+  unsigned number = 0;
+  if (auto carried = dyn_cast<BlockArgument>(tile)) {
+    loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
+    if (!loop || carried == loop.getInductionVar())
+      return false;
+    number = carried.getArgNumber() - loop.getNumInductionVars();
+  } else {
+    loop = tile.getDefiningOp<scf::ForOp>();
+    if (!loop)
+      return false;
+    number = cast<OpResult>(tile).getResultNumber();
+  }
+  return startsWithPage(loop.getInitArgs()[number], page, seen) &&
+         startsWithPage(loop.getYieldedValues()[number], page, seen);
 }
 
 int64_t NVIDIAMachine::Copy::perRow(const SharedTile &layout) const {
@@ -248,10 +320,33 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
                                 lower.i32(step)));
     return rowOk;
   };
+  // A page's first row and those after it are a stride apart.
+  auto lineOfPage = [&](Value page) -> Value {
+    Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), page);
+    Value line = arith::AddIOp::create(
+        b, tile.base, arith::MulIOp::create(b, number, tile.pageStride));
+    return arith::AddIOp::create(
+        b, line, arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride));
+  };
   // All look-ups before the first copy: no load of a table passes a copy, and
   // one after the other they would take as many latencies as there are steps.
   Values paged;
-  if (tile.isPaged())
+  Value line;
+  for (auto [i, page] : llvm::enumerate(copy.pages)) {
+    int64_t step = i * rowsPerStep;
+    if (!copy.alignedPages)
+      line =
+          emitLineInPage(lower, tileType, tile,
+                         arith::AddIOp::create(b, row, lower.i32(step)), page);
+    else if (i && page == copy.pages[i - 1])
+      line = arith::AddIOp::create(
+          b, line,
+          arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride));
+    else
+      line = lineOfPage(page);
+    paged.push_back(arith::AddIOp::create(b, line, laneCols));
+  }
+  if (tile.isPaged() && copy.pages.empty())
     for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
       Value r = arith::AddIOp::create(b, row, lower.i32(step));
       Value line = copy.lineOf
@@ -386,8 +481,7 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
       Value valid;
       if (copy.checkCols)
         valid = arith::SubIOp::create(
-            b, tile.cols,
-            arith::AddIOp::create(b, laneCol, lower.i32(start)));
+            b, tile.cols, arith::AddIOp::create(b, laneCol, lower.i32(start)));
       if (async) {
         Value count;
         if (copy.checkCols) {
@@ -450,11 +544,11 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
 }
 
 void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
-                                   const TileValues &tile, Value slot) {
+                                   const Copy &whole, const TileValues &tile,
+                                   Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  Copy copy{op.getTile().getType(), params, lower.copyThreads(),
-            int64_t(op.getBlock())};
+  Copy copy = whole;
   OpBuilder::InsertionGuard guard(b);
   // Goes on behind `then` where rows begin at multiples of `bytes`, which
   // `then` needs.
@@ -494,11 +588,10 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
   Copy cut = copy;
   cut.checkCols = bool(tile.cols);
   unlessAligned(kVectorBytes, [&] {
-    ifWhole(
-        [&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
-        [&] {
-          emitCopies(lower, cut, tile, slot, /*checkRows=*/!op.getWhole());
-        });
+    ifWhole([&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
+            [&] {
+              emitCopies(lower, cut, tile, slot, /*checkRows=*/!op.getWhole());
+            });
   });
   if (lower.alignment >= kVectorBytes)
     return;
@@ -506,6 +599,7 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
     if (lower.alignment > bytes)
       continue;
     copy.bytes = cut.bytes = bytes;
+    copy.pages = cut.pages = {};
     // Where a step is not a whole number of rows, there is no code without
     // loops.
     bool unrolls = copy.perRow(lower.sharedTile(params)) <= copy.threads &&
@@ -516,9 +610,8 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
       };
       if (!unrolls)
         return copyCut();
-      ifWhole(
-          [&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
-          copyCut);
+      ifWhole([&] { emitCopies(lower, copy, tile, slot, /*checkRows=*/false); },
+              copyCut);
     });
     if (lower.alignment == bytes)
       return;
@@ -537,12 +630,23 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
       return values;
   } else {
     OpBuilder::InsertionGuard guard(b);
+    Copy copy{op.getTile().getType(), op.getBuffer().getType().getParams(),
+              lower.copyThreads(), int64_t(op.getBlock())};
+    // Ahead of all branches, where the lanes of a warp are known to be
+    // together.
+    Values pages;
+    llvm::SmallPtrSet<Value, 8> seen;
+    if (tile.pages)
+      pages = pagesOfSteps(
+          lower, copy, tile,
+          startsWithPage(op.getTile(), copy.type.getPageSize(), seen));
+    copy.pages = pages;
     if (op.getPred()) {
       auto issued = scf::IfOp::create(b, lower.lookupScalar(op.getPred()),
                                       /*withElseRegion=*/false);
       b.setInsertionPointToStart(issued.thenBlock());
     }
-    emitTileCopies(lower, op, tile, slot);
+    emitTileCopies(lower, op, copy, tile, slot);
   }
   // The group exists whether or not it has copies: waits count groups.
   auto group = nvgpu::DeviceAsyncCreateGroupOp::create(
@@ -755,9 +859,9 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
           {lower.warp,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
     }
-    Value where = emitAddress(lower, address, first, params,
-                              op.getSlotRow() + zero.row,
-                              op.getSlotCol() + zero.col);
+    Value where =
+        emitAddress(lower, address, first, params, op.getSlotRow() + zero.row,
+                    op.getSlotCol() + zero.col);
     if (blocks)
       where = arith::AddIOp::create(b, where, lower.toIndex(blocks));
     auto loaded = VectorType::get({count, 2}, params.getElementType());

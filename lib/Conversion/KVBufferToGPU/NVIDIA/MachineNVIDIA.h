@@ -65,6 +65,10 @@ protected:
     /// The element that row `row` (i32) of a tile over small pages begins with;
     /// null: each row is looked up.
     llvm::function_ref<mlir::Value(mlir::Value row)> lineOf = {};
+    /// Not empty: the page (i32) of the lane's row in each step; the same value
+    /// where `alignedPages` says that steps lie in pages one after the other.
+    llvm::ArrayRef<mlir::Value> pages = {};
+    bool alignedPages = false;
     /// Threads that copy a row of an LDS block together, and the rows that
     /// all of them copy in one step.
     int64_t perRow(const SharedTile &layout) const;
@@ -75,8 +79,8 @@ protected:
   /// Starts a tile's copies. `checkRows`: not every row is valid.
   void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
                   mlir::Value slot, bool checkRows);
-  /// The same, `copy.bytes` (8 or 4) at a time and in a loop of little code, for
-  /// tiles whose rows do not begin at multiples of 16 bytes: `async` copies
+  /// The same, `copy.bytes` (8 or 4) at a time and in a loop of little code,
+  /// for tiles whose rows do not begin at multiples of 16 bytes: `async` copies
   /// where they begin at multiples of these, else by loads of elements, which
   /// the threads wait for, and stores.
   void emitWordCopies(LaneLowering &lower, const Copy &copy,
@@ -97,7 +101,7 @@ protected:
                                              FragmentLoadOp op,
                                              mlir::Value slot, Values &words);
   /// A load's copies, of the kind that the tile's rows allow.
-  void emitTileCopies(LaneLowering &lower, DramLoadOp op,
+  void emitTileCopies(LaneLowering &lower, DramLoadOp op, const Copy &whole,
                       const TileValues &tile, mlir::Value slot);
 
   // Through registers (MachineNVIDIAStaging.cpp).
@@ -114,9 +118,9 @@ protected:
   static void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
                                mlir::Value slot,
                                llvm::ArrayRef<mlir::Value> vectors);
-  /// Whether the kernel has asynchronous copies, whose groups waits count. Loads
-  /// through registers are groups without a copy then, as `younger` counts all
-  /// loads.
+  /// Whether the kernel has asynchronous copies, whose groups waits count.
+  /// Loads through registers are groups without a copy then, as `younger`
+  /// counts all loads.
   bool hasAsyncCopies = true;
 
   /// The entry (i32) of the page that row `row` (i32) of a tile over small
@@ -128,6 +132,13 @@ protected:
   static mlir::Value emitLineInPage(LaneLowering &lower, TileType type,
                                     const TileValues &tile, mlir::Value row,
                                     mlir::Value block);
+  /// The page (i32) of row `row` (i32), from the lane that has it.
+  static mlir::Value pageFromLane(LaneLowering &lower, const TileValues &tile,
+                                  mlir::Value row);
+  /// Gets the pages of each step of a copy from the lanes that have them.
+  /// `aligned`: the tile starts where a page does.
+  static Values pagesOfSteps(LaneLowering &lower, Copy &copy,
+                             const TileValues &tile, bool aligned);
   /// The element of a tile over small pages that row `row` (i32) begins with;
   /// looked up where `rowOk`, or always if that is null.
   static mlir::Value emitPagedRow(LaneLowering &lower, TileType type,

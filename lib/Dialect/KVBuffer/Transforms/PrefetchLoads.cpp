@@ -36,8 +36,8 @@ static bool meetBefore(Operation *op) {
 }
 
 /// The loads into the buffer of `load`, of a loop's body, that may come before
-/// the loop, without a meeting of all warps between in a block that has the loop
-/// and not the load.
+/// the loop, without a meeting of all warps between in a block that has the
+/// loop and not the load.
 static SmallVector<DramLoadOp> loadsBefore(DramLoadOp load) {
   SmallVector<DramLoadOp> found;
   for (Operation *user : load.getBuffer().getUsers()) {
@@ -170,11 +170,14 @@ static Value nextToken(scf::ForOp loop, DramLoadOp load) {
   return {};
 }
 
-/// Whether an op looks up where a tile lies, for all its rows at once.
-static bool isLookUp(Operation *op) {
+/// Whether an op looks up where a tile lies, for all its rows at once; of a
+/// tile over smaller pages, where it has at most `lanes` rows, by lanes.
+static bool isLookUp(Operation *op, int64_t lanes) {
   auto tile = dyn_cast<CacheTileOp>(op);
-  return tile && tile.getCache().getType().getPageSize() &&
-         !tile.getTile().getType().getPageSize();
+  if (!tile || !tile.getCache().getType().getPageSize())
+    return false;
+  TileType type = tile.getTile().getType();
+  return !type.getPageSize() || type.getRows() <= lanes;
 }
 
 /// Awaits the copies that a loop within another one has asked for beyond its
@@ -229,6 +232,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   bool waitsByOperand = false;
   /// Whether the schedule wants look-ups before loads.
   bool looksAhead = false;
+  /// Lanes of a block that look up a page each (`TargetInfo::looksUpByLane`).
+  int64_t lanesThatLookUp = 0;
   /// Whether a copy counts even where it copies nothing (TargetInfo).
   bool copiesByWave = false;
 
@@ -336,7 +341,13 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         findTails(loop, loads);
     // Where look-ups run further ahead than loads do: iterations in between.
     unsigned lookAhead =
-        looksAhead && tails.empty() && llvm::any_of(inOrder, isLookUp) ? 1 : 0;
+        looksAhead && tails.empty() &&
+                llvm::any_of(inOrder,
+                             [&](Operation *op) {
+                               return isLookUp(op, lanesThatLookUp);
+                             })
+            ? 1
+            : 0;
     unsigned last = distance + lookAhead;
     for (auto [load, tail] : tails) {
       load->setAttr(kOneMore, rewriter.getUnitAttr());
@@ -453,6 +464,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     looksAhead = schedule && schedule.getLookAhead();
+    if (looksAhead && target && target->looksUpByLane &&
+        schedule.getWarps() == 1)
+      lanesThatLookUp = target->waveSize;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     getOperation().walk([&](DramLoadOp load) {
