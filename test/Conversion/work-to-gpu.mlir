@@ -47,8 +47,9 @@ gpu.module @work {
     // CHECK-NOT: lane_any
     %last = kvbuffer.arrive_last %arrived[%c0] of %c2 : memref<4xi32>
     gpu.return
-  }  // The lanes of a wave look at an item each: all units first, then where the
-  // share begins and ends.
+  }
+  // The lanes of a wave look at four items each, whose loads do not wait for each
+  // other: all units first, then where the share begins and ends.
   // CHECK-LABEL: gpu.func @shares
   gpu.func @shares(%lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]},
                    %arrived: memref<?xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter", kvbuffer.shape = ["batch"]})
@@ -57,14 +58,24 @@ gpu.module @work {
     %c4 = arith.constant 4 : index
     %block = gpu.block_id x
     %batch = kvbuffer.launch_size "batch"
-    // CHECK: %[[SUM:[0-9]*]] = scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c32_i32 iter_args
+    // CHECK: %[[SUM:[0-9]*]] = scf.for %[[FROM:.*]] = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
+    // CHECK:   %[[OWN:.*]] = arith.muli %{{.*}}, %c4_i32
+    // CHECK:   %[[FIRST:.*]] = arith.addi %[[FROM]], %[[OWN]]
+    // CHECK:   arith.addi %[[FIRST]], %c0_i32
     // CHECK:   memref.load
     // CHECK:   arith.select
+    // CHECK:   arith.addi %[[FIRST]], %c1_i32
+    // CHECK:   memref.load
+    // CHECK:   arith.addi %[[FIRST]], %c2_i32
+    // CHECK:   memref.load
+    // CHECK:   arith.addi %[[FIRST]], %c3_i32
+    // CHECK:   memref.load
+    // CHECK-NOT: memref.load
     // CHECK: gpu.shuffle xor %[[SUM]], %{{.*}}, %c32_i32
     // CHECK-COUNT-4: gpu.shuffle xor
     // CHECK: arith.ceildivui
-    // CHECK: scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c32_i32 iter_args
-    // CHECK:   memref.load
+    // CHECK: scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
+    // CHECK-COUNT-4: memref.load
     // CHECK-COUNT-5: gpu.shuffle xor
     // CHECK:   scf.yield
     // CHECK-COUNT-15: gpu.shuffle xor

@@ -108,6 +108,10 @@ void LaneLowering::lower(ArriveLastOp op) {
 // Shares
 //===----------------------------------------------------------------------===//
 
+/// Items that a lane looks at together: what is read for one does not wait for
+/// what is read for another.
+static constexpr int64_t kItemsAtOnce = 4;
+
 LogicalResult LaneLowering::lower(ShareWorkOp op) {
   if (machine.hasRoles())
     return op.emitOpError() << "has no per-lane form beside "
@@ -137,10 +141,9 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
     return machine.uniform(*this, value);
   };
   auto sum = [&](Value x, Value y) { return add(b, x, y); };
-  // The lane's item of those from `from` on, whether there is one, its units.
+  // An item, whether there is one, its units.
   LogicalResult lowered = success();
-  auto unitsFrom = [&](Value from) {
-    Value item = add(b, from, lane);
+  auto unitsOf = [&](Value item) {
     Value exists = isBelow(item, items);
     // No branch: lanes without an item look at the last one.
     set(body.getArgument(0),
@@ -153,10 +156,26 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
     Value units = toI32(single(cast<YieldOp>(body.getTerminator()).getValue()));
     return std::pair(exists, choose(exists, larger(units, zero), zero));
   };
-  // A loop over the items, as many at a time as a wave has lanes.
-  auto forItems = [&](Values inits,
+  // The lane's items of those from `from` on: they follow each other.
+  using Items = SmallVector<std::pair<Value, Value>, kItemsAtOnce>;
+  auto unitsFrom = [&](Value from) {
+    Value first = add(b, from, mul(b, lane, i32(kItemsAtOnce)));
+    Items all;
+    for (int64_t i = 0; i < kItemsAtOnce; ++i)
+      all.push_back(unitsOf(add(b, first, i32(i))));
+    return all;
+  };
+  auto sumOf = [&](const Items &all) {
+    Value units = all.front().second;
+    for (const auto &[exists, more] : llvm::drop_begin(all))
+      units = add(b, units, more);
+    return units;
+  };
+  // A loop over the items, as many at a time as a wave's lanes look at.
+  auto forItems = [&](Value end, Values inits,
                       function_ref<Values(Value, ValueRange)> iteration) {
-    auto loop = scf::ForOp::create(b, zero, items, wave, inits);
+    auto loop = scf::ForOp::create(b, zero, end,
+                                   i32(kItemsAtOnce * target.waveSize), inits);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -164,9 +183,10 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
     return loop.getResults();
   };
 
-  Value mine = forItems({zero}, [&](Value from, ValueRange sofar) -> Values {
-    return {add(b, sofar[0], unitsFrom(from).second)};
-  })[0];
+  Value mine =
+      forItems(items, {zero}, [&](Value from, ValueRange sofar) -> Values {
+        return {add(b, sofar[0], sumOf(unitsFrom(from)))};
+      })[0];
   if (failed(lowered))
     return failure();
   Value total = ofLanes(mine, sum);
@@ -177,11 +197,16 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
   Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
   // Of the items that a lane has looked at: those that end by `begin`, where
   // the last of these ends, and those that start before `end`.
+  // Where there is no work nobody looks for it.
+  Value some =
+      choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, total, zero),
+             items, zero);
   ValueRange found = forItems(
-      {zero, zero, zero, zero}, [&](Value from, ValueRange sofar) -> Values {
-        auto [exists, units] = unitsFrom(from);
+      some, {zero, zero, zero, zero},
+      [&](Value from, ValueRange sofar) -> Values {
+        Items own = unitsFrom(from);
         // Units of the lanes before this one, and of all.
-        Value before = zero, all = units;
+        Value before = zero, all = sumOf(own);
         for (int64_t bit = 1; bit < target.waveSize; bit *= 2) {
           Value others = fromLane(all, bit);
           Value isAfter = arith::CmpIOp::create(
@@ -190,17 +215,21 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
           before = add(b, before, choose(isAfter, others, zero));
           all = add(b, all, others);
         }
-        Value starts = add(b, sofar[0], before), ends = add(b, starts, units);
-        Value isPast = arith::AndIOp::create(
-            b, exists,
-            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, ends, begin));
-        Value isReached =
-            arith::AndIOp::create(b, exists, isBelow(starts, end));
-        Value one = i32(1);
-        return {add(b, sofar[0], all),
-                add(b, sofar[1], choose(isPast, one, zero)),
-                choose(isPast, larger(sofar[2], ends), sofar[2]),
-                add(b, sofar[3], choose(isReached, one, zero))};
+        Value starts = add(b, sofar[0], before), one = i32(1);
+        Value past = sofar[1], lastEnd = sofar[2], reached = sofar[3];
+        for (auto [exists, units] : own) {
+          Value ends = add(b, starts, units);
+          Value isPast = arith::AndIOp::create(
+              b, exists,
+              arith::CmpIOp::create(b, arith::CmpIPredicate::sle, ends, begin));
+          Value isReached =
+              arith::AndIOp::create(b, exists, isBelow(starts, end));
+          past = add(b, past, choose(isPast, one, zero));
+          lastEnd = choose(isPast, larger(lastEnd, ends), lastEnd);
+          reached = add(b, reached, choose(isReached, one, zero));
+          starts = ends;
+        }
+        return {add(b, sofar[0], all), past, lastEnd, reached};
       });
   Value first = ofLanes(found[1], sum), start = ofLanes(found[2], larger),
         reached = ofLanes(found[3], sum);
