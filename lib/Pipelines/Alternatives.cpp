@@ -255,10 +255,9 @@ void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
   Builder b(kernel.getContext());
   auto launch =
       kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  SmallVector<Attribute> names;
-  if (auto before = launch.getAs<ArrayAttr>("beside"))
-    llvm::append_range(names, before);
-  names.push_back(b.getStringAttr(other));
+  SmallVector<Attribute> names{b.getStringAttr(other)};
+  if (auto added = launch.getAs<ArrayAttr>("beside"))
+    llvm::append_range(names, added);
   setLaunchFields(kernel, b.getNamedAttr("beside", b.getArrayAttr(names)));
 }
 

@@ -327,9 +327,10 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
       return failure();
   }
   kernels.push_back(take(*lowered));
-  for (auto [i, other] : llvm::enumerate(others))
-    if (other.sharedRows)
-      kernels.front().beside.push_back(i + 1);
+  // As addBeside has them.
+  for (size_t i = others.size(); i > 0; --i)
+    if (others[i - 1].sharedRows)
+      kernels.front().beside.push_back(i);
   known[key] = kernels;
   return kernels;
 }

@@ -73,8 +73,8 @@ mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
 /// a condition.
 void setLaunchIf(mlir::LLVM::LLVMFuncOp kernel, mlir::Attribute condition);
 
-/// Lets launches of `kernel` run another one, too, after those that they run
-/// already, where all can take the tensors; else none.
+/// Lets launches of `kernel` run another one, too, right after it and ahead of
+/// those that were added before, where all can take the tensors; else none.
 void addBeside(mlir::LLVM::LLVMFuncOp kernel, llvm::StringRef other);
 
 /// Makes `problem`, which is to become an alternative, what that computes.

@@ -113,13 +113,12 @@ static constexpr int64_t kDriverBytes = 1024;
 /// that begin while the kernel before runs come where that ends first, as many
 /// as have room; the rest of the device then waits for those (H200, 2048 query
 /// rows beside 255 sequences of one: 586 us, 565 where each multiprocessor gets
-/// its four, 563 in two launches). A kernel after which another one runs, of
-/// fewer rows, keeps its room: where it finds nothing it is done sooner.
+/// its four, 563 in two launches).
 static void spreadBlocks(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   auto blocks = kernel->getAttrOfType<IntegerAttr>(kResidentBlocksAttr);
   auto launch =
       kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  if (!blocks || !launch || SharedRows::of(kernel)->over > 0)
+  if (!blocks || !launch)
     return;
   int64_t all = target.ldsBytes + kDriverBytes;
   int64_t fewest =

@@ -40,6 +40,9 @@ func.func @chosen(%q: !q, %k: !kv, %v: !kv, %o: !q, %offsets: memref<?xi32>) {
 // FEW:         %[[BETWEEN:.*]] = arith.andi %[[SHORT]], %[[LONG]]
 // FEW:         %[[OWN:.*]] = arith.select %[[BETWEEN]], %[[ROWS]], %{{.*}}
 // FEW:         kvbuffer.cache.num_keys {{.*}} new(%[[OWN]])
+// Beside other kernels no sequence has rows that the launch does not say.
+// FEW:         %[[REST:.*]] = kvbuffer.launch_value {product = ["batch", {max = [0, {min = [1, {sum = [9, {product = [-1, "seq_q"]}]}]}]}]}
+// FEW:         scf.for %{{.*}} = %{{.*}} to %[[REST]] step
 // ALONE-LABEL: func.func @given
 func.func @given(%q: !q, %k: !kv, %v: !kv, %o: !q, %offsets: memref<?xi32>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets) {kvbuffer.shared_rows = array<i64: 2, 4, 8>} : !q, !kv, !kv, !q, offsets memref<?xi32>

@@ -67,6 +67,18 @@ std::pair<Attribute, Attribute> DecodeSizes::ownRowsOf() const {
   return {over, expr("sum", {number(rows->upto), times(kAny, alone)})};
 }
 
+Attribute DecodeSizes::sequencesWithRest() const {
+  std::optional<SharedRows> rows = SharedRows::of(op);
+  if (!rows)
+    return str("batch");
+  // 1 where the kernel runs alone, else 0.
+  Attribute left =
+      expr("sum", {number(rows->shared + 1),
+                   expr("product", {number(-1), str(kLongestQuerySize)})});
+  Attribute alone = expr("max", {number(0), expr("min", {number(1), left})});
+  return expr("product", {str("batch"), alone});
+}
+
 Attribute DecodeSizes::str(StringRef text) const {
   return StringAttr::get(op->getContext(), text);
 }

@@ -62,6 +62,10 @@ public:
   bool oneTile;
   mlir::Attribute slices;
 
+  /// Sequences that may have rows beyond those that the launch says: none where
+  /// other kernels take the longer ones.
+  mlir::Attribute sequencesWithRest() const;
+
   /// Blocks that a multiprocessor has at the same time.
   int64_t residentBlocks() const;
 

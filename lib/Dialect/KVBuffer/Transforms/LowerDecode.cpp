@@ -186,8 +186,11 @@ void DecodeProgram::computeRest() {
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, constant(0)),
         [&] { computeRestOf(gpu::BlockIdOp::create(b, gpu::Dimension::z)); });
   Value workers = LaunchValueOp::create(b, workersOf());
-  auto loop =
-      scf::ForOp::create(b, block, LaunchSizeOp::create(b, "batch"), workers);
+  Attribute sequences = sequencesWithRest();
+  Value rest = isa<StringAttr>(sequences)
+                   ? LaunchSizeOp::create(b, "batch").getResult()
+                   : LaunchValueOp::create(b, sequences).getResult();
+  auto loop = scf::ForOp::create(b, block, rest, workers);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   computeRestOf(loop.getInductionVar());
