@@ -67,3 +67,39 @@ func.func @region(%q: memref<?x8x6x64xbf16>, %k: !kv, %v: !kv, %slopes: memref<6
     }
   return
 }
+
+// A tile of 32 rows of 128 elements, beside a place among sequences of any lengths:
+// queries are in LDS, and read for each tile of keys. With them a multiprocessor has
+// room for six blocks (sm_80, of 163 KiB: four).
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=WIDE
+// WIDE-DAG: #[[QBUF:.*]] = #kvbuffer.kv_buffer<q, bf16, {{.*}} BN = 32, {{.*}} depth = 128, {{.*}} stages = 1>
+// WIDE-LABEL: gpu.func @wide
+// WIDE: %[[SLOT:.*]] = kvbuffer.alloc : <#[[QBUF]]>
+// WIDE: {product = ["sms", 6]}
+// WIDE-NOT: kvbuffer.tile_fragment
+// WIDE: %[[TILE:.*]] = kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x8x128xbf16>
+// WIDE: %[[TOKEN:.*]] = kvbuffer.dram_load %[[TILE]] into %[[SLOT]]
+// WIDE: %[[STAGED:.*]] = kvbuffer.lds_stage %[[TOKEN]]
+// WIDE: scf.for
+// WIDE: %[[Q:.*]] = kvbuffer.fragment_load %[[STAGED]][0, 0]
+// WIDE: kvbuffer.mma %[[Q]]
+// CHECK-LABEL: gpu.func @wide
+// CHECK: {product = ["sms", 4]}
+!tokens = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 1>
+!rows = memref<?x8x128xbf16>
+func.func @wide(%q: !rows, %k: !tokens, %v: !tokens, %o: !rows, %offsets: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%offsets) {}
+    : !rows, !tokens, !tokens, !rows, offsets memref<?xi32>
+  return
+}
+
+// Of dense caches they stay in registers.
+// WIDE-LABEL: gpu.func @dense
+// WIDE: kvbuffer.tile_fragment
+// WIDE-NOT: kvbuffer.dram_load {{.*}} into %qbuf
+!row4 = memref<?x?x8x128xbf16>
+!dense = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+func.func @dense(%q: !row4, %k: !dense, %v: !dense, %o: !row4) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !row4, !dense, !dense, !row4
+  return
+}

@@ -47,7 +47,7 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
     ScheduleChoice choice = target.chooseSchedule(request);
     if (queries == 1 ||
         (registersFor(op, choice, target) <= target.registersPerLane &&
-         splitKeysBytes(op, choice) <= target.ldsBytes))
+         splitKeysBytes(op, choice, target) <= target.ldsBytes))
       return request.foldedRows;
   }
 }
@@ -83,7 +83,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   ScheduleChoice choice = target.chooseSchedule(request);
   if (group > choice.BM ||
       registersFor(op, choice, target) > target.registersPerLane ||
-      splitKeysBytes(op, choice) > target.ldsBytes)
+      splitKeysBytes(op, choice, target) > target.ldsBytes)
     return std::nullopt;
   return FewQueryRows{std::max(kFewQueries, choice.BM / group), choice.BM};
 }
@@ -141,7 +141,7 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
         << target.chip << " has " << std::to_string(has);
     return true;
   };
-  int64_t bytes = splitKeysBytes(op, choice);
+  int64_t bytes = splitKeysBytes(op, choice, target);
   if (doesNotFit(registersFor(op, choice, target), "registers in a lane",
                  target.registersPerLane) ||
       doesNotFit(bytes, "bytes of shared memory", target.ldsBytes))
@@ -177,8 +177,9 @@ struct ChooseSchedulePass
           return WalkResult::interrupt();
         const AskedSchedule &asked = *parsed;
         if (op.hasOwnScores() && asked.values().producers > 0) {
-          op.emitOpError() << "has a region of its own, for which no warp roles "
-                              "are built; expected producers = 0";
+          op.emitOpError()
+              << "has a region of its own, for which no warp roles "
+                 "are built; expected producers = 0";
           return WalkResult::interrupt();
         }
         ScheduleRequest request = requestOf(op, asked, *target);

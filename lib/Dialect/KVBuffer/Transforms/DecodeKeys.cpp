@@ -13,6 +13,7 @@
 
 #include "DecodeProgram.h"
 #include "LowerDecode.h"
+#include "ScheduleLimits.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -23,6 +24,9 @@ void DecodeProgram::allocBuffers() {
                       schedule.getStages());
   vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
                       schedule.getStages());
+  if (readsQueriesFromLds(op, schedule.getParameters(), target))
+    qbuf = allocOperand(b, op, target, Operand::Q, schedule.getBM(),
+                        /*stages=*/1);
 }
 
 void DecodeProgram::appendTokens(Value first, Value last) {
@@ -54,7 +58,15 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
   FragmentType pType = fragment(BM, BN, weights, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
-  Value q = TileFragmentOp::create(b, qType, rowsOf(operand(op.getQ())));
+  Value qTile = rowsOf(operand(op.getQ())), q, qStaged;
+  if (qbuf) {
+    Value token = DramLoadOp::create(b, qTile, qbuf, zero, /*pred=*/Value(),
+                                     /*whole=*/false, /*block=*/0);
+    qStaged =
+        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+  } else {
+    q = TileFragmentOp::create(b, qType, qTile);
+  }
   Value kScale = scales().ofHead(operand(op.getK()));
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
@@ -112,6 +124,8 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
   Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
   Value k = load(operand(op.getK()), kbuf, element);
+  if (qStaged)
+    q = FragmentLoadOp::create(b, qType, qStaged, 0, 0);
   Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
                           /*transpose_b=*/true, /*column=*/0);
   s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);

@@ -224,6 +224,8 @@ private:
   mlir::Value block, slice;
   /// Buffers of a block of one warp, one for all pieces.
   mlir::TypedValue<BufferType> kbuf, vbuf;
+  /// The block's queries; null where they are in registers all the time.
+  mlir::TypedValue<BufferType> qbuf;
   /// Where warps leave their accumulators, slice by slice, and the maxima and
   /// sums of their rows; null in blocks of one.
   mlir::Value accShelf, rowShelf;

@@ -235,11 +235,24 @@ static int64_t elementBytesOf(CacheType cache) {
   return cache.getElementType().getIntOrFloatBitWidth() / 8;
 }
 
-int64_t kvbuf::splitKeysBytes(AttentionOp op, const ScheduleParameters &s) {
+bool kvbuf::readsQueriesFromLds(AttentionOp op, const ScheduleParameters &s,
+                                const TargetInfo &target) {
+  if (!s.equalShares || s.warps > 1)
+    return false;
+  // Accumulators of 32 bits, queries of 16.
+  int64_t elements = s.BM * llvm::alignTo(op.getHeadSize(), s.BK);
+  int64_t words = elements + elements / 2;
+  return 4 * words / target.waveSize > 3 * int64_t(target.registersPerLane);
+}
+
+int64_t kvbuf::splitKeysBytes(AttentionOp op, const ScheduleParameters &s,
+                              const TargetInfo &target) {
   int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
   int64_t tiles = (elementBytesOf(op.getKCacheType()) +
                    elementBytesOf(op.getVCacheType())) *
                   depth * s.stages * s.BN;
+  if (readsQueriesFromLds(op, s, target))
+    tiles += 2 * depth * s.BM;
   return s.warps == 1 ? tiles : s.warps * (tiles + 4 * (depth + 2) * s.BM);
 }
 
@@ -439,7 +452,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
       schedule.getStages() * (elementBytesOf(op.getKCacheType()) * slotOfK +
                               elementBytesOf(op.getVCacheType()) * slotOfV);
   if (schedule.getSplitKeys())
-    lds = splitKeysBytes(op, schedule.getParameters());
+    lds = splitKeysBytes(op, schedule.getParameters(), target);
   // One f32 for each row that a lane has, of all threads.
   MmaLayouts layouts = target.layouts(*mma);
   int64_t rowValues =

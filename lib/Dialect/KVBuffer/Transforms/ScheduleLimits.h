@@ -31,7 +31,14 @@ llvm::LogicalResult checkChipHasRoles(AttentionOp op, int64_t producers,
 
 /// Bytes of LDS that a block of split keys needs for its tiles and for what its
 /// warps leave each other.
-int64_t splitKeysBytes(AttentionOp op, const ScheduleParameters &s);
+int64_t splitKeysBytes(AttentionOp op, const ScheduleParameters &s,
+                       const TargetInfo &target);
+
+/// Whether a block of few query rows has them in LDS and reads them for each
+/// tile of keys: accumulators, queries and a place among sequences of any
+/// lengths would take more registers than a lane has.
+bool readsQueriesFromLds(AttentionOp op, const ScheduleParameters &s,
+                         const TargetInfo &target);
 
 /// Registers of a lane for accumulators and P, which no compiler can save;
 /// two tiles of scores where they overlap.
