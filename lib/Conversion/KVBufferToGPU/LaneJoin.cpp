@@ -99,6 +99,8 @@ private:
   /// Partial results on their way at a time; lanes of a row that have some of
   /// their maxima, and those of each.
   int64_t atOnce, sharers, own;
+  /// Rows on their way at a time.
+  unsigned rowsAtOnce;
   /// The number of this lane among the sharers, and the first lane of its row.
   Value number, firstLane;
   Value in, row, validRows, lastRow, stride;
@@ -132,18 +134,23 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   if (most)
     atOnce = std::min<int64_t>(atOnce,
                                llvm::PowerOf2Ceil(std::max<int64_t>(*most, 1)));
+  // Accumulators stay from one time to the next; half of the rest holds what is
+  // on its way.
+  int64_t ofRow = std::max<int64_t>(1, atOnce * registers / std::max(rows, 1u));
+  int64_t free = int64_t(lower.target.registersPerLane) - registers;
+  rowsAtOnce = std::clamp<int64_t>(free / (2 * ofRow), 1, std::max(rows, 1u));
   ArrayRef<unsigned> bits = atom.reductionBits();
   sharers = std::min(int64_t(1) << bits.size(), atOnce);
   own = atOnce / sharers;
   SmallVector<int64_t> basis(atom.layout.inLog2("lane"), 0);
-  int64_t ofRow = 0;
+  int64_t lanesOfRow = 0;
   for (auto [i, bit] : llvm::enumerate(bits)) {
     basis[bit] = int64_t(1) << i;
-    ofRow |= int64_t(1) << bit;
+    lanesOfRow |= int64_t(1) << bit;
   }
   number = emitLinear(b, lower.lane, basis);
   firstLane = arith::AndIOp::create(
-      b, lower.lane, lower.i32((lower.target.waveSize - 1) & ~ofRow));
+      b, lower.lane, lower.i32((lower.target.waveSize - 1) & ~lanesOfRow));
   in = lower.flat(lower.tensors[op.getParts()].data);
   Value valid =
       arith::MinSIOp::create(b, lower.single(op.getValid()), lower.index(room));
@@ -225,11 +232,14 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
       lower.f32(-op.getScale().convertToFloat() * std::numbers::log2e);
   Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
         zero = lower.f32(0);
-  // All are on their way before the first is looked at.
+  // All are on their way before the first is looked at, as far as there are
+  // registers for them beside what they come to.
   SmallVector<Row> loaded(rows);
-  for (unsigned i = 0; i < rows; ++i)
-    if (!isPastRow(i))
-      loaded[i] = load(i, base, left);
+  auto loadFrom = [&](unsigned first) {
+    for (unsigned i = first; i < std::min(first + rowsAtOnce, rows); ++i)
+      if (!isPastRow(i))
+        loaded[i] = load(i, base, left);
+  };
 
   State joined;
   SmallVector<Values> elements(rows / rowParts * cols,
@@ -239,6 +249,8 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
     return lower.exp2(arith::SubFOp::create(b, offset, scaled));
   };
   for (unsigned i = 0; i < rows; ++i) {
+    if (i % rowsAtOnce == 0)
+      loadFrom(i);
     Row &own = loaded[i];
     if (own.tops.empty()) {
       joined.max.push_back(lowest);
