@@ -153,11 +153,10 @@ struct TargetInfo {
   /// Blocks of split keys that a multiprocessor is given at a time: as many as
   /// have enough bytes in flight for the memory's speed.
   int64_t splitsPerMultiprocessor = 8;
-  /// How many times as many where each row of a tile is looked up by itself
-  /// (pages of fewer tokens than a tile): rows wait for their look-ups, and
-  /// more blocks have as much on its way; and where these are rows of a
-  /// quantized cache in pages of fewer than 16 tokens, which have half the
-  /// bytes.
+  /// How many times as many where a tile has several pages: less of a block's
+  /// time is for copies, and more blocks have as much on its way; and where
+  /// these are pages of fewer than 16 tokens of a quantized cache, which have
+  /// half the bytes.
   int64_t splitsOfSmallPages = 1, splitsOfSmallNarrowPages = 1;
   /// Keys that are worth a block of one warp: fewer take less time than the
   /// partial result of another block costs.

@@ -246,8 +246,8 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
   let description = [{
     `rows` keys of one sequence and KV head, from key `start` on; the keys in
     [`from`, `upto`) are valid (seed page KVCacheIterator). One page look-up a
-    tile where a page holds whole tiles; a tile type with `page_size` defers one
-    look-up a page to the load. No look-up happens where `pred` is false or no
+    tile where a page holds whole tiles; a tile type with `page_size` has several,
+    here (by lanes) or at the load. No look-up happens where `pred` is false or no
     row is valid.
 
     Example:
