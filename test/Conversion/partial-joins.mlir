@@ -2,6 +2,7 @@
 // before the first is looked at; the lanes of a row look at the maxima and sums of
 // some partial results each, and tell the others by what these are scaled.
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments),convert-kvbuffer-to-gpu))" --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-distribute-fragments),convert-kvbuffer-to-gpu))" --split-input-file | FileCheck %s --check-prefix=ABSENT
 
 #schedule = #kvbuffer.schedule<BM = 8, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16], swap_a_b = true>
 !acc = !kvbuffer.fragment<8x32xf32, acc>
@@ -11,6 +12,13 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_80"} {
 gpu.module @work {
   // Four rows, one of each lane; the tile's other rows are none. Five at most, so
   // eight at once and no loop: the eight lanes of a row look at one each.
+  // All but the first are zeros where there are fewer: what is read again in their
+  // place may be infinite, and 0 times that is no number.
+  // ABSENT-LABEL: gpu.func @few
+  // ABSENT: gpu.shuffle idx
+  // ABSENT-COUNT-7: arith.select {{.*}} : vector<4xf32>
+  // ABSENT-NOT: arith.select {{.*}} : vector<4xf32>
+  // ABSENT: gpu.return
   // CHECK-LABEL: gpu.func @few
   // CHECK-NOT: scf.for
   // CHECK-COUNT-1: vector.load {{.*}} vector<2xf32>
@@ -52,6 +60,22 @@ gpu.module @work {
     %y = gpu.block_id y
     %a, %m, %l = kvbuffer.partial_join %parts[%c0] of %y step 1 valid(%c8) {scale = 0.5 : f32} : memref<9x4x36xf32> -> !acc, !row
     kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c8) : !acc, !row, memref<9x4x36xf32>
+    gpu.return
+  }
+  // Rows that do not exist are 0, though they read those of the last one.
+  // ABSENT-LABEL: gpu.func @rows
+  // ABSENT: %[[IS_ROW:.*]] = arith.cmpi slt
+  // ABSENT: %[[READ:.*]] = vector.load {{.*}} vector<4xf32>
+  // ABSENT-NEXT: %[[ZEROS:.*]] = vector.broadcast {{.*}} : f32 to vector<4xf32>
+  // ABSENT-NEXT: arith.select %[[IS_ROW]], %[[READ]], %[[ZEROS]] : vector<4xf32>
+  // CHECK-LABEL: gpu.func @rows
+  gpu.func @rows(%parts: memref<9x4x36xf32> {kvbuffer.name = "parts", kvbuffer.access = "workspace"})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %y = gpu.block_id y
+    %a, %m, %l = kvbuffer.partial_load %parts[%c0] valid(%y) : memref<9x4x36xf32> -> !acc, !row
+    kvbuffer.partial_store %a, %m, %l into %parts[%c1] valid(%y) : !acc, !row, memref<9x4x36xf32>
     gpu.return
   }
 }

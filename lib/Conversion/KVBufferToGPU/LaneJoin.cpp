@@ -179,7 +179,8 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
   r = arith::MinSIOp::create(b, r, lastRow);
   Value line = add(b, base, mul(b, lower.toIndex(r), lower.index(width)));
   Value last = arith::SubIOp::create(b, left, lower.i32(1));
-  // Those past the last one are read as the last one, and do not count.
+  // Those past the last one are read as the last one, which is there, and do
+  // not count: no branch keeps loads from being in flight together.
   auto offsetOf = [&](Value n) {
     return mul(b, lower.toIndex(arith::MinUIOp::create(b, n, last)), stride);
   };
@@ -244,6 +245,8 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
   State joined;
   SmallVector<Values> elements(rows / rowParts * cols,
                                Values(atom.registers(), zero));
+  Value nothing = vector::BroadcastOp::create(
+      b, VectorType::get({memory.atOnce}, b.getF32Type()), zero);
   auto exp2Of = [&](Value offset, Value top) {
     Value scaled = arith::MulFOp::create(b, top, negScale);
     return lower.exp2(arith::SubFOp::create(b, offset, scaled));
@@ -301,6 +304,10 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
     ArrayRef<unsigned> bits = atom.reductionBits();
     for (int64_t p = 0; p < atOnce; ++p) {
       Value factor = factors[p / sharers];
+      Value exists;
+      if (p > 0)
+        exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, left,
+                                       lower.i32(p));
       if (!bits.empty()) {
         // The lane that has looked at it says by what it is scaled.
         int64_t from = 0;
@@ -313,7 +320,10 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
                                         gpu::ShuffleMode::IDX)
                      .getShuffleResult();
       }
-      for (auto [words, value] : llvm::zip_equal(ofRow, own.words[p]))
+      for (auto [words, value] : llvm::zip_equal(ofRow, own.words[p])) {
+        // Its weight is 0, but what is read again may be infinite.
+        if (exists)
+          value = arith::SelectOp::create(b, exists, value, nothing);
         for (auto [n, place] : llvm::enumerate(words.registers)) {
           Value word = vector::ExtractOp::create(b, value,
                                                  ArrayRef<int64_t>{int64_t(n)});
@@ -323,6 +333,7 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
           else
             total = arith::MulFOp::create(b, word, factor);
         }
+      }
     }
   }
   auto vector = VectorType::get({atom.registers()}, b.getF32Type());

@@ -213,6 +213,10 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
       Value loaded = vector::LoadOp::create(
           b, many, in, ValueRange{add(b, from, index(words.at))},
           /*nontemporal=*/false, alignOf(memory->atOnce, width));
+      // A merge multiplies it by 0, but the row that was read instead may be
+      // infinite.
+      loaded = arith::SelectOp::create(
+          b, exists, loaded, vector::BroadcastOp::create(b, many, zero));
       for (auto [n, place] : llvm::enumerate(words.registers))
         elements[place.first][place.second] =
             vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{int64_t(n)});
