@@ -48,24 +48,15 @@ int64_t SharedTile::byteOffset(int64_t row, int64_t col) const {
 
 LinearLayout TransposedTile::layout() const {
   assert(llvm::isPowerOf2_64(keys) && "a power of two of keys");
-  int64_t rowBytes = keys * 2;
-  unsigned vectors = llvm::Log2_64(rowBytes / vectorBytes);
-  unsigned inBanks = llvm::Log2_32(banks) - 2;
-  // Row bits below this already choose other banks.
-  unsigned first = inBanks > vectors ? inBanks - vectors : 0;
-  unsigned folded = std::min(vectors, inBanks);
+  int64_t rowBytes = keys * elementBytes;
   llvm::SmallVector<LinearLayout::Coord> rows, cols;
   for (unsigned bit = 0; bit < llvm::Log2_64(keys); ++bit) {
     unsigned position = bit < keyBits.size() ? keyBits[bit] : bit;
-    rows.push_back({int64_t(2) << position});
+    rows.push_back({int64_t(elementBytes) << position});
   }
   unsigned bits = llvm::Log2_64_Ceil(depth);
-  for (unsigned bit = 0; bit < bits; ++bit) {
-    int64_t image = rowBytes << bit;
-    if (folded && bit >= first && bit < first + 2 * folded)
-      image |= vectorBytes << ((bit - first) % folded);
-    cols.push_back({image});
-  }
+  for (unsigned bit = 0; bit < bits; ++bit)
+    cols.push_back({rowBytes << bit | (bit < folds.size() ? folds[bit] : 0)});
   return LinearLayout(
       {"row", "col"}, {rows, cols},
       {LinearLayout::Dim{"byte", unsigned(llvm::Log2_64(rowBytes)) + bits}});

@@ -12,14 +12,14 @@
 //
 // A tile of 16 keys and 8 columns, transposed: 32 bytes for each column. Bit 0
 // of a key is bit 1 of its place: key 1 is at byte 4. Column 4 begins at byte
-// 128, and its vectors are exchanged: 4096 + 128 + (4 ^ 16).
+// 128, and its vectors are exchanged (`folds`): 4096 + 128 + (4 ^ 16).
 // TURNED: shared-memory race: write of shared byte 0x1094 (byte 4244 of 'lds') (row 1, column 4, of slot 0 of 'v') with no barrier
 
 module {
   llvm.mlir.global internal @lds() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4352 x i8>
   llvm.func @kernel(%at: i32) attributes {nvvm.kernel, kvbuffer.lds = [
       {name = "k", offset = 0, slots = 2, slot_bytes = 2048, element_bytes = 2, rows = 8, row_bytes = 128, cols = 64, swizzle = [3, 0, 3]},
-      {name = "v", offset = 4096, slots = 1, slot_bytes = 256, element_bytes = 2, keys = 16, depth = 8, key_bits = [1, 0, 2, 3], banks = 32}]} {
+      {name = "v", offset = 4096, slots = 1, slot_bytes = 256, element_bytes = 2, keys = 16, depth = 8, key_bits = [1, 0, 2, 3], folds = [0, 0, 16], banks = 32}]} {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c32 = llvm.mlir.constant(32 : i32) : i32
     %lds = llvm.mlir.addressof @lds : !llvm.ptr<3>

@@ -104,8 +104,8 @@ void contraction(Properties &properties) {
     natural = order->basis("col", bit, "col") == int64_t(1) << bit;
   properties.holds("mma.sync contracts P V in the natural order",
                    natural ? "" : "another order");
-  // Swapped, S^T's keys lie across the lanes that P^T's queries lie across. With
-  // each word transposed among the lanes S^T is P^T.
+  // Swapped, S^T's keys lie across the lanes that P^T's queries lie across.
+  // With each word transposed among the lanes S^T is P^T.
   LinearLayout p = turned(mma.b), s = turned(mma.c);
   properties.holds("swapped mma.sync has no order by itself",
                    contractionOrder(p, s) ? "an order" : "");
@@ -212,88 +212,156 @@ void transposedReads(Properties &properties) {
                                      : "no such read");
     if (!addresses)
       continue;
-    // Rows of 64 bytes, no swizzle: 8 keys x 64 bytes are 512 bytes in a row.
-    SharedTile tile{64, 32, 1, 2, {}};
-    llvm::SmallVector<int64_t> bytes;
-    for (int64_t lane = 0; lane < 64; ++lane) {
-      auto at = addresses->apply({{"lane", lane}});
-      bytes.push_back(tile.byteOffset(at[0], at[1]));
-    }
-    int64_t ideal;
-    int64_t cycles = bankCycles(bytes, 8, 32, 64, ideal);
-    if (side == 32)
-      properties.holds(name + ": no bank conflicts",
-                       cycles == ideal ? "" : std::to_string(cycles));
+    // Rows of 64 bytes: 8 keys x 64 bytes are 512 bytes in a row; 8 keys x 32
+    // bytes have to change their halves by the third bit of the key.
+    auto lost = [&](Swizzle swizzle) -> std::string {
+      SharedTile tile{64, 32, 1, 2, swizzle};
+      llvm::SmallVector<int64_t> bytes;
+      for (int64_t lane = 0; lane < 64; ++lane) {
+        auto at = addresses->apply({{"lane", lane}});
+        bytes.push_back(tile.byteOffset(at[0], at[1]));
+      }
+      int64_t ideal;
+      int64_t cycles = bankCycles(bytes, 8, 32, 64, ideal);
+      return cycles == ideal ? "" : std::to_string(cycles);
+    };
+    properties.holds(name + ": no bank conflicts",
+                     lost(side == 32 ? Swizzle{} : Swizzle{1, 1, 3}));
+    if (side == 16)
+      properties.catches(name + ": rows in their order", lost({}));
     properties.catches(name + ": the addresses of plain reads",
                        differsFromRead(half, half.restrictIn({"lane"})));
   }
 }
 
-/// Every element once, whole words where a lane reads them.
-void transposedTiles(Properties &properties) {
-  for (int64_t keys : {32, 64, 128})
-    for (int64_t depth : {32, 96, 128, 192, 256}) {
-      TransposedTile tile{keys, depth, {0, 1, 3, 2}, 32};
-      LinearLayout layout = tile.layout();
-      std::string name = "V^T of " + std::to_string(keys) + " keys x " +
-                         std::to_string(depth) + " depths";
-      std::set<int64_t> seen;
-      std::string failure;
-      for (int64_t key = 0; key < keys; ++key)
-        for (int64_t col = 0; col < depth; ++col) {
-          int64_t byte = layout.apply({{"row", key}, {"col", col}}, "byte");
-          if (!seen.insert(byte).second || byte < 0 || byte >= tile.bytes())
-            failure = "element (" + std::to_string(key) + ", " +
-                      std::to_string(col) + ")";
-        }
-      properties.holds(name + ": a permutation", failure);
-      // A pair of 32x32x8 reads keys {0-3, 8-11} + 4h of one depth: 16 bytes.
-      int64_t lost = 0, words = 0;
-      for (int64_t first = 0; first < keys; first += 16)
-        for (int64_t block = 0; block < depth; block += 32) {
-          llvm::SmallVector<int64_t> bytes;
-          for (int64_t lane = 0; lane < 64; ++lane) {
-            int64_t key = first + 4 * (lane / 32), col = block + lane % 32;
-            int64_t byte = layout.apply({{"row", key}, {"col", col}}, "byte");
-            bytes.push_back(byte);
-            for (int64_t i = 0; i < 8; ++i)
-              words +=
-                  layout.apply({{"row", key + i % 4 + i / 4 * 8}, {"col", col}},
-                               "byte") != byte + 2 * i;
-          }
-          int64_t ideal;
-          lost += bankCycles(bytes, 16, 8, 32, ideal) - ideal;
-        }
-      properties.holds(name + ": a lane's word is 16 bytes in a row",
-                       words ? std::to_string(words) + " elements apart" : "");
-      properties.holds(name + ": reads have no bank conflicts",
-                       lost ? std::to_string(lost) + " cycles" : "");
-    }
-  // Writes: 32 lanes of 4 depths each, 8 bytes (4 keys) at a time.
-  auto writeCycles = [](const LinearLayout &layout, int64_t &ideal) {
-    llvm::SmallVector<int64_t> bytes;
-    for (int64_t lane = 0; lane < 64; ++lane)
-      bytes.push_back(layout.apply(
-          {{"row", 4 * (lane / 32)}, {"col", 4 * (lane % 32)}}, "byte"));
-    return bankCycles(bytes, 8, 16, 32, ideal);
-  };
-  TransposedTile tile{64, 128, {0, 1, 3, 2}, 32};
+/// The passes that accesses of a tile take more than they have to, where the
+/// lanes that `lane` names are served together, 64 in all.
+int64_t passesLost(const LinearLayout &layout, const LaneAccess &access,
+                   unsigned banks, llvm::function_ref<int64_t(int64_t)> lane) {
+  llvm::SmallVector<int64_t> bytes;
+  for (int64_t i = 0; i < 64; ++i) {
+    int64_t row = 0, col = 0;
+    for (unsigned bit = 0; bit < 6; ++bit)
+      if (lane(i) >> bit & 1) {
+        row ^= access.lanes[bit][0];
+        col ^= access.lanes[bit][1];
+      }
+    bytes.push_back(layout.apply({{"row", row}, {"col", col}}, "byte"));
+  }
   int64_t ideal;
-  int64_t cycles = writeCycles(tile.layout(), ideal);
-  properties.holds("V^T: writes of 4 keys share banks by two at most",
-                   cycles <= 2 * ideal ? "" : std::to_string(cycles));
-  // Without the second XOR every fourth LDS row has the same place.
-  llvm::SmallVector<llvm::SmallVector<LinearLayout::Coord>> bases(2);
-  LinearLayout layout = tile.layout();
+  return bankCycles(bytes, access.width, banks * 4 / access.width, banks,
+                    ideal) -
+         ideal;
+}
+
+/// A tile of V that an MFMA of `side` rows reads, eight keys a lane, in the
+/// order of S^T's registers; stored by lanes that have four keys of `piece`
+/// columns each, eight neighbours side by side.
+struct TurnedCase {
+  int64_t side, keys, depth, piece;
+  unsigned elementBytes, banks;
+};
+
+void turnedTile(Properties &properties, const TurnedCase &of) {
+  MmaLayouts mma = *mfma16Bit(of.side, of.side, 512 / of.side);
+  LinearLayout order = *contractionOrder(turned(mma.b), turned(mma.c));
+  LinearLayout v = reordered(turned(mma.a), "row", order);
+  TransposedTile tile;
+  tile.keys = of.keys;
+  tile.depth = of.depth;
+  tile.elementBytes = of.elementBytes;
+  tile.banks = of.banks;
+  // A lane's keys first, then those of the lanes beside it.
+  tile.keyBits.assign(v.outLog2("row"), 0);
+  LaneAccess reads{8 * of.elementBytes, {}}, stores{4 * of.elementBytes, {}};
+  unsigned next = 0;
+  for (llvm::StringRef in : {"register", "lane"})
+    for (unsigned bit = 0; bit < v.inLog2(in); ++bit)
+      if (int64_t key = v.basis(in, bit, "row"))
+        tile.keyBits[llvm::Log2_64(key)] = next++;
   for (unsigned bit = 0; bit < 6; ++bit)
-    bases[0].push_back(layout.basis("row", bit));
-  for (unsigned bit = 0; bit < 7; ++bit)
-    bases[1].push_back(
-        {(bit < 3 ? layout.basis("col", bit, "byte") : int64_t(128) << bit)});
-  LinearLayout once({"row", "col"}, bases, layout.outDims());
-  cycles = writeCycles(once, ideal);
-  properties.catches("V^T: rows XORed once",
-                     cycles <= 2 * ideal ? "" : std::to_string(cycles));
+    reads.lanes.push_back(v.basis("lane", bit));
+  int64_t half = 1 << (llvm::find(tile.keyBits, 2u) - tile.keyBits.begin());
+  int64_t col = of.piece;
+  for (; col < 8 * of.piece; col *= 2)
+    stores.lanes.push_back({0, col});
+  stores.lanes.push_back({half, 0});
+  for (; col < of.depth; col *= 2)
+    stores.lanes.push_back({0, col});
+  for (int64_t key = 4; key < of.keys; key *= 2)
+    if (key != half)
+      stores.lanes.push_back({key, 0});
+  std::string name = "V^T of " + std::to_string(of.keys) + " keys x " +
+                     std::to_string(of.depth) + " depths, " +
+                     std::to_string(8 * of.elementBytes) + " bits, " +
+                     std::to_string(of.side) + " rows, " +
+                     std::to_string(of.banks) + " banks";
+  LinearLayout plain = tile.layout();
+  unsigned avoided = tile.avoidConflicts({reads, stores});
+  properties.holds(name + ": there are folds for reads and stores",
+                   avoided == 2 ? "" : std::to_string(avoided));
+  LinearLayout layout = tile.layout();
+  std::set<int64_t> seen;
+  std::string failure;
+  for (int64_t key = 0; key < of.keys; ++key)
+    for (int64_t c = 0; c < of.depth; ++c) {
+      int64_t byte = layout.apply({{"row", key}, {"col", c}}, "byte");
+      if (!seen.insert(byte).second || byte < 0 || byte >= tile.bytes())
+        failure =
+            "element (" + std::to_string(key) + ", " + std::to_string(c) + ")";
+    }
+  properties.holds(name + ": a permutation", failure);
+  failure.clear();
+  for (int64_t lane = 0; lane < 64; ++lane) {
+    auto byteOf = [&](int64_t reg) {
+      auto at = v.apply({{"register", reg}, {"lane", lane}});
+      return layout.apply({{"row", at[0]}, {"col", at[1]}}, "byte");
+    };
+    for (int64_t reg = 0; reg < 8; ++reg)
+      if (byteOf(reg) != byteOf(0) + reg * of.elementBytes)
+        failure = "lane " + std::to_string(lane);
+  }
+  properties.holds(name + ": a lane's word lies together", failure);
+  // Lanes in their order, and those that CDNA is reported to serve together.
+  constexpr int64_t reported[] = {0,  1,  2,  3,  12, 13, 14, 15, 20, 21, 22,
+                                  23, 24, 25, 26, 27, 4,  5,  6,  7,  8,  9,
+                                  10, 11, 16, 17, 18, 19, 28, 29, 30, 31};
+  auto inOrder = [](int64_t lane) { return lane; };
+  auto asReported = [&](int64_t lane) {
+    return (lane & 32) | reported[lane & 31];
+  };
+  auto lost = [&](const LinearLayout &layout) {
+    int64_t passes = passesLost(layout, reads, of.banks, inOrder) +
+                     passesLost(layout, stores, of.banks, inOrder);
+    if (reads.width == 16)
+      passes += passesLost(layout, reads, of.banks, asReported);
+    return passes ? std::to_string(passes) + " passes" : "";
+  };
+  properties.holds(name + ": no bank conflicts", lost(layout));
+  properties.catches(name + ": without folds", lost(plain));
+}
+
+void transposedTiles(Properties &properties) {
+  for (TurnedCase of :
+       {TurnedCase{32, 64, 64, 4, 2, 32}, TurnedCase{32, 64, 128, 4, 2, 32},
+        TurnedCase{32, 64, 128, 8, 2, 32}, TurnedCase{16, 32, 64, 8, 2, 32},
+        TurnedCase{16, 32, 128, 8, 2, 32}, TurnedCase{16, 32, 256, 8, 2, 32},
+        TurnedCase{16, 32, 64, 8, 1, 32}, TurnedCase{16, 32, 128, 16, 1, 32},
+        TurnedCase{16, 32, 256, 16, 1, 32}, TurnedCase{16, 32, 64, 8, 1, 64},
+        TurnedCase{16, 32, 128, 16, 1, 64}, TurnedCase{16, 32, 256, 16, 1, 64},
+        TurnedCase{32, 64, 128, 8, 1, 32}, TurnedCase{32, 64, 128, 8, 1, 64}})
+    turnedTile(properties, of);
+  // Stores of columns that all choose one bank by themselves, more than there
+  // are banks: reads alone have folds.
+  TransposedTile tile;
+  tile.keys = 32;
+  tile.depth = 64;
+  tile.keyBits = {0, 1, 2, 3, 4};
+  LaneAccess reads{16, {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {8, 0}, {16, 0}}};
+  LaneAccess stores{8, {{4, 0}, {4, 0}, {8, 0}, {16, 0}}};
+  unsigned avoided = tile.avoidConflicts({reads, stores});
+  properties.holds("V^T: stores that share banks whatever the folds",
+                   avoided == 1 ? "" : std::to_string(avoided));
 }
 } // namespace
 

@@ -59,25 +59,46 @@ struct SharedTile {
   int64_t byteOffset(int64_t row, int64_t col) const;
 };
 
-/// A tile of `keys` x `depth` 16-bit elements (a power of two x any number)
-/// that was transposed on its way into LDS: one LDS row of `keys` elements for
-/// each column of the tile. Inside of an LDS row, elements stand in the order
-/// in which the second product contracts them, so that the eight of a lane's
-/// word (an instruction group's) are 16 bytes in a row; 16-byte vectors are
-/// XORed with the row's number, twice, so that neither the reads of 8
-/// consecutive LDS rows nor the writes of every fourth or eighth fall into the
-/// same banks.
+/// How the lanes of a wave of 64 access a tile in LDS: each `width` bytes, at
+/// the element whose row and column are the XOR of those of its number's bits.
+struct LaneAccess {
+  unsigned width = 0;
+  /// {row, col} of each bit of a lane's number, as far as they are known.
+  llvm::SmallVector<LinearLayout::Coord> lanes;
+};
+
+/// A tile of `keys` x `depth` elements of 8 or 16 bits (a power of two x any
+/// number) that was transposed on its way into LDS: one LDS row of `keys`
+/// elements for each column of the tile. Inside of an LDS row, elements stand
+/// in the order in which the second product contracts them, so that the eight
+/// of a lane's word (an instruction group's) lie in a row.
 struct TransposedTile {
   int64_t keys = 0, depth = 0;
   /// Position of each key bit in the LDS row: from `contractedOrder`.
   llvm::SmallVector<unsigned> keyBits;
   unsigned banks = 32;
+  unsigned elementBytes = 2;
+  /// What the places of columns with a bit set are XORed with, bytes, by the
+  /// bit's number; absent: nothing. Whole words of lanes change places.
+  llvm::SmallVector<int64_t> folds;
+
+  /// Chooses `folds` with which none of these accesses has a bank conflict; if
+  /// there are none, those of as many of the first ones as there are folds for.
+  /// Returns how many. Of columns no more bits are folded than have to be.
+  unsigned avoidConflicts(llvm::ArrayRef<LaneAccess> accesses);
 
   /// Bytes of the tile.
-  int64_t bytes() const { return keys * depth * 2; }
+  int64_t bytes() const { return keys * depth * elementBytes; }
   /// ("row" of keys, "col") to "byte"; columns up to the next power of two.
   LinearLayout layout() const;
 };
+
+/// The lanes of a wave of 64 that LDS serves together in an access of `width`
+/// bytes, as what their numbers differ by: a basis for each order in which the
+/// hardware may serve them. Accesses of 16 bytes have two, that of the lanes'
+/// numbers and the one that is reported of CDNA, {0-3, 12-15, 20-27} and so on.
+llvm::SmallVector<llvm::SmallVector<unsigned>> lanesTogether(unsigned width,
+                                                             unsigned banks);
 
 /// The swizzle that makes reads of banks/4 consecutive rows x 16 bytes from a
 /// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16

@@ -508,6 +508,8 @@ void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
     add("banks", turned->banks);
     SmallVector<int64_t> bits(turned->keyBits.begin(), turned->keyBits.end());
     list.append("key_bits", b.getI64ArrayAttr(bits));
+    if (llvm::any_of(turned->folds, [](int64_t fold) { return fold; }))
+      list.append("folds", b.getI64ArrayAttr(turned->folds));
   } else {
     add("rows", tile.rows);
     add("row_bytes", tile.blockCols * tile.elementBytes);

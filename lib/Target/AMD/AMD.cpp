@@ -93,16 +93,23 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   return target;
 }
 
-/// Transposed reads (ds_read_b64_tr_b16) of a wave cover 8 rows x 64 bytes or
-/// 16 rows x 32 bytes: rows of 64 bytes in their plain order put the former
-/// into all banks. A 16-row operand of rows of 64 bytes is read as 1 KiB in a
-/// row, whatever the order: (3, 0, 3) is what suits the groups of lanes that
-/// CDNA4 is reported to serve together (seed KVBuffer; kv_buffer 1.6).
+/// Transposed reads (ds_read_b64_tr_b16) of half a wave cover 4 rows x 64 bytes
+/// of an operand of 32 columns, 8 rows x 32 bytes of one of 16: such pieces of
+/// rows change places. Of a 16-row operand in rows of 64 bytes no swizzle suits
+/// both orders in which CDNA4 may serve lanes of 16 bytes each: (3, 0, 3) is
+/// for the one that is reported (seed KVBuffer; kv_buffer 1.6).
 Swizzle detail::swizzleAMD(const TargetInfo &target,
                            const MatrixInstruction &mma, int64_t rowBytes,
                            bool transposed) {
-  if (!transposed)
-    return {};
+  if (!transposed) {
+    if (!target.readsTransposed)
+      return {};
+    unsigned piece = mma.m == 16 ? 1 : 2;
+    Swizzle vectors = conflictFreeSwizzle(rowBytes, target.banks);
+    if (vectors.bits <= piece)
+      return {};
+    return {vectors.bits - piece, piece, vectors.shift - piece};
+  }
   if (target.banks == 64 && mma.m == 16 && rowBytes == 64)
     return {3, 0, 3};
   return conflictFreeSwizzle(rowBytes, target.banks);
@@ -116,9 +123,10 @@ static constexpr int64_t kAddressRegisters = 16;
 /// Waves of 32 queries (16 where the accumulators of 32 would leave no
 /// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
 /// where two slots of K and V would not fit, and blocks of those where they do
-/// not either. LDS rows of 64 bytes as in the seeds: what V's transposed reads
-/// want. Measured by compiling for gfx950 and gfx942, head sizes 192 to 512: no
-/// register spills but one at 192 on gfx942.
+/// not either. LDS rows of 64 bytes as in the seeds, whose 32-row operands are
+/// read without bank conflicts by one address each. Measured by compiling for
+/// gfx950 and gfx942, head sizes 192 to 512: no register spills but one at 192
+/// on gfx942.
 ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                                    const ScheduleRequest &request) {
   ScheduleChoice choice;
@@ -128,6 +136,16 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
+  // Where no swizzle suits a 16-row operand in rows of 64 bytes, rows are twice
+  // as long, if that takes no more columns. Lanes that load rows of small pages
+  // would have more of these to find.
+  auto rowsOf = [&](const MatrixInstruction &of) {
+    int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
+    bool longer = target.banks == 64 && of.m == 16 && depth % 64 == 0 &&
+                  request.cacheBytes == 2 &&
+                  target.canCopyDirectly(choice.BN, 2 * 64, page);
+    return longer ? 64 : choice.BK;
+  };
   if (request.splitKeys) {
     const MatrixInstruction &small = target.matrixInstructions[1];
     choice.mma = {small.m, small.n, small.k};
@@ -136,6 +154,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     choice.lookAhead = request.pageSize > 0;
     choice.BM = request.foldedRows > 16 ? 32 : 16;
     choice.BN = 32;
+    choice.BK = rowsOf(small);
     choice.warps = 1;
     // No transposed read takes bytes: V is turned on its way into LDS.
     if (!target.readsTransposed || request.cacheBytes == 1)
@@ -151,6 +170,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   if (!tilesFit) {
     choice.BK = 64;
     depth = llvm::alignTo(request.headSize, choice.BK);
+  } else {
+    choice.BK = rowsOf(mma);
   }
   int64_t copies = choice.BN * (tilesFit ? depth : choice.BK) * 2 /
                    (int64_t(target.waveSize) * target.asyncCopyBytes.back());

@@ -67,6 +67,8 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }
+    if (isTurnedInLds(lower.target, params) && !turnedTiles.contains(params))
+      turnedTiles[params] = foldedTile(lower, params, schedule);
     instructionsPerLoad = std::min(instructionsPerLoad, count);
     return WalkResult::advance();
   });
@@ -166,12 +168,13 @@ Value AMDMachine::ldsBytes(LaneLowering &lower) {
   return lower.shared(lower.b.getI8Type());
 }
 
-TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
-                                          KVBufferAttr params) {
+TransposedTile AMDMachine::unfoldedTile(LaneLowering &lower,
+                                        KVBufferAttr params) {
   TransposedTile tile;
   tile.keys = params.getBN();
   tile.depth = params.getSmemCols();
   tile.banks = lower.target.banks;
+  tile.elementBytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   // A lane's keys first, then those of the lanes beside it, as those who read
   // the tile want them; nobody may.
   auto reader = readers.find(params);
@@ -189,26 +192,28 @@ TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
   return tile;
 }
 
-LinearLayout AMDMachine::turnedLayout(LaneLowering &lower,
-                                      KVBufferAttr params) {
-  TransposedTile tile = transposedTile(lower, params);
-  if (params.getElementType().getIntOrFloatBitWidth() > 8)
-    return tile.layout();
-  constexpr unsigned kPieceBits = 4, kPieces = 3;
-  SmallVector<LinearLayout::Coord> rows, cols;
-  unsigned keyBits = llvm::Log2_64(tile.keys),
-           colBits = llvm::Log2_64_Ceil(tile.depth);
-  for (unsigned bit = 0; bit < keyBits; ++bit)
-    rows.push_back(
-        {int64_t(1) << (bit < tile.keyBits.size() ? tile.keyBits[bit] : bit)});
-  for (unsigned bit = 0; bit < colBits; ++bit) {
-    int64_t image = tile.keys << bit;
-    if (bit >= kPieceBits && bit < kPieceBits + kPieces)
-      image |= tile.keys << (bit - kPieceBits);
-    cols.push_back({image});
+TransposedTile AMDMachine::foldedTile(LaneLowering &lower, KVBufferAttr params,
+                                      ScheduleAttr schedule) {
+  TransposedTile tile = unfoldedTile(lower, params);
+  SmallVector<LaneAccess> accesses;
+  if (auto reader = readers.find(params); reader != readers.end()) {
+    const FragmentLayout &atom = lower.layouts.of(reader->second);
+    LaneAccess &reads = accesses.emplace_back();
+    reads.width = atom.registers() * tile.elementBytes;
+    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+      reads.lanes.push_back({atom.layout.basis("lane", bit, "row"),
+                             atom.layout.basis("lane", bit, "col")});
   }
-  return LinearLayout({"row", "col"}, {rows, cols},
-                      {LinearLayout::Dim{"byte", keyBits + colBits}});
+  accesses.push_back(stagingPlan(lower, params, schedule).stores(params));
+  (void)tile.avoidConflicts(accesses);
+  return tile;
+}
+
+TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
+                                          KVBufferAttr params) {
+  auto known = turnedTiles.find(params);
+  return known != turnedTiles.end() ? known->second
+                                    : foldedTile(lower, params, {});
 }
 
 std::optional<TransposedTile> AMDMachine::turnedTile(LaneLowering &lower,
@@ -234,7 +239,7 @@ StagingPlan AMDMachine::stagingPlan(LaneLowering &lower, KVBufferAttr params,
   // A lane's word is 16 bytes; its halves differ in one bit of the rows.
   unsigned halfBit = 0;
   if (isTurnedInLds(lower.target, params)) {
-    TransposedTile tile = transposedTile(lower, params);
+    TransposedTile tile = unfoldedTile(lower, params);
     const auto *bit = llvm::find(tile.keyBits, 2u);
     if (bit != tile.keyBits.end())
       halfBit = std::max<int64_t>(bit - tile.keyBits.begin() - 2, 0);
@@ -278,7 +283,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   SharedTile tile = lower.sharedTile(params);
   std::optional<LinearLayout> transposed;
   if (turned)
-    transposed = turnedLayout(lower, params);
+    transposed = transposedTile(lower, params).layout();
   int64_t row0 = op.getSlotRow(), col0 = op.getSlotCol();
   auto byteOf = [&](int64_t row, int64_t col) {
     if (!isA && !byRows)

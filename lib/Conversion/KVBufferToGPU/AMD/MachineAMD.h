@@ -76,6 +76,8 @@ struct StagingPlan {
   int64_t threads, pieces, steps;
   /// Vectors that a lane holds for one piece.
   int64_t vectors() const { return transposed ? 4 : 1; }
+  /// If transposed: how the lanes of a wave store four keys of a column.
+  LaneAccess stores(KVBufferAttr params) const;
 
   /// `threads` copy together; `halfBit` as above.
   StagingPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads,
@@ -108,7 +110,8 @@ public:
                                        Values &words) override;
   mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
                            mlir::VectorType type, bool isProbability) override;
-  /// LLVM's scheduler places vector instructions beside MFMAs of their own block.
+  /// LLVM's scheduler places vector instructions beside MFMAs of their own
+  /// block.
   bool branchesBesideProducts() const override { return false; }
   void emitEnd(LaneLowering &lower) override;
 
@@ -117,13 +120,14 @@ private:
   void emitBarrier(LaneLowering &lower);
   /// Bytes of LDS from byte 0 on.
   mlir::Value ldsBytes(LaneLowering &lower);
-  /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`).
+  /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`):
+  /// in the order in which it is read, its columns folded so that neither the
+  /// stores of the kernel's load nor the reads share banks.
   TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
-  /// ("row" of keys, "col") to "byte" of such a tile. Where elements are bytes,
-  /// LDS rows of neighbouring pieces of 16 columns change places among eight:
-  /// what lanes write then falls into all banks, and what they read of 16
-  /// columns still lies together.
-  LinearLayout turnedLayout(LaneLowering &lower, KVBufferAttr params);
+  TransposedTile foldedTile(LaneLowering &lower, KVBufferAttr params,
+                            ScheduleAttr schedule);
+  /// The same without folds.
+  TransposedTile unfoldedTile(LaneLowering &lower, KVBufferAttr params);
   std::optional<TransposedTile> turnedTile(LaneLowering &lower,
                                            KVBufferAttr params) override;
   /// The plans of the warps of `schedule`, by default the one that is being
@@ -151,6 +155,8 @@ private:
   int64_t instructionsPerLoad = 0;
   /// A fragment that is read from buffers of these parameters.
   llvm::DenseMap<KVBufferAttr, FragmentType> readers;
+  /// The layouts of the kernel's tiles that are turned on their way into LDS.
+  llvm::DenseMap<KVBufferAttr, TransposedTile> turnedTiles;
 };
 
 } // namespace kvbuf

@@ -67,6 +67,32 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
   steps = llvm::divideCeil(pieces, threads);
 }
 
+/// Neighbouring lanes take so many neighbouring pieces of columns of `perKeys`,
+/// a power of two up to 8; the next ones those of other keys.
+static int64_t piecesTogether(int64_t perKeys) {
+  return std::min<int64_t>(8, perKeys & -perKeys);
+}
+
+LaneAccess StagingPlan::stores(KVBufferAttr params) const {
+  // As `pieceAt` deals pieces; where pieces of columns are no power of two, as
+  // most neighbouring lanes have them.
+  LaneAccess access;
+  access.width = 4 * params.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t perKeys = params.getSmemCols() / depths, col = depths;
+  auto addCols = [&](int64_t count) {
+    for (; count > 1; count /= 2, col *= 2)
+      access.lanes.push_back({0, col});
+  };
+  int64_t together = piecesTogether(perKeys);
+  addCols(together);
+  access.lanes.push_back({4 << halfBit, 0});
+  addCols(llvm::bit_floor(uint64_t(perKeys / together)));
+  for (unsigned bit = 0; int64_t(4) << bit < params.getBN(); ++bit)
+    if (bit != halfBit)
+      access.lanes.push_back({4 << bit, 0});
+  return access;
+}
+
 /// Whether an index of the tile program is known to be a multiple of `unit`.
 static bool isMultipleOf(Value index, int64_t unit) {
   if (std::optional<int64_t> constant = getConstantIntValue(index))
@@ -534,9 +560,9 @@ Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   // Most tiles have all their columns.
   SmallVector<Type> types;
   tokenTypes(lower, params, types);
-  Value whole = arith::CmpIOp::create(
-      b, arith::CmpIPredicate::sge, tile.cols,
-      lower.i32(op.getTile().getType().getCols()));
+  Value whole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.cols,
+                            lower.i32(op.getTile().getType().getCols()));
   auto ifWhole = scf::IfOp::create(b, types, whole, /*addThenBlock=*/true,
                                    /*addElseBlock=*/true);
   auto emitSide = [&](Block *side, bool cut) {
@@ -571,31 +597,29 @@ static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
   ImplicitLocOpBuilder &b = lower.b;
   if (plan.transposed) {
     // Neighbouring lanes take neighbouring columns. Eight of them fill the same
-    // 8-byte halves of all vectors of an LDS row; the next eight take the keys
-    // of the other halves, so that sixteen lanes write to all banks.
+    // halves of all words of an LDS row; the next eight take the keys of the
+    // other halves, so that sixteen lanes write to all banks.
     int64_t perKeys = params.getSmemCols() / plan.depths;
-    constexpr int64_t kTogether = 8;
-    Value rest = number, low, half;
-    if (perKeys % kTogether == 0) {
-      low = bitsOf(lower, number, 0, kTogether);
-      half = bitsOf(lower, number, llvm::Log2_64(kTogether), 2);
-      rest = arith::ShRUIOp::create(b, number,
-                                    lower.i32(llvm::Log2_64(kTogether) + 1));
-      perKeys /= kTogether;
-    }
-    Value keys = arith::DivUIOp::create(b, rest, lower.i32(perKeys));
-    Value cols = arith::RemUIOp::create(b, rest, lower.i32(perKeys));
-    if (low) {
-      cols = arith::AddIOp::create(
-          b, arith::MulIOp::create(b, cols, lower.i32(kTogether)), low);
-      unsigned bit = plan.halfBit;
-      Value above = arith::ShRUIOp::create(b, keys, lower.i32(bit));
-      above = arith::ShLIOp::create(b, above, lower.i32(bit + 1));
-      keys = arith::OrIOp::create(b, above,
-                                  bitsOf(lower, keys, 0, int64_t(1) << bit));
-      keys = arith::OrIOp::create(
-          b, keys, arith::ShLIOp::create(b, half, lower.i32(bit)));
-    }
+    int64_t together = piecesTogether(perKeys);
+    unsigned lowBits = llvm::Log2_64(together), halfBit = plan.halfBit;
+    Value low = bitsOf(lower, number, 0, together);
+    Value half = bitsOf(lower, number, lowBits, 2);
+    Value rest = arith::ShRUIOp::create(b, number, lower.i32(lowBits + 1));
+    Value others = lower.i32(perKeys / together);
+    Value keys = arith::DivUIOp::create(b, rest, others);
+    Value cols = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(
+            b, arith::RemUIOp::create(b, rest, others).getResult(),
+            lower.i32(together))
+            .getResult(),
+        low);
+    Value above = arith::ShRUIOp::create(b, keys, lower.i32(halfBit));
+    above = arith::ShLIOp::create(b, above, lower.i32(halfBit + 1));
+    keys = arith::OrIOp::create(b, above,
+                                bitsOf(lower, keys, 0, int64_t(1) << halfBit));
+    keys = arith::OrIOp::create(
+        b, keys, arith::ShLIOp::create(b, half, lower.i32(halfBit)));
     return {arith::MulIOp::create(b, keys, lower.i32(4)),
             arith::MulIOp::create(b, cols, lower.i32(plan.depths)), number};
   }
@@ -619,9 +643,9 @@ static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
 static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
                      const StagingPlan &plan, int64_t step) {
   ImplicitLocOpBuilder &b = lower.b;
-  return pieceAt(lower, params, plan,
-                 arith::AddIOp::create(b, lower.thread,
-                                       lower.i32(step * plan.threads)));
+  return pieceAt(
+      lower, params, plan,
+      arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads)));
 }
 
 void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
@@ -631,8 +655,7 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
   // Pieces are the 16-byte vectors of the slot: the tile is not turned.
   StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, op, tile);
-  auto type =
-      VectorType::get({params.getSimdWidth()}, params.getElementType());
+  auto type = VectorType::get({params.getSimdWidth()}, params.getElementType());
   Value lds = lower.shared(params.getElementType());
   OpBuilder::InsertionGuard guard(b);
   auto loop = scf::ForOp::create(b, lower.thread, lower.i32(plan.pieces),
@@ -643,12 +666,11 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
                                    lower.toIndex(piece.col));
   Value columns = arith::MinSIOp::create(
       b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
-  Value vector = loadCut(lower, tile, type, at, source.valid(piece.row),
-                         arith::SubIOp::create(b, columns, piece.col),
-                         kVectorBytes);
+  Value vector =
+      loadCut(lower, tile, type, at, source.valid(piece.row),
+              arith::SubIOp::create(b, columns, piece.col), kVectorBytes);
   Value element = arith::DivUIOp::create(
-      b, slot,
-      lower.i32(params.getElementType().getIntOrFloatBitWidth() / 8));
+      b, slot, lower.i32(params.getElementType().getIntOrFloatBitWidth() / 8));
   element = arith::AddIOp::create(
       b, element,
       arith::MulIOp::create(b, piece.number, lower.i32(params.getSimdWidth()))
@@ -759,10 +781,9 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
           ok = arith::AndIOp::create(b, ok, exists);
         Value at = arith::AddIOp::create(b, source.lineOfLane(row),
                                          lower.toIndex(piece.col));
-        vectors.push_back(
-            loadCut(lower, tile, type, at, ok,
-                    arith::SubIOp::create(b, tile.cols, piece.col),
-                    width * bytes));
+        vectors.push_back(loadCut(
+            lower, tile, type, at, ok,
+            arith::SubIOp::create(b, tile.cols, piece.col), width * bytes));
         continue;
       }
       Value ok = source.valid(row);
@@ -812,7 +833,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
   std::optional<LinearLayout> layout;
   SmallVector<int64_t> keyImages, colImages;
   if (plan.transposed) {
-    layout = turnedLayout(lower, params);
+    layout = transposedTile(lower, params).layout();
     for (unsigned bit = 0; bit < layout->inLog2("row"); ++bit)
       keyImages.push_back(layout->basis("row", bit, "byte"));
     for (unsigned bit = 0; bit < layout->inLog2("col"); ++bit)
@@ -840,6 +861,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
     Value place = arith::XOrIOp::create(b, emitLinear(b, piece.row, keyImages),
                                         emitLinear(b, piece.col, colImages));
     ArrayRef<Value> rows = vectors.slice(step * 4, 4);
+    Value first = arith::AddIOp::create(b, slot, place);
     for (int64_t j = 0; j < plan.depths; ++j) {
       Value low = vector::ShuffleOp::create(
           b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.depths + j});
@@ -847,10 +869,15 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
           b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.depths + j});
       Value keys = vector::ShuffleOp::create(b, low, high,
                                              ArrayRef<int64_t>{0, 1, 2, 3});
-      Value byte = arith::AddIOp::create(
-          b, slot,
-          arith::XOrIOp::create(
-              b, place, lower.i32(layout->apply({{"col", j}}, "byte"))));
+      int64_t image = layout->apply({{"col", j}}, "byte");
+      // A slot begins at a multiple of what tells a piece's columns apart: one
+      // address of a lane for all of them lives through a loop over slots.
+      Value byte;
+      if (image < lower.slotAlignment(params))
+        byte = arith::XOrIOp::create(b, first, lower.i32(image));
+      else
+        byte = arith::AddIOp::create(
+            b, slot, arith::XOrIOp::create(b, place, lower.i32(image)));
       vector::StoreOp::create(b, keys, lds, ValueRange{elementAt(byte)},
                               /*nontemporal=*/false, llvm::Align(4 * bytes));
     }

@@ -145,6 +145,7 @@ static constexpr Key kFlatKeys[] = {
 static constexpr Key kLdsKeys[] = {
     {"banks", Kind::Integer},      {"cols", Kind::Integer},
     {"depth", Kind::Integer},      {"element_bytes", Kind::Integer},
+    {"folds", Kind::Integers},
     {"key_bits", Kind::Integers},  {"keys", Kind::Integer},
     {"name", Kind::String},        {"offset", Kind::Integer},
     {"row_bytes", Kind::Integer},  {"rows", Kind::Integer},

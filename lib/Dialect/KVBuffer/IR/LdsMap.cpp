@@ -86,6 +86,17 @@ std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
         return std::nullopt;
       tile.keyBits.push_back(position);
     }
+    if (auto folds = attr.getAs<ArrayAttr>("folds")) {
+      if (folds.size() > llvm::Log2_64_Ceil(tile.depth))
+        return std::nullopt;
+      // Columns change places with those of fewer bits alone.
+      for (auto [bit, fold] : llvm::enumerate(folds)) {
+        int64_t by = asNumber(fold);
+        if (by < 0 || by >= tile.keys * tile.elementBytes << bit)
+          return std::nullopt;
+        tile.folds.push_back(by);
+      }
+    }
     buffer.turned = tile;
     return buffer;
   }
