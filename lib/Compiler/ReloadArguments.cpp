@@ -18,6 +18,13 @@
 // assembly statement: without it the backend would take these loads for those
 // at the start, or move them there.
 //
+// Likewise what is computed from the numbers of threads and blocks, and from
+// others that lanes agree on: a comparison of lanes' numbers is a mask of two
+// scalar registers, and each region makes its own from the number of its
+// thread. Within a loop around the large one such numbers are handed through an
+// empty statement, too: the backend would move what is computed from them to
+// the front of the loop.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ReloadArguments.h"
@@ -25,6 +32,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/ConstantRange.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -41,6 +49,8 @@ static constexpr unsigned kLongestChain = 6;
 
 /// Whether an instruction may be repeated instead of kept.
 static bool isCheap(const Instruction &op) {
+  if (isa<MinMaxIntrinsic>(op))
+    return !op.getType()->isVectorTy();
   switch (op.getOpcode()) {
   case Instruction::Add:
   case Instruction::Sub:
@@ -64,21 +74,52 @@ static bool isCheap(const Instruction &op) {
   }
 }
 
-/// Whether the hardware keeps a value in a register for all of the kernel, from
-/// its first block on.
-static bool isAlwaysThere(const Value *value) {
+/// Whether a value is a register that is cheaper to keep than what is computed
+/// from it: what the hardware sets up, and numbers that lanes agree on. Lanes
+/// differ in the number of their thread alone.
+static bool isKept(const Value *value) {
   const auto *call = dyn_cast<IntrinsicInst>(value);
-  if (!call || !call->getParent()->isEntryBlock())
+  if (!call)
     return false;
   switch (call->getIntrinsicID()) {
   case Intrinsic::amdgcn_workgroup_id_x:
   case Intrinsic::amdgcn_workgroup_id_y:
   case Intrinsic::amdgcn_workgroup_id_z:
   case Intrinsic::amdgcn_workitem_id_x:
-    return true;
+    // From the first block on they are there for all of the kernel.
+    return call->getParent()->isEntryBlock();
+  case Intrinsic::amdgcn_readfirstlane:
+    return call->getType()->isIntegerTy(32);
   default:
     return false;
   }
+}
+static bool isThread(const Value *value) {
+  const auto *call = dyn_cast<IntrinsicInst>(value);
+  return call && call->getIntrinsicID() == Intrinsic::amdgcn_workitem_id_x;
+}
+
+/// Whether all lanes have the same value, as far as its definition shows.
+static bool isUniform(const Value *value, unsigned depth = 0) {
+  if (isa<Constant, Argument>(value))
+    return true;
+  if (isKept(value))
+    return !isThread(value);
+  const auto *op = dyn_cast<Instruction>(value);
+  return op && depth < kLongestChain &&
+         (isCheap(*op) || op->getOpcode() == Instruction::UDiv) &&
+         all_of(
+             op->operands(),
+             [&](const Value *operand) {
+               return isUniform(operand, depth + 1);
+             });
+}
+
+/// Whether an operand of what is repeated is better kept than repeated: the
+/// half of a register pair that is its extension.
+static bool isNarrow(const Instruction &op, const Value *operand) {
+  return isa<SExtInst, ZExtInst>(op) && operand->getType()->isIntegerTy(32) &&
+         isa<Instruction>(operand) && isUniform(operand);
 }
 
 namespace {
@@ -179,15 +220,42 @@ private:
         largeLoopOf(op->getParent()) || regionOf(op->getParent()) == region)
       return false;
     return all_of(op->operands(), [&](Value *operand) {
-      return isa<Constant>(operand) || isAlwaysThere(operand) ||
+      return isa<Constant>(operand) || isKept(operand) ||
+             isInLargeLoops(operand) ||
+             (isWithinLoop(region) && isNarrow(*op, operand)) ||
              isRepeatable(operand, region, depth + 1);
     });
+  }
+
+  /// Whether large loops use what lanes differ in: it is in a register there,
+  /// and if it were another one elsewhere, LLVM would not see what both have in
+  /// common.
+  bool isInLargeLoops(Value *value) const {
+    return isa<Instruction>(value) && !isUniform(value) && !isKept(value) &&
+           !value->getType()->isIntegerTy(1) &&
+           any_of(value->users(), [&](User *user) {
+             return largeLoopOf(cast<Instruction>(user)->getParent());
+           });
+  }
+
+  /// Whether a region is passed in each iteration of a loop around a large one.
+  /// Only there the backend has a place to move to what is repeated.
+  bool isWithinLoop(BasicBlock *region) const {
+    for (Loop *loop = loops.getLoopFor(region); loop;
+         loop = loop->getParentLoop())
+      if (any_of(large, [&](Loop *other) {
+            return loop != other && loop->contains(other);
+          }))
+        return true;
+    return false;
   }
 
   /// Lets the uses of `value` outside of its region and of large loops take it
   /// from their own. An argument is loaded before a large loop, too.
   void move(Value *value) {
     auto *op = dyn_cast<Instruction>(value);
+    if (op && isInLargeLoops(op))
+      return compareAnew(op);
     for (Use &use : make_early_inc_range(value->uses())) {
       auto *user = cast<Instruction>(use.getUser());
       BasicBlock *block = user->getParent();
@@ -205,6 +273,27 @@ private:
     }
   }
 
+  /// Lets comparisons of what large loops use be made in their own regions.
+  void compareAnew(Instruction *value) {
+    for (Use &use : make_early_inc_range(value->uses())) {
+      auto *user = dyn_cast<ICmpInst>(use.getUser());
+      if (!user || largeLoopOf(user->getParent()))
+        continue;
+      BasicBlock *region = regionOf(user->getParent());
+      if (isWithinLoop(region) && region != regionOf(value->getParent()))
+        use.set(keptIn(value, region));
+    }
+  }
+
+  /// An operand of `op`, which is repeated in a region.
+  Value *operandIn(const Instruction &op, Value *operand, BasicBlock *region) {
+    if (isInLargeLoops(operand))
+      return isa<ICmpInst>(op) ? keptIn(operand, region) : operand;
+    if (isKept(operand) || !isRepeatable(operand, region, /*depth=*/0))
+      return keptIn(operand, region);
+    return repeat(operand, region);
+  }
+
   /// `value`, which is repeatable, in a region.
   Value *repeat(Value *value, BasicBlock *region) {
     Value *&known = repeated[{value, region}];
@@ -216,11 +305,11 @@ private:
     // What it is computed from is in the region's first block, too.
     Instruction *last = nullptr;
     for (Use &operand : op->operands()) {
-      if (isa<Constant>(operand) || isAlwaysThere(operand))
+      if (isa<Constant>(operand))
         continue;
-      operand.set(repeat(operand, region));
+      operand.set(operandIn(*op, operand, region));
       auto *def = cast<Instruction>(operand);
-      if (!last || last->comesBefore(def))
+      if (def->getParent() == region && (!last || last->comesBefore(def)))
         last = def;
     }
     if (last)
@@ -230,17 +319,40 @@ private:
     return repeated[{value, region}] = op;
   }
 
+  /// `value` in a region, of which the backend does not know that it is the
+  /// same elsewhere.
+  Instruction *ownCopy(Value *value, StringRef constraints, IRBuilder<> &b) {
+    auto *type = FunctionType::get(value->getType(), {value->getType()},
+                                   /*isVarArg=*/false);
+    return b.CreateCall(
+        type, InlineAsm::get(type, "", constraints, /*hasSideEffects=*/true),
+        {value});
+  }
+
+  /// What is kept, in a region.
+  Value *keptIn(Value *value, BasicBlock *region) {
+    if (!isWithinLoop(region))
+      return value;
+    Value *&known = repeated[{value, region}];
+    if (!known) {
+      IRBuilder<> b(region, region->getFirstInsertionPt());
+      auto *call = dyn_cast<CallBase>(value);
+      known = ownCopy(value, isUniform(value) ? "=s,0" : "=v,0", b);
+      // Products of small numbers are cheap, if they are known to be small.
+      if (auto range = call ? call->getRange() : std::nullopt)
+        known = b.CreateAnd(
+            known, NextPowerOf2(range->getUnsignedMax().getZExtValue()) - 1);
+    }
+    return known;
+  }
+
   Value *load(Argument *argument, BasicBlock *region) {
     IRBuilder<> b(region, region->getFirstInsertionPt());
     Instruction *&base = bases[region];
     if (!base) {
       Value *segment = b.CreateIntrinsic(Intrinsic::amdgcn_kernarg_segment_ptr,
                                          ArrayRef<Value *>());
-      auto *type = FunctionType::get(segment->getType(), {segment->getType()},
-                                     /*isVarArg=*/false);
-      base = b.CreateCall(
-          type, InlineAsm::get(type, "", "=s,0", /*hasSideEffects=*/true),
-          {segment});
+      base = ownCopy(segment, "=s,0", b);
     }
     b.SetInsertPoint(base->getNextNode());
     uint64_t offset = offsets.lookup(argument);
