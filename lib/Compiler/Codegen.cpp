@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
+#include "RareBlocks.h"
 #include "ReloadArguments.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
@@ -173,10 +174,12 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
   for (llvm::Function &function : *translated)
     if (!function.isDeclaration()) {
       addAttributes(function, target);
-      if (target.vendor == Vendor::NVIDIA)
+      if (target.vendor == Vendor::NVIDIA) {
         fenceAtomics(function);
-      else
+      } else {
         reloadArguments(function);
+        keepRareBlocksApart(function);
+      }
     }
   return translated;
 }
