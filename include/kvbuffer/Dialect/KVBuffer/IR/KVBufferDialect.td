@@ -24,10 +24,9 @@ def KVBuffer_Dialect : Dialect {
     tiles in DRAM, buffers in LDS, fragments in registers, and the operations
     between them. None of these names a vendor; only target descriptions know
     chips. What a lane or one vendor's unit does, and upstream's dialects have no
-    op for, is here as well, from the thread stage on: `lane_mma`, `lane_any`,
-    `lane_count`, `lane_transpose`, `range_load`, `range_copy` and `wave_barrier`
-    for any vendor; `wgmma`, `wgmma_wait`, `cluster_arrive`, `cluster_store` and the
-    makers of tensor maps for NVIDIA's.
+    op for, is here as well, from the thread stage on, in descriptions of their own:
+    `KVBufferLaneOps.td` (`lane_mma`, `lane_any`, `range_copy`, ...),
+    `KVBufferNVIDIAOps.td` (`wgmma`, `cluster_store`, ...) and `KVBufferTmaOps.td`.
 
     **Design guidelines.** Block-level values: an op acts on a whole tile and
     all the threads of a block take part, or of a team of its warps

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The thread stage of machines whose waves copy from DRAM into LDS as wholes
-// and count what is in flight. LLVM 22's amdgpu dialect has the copy too, but
-// neither the range's length nor the immediate offset can be said there.
+// The thread stage: what a lane does where upstream's dialects have no op for it,
+// for any vendor. Copies by waves as wholes, which count what is in flight, are
+// AMD's; LLVM 22's amdgpu dialect has the copy too, but neither the range's length
+// nor the immediate offset can be said there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,6 +96,108 @@ def KVBuffer_WaveBarrierOp : KVBuffer_Op<"wave_barrier", [
     ```
   }];
   let assemblyFormat = "attr-dict";
+}
+
+def KVBuffer_LaneAnyOp : KVBuffer_Op<"lane_any"> {
+  let summary = "Whether a condition holds in any lane of the warp";
+  let description = [{
+    The same in all lanes. Seldom true: a branch on it is laid out that way.
+
+    Example:
+
+    ```mlir
+    %any = kvbuffer.lane_any %mine
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I1:$any);
+  let assemblyFormat = "$condition attr-dict";
+}
+
+def KVBuffer_LaneCountOp : KVBuffer_Op<"lane_count"> {
+  let summary = "In how many lanes of the warp a condition holds";
+  let description = [{
+    The same in all lanes, all of which have to be there.
+
+    Example:
+
+    ```mlir
+    %count = kvbuffer.lane_count %mine
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$condition attr-dict";
+}
+
+def KVBuffer_BarrierAnyOp : KVBuffer_Op<"barrier_any"> {
+  let summary = "Whether a condition holds in any thread that meets here";
+  let description = [{
+    Meets `threads` threads, whole warps, at the block's barrier `id`. The same in
+    all of them. LLVM 22's `nvvm.barrier` takes a number or a reduction, not both.
+
+    Example:
+
+    ```mlir
+    %any = kvbuffer.barrier_any %mine at %id {threads = 128 : i64}
+    ```
+  }];
+  let arguments = (ins I1:$condition, I32:$id,
+                       Arg<I64Attr, "how many threads meet">:$threads);
+  let results = (outs I1:$any);
+  let assemblyFormat = "$condition `at` $id attr-dict";
+}
+
+def KVBuffer_LaneTransposeOp : KVBuffer_Op<"lane_transpose"> {
+  let summary = "Transposes an 8x8 matrix that a warp's lanes hold";
+  let description = [{
+    The 32 lanes of a warp hold an 8x8 matrix of 16-bit elements, two in a word:
+    lane 4 g + t has the elements 2 t (the low half) and 2 t + 1 of row g. Each
+    lane gets the word of the transposed matrix in its place: the elements 2 t and
+    2 t + 1 of column g. All lanes of the warp take part (PTX ISA, "movmatrix").
+
+    Example:
+
+    ```mlir
+    %turned = kvbuffer.lane_transpose %word
+    ```
+  }];
+  let arguments = (ins Arg<I32, "the lane's word of the matrix">:$word);
+  let results = (outs Res<I32, "the lane's word of the transposed one">:$turned);
+  let assemblyFormat = "$word attr-dict";
+}
+
+def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
+    Pure, AttrSizedOperandSegments, AllTypesMatch<["c", "result"]>]> {
+  let summary = "A lane's part of one matrix instruction";
+  let description = [{
+    d = a * b + c for one instruction of `shape` M, N, K. a and b are the words,
+    in register order, that the instruction's layouts give to a lane; c is the
+    lane's accumulators. Elements of a and b are of one type, or both 8-bit
+    floats, where the chip has such instructions. The vendor-neutral form in which
+    the thread stage names the matrix unit: `nvgpu.mma.sync` of LLVM 22 accepts
+    bf16 but cannot lower it.
+
+    Example:
+
+    ```mlir
+    %d = kvbuffer.lane_mma
+      a(%a0, %a1, %a2, %a3 : vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+      b(%b0, %b1 : vector<2xbf16>, vector<2xbf16>)
+      c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
+    ```
+  }];
+  // c first: the inferred result type reads it at a fixed position.
+  let arguments = (ins AnyVectorOfNonZeroRank:$c,
+                       Variadic<AnyVectorOfNonZeroRank>:$a,
+                       Variadic<AnyVectorOfNonZeroRank>:$b,
+                       DenseI64ArrayAttr:$shape);
+  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let assemblyFormat = [{
+    `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
+    `c` `(` $c `:` type($c) `)` attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLANEOPS_TD

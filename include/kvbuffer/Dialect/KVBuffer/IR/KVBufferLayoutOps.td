@@ -88,23 +88,4 @@ def KVBuffer_WarpReduceOp
   let hasVerifier = 1;
 }
 
-def KVBuffer_LaneTransposeOp : KVBuffer_Op<"lane_transpose"> {
-  let summary = "Transposes an 8x8 matrix that a warp's lanes hold";
-  let description = [{
-    The 32 lanes of a warp hold an 8x8 matrix of 16-bit elements, two in a word:
-    lane 4 g + t has the elements 2 t (the low half) and 2 t + 1 of row g. Each
-    lane gets the word of the transposed matrix in its place: the elements 2 t and
-    2 t + 1 of column g. All lanes of the warp take part (PTX ISA, "movmatrix").
-
-    Example:
-
-    ```mlir
-    %turned = kvbuffer.lane_transpose %word
-    ```
-  }];
-  let arguments = (ins Arg<I32, "the lane's word of the matrix">:$word);
-  let results = (outs Res<I32, "the lane's word of the transposed one">:$turned);
-  let assemblyFormat = "$word attr-dict";
-}
-
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLAYOUTOPS_TD

@@ -871,41 +871,4 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
   let hasVerifier = 1;
 }
 
-//===----------------------------------------------------------------------===//
-// Thread stage
-//===----------------------------------------------------------------------===//
-
-def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
-    Pure, AttrSizedOperandSegments, AllTypesMatch<["c", "result"]>]> {
-  let summary = "A lane's part of one matrix instruction";
-  let description = [{
-    d = a * b + c for one instruction of `shape` M, N, K. a and b are the words,
-    in register order, that the instruction's layouts give to a lane; c is the
-    lane's accumulators. Elements of a and b are of one type, or both 8-bit
-    floats, where the chip has such instructions. The vendor-neutral form in which
-    the thread stage names the matrix unit: `nvgpu.mma.sync` of LLVM 22 accepts
-    bf16 but cannot lower it.
-
-    Example:
-
-    ```mlir
-    %d = kvbuffer.lane_mma
-      a(%a0, %a1, %a2, %a3 : vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
-      b(%b0, %b1 : vector<2xbf16>, vector<2xbf16>)
-      c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
-    ```
-  }];
-  // c first: the inferred result type reads it at a fixed position.
-  let arguments = (ins AnyVectorOfNonZeroRank:$c,
-                       Variadic<AnyVectorOfNonZeroRank>:$a,
-                       Variadic<AnyVectorOfNonZeroRank>:$b,
-                       DenseI64ArrayAttr:$shape);
-  let results = (outs AnyVectorOfNonZeroRank:$result);
-  let assemblyFormat = [{
-    `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
-    `c` `(` $c `:` type($c) `)` attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPS_TD

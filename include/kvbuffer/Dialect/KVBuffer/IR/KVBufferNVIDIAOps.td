@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The thread and target stages of NVIDIA's chips: instructions that LLVM 22's nvvm
+// dialect lacks or cannot say in the form that is needed. They become inline
+// assembly in the translation out of MLIR, and not before.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERNVIDIAOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERNVIDIAOPS_TD
+
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
+
+def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
+  let summary = "A lane's part of one group of asynchronous matrix instructions";
+  let description = [{
+    m64 x n x 16 instructions, one for each entry of `b_steps`, as one committed
+    group, before which the warpgroup's registers are fenced. Exists because
+    LLVM 22's `nvvm.wgmma.mma_async` takes no operand a in registers; it becomes
+    inline assembly in the translation out of MLIR and not before (PTX ISA,
+    "wgmma.mma_async").
+
+    c and the results are the lane's accumulators, vectors of 4 in the order of
+    the instruction's registers: n / 8 of them; without c the group starts from
+    zero. a is either `a_desc`, a shared memory descriptor to which step i adds
+    `a_steps[i]`, or `a`, 4 words of 2 elements for each step. `b_desc` with
+    `b_steps` likewise describes b in LDS; with `transpose_b` the contracted
+    dimension is b's rows in memory (MN-major). Descriptor steps count 16 bytes.
+    The results must not be touched before a `kvbuffer.wgmma_wait`.
+
+    Example:
+
+    ```mlir
+    %s:2 = kvbuffer.wgmma a_desc(%qd) b(%kd) {a_steps = array<i64: 0, 2>,
+        b_steps = array<i64: 0, 2>, element = bf16, n = 16 : i64}
+      : vector<4xf32>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$c,
+                       Variadic<AnyVectorOfNonZeroRank>:$a,
+                       Optional<I64>:$a_desc, I64:$b_desc,
+                       DenseI64ArrayAttr:$a_steps, DenseI64ArrayAttr:$b_steps,
+                       TypeAttr:$element, I64Attr:$n, UnitAttr:$transpose_b);
+  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let assemblyFormat = [{
+    (`c` `(` $c^ `:` type($c) `)`)? (`a` `(` $a^ `:` type($a) `)`)?
+    (`a_desc` `(` $a_desc^ `)`)? `b` `(` $b_desc `)` attr-dict `:` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
+    AllTypesMatch<["values", "results"]>]> {
+  let summary = "Waits until at most `pending` groups of wgmma are in flight";
+  let description = [{
+    The accumulators of the groups that have finished pass through, so that no
+    use of them can move before the wait.
+
+    Example:
+
+    ```mlir
+    %r:2 = kvbuffer.wgmma_wait %s0, %s1 {pending = 1 : i64} : vector<4xf32>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
+  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
+def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
+  let summary = "Arrives at the mbarrier at the same place in another block";
+  let description = [{
+    Where `predicate` holds, one arrival at the mbarrier that lies in block
+    `rank` of the cluster where `barrier` lies in this one; `rank` may be this
+    block's own. Exists because LLVM 22's forms for other blocks take no
+    predicate, where a branch would part the code that the assembler schedules;
+    it becomes inline assembly in the translation out of MLIR (PTX ISA, "mapa",
+    "mbarrier.arrive").
+
+    Example:
+
+    ```mlir
+    kvbuffer.cluster_arrive %barrier in %rank if %first : !llvm.ptr<3>
+    ```
+  }];
+  let arguments = (ins AnyType:$barrier, I32:$rank, I1:$predicate);
+  let assemblyFormat = [{
+    $barrier `in` $rank `if` $predicate attr-dict `:` type($barrier)
+  }];
+}
+
+def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
+    AllTypesMatch<["address", "barrier"]>]> {
+  let summary = "Sends a word to the same place in another block";
+  let description = [{
+    Stores `value` where `address` lies in block `rank` of the cluster and then
+    completes 4 bytes at the mbarrier there, asynchronously; `rank` may be this
+    block's own. Exists because LLVM 22 has no op for it; it becomes inline
+    assembly in the translation out of MLIR (PTX ISA, "st.async").
+
+    Example:
+
+    ```mlir
+    kvbuffer.cluster_store %value to %address completes %barrier in %rank : !llvm.ptr<3>
+    ```
+  }];
+  let arguments = (ins I32:$value, AnyType:$address, AnyType:$barrier,
+                       I32:$rank);
+  let assemblyFormat = [{
+    $value `to` $address `completes` $barrier `in` $rank attr-dict
+    `:` type($address)
+  }];
+}
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERNVIDIAOPS_TD
