@@ -53,9 +53,8 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::init(true)};
   Option<bool> overlapProducts{
       *this, "overlap-products",
-      llvm::cl::desc(
-          "Overlap the second product where the schedule says so "
-          "(kvbuf-overlap-products)"),
+      llvm::cl::desc("Overlap the second product where the schedule says so "
+                     "(kvbuf-overlap-products)"),
       llvm::cl::init(true)};
   Option<bool> persistent{
       *this, "persistent",

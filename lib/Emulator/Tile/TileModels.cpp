@@ -46,12 +46,12 @@ void attach(MLIRContext *context) {
 
 void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
-    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
-           KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp, StagedViewOp,
-           DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp, MmaOp, MapOp,
-           OnlineSoftmaxOp, AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
-           SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
-           SoftmaxSinkOp>(context);
+    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
+           DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
+           StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp,
+           MmaOp, MapOp, OnlineSoftmaxOp, AnyNegativeOp, RaiseMaxOp,
+           ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp, CarryExcessOp,
+           SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp,
            PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);

@@ -765,8 +765,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
     return emitNarrowFragmentLoad(lower, op, slot, words);
   SharedTile layout = lower.sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
-  // Rows of b that are the result's columns: as operand b, [contracted][columns],
-  // it is transposed in LDS.
+  // Rows of b that are the result's columns: as operand b,
+  // [contracted][columns], it is transposed in LDS.
   bool isA = type.getRole() == Role::A, turned = atom.turned;
   int64_t atomRows = atom.fragmentRows(), atomCols = atom.fragmentCols();
   int64_t gridRows = atom.warpRows(type) / atomRows,

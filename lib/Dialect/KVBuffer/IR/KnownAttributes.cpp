@@ -143,14 +143,13 @@ static constexpr Key kFlatKeys[] = {
     {"first_byte", Kind::Integer}, {"fold", Kind::Integer},
     {"stride", Kind::Integer}, {"view", Kind::String}};
 static constexpr Key kLdsKeys[] = {
-    {"banks", Kind::Integer},      {"cols", Kind::Integer},
-    {"depth", Kind::Integer},      {"element_bytes", Kind::Integer},
-    {"folds", Kind::Integers},
-    {"key_bits", Kind::Integers},  {"keys", Kind::Integer},
-    {"name", Kind::String},        {"offset", Kind::Integer},
-    {"row_bytes", Kind::Integer},  {"rows", Kind::Integer},
-    {"slot_bytes", Kind::Integer}, {"slots", Kind::Integer},
-    {"swizzle", Kind::Integers}};
+    {"banks", Kind::Integer},  {"cols", Kind::Integer},
+    {"depth", Kind::Integer},  {"element_bytes", Kind::Integer},
+    {"folds", Kind::Integers}, {"key_bits", Kind::Integers},
+    {"keys", Kind::Integer},   {"name", Kind::String},
+    {"offset", Kind::Integer}, {"row_bytes", Kind::Integer},
+    {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
+    {"slots", Kind::Integer},  {"swizzle", Kind::Integers}};
 static constexpr Key kTensorKeys[] = {{"access", Kind::String},
                                       {"dtype", Kind::String},
                                       {"name", Kind::String},

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -601,12 +602,7 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
     if (!schedule || !schedule.getProducers())
       return;
-    auto module = kernel->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    std::optional<TargetInfo> target =
-        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(kernel);
     if (!target || !target->warpsPerMatrixGroup) {
       kernel.emitError() << "has producers; expected '"
                          << KVBufferDialect::kTargetAttr

@@ -29,6 +29,16 @@ StringAttr kvbuf::namedTarget(ModuleOp module) {
   return nullptr;
 }
 
+std::optional<TargetInfo> kvbuf::targetOf(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto chip =
+      module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
+             : StringAttr();
+  return chip ? lookupTarget(chip.getValue()) : std::nullopt;
+}
+
 /// A kernel of the module that is lowered for its chip already; null if there
 /// is none.
 static Operation *findKernel(ModuleOp module) {

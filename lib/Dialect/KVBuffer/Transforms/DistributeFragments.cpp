@@ -22,6 +22,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
 #include "PartialLayouts.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "llvm/ADT/MapVector.h"
@@ -770,12 +771,7 @@ struct DistributeFragmentsPass
       return;
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-    auto module = kernel->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    std::optional<TargetInfo> target =
-        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(kernel);
     if (!schedule || !target) {
       kernel.emitOpError() << "needs a '" << KVBufferDialect::kScheduleAttr
                            << "' and a '" << KVBufferDialect::kTargetAttr

@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TmaTile.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -359,12 +360,7 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
 
 LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
                                     CacheLayout layout) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  auto chip =
-      module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-             : StringAttr();
-  std::optional<TargetInfo> target =
-      chip ? lookupTarget(chip.getValue()) : std::nullopt;
+  std::optional<TargetInfo> target = targetOf(kernel);
   auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
   // Blocks, where the kind has them, rows, heads and columns.
   unsigned leading = layout.getLeadingDims().size();

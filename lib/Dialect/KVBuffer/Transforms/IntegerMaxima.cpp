@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/PatternMatch.h"
@@ -98,12 +99,7 @@ struct IntegerMaximaPass : kvbuf::impl::IntegerMaximaBase<IntegerMaximaPass> {
 
   void runOnOperation() override {
     gpu::GPUFuncOp kernel = getOperation();
-    auto module = kernel->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    std::optional<TargetInfo> target =
-        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(kernel);
     if (!target || !target->integerMaxima)
       return;
     // Elsewhere warps that share slots meet in such loops.

@@ -18,6 +18,7 @@
 #include "ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -376,9 +377,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         funcs.push_back(func);
     if (funcs.empty())
       return;
-    auto chip = module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
-    std::optional<TargetInfo> target =
-        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(module);
     if (!target) {
       module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
                          << "'; run kvbuf-choose-target first";

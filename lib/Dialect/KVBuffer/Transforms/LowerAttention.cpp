@@ -10,6 +10,7 @@
 #include "LowerDecode.h"
 #include "ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -888,9 +889,7 @@ struct LowerAttentionPass
         funcs.push_back(func);
     if (funcs.empty())
       return;
-    auto chip = module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
-    std::optional<TargetInfo> target =
-        chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(module);
     if (!target) {
       module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
                          << "'; run kvbuf-choose-schedule first";

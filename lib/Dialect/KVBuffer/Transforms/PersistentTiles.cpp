@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -540,12 +541,7 @@ struct PersistentTilesPass
     if (schedule.getTiles() == TileOrder::Grid &&
         !getOperation()->hasAttr(KVBufferDialect::kProblemAttr))
       return;
-    auto module = getOperation()->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    if (chip)
-      target = lookupTarget(chip.getValue()).value_or(TargetInfo());
+    target = targetOf(getOperation()).value_or(TargetInfo());
     readProgram();
     bool known = readGrid();
     if (schedule.getTiles() == TileOrder::Grid) {

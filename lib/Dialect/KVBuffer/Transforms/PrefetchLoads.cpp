@@ -9,6 +9,7 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -454,11 +455,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   }
 
   void runOnOperation() override {
-    auto module = getOperation()->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt;
+    std::optional<TargetInfo> target = targetOf(getOperation());
     waitsByOperand = target && target->waitsByOperand;
     copiesByWave = target && target->copiesByWave;
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
@@ -78,11 +79,7 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
     }
     // Instructions that share a read of LDS are one step.
     int64_t scheduled = schedule.getMmaK();
-    auto module = getOperation()->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
-    if (auto target = chip ? lookupTarget(chip.getValue()) : std::nullopt)
+    if (std::optional<TargetInfo> target = targetOf(getOperation()))
       if (auto *mma = target->findMatrix(schedule.getMmaShape()))
         scheduled *= mma->group;
     SmallVector<MmaOp> products;

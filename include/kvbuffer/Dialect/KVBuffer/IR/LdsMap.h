@@ -29,8 +29,8 @@ namespace kvbuf {
 /// `row_bytes` and `cols` of a block: a slot is blocks of so many rows, one
 /// after the other. With `element_bytes` it says where each element lies: of a
 /// SharedTile by `swizzle` (three integers, absent: none), of a TransposedTile
-/// by `keys`, `depth`, `key_bits`, `folds` (absent: none) and `banks`. For messages and pictures alone:
-/// no code follows from it.
+/// by `keys`, `depth`, `key_bits`, `folds` (absent: none) and `banks`. For
+/// messages and pictures alone: no code follows from it.
 inline constexpr llvm::StringLiteral kLdsAttr = "kvbuffer.lds";
 
 /// A buffer in LDS of which each element's place is known.

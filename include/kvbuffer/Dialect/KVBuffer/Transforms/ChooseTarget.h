@@ -18,6 +18,10 @@ namespace kvbuf {
 /// `gpu.module` in it that has one; null if there is none.
 mlir::StringAttr namedTarget(mlir::ModuleOp module);
 
+/// The chip that the `kvbuffer.target` of the module around `op`, or of `op`
+/// itself, names; none where it names none or one that is not known.
+std::optional<TargetInfo> targetOf(mlir::Operation *op);
+
 /// The chip to lower a module for; the same rule for every tool, pipeline and
 /// API. `option`, where it is not empty, is what the user asks for and wins;
 /// then the module's `kvbuffer.target` counts; then `byDefault`. Where the
