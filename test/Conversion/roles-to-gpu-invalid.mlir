@@ -359,3 +359,18 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// A question that a group of warps answers, where there are no groups.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @sign(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %m = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<64x1xf32, row>
+      // expected-error @below {{'kvbuffer.any_negative' op belongs to a role; expected it inside of kvbuffer.warp_roles}}
+      %some = kvbuffer.any_negative %m : !kvbuffer.fragment<64x1xf32, row>
+      gpu.return
+    }
+  }
+}

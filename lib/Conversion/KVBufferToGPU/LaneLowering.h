@@ -421,7 +421,7 @@ private:
   void lower(FragmentScaleOp op);
   void lower(MaskOp op);
   mlir::LogicalResult lower(OnlineSoftmaxOp op);
-  mlir::LogicalResult lower(AnyNegativeOp op);
+  void lower(AnyNegativeOp op);
   /// The largest of numbers by their bits as signed integers, of which machines
   /// may take three at a time: so also as numbers, unless all are negative.
   mlir::Value largestOfBits(unsigned chains,

@@ -360,9 +360,7 @@ Value LaneLowering::largestOfBits(unsigned chains, ArrayRef<Value> values) {
   return arith::BitcastOp::create(b, b.getF32Type(), top);
 }
 
-LogicalResult LaneLowering::lower(AnyNegativeOp op) {
-  if (!consumersStart || !machine.namedBarriers())
-    return op.emitOpError() << "is for the consumers of kvbuffer.warp_roles";
+void LaneLowering::lower(AnyNegativeOp op) {
   Value all;
   for (Value row : get(op.getRows())) {
     Value bits = arith::BitcastOp::create(b, b.getI32Type(), row);
@@ -381,7 +379,6 @@ LogicalResult LaneLowering::lower(AnyNegativeOp op) {
       *this, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
   set(op.getAny(),
       {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, any, i32(0))});
-  return success();
 }
 
 LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,

@@ -135,3 +135,15 @@ func.func @of_both(%i: index) {
   }
   return
 }
+
+// -----
+
+func.func @sign_of_producers(%m: !kvbuffer.fragment<64x1xf32, row>) {
+  // expected-note @below {{the roles are here}}
+  kvbuffer.warp_roles producers(4, 0) {
+    // expected-error @below {{'kvbuffer.any_negative' op is not allowed in producers: it belongs to the other role}}
+    %some = kvbuffer.any_negative %m : !kvbuffer.fragment<64x1xf32, row>
+  } consumers(4, 0) {
+  }
+  return
+}

@@ -33,7 +33,7 @@ LogicalResult WarpRolesOp::verify() {
       bool ofConsumers =
           isa<RingWaitOp, RingReleaseOp, MailboxTakeOp, MmaOp, MmaStartOp,
               MmaWaitOp, FragmentLoadOp, FragmentStoreOp, RowStoreOp,
-              TurnWaitOp, TurnPassOp>(op);
+              TurnWaitOp, TurnPassOp, AnyNegativeOp>(op);
       bool ofProducers = isa<RingLoadOp, MailboxPostOp, NextTileOp>(op);
       // The blocks of a cluster learn what one of them posts.
       if (auto take = dyn_cast<MailboxTakeOp>(op)) {
