@@ -353,8 +353,10 @@ class Draw:
         if p.tree:
             given["tree"] = self.words
         if p.hidden:
+            # As wide as a dense cache, also where that has no key.
+            least = [] if p.cache == "dense" else [1]
             keep = np.zeros((batch, p.heads, max(self.queries),
-                             max([*self.keys, 1])), np.int32)
+                             max([*self.keys, *least])), np.int32)
             for b in range(batch):
                 at, j = self.positions(b)
                 keep[b, :, :at.shape[0], :j.shape[1]] = \
