@@ -474,6 +474,8 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
           "the barrier began here", &program.insts[b.inst]);
   ++b.arrived;
   b.participants |= 1ull << w.id;
+  // Reductions are not to be mixed with others, nor with barriers that reduce
+  // nothing, at one active barrier (PTX ISA, "barrier{.cta}").
   Reduction kind = reductionOf(inst);
   if (kind != reductionOf(program.insts[b.inst]))
     fault(FaultKind::Barrier, w, inst, -1,
