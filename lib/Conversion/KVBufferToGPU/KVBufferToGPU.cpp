@@ -9,6 +9,7 @@
 #include "Common/CheckKernel.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -35,10 +36,7 @@ struct ConvertKVBufferToGPUPass
   }
 
   void runOnOperation() override {
-    auto module = getOperation()->getParentOfType<ModuleOp>();
-    auto chip =
-        module ? module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-               : StringAttr();
+    std::optional<TargetInfo> target = targetOf(getOperation());
     SmallVector<gpu::GPUFuncOp> kernels;
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
       auto phase =
@@ -52,8 +50,6 @@ struct ConvertKVBufferToGPUPass
     for (gpu::GPUFuncOp kernel : kernels) {
       auto schedule =
           kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-      std::optional<TargetInfo> target =
-          chip ? lookupTarget(chip.getValue()) : std::nullopt;
       if (!target || !schedule) {
         kernel.emitOpError()
             << "needs a '" << KVBufferDialect::kScheduleAttr << "' and a '"

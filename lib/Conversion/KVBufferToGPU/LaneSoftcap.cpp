@@ -271,7 +271,7 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   auto either = [&](Value x, Value y) -> Value {
     return x ? arith::OrIOp::create(b, x, y).getResult() : y;
   };
-  // As integers, of which an instruction takes the largest of three (sm_90).
+  // As integers, of which an instruction may take the largest of three.
   // Signed ones have numbers that are not negative in their order, above all
   // others, so that the row's largest score comes out if it is not negative. Of
   // unsigned ones negative numbers are larger than others, and the larger the

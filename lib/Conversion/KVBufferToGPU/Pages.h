@@ -11,6 +11,7 @@
 
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
@@ -40,6 +41,20 @@ inline mlir::Value blockAt(LaneLowering &lower, mlir::Value table,
   Value word =
       memref::LoadOp::create(lower.b, lower.flat(table), ValueRange{entry});
   return arith::IndexCastUIOp::create(lower.b, lower.b.getIndexType(), word);
+}
+
+/// Whether an index of the tile program is known, by its ops, to be a multiple
+/// of `factor`.
+inline bool isMultipleOf(mlir::Value value, int64_t factor) {
+  using namespace mlir;
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return *constant % factor == 0;
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    return isMultipleOf(product.getLhs(), factor) ||
+           isMultipleOf(product.getRhs(), factor);
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && isMultipleOf(sum.getLhs(), factor) &&
+         isMultipleOf(sum.getRhs(), factor);
 }
 
 } // namespace kvbuf

@@ -9,6 +9,7 @@
 #include "Common/CheckKernel.h"
 #include "Common/LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -564,12 +565,7 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
 void ConvertKVBufferToROCDLPass::runOnOperation() {
   MLIRContext *context = &getContext();
   gpu::GPUModuleOp module = getOperation();
-  auto parent = module->getParentOfType<ModuleOp>();
-  auto chip =
-      parent ? parent->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr)
-             : StringAttr();
-  std::optional<TargetInfo> info =
-      chip ? lookupTarget(chip.getValue()) : std::nullopt;
+  std::optional<TargetInfo> info = targetOf(module);
   if (!info || info->vendor != Vendor::AMD) {
     module.emitOpError() << "needs a '" << KVBufferDialect::kTargetAttr
                          << "' on the module that names an AMD chip";

@@ -16,13 +16,19 @@
 using namespace kvbuf;
 
 namespace {
+/// Whether groups of a block take turns: always, or where the block is in no
+/// cluster.
+enum class Turns { None, Alone, Always };
+
 /// One line of the table: serves head sizes up to `headSize` and at most
 /// `queries` query rows, where the types fix their number.
 struct Entry {
   int64_t headSize, queries;
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
-  bool qInRegs, pingPong, turnsAlone, stageOutput;
+  bool qInRegs;
+  Turns turns;
+  bool stageOutput;
   TileOrder tiles;
 };
 } // namespace
@@ -54,7 +60,7 @@ static bool gainsByClusters(const TargetInfo &target,
 /// tile or better everywhere. Up to 64 columns three groups hide each other's
 /// softmax better than two (1.06 against 1.04 of cuDNN's rate, causal at 4096
 /// rows), and better still where they take turns (1.15); they have no registers
-/// for Q. At 128 columns, in blocks of their own (`turnsAlone`), two groups
+/// for Q. At 128 columns, in blocks of their own (`Turns::Alone`), two groups
 /// that take no turns may come to have their softmax at the same time, and stay
 /// so where rows see many keys (512 rows over 8704 keys: 541 us, 492 with
 /// turns); blocks of clusters do not. At more columns turns change nothing. At
@@ -62,17 +68,17 @@ static bool gainsByClusters(const TargetInfo &target,
 /// for O, and consumers with fewer than 240 registers lose 5 %. Joined tiles
 /// won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, false, false, true,
+    {128, 64, 64, 128, 2, 4, 40, 232, true, Turns::None, true,
      TileOrder::Dynamic},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, false, false, false,
+    {256, 64, 64, 96, 2, 4, 40, 232, false, Turns::None, false,
      TileOrder::Dynamic},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, true, true, true,
+    {64, kAny, 192, 128, 2, 12, 32, 160, false, Turns::Always, true,
      TileOrder::Dynamic},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, false, true, true,
+    {128, kAny, 128, 128, 2, 8, 40, 232, true, Turns::Alone, true,
      TileOrder::Dynamic},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, false, false, false,
+    {192, kAny, 128, 112, 2, 8, 40, 232, false, Turns::None, false,
      TileOrder::Dynamic},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, false, false, false,
+    {256, kAny, 128, 80, 2, 8, 24, 240, false, Turns::None, false,
      TileOrder::Dynamic},
 };
 
@@ -118,13 +124,12 @@ bool detail::chooseRoles(const TargetInfo &target,
     }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;
-    choice.pingPong = entry.pingPong;
     choice.stageOutput = entry.stageOutput;
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
-    else if (entry.turnsAlone)
-      choice.pingPong = true;
+    choice.pingPong = entry.turns == Turns::Always ||
+                      (entry.turns == Turns::Alone && choice.cluster == 1);
     return true;
   }
   choice.note = "head size " + std::to_string(request.headSize) +

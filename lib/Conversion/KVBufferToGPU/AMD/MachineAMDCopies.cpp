@@ -93,15 +93,6 @@ LaneAccess StagingPlan::stores(KVBufferAttr params) const {
   return access;
 }
 
-/// Whether an index of the tile program is known to be a multiple of `unit`.
-static bool isMultipleOf(Value index, int64_t unit) {
-  if (std::optional<int64_t> constant = getConstantIntValue(index))
-    return *constant % unit == 0;
-  auto product = index.getDefiningOp<arith::MulIOp>();
-  return product && (isMultipleOf(product.getLhs(), unit) ||
-                     isMultipleOf(product.getRhs(), unit));
-}
-
 PagesOfTile::PagesOfTile(DramLoadOp op) {
   rows = op.getTile().getType().getRows();
   page = op.getTile().getType().getPageSize();

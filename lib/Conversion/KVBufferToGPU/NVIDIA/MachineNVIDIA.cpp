@@ -7,11 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineNVIDIA.h"
+#include "KVBufferToGPU/Pages.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -154,43 +155,13 @@ Values NVIDIAMachine::pagesOfSteps(LaneLowering &lower, Copy &copy,
   return pages;
 }
 
-/// Whether an index is a multiple of `factor`, as far as its ops say.
-static bool isMultipleOf(Value value, int64_t factor) {
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number)))
-    return number.getSExtValue() % factor == 0;
-  if (auto product = value.getDefiningOp<arith::MulIOp>())
-    return isMultipleOf(product.getLhs(), factor) ||
-           isMultipleOf(product.getRhs(), factor);
-  if (auto sum = value.getDefiningOp<arith::AddIOp>())
-    return isMultipleOf(sum.getLhs(), factor) &&
-           isMultipleOf(sum.getRhs(), factor);
-  return false;
-}
-
-/// Whether a tile of a cache starts where a page of `page` keys does: also one
-/// that loops carry, or end with.
-static bool startsWithPage(Value tile, int64_t page,
-                           llvm::SmallPtrSetImpl<Value> &seen) {
-  if (!seen.insert(tile).second)
-    return true;
-  if (auto op = tile.getDefiningOp<CacheTileOp>())
-    return isMultipleOf(op.getStart(), page);
-  scf::ForOp loop;
-  unsigned number = 0;
-  if (auto carried = dyn_cast<BlockArgument>(tile)) {
-    loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
-    if (!loop || carried == loop.getInductionVar())
-      return false;
-    number = carried.getArgNumber() - loop.getNumInductionVars();
-  } else {
-    loop = tile.getDefiningOp<scf::ForOp>();
-    if (!loop)
-      return false;
-    number = cast<OpResult>(tile).getResultNumber();
-  }
-  return startsWithPage(loop.getInitArgs()[number], page, seen) &&
-         startsWithPage(loop.getYieldedValues()[number], page, seen);
+/// Whether a tile of a cache starts where a page of `page` keys does, wherever
+/// it comes from.
+static bool startsWithPage(Value tile, int64_t page) {
+  return llvm::all_of(fragmentSources(tile), [&](Value source) {
+    auto made = source.getDefiningOp<CacheTileOp>();
+    return made && isMultipleOf(made.getStart(), page);
+  });
 }
 
 int64_t NVIDIAMachine::Copy::perRow(const SharedTile &layout) const {
@@ -635,11 +606,10 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
     // Ahead of all branches, where the lanes of a warp are known to be
     // together.
     Values pages;
-    llvm::SmallPtrSet<Value, 8> seen;
     if (tile.pages)
-      pages = pagesOfSteps(
-          lower, copy, tile,
-          startsWithPage(op.getTile(), copy.type.getPageSize(), seen));
+      pages =
+          pagesOfSteps(lower, copy, tile,
+                       startsWithPage(op.getTile(), copy.type.getPageSize()));
     copy.pages = pages;
     if (op.getPred()) {
       auto issued = scf::IfOp::create(b, lower.lookupScalar(op.getPred()),
