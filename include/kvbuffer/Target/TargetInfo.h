@@ -130,6 +130,11 @@ struct TargetInfo {
   /// Whether the lanes of a warp that copies tiles alone look up the page of a
   /// row each, of pages that hold no whole tile, and tell the others.
   bool looksUpByLane = false;
+  /// Rows of a tile that `warps` warps copy together whose pages lanes look up,
+  /// at most; 0 where each thread looks for its own.
+  int64_t lanesThatLookUp(int64_t warps) const {
+    return looksUpByLane && warps == 1 ? waveSize : 0;
+  }
   /// Whether an asynchronous copy is one instruction of a wave, with one base
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
@@ -179,6 +184,10 @@ struct TargetInfo {
   /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;
   /// empty where it has none.
   llvm::SmallVector<llvm::StringRef> float8Formats;
+  /// Whether pairs of those become bf16 in as many instructions as f16. Where
+  /// they do not, and for other formats anywhere, products of what is widened
+  /// are of f16.
+  bool widensToBF16 = false;
   /// Matrix instructions for operands of those formats, each of either, that
   /// code is generated for; empty where there is none yet.
   llvm::SmallVector<MatrixInstruction> float8Instructions;

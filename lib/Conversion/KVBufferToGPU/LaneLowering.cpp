@@ -161,9 +161,8 @@ Value LaneLowering::rowLine(TileType type, const TileValues &tile, Value row) {
 }
 
 bool LaneLowering::looksUpByLane(TileType type) {
-  return type.getPageSize() && target.looksUpByLane && !machine.hasRoles() &&
-         copyThreads() == target.waveSize &&
-         type.getRows() <= int64_t(target.waveSize);
+  return type.getPageSize() && !machine.hasRoles() &&
+         type.getRows() <= target.lanesThatLookUp(schedule.getWarps());
 }
 
 Value LaneLowering::shared(Type element) {

@@ -394,6 +394,7 @@ private:
   void lower(FragmentSliceOp op);
   void lower(MmaOp op);
   mlir::LogicalResult lower(FragmentConvertOp op);
+  void lower(FragmentFitOp op);
   mlir::LogicalResult lower(ExchangeOp op);
 
   // Warps that share the columns of a fragment's rows (LaneWarps.cpp).

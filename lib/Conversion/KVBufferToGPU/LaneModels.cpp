@@ -55,6 +55,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Block, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
+           FragmentFitOp,
            ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,
            FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.

@@ -124,6 +124,7 @@ private:
   mlir::LogicalResult runOp(SoftmaxFinishOp op);
   // Arithmetic by regions (Map.cpp).
   mlir::LogicalResult runOp(MapOp op);
+  mlir::LogicalResult runOp(FragmentFitOp op);
   // Work that blocks share (Work.cpp).
   mlir::LogicalResult runOp(LaunchValueOp op);
   mlir::LogicalResult runOp(ArriveLastOp op);

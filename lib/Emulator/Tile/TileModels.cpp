@@ -49,7 +49,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
     attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
            StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp,
-           MmaOp, MapOp, OnlineSoftmaxOp, AnyNegativeOp, RaiseMaxOp,
+           MmaOp, MapOp, FragmentFitOp, OnlineSoftmaxOp, AnyNegativeOp, RaiseMaxOp,
            ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp, CarryExcessOp,
            SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,

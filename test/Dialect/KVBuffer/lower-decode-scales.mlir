@@ -3,6 +3,9 @@
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | kvbuf-opt --pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' | FileCheck %s --check-prefix=AHEAD
 
+// Queries become f16, which K is widened to.
+// CHECK:      %[[Q:.*]] = kvbuffer.tile_fragment
+// CHECK:      %[[HALF:.*]], %[[FACTOR:.*]] = kvbuffer.fragment_fit %[[Q]] :
 // CHECK:      scf.for
 // CHECK:      %[[KS:.*]] = kvbuffer.map
 // CHECK:      kvbuffer.cache_scale %arg1
@@ -10,7 +13,9 @@
 // CHECK:      kvbuffer.cache_scale %arg2
 // CHECK:      kvbuffer.dram_load
 // CHECK:      kvbuffer.lds_stage
-// CHECK:      %[[S:.*]] = kvbuffer.mma
+// CHECK:      %[[K:.*]] = kvbuffer.fragment_load {{.*}} -> <{{.*}}xf16, b>
+// CHECK:      %[[P:.*]] = kvbuffer.mma %[[HALF]], %[[K]]
+// CHECK:      %[[S:.*]] = kvbuffer.rescale %[[P]], %[[FACTOR]]
 // CHECK:      kvbuffer.map %[[S]], %[[KS]]
 // CHECK:      kvbuffer.online_softmax
 // CHECK:      kvbuffer.map %{{.*}}, %[[VS]]

@@ -123,3 +123,35 @@ func.func @loops(%s: !kvbuffer.fragment<16x16xf32, acc>) {
   }
   return
 }
+
+// -----
+
+func.func @fit_elements(%q: !kvbuffer.fragment<16x64xf16, a>) {
+  // expected-error @below {{expected an operand a of bf16 and one of f16, got '!kvbuffer.fragment<16x64xf16, a>' and '!kvbuffer.fragment<16x64xf16, a>'}}
+  %h, %f = kvbuffer.fragment_fit %q : !kvbuffer.fragment<16x64xf16, a> -> !kvbuffer.fragment<16x64xf16, a>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @fit_role(%q: !kvbuffer.fragment<16x64xbf16, b>) {
+  // expected-error @below {{expected an operand a of bf16 and one of f16, got '!kvbuffer.fragment<16x64xbf16, b>' and '!kvbuffer.fragment<16x64xf16, a>'}}
+  %h, %f = kvbuffer.fragment_fit %q : !kvbuffer.fragment<16x64xbf16, b> -> !kvbuffer.fragment<16x64xf16, a>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @fit_shape(%q: !kvbuffer.fragment<16x64xbf16, a>) {
+  // expected-error @below {{expected fragments of one shape, got '!kvbuffer.fragment<16x64xbf16, a>' and '!kvbuffer.fragment<16x32xf16, a>'}}
+  %h, %f = kvbuffer.fragment_fit %q : !kvbuffer.fragment<16x64xbf16, a> -> !kvbuffer.fragment<16x32xf16, a>, !kvbuffer.fragment<16x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @fit_rows(%q: !kvbuffer.fragment<16x64xbf16, a>) {
+  // expected-error @below {{expected a row value for each row of '!kvbuffer.fragment<16x64xbf16, a>', got '!kvbuffer.fragment<32x1xf32, row>'}}
+  %h, %f = kvbuffer.fragment_fit %q : !kvbuffer.fragment<16x64xbf16, a> -> !kvbuffer.fragment<16x64xf16, a>, !kvbuffer.fragment<32x1xf32, row>
+  return
+}

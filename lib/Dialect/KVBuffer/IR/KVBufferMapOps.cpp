@@ -17,6 +17,28 @@ void MapOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "mapped");
 }
 
+void FragmentFitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFragment(), "half");
+  setName(getFactor(), "factor");
+}
+
+LogicalResult FragmentFitOp::verify() {
+  FragmentType source = getSource().getType(), result = getFragment().getType(),
+               factor = getFactor().getType();
+  if (source.getRole() != Role::A || !source.getElementType().isBF16() ||
+      result.getRole() != Role::A || !result.getElementType().isF16())
+    return emitOpError() << "expected an operand a of bf16 and one of f16, got "
+                         << source << " and " << result;
+  if (source.getRows() != result.getRows() ||
+      source.getCols() != result.getCols())
+    return emitOpError() << "expected fragments of one shape, got " << source
+                         << " and " << result;
+  if (factor.getRole() != Role::Row || factor.getRows() != source.getRows())
+    return emitOpError() << "expected a row value for each row of " << source
+                         << ", got " << factor;
+  return success();
+}
+
 LogicalResult MapOp::verify() {
   if (getInputs().empty())
     return emitOpError("expected at least one input");

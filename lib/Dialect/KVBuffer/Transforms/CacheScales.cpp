@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CacheScales.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -19,6 +20,13 @@ static constexpr float kTokenScaleGain = 256;
 Type kvbuf::weightsOf(AttentionOp op) {
   bool narrow = op.getV().getType().getElementType() != op.getElementType();
   return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
+}
+
+bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
+  Type key = op.getK().getType().getElementType();
+  return op.getElementType().isBF16() && key.getIntOrFloatBitWidth() == 8 &&
+         !(target.widensToBF16 &&
+           llvm::is_contained(target.float8Formats, elementName(key)));
 }
 
 bool kvbuf::isScaledByToken(CacheType cache) {

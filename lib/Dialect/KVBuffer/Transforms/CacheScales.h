@@ -17,6 +17,7 @@
 #define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace kvbuf {
@@ -25,6 +26,11 @@ namespace kvbuf {
 /// V is quantized, which has all 8-bit floats, and more bits for weights of at
 /// most 1 than bf16.
 mlir::Type weightsOf(AttentionOp op);
+
+/// Whether queries that stay in registers become f16 by powers of two
+/// (`kvbuffer.fragment_fit`): those of bf16 beside a quantized K, where that is
+/// widened to f16 in fewer instructions (sm_90a: 520 a tile for 710).
+bool fitsQueries(AttentionOp op, const TargetInfo &target);
 
 /// Whether each token of a cache has a scale of its own.
 bool isScaledByToken(CacheType cache);

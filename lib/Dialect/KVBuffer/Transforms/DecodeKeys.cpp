@@ -67,7 +67,16 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   } else {
     q = TileFragmentOp::create(b, qType, qTile);
   }
-  Value kScale = scales().ofHead(operand(op.getK()));
+  Value kScale = scales().ofHead(operand(op.getK())), kFactor;
+  Type products = element;
+  if (q && fitsQueries(op, target)) {
+    products = b.getF16Type();
+    auto fit = FragmentFitOp::create(b, fragment(BM, depth, products, Role::A),
+                                     rowType, q, kScale);
+    q = fit.getFragment();
+    kFactor = fit.getFactor();
+    kScale = nullptr;
+  }
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
   Value fullEnd = arith::DivUIOp::create(
@@ -123,11 +132,13 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   TileTokens tokens{key, range.getLo(), keys};
   Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
   Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
-  Value k = load(operand(op.getK()), kbuf, element);
+  Value k = load(operand(op.getK()), kbuf, products);
   if (qStaged)
     q = FragmentLoadOp::create(b, qType, qStaged, 0, 0);
   Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
                           /*transpose_b=*/true, /*column=*/0);
+  if (kFactor)
+    s = RescaleOp::create(b, s, kFactor);
   s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   if (cap > 0)

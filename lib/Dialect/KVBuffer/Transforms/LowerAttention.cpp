@@ -208,7 +208,7 @@ public:
   TileProgram(ImplicitLocOpBuilder &b, AttentionOp op, const TargetInfo &target,
               const IRMapping &args)
       : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
-        element(op.getElementType()), weights(weightsOf(op)),
+        element(op.getElementType()), products(element), weights(weightsOf(op)),
         mask(op.getMaskValue()),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())) {}
 
@@ -249,7 +249,9 @@ private:
   const IRMapping &args;
   ScheduleAttr schedule;
   Type element;
-  /// The type of the elements of P and V in products.
+  /// The type of the elements of Q and K in products.
+  Type products;
+  /// That of P and V.
   Type weights;
   MaskAttr mask;
   /// Head size, padded to whole LDS blocks.
@@ -293,7 +295,7 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
     // K's columns are contracted; V's are columns of the product.
     Value part = isK ? a(block * cols, cols) : a(0, params.getBN());
     Value fragmentOfTile = FragmentLoadOp::create(
-        b, fragment(params.getBN(), cols, isK ? element : weights, Role::B),
+        b, fragment(params.getBN(), cols, isK ? products : weights, Role::B),
         staged, 0, 0);
     acc = MmaOp::create(b, part, fragmentOfTile, acc, /*transpose_b=*/isK,
                         /*column=*/isK ? 0 : block * cols);
@@ -480,7 +482,15 @@ void TileProgram::computeTile() {
       fill(rowType, -std::numeric_limits<float>::infinity()),
       fill(rowType, 0.0f)};
   CacheScales scales(b, batch, kvHead);
-  Value kScale = scales.ofHead(k);
+  Value kScale = scales.ofHead(k), kFactor;
+  if (qf && fitsQueries(op, target)) {
+    products = b.getF16Type();
+    auto fit = FragmentFitOp::create(b, fragment(BM, depth, products, Role::A),
+                                     rowType, qf, kScale);
+    qf = fit.getFragment();
+    kFactor = fit.getFactor();
+    kScale = nullptr;
+  }
   bool scalesWeights = isScaledByToken(op.getV().getType());
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   // The softmax scales behind the maximum; that needs a positive scale.
@@ -506,13 +516,15 @@ void TileProgram::computeTile() {
       slot = arith::RemUIOp::create(b, i, constant(schedule.getStages()));
 
     auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
-      FragmentType type = fragment(BM, cols, element, Role::A);
+      FragmentType type = fragment(BM, cols, products, Role::A);
       if (!qf)
         return FragmentLoadOp::create(b, type, qs, 0, col);
       return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
     };
     Value s =
         multiplyTile(queriesAt, k, kbuf, key, i, slot, fill(scoreType, 0.0f));
+    if (kFactor)
+      s = RescaleOp::create(b, s, kFactor);
     TileTokens tokens{key, keyLo, keys};
     s = scales.multiplyByToken(scales.multiply(s, kScale),
                                scales.ofTokens(k, scoreType, tokens));

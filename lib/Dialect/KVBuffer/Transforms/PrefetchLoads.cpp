@@ -233,7 +233,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   bool waitsByOperand = false;
   /// Whether the schedule wants look-ups before loads.
   bool looksAhead = false;
-  /// Lanes of a block that look up a page each (`TargetInfo::looksUpByLane`).
+  /// As in TargetInfo, of the kernel's warps.
   int64_t lanesThatLookUp = 0;
   /// Whether a copy counts even where it copies nothing (TargetInfo).
   bool copiesByWave = false;
@@ -461,9 +461,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     looksAhead = schedule && schedule.getLookAhead();
-    if (looksAhead && target && target->looksUpByLane &&
-        schedule.getWarps() == 1)
-      lanesThatLookUp = target->waveSize;
+    if (looksAhead && target)
+      lanesThatLookUp = target->lanesThatLookUp(schedule.getWarps());
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     getOperation().walk([&](DramLoadOp load) {

@@ -71,4 +71,44 @@ def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def KVBuffer_FragmentFitOp : KVBuffer_Op<"fragment_fit", [KVBuffer_NamedResults, Pure]> {
+  let summary = "Converts a fragment to f16, by powers of two that make it fit";
+  let description = [{
+    bf16 has the range of f32; f16 has three bits more and a range of 2^40. Each
+    element becomes `x * 2^n`, and `factor` has `scale * 2^-n` for each row: what
+    rows of a product of `fragment` are multiplied by to be those of `source`.
+    `n` makes the largest finite magnitude lie in [2^14, 2^15). Rows of a warp
+    may share one `n`, so the only elements that lose bits are smaller than 2^-31
+    of the largest that the warp holds. An infinity stays one, and a NaN.
+
+    For an operand whose other one is widened from eight bits: these have all
+    their values in f16, too, where a chip converts pairs at once, which it may
+    not do to bf16.
+
+    Example:
+
+    ```mlir
+    %half, %factor = kvbuffer.fragment_fit %q times(%k_scale)
+      : !kvbuffer.fragment<16x128xbf16, a>
+        -> !kvbuffer.fragment<16x128xf16, a>, !kvbuffer.fragment<16x1xf32, row>
+    %s = kvbuffer.mma %half, %k, %zero {transpose_b}
+      : !kvbuffer.fragment<16x128xf16, a>, !kvbuffer.fragment<32x128xf16, b>,
+        !kvbuffer.fragment<16x32xf32, acc>
+    %scores = kvbuffer.rescale %s, %factor
+      : !kvbuffer.fragment<16x32xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVBuffer_FragmentType, "an operand of bf16">:$source,
+    Arg<Optional<F32>, "what factors are multiplied by; 1 without it">:$scale);
+  let results = (outs
+    Res<KVBuffer_FragmentType, "the same operand in f16">:$fragment,
+    Res<KVBuffer_FragmentType, "a value for each row">:$factor);
+  let assemblyFormat = [{
+    $source (`times` `(` $scale^ `)`)? attr-dict
+    `:` type($source) `->` type($fragment) `,` type($factor)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERMAPOPS_TD

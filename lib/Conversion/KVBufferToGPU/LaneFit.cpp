@@ -1,0 +1,91 @@
+//===- LaneFit.cpp - Operands in a type of less range -----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// All rows that a warp holds get one power of two. A lane's part of an operand
+/// need not be of the rows that its accumulators are of, so a power for each
+/// row would have to change lanes; one for all is where it is needed.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneLowering.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Bits of a bf16's exponent: below it lie 7 of the mantissa, and its bias is
+/// that of f32.
+static constexpr int64_t kMantissaBits = 7, kBias = 127;
+/// One step of a bf16's exponent, as an integer.
+static constexpr int64_t kStep = int64_t(1) << kMantissaBits;
+/// The exponent that the largest element gets: f16 ends at 2^16, and sums of
+/// products have all of f32's.
+static constexpr int64_t kLargest = 14;
+/// The largest exponent field of a factor whose inverse is no subnormal.
+static constexpr int64_t kLargestField = 2 * kBias - 1;
+
+void LaneLowering::lower(FragmentFitOp op) {
+  const Values &words = get(op.getSource());
+  // The largest magnitude, as the integer of its bits and one step more: with
+  // that infinities and NaNs, whose exponents are the largest, are negative,
+  // and do not count.
+  Value largest;
+  for (Value word : words) {
+    auto type = cast<VectorType>(word.getType());
+    auto bits = type.clone(b.getI16Type());
+    auto all = [&](int64_t value) {
+      return arith::ConstantOp::create(
+          b, bits,
+          DenseElementsAttr::get(bits, b.getI16IntegerAttr(int16_t(value))));
+    };
+    Value x = arith::BitcastOp::create(b, bits, word);
+    x = arith::AndIOp::create(b, x, all(0x7fff));
+    x = arith::AddIOp::create(b, x, all(kStep));
+    largest = largest ? arith::MaxSIOp::create(b, largest, x).getResult() : x;
+  }
+  Value top = arith::ConstantIntOp::create(b, kStep, 16);
+  int64_t count = cast<VectorType>(largest.getType()).getNumElements();
+  for (int64_t i = 0; i < count; ++i)
+    top = arith::MaxSIOp::create(b, top, element(largest, i));
+  top = arith::ExtSIOp::create(b, b.getI32Type(), top);
+  for (int64_t lanes = 1; lanes < target.waveSize; lanes *= 2) {
+    auto shuffle = gpu::ShuffleOp::create(
+        b, top, i32(lanes), i32(target.waveSize), gpu::ShuffleMode::XOR);
+    top = arith::MaxSIOp::create(b, top, shuffle.getShuffleResult());
+  }
+  // Exponent fields: that of the largest, and those of the powers of two.
+  Value field = arith::SubIOp::create(
+      b, arith::ShRUIOp::create(b, top, i32(kMantissaBits)), i32(1));
+  Value up = arith::MinSIOp::create(
+      b, arith::SubIOp::create(b, i32(2 * kBias + kLargest), field),
+      i32(kLargestField));
+  Value down = arith::SubIOp::create(b, i32(2 * kBias), up);
+  auto power = [&](Value exponent) -> Value {
+    return arith::BitcastOp::create(
+        b, b.getF32Type(), arith::ShLIOp::create(b, exponent, i32(23)));
+  };
+  Value multiplier = power(up), factor = power(down);
+  if (op.getScale())
+    factor = arith::MulFOp::create(b, factor, single(op.getScale()));
+
+  Values fitted;
+  for (Value word : words) {
+    auto type = cast<VectorType>(word.getType());
+    auto wide = type.clone(b.getF32Type());
+    Value x = arith::ExtFOp::create(b, wide, word);
+    x = arith::MulFOp::create(b, x,
+                              vector::BroadcastOp::create(b, wide, multiplier));
+    fitted.push_back(arith::TruncFOp::create(b, type.clone(b.getF16Type()), x));
+  }
+  set(op.getFragment(), fitted);
+  SmallVector<Type> rows;
+  laneTypes(op.getFactor().getType(), rows);
+  set(op.getFactor(), Values(rows.size(), factor));
+}
