@@ -54,6 +54,8 @@ struct ScheduleRequest {
   /// Whether a mask or the tail hides keys that other rows see (causal or
   /// window).
   bool masked = false;
+  /// Whether scores have a soft cap, by which a tile's softmax takes longer.
+  bool capped = false;
   /// Whether a window hides keys on the left of those that a row sees.
   bool window = false;
   /// Heads of queries that share a head of K and V.

@@ -56,8 +56,9 @@ static constexpr double kFour[] = {0.9999994558, -0.3332631794, 0.1319029659,
 static constexpr TanhNearZero kTanhNearZero{0.5, kFour};
 /// For scores that this leaves over, and is still less than what any score
 /// takes. Off by 6.5e-7.
-static constexpr double kSix[] = {0.9999994139,   -0.3332904301, 0.1328143733,
-                                  -0.05160575046, 0.01674318939, -0.003067086622};
+static constexpr double kSix[] = {0.9999994139,  -0.3332904301,
+                                  0.1328143733,  -0.05160575046,
+                                  0.01674318939, -0.003067086622};
 static constexpr TanhNearZero kTanhFarther{1.0, kSix};
 /// For the softmax, to which each coefficient is an instruction a score. Off by
 /// 4.3e-6: less of a capped score than what a log-sum-exp may be off by. The
@@ -67,9 +68,12 @@ static constexpr double kThree[] = {0.9999957079, -0.3327806666, 0.1226475859};
 static constexpr TanhNearZero kTanhInSoftmax{0.375, kThree};
 
 /// What a weight may be wrong by, in parts of its row's largest, where a score
-/// that the polynomial is not made for hides below the row's maximum: a million
-/// such keys are wrong by 1e-4 together.
-static constexpr double kHiddenError = 1e-10;
+/// that the polynomial is not made for hides below the row's maximum. A million
+/// such keys are wrong by 1e-4 together, as a log-sum-exp may be. Without one,
+/// and with outputs of bf16, a hundred thousand may be wrong by 4e-4: a fifth
+/// of what rounding an output adds. Caps of 30 and more have their smallest
+/// scores left alone then, and otherwise those of 40.
+static constexpr double kHiddenError = 1e-10, kHiddenErrorBF16 = 4e-9;
 /// Caps that a softmax takes, at most: of larger ones the weight of the largest
 /// score is so far from 1 that rounding it shows.
 static constexpr double kLargestCap = 256;
@@ -95,16 +99,31 @@ softcapNearZero(const TanhNearZero &tanh, double scale, double cap) {
   return result;
 }
 
+/// Whether a kernel has results of its softmax's sums beside the output, or an
+/// output of more bits than bf16.
+static bool showsSums(gpu::GPUFuncOp kernel, Type weights) {
+  return !weights.isBF16() ||
+         kernel
+             .walk([](Operation *op) {
+               auto finish = dyn_cast<SoftmaxFinishOp>(op);
+               bool shows = finish ? !finish.getLse().use_empty()
+                                   : isa<PartialStoreOp>(op);
+               return shows ? WalkResult::interrupt() : WalkResult::advance();
+             })
+             .wasInterrupted();
+}
+
 /// The least maximum of a row, as a score for `scale` > 0, with which weights
-/// of scores below -bound are right to kHiddenError, whether the polynomial
-/// caps them or not. Nullopt if that is above 0: most rows would miss it.
-static std::optional<double> leastMaximum(double scale, double cap) {
+/// of scores below -bound are right to `error`, whether the polynomial caps
+/// them or not. Nullopt if that is above 0: most rows would miss it.
+static std::optional<double> leastMaximum(double scale, double cap,
+                                          double error) {
   double bound = kTanhInSoftmax.bound, largest = 0;
   for (double x = bound; x < 20; x += 1.0 / 256)
     largest = std::max(largest, std::abs(std::exp(-cap * kTanhInSoftmax.at(x)) -
                                          std::exp(-cap * std::tanh(x))));
   // exp(capped - maximum) in error by `largest`, or as much as there is.
-  double capped = std::log(largest) - std::log(kHiddenError);
+  double capped = std::log(largest) - std::log(error);
   if (capped > 0)
     return std::nullopt;
   return std::max(cap * std::atanh(std::max(capped / cap, -0.999)),
@@ -225,9 +244,8 @@ Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choose.thenBlock());
-  auto farther =
-      softcapNearZero(kTanhFarther, op.getScale().convertToFloat(),
-                      op.getCap().convertToFloat());
+  auto farther = softcapNearZero(kTanhFarther, op.getScale().convertToFloat(),
+                                 op.getCap().convertToFloat());
   bool more = farther && farther->bound > near.bound;
   scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores, largest)
                                : capAnywhere(op, scores));
@@ -263,7 +281,11 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   const Values scores = get(op.getScores());
   FragmentType type = op.getScores().getType();
   unsigned chains = foldChains(type);
-  std::optional<double> least = leastMaximum(scale, cap);
+  std::optional<double> least =
+      leastMaximum(scale, cap,
+                   showsSums(kernel, softmax.getP().getType().getElementType())
+                       ? kHiddenError
+                       : kHiddenErrorBF16);
   SmallVector<Values> rows = valuesByRow(type, scores);
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();

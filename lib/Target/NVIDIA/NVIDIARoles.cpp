@@ -41,8 +41,19 @@ static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 /// types that fix the number of queries tell, or the launch.
 static constexpr int64_t kClusterHeadSize = 64;
 
+/// With a soft cap the softmax limits the rate up to so many columns, not
+/// power: blocks of their own are 3 % faster at 64 and level at 128
+/// (docs/tuning.md).
+static constexpr int64_t kCappedHeadSize = 128;
+
+static bool isSlowedByCap(const ScheduleRequest &request) {
+  return request.capped && request.headSize <= kCappedHeadSize;
+}
+
 static bool gainsByClusters(const TargetInfo &target,
                             const ScheduleRequest &request, int64_t BM) {
+  if (isSlowedByCap(request))
+    return false;
   if (request.headSize < kClusterHeadSize ||
       (request.headSize == kClusterHeadSize && request.masked))
     return false;
@@ -128,8 +139,10 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
+    // Under a cap but no mask turns cost 1 to 2 % there.
     choice.pingPong = entry.turns == Turns::Always ||
-                      (entry.turns == Turns::Alone && choice.cluster == 1);
+                      (entry.turns == Turns::Alone && choice.cluster == 1 &&
+                       !(isSlowedByCap(request) && !request.masked));
     return true;
   }
   choice.note = "head size " + std::to_string(request.headSize) +

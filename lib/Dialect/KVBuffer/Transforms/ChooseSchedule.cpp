@@ -59,6 +59,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.pageSize = op.getK().getType().getPageSize();
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
+  request.capped = op.getSoftcapValue() > 0;
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||
                      op.getK().getType().getKind() != CacheKind::Dense;
