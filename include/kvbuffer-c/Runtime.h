@@ -115,6 +115,23 @@ KVBUF_RUNTIME_API int kvbufArtifactSave(const kvbufArtifact *artifact,
 KVBUF_RUNTIME_API const char *
 kvbufArtifactManifest(const kvbufArtifact *artifact);
 
+/** How many functions an artifact holds, at least one: each is what one launch
+ *  computes. 0 for NULL. */
+KVBUF_RUNTIME_API size_t
+kvbufArtifactFunctionCount(const kvbufArtifact *artifact);
+
+/** The name of function `number`, counted from 0; "" if there are not as many.
+ *  Valid as long as the artifact. */
+KVBUF_RUNTIME_API const char *
+kvbufArtifactFunctionName(const kvbufArtifact *artifact, size_t number);
+
+/** The function of this name, as an artifact of its own, which stays valid when
+ *  the other one is closed. Of an artifact with several functions,
+ *  kvbufArtifactInferShape and kvbufModuleLoad take one of these alone. NULL,
+ *  with the names that there are, if there is no such function. */
+KVBUF_RUNTIME_API kvbufArtifact *
+kvbufArtifactFunction(const kvbufArtifact *artifact, const char *name);
+
 /** The shape that the manifest's tensor `name` must have beside these tensors
  *  (shapes alone count) and sizes, so that an output can be allocated. `shape`
  *  has room for 16 extents, of which `rank` are set. */
@@ -154,7 +171,8 @@ KVBUF_RUNTIME_API int kvbufDeviceSynchronize(kvbufDevice *device);
 /** Releases a device, after its modules. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufDeviceClose(kvbufDevice *device);
 
-/** Loads the artifact's kernels. NULL if they do not fit the device. */
+/** Loads the kernels of an artifact with one function. NULL if they do not fit
+ *  the device. */
 KVBUF_RUNTIME_API kvbufModule *kvbufModuleLoad(kvbufDevice *device,
                                                const kvbufArtifact *artifact);
 

@@ -11,6 +11,7 @@
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Device.h"
 #include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Functions.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,12 @@ using namespace kvbuf::rt;
 
 struct kvbufArtifact {
   Artifact artifact;
-  Manifest manifest;
+  std::vector<ArtifactFunction> functions;
+
+  /// Of the only function; throws Error that lists them if there are several.
+  const Manifest &manifest() const {
+    return onlyFunction(functions, "kvbufArtifactFunction").manifest;
+  }
 };
 
 struct kvbufDevice {
@@ -108,7 +114,7 @@ std::unique_ptr<kvbufArtifact> makeArtifact(std::string_view bytes,
   if (!parseArtifact(bytes, handle->artifact, error))
     throw Error(origin + error);
   try {
-    handle->manifest = parseManifest(handle->artifact.manifest);
+    handle->functions = parseFunctions(handle->artifact);
   } catch (const Error &e) {
     throw Error(origin + e.what());
   }
@@ -291,6 +297,30 @@ const char *kvbufArtifactManifest(const kvbufArtifact *artifact) {
   return artifact ? artifact->artifact.manifest.c_str() : "";
 }
 
+size_t kvbufArtifactFunctionCount(const kvbufArtifact *artifact) {
+  return artifact ? artifact->functions.size() : 0;
+}
+
+const char *kvbufArtifactFunctionName(const kvbufArtifact *artifact,
+                                      size_t number) {
+  if (number >= kvbufArtifactFunctionCount(artifact))
+    return "";
+  return artifact->functions[number].manifest.name.c_str();
+}
+
+kvbufArtifact *kvbufArtifactFunction(const kvbufArtifact *artifact,
+                                     const char *name) {
+  return guardedNew<kvbufArtifact>([&] {
+    require(artifact, "artifact");
+    require(name, "name");
+    auto handle = std::make_unique<kvbufArtifact>();
+    handle->artifact = extractFunction(artifact->artifact,
+                                       findFunction(artifact->functions, name));
+    handle->functions = parseFunctions(handle->artifact);
+    return handle;
+  });
+}
+
 int kvbufArtifactInferShape(const kvbufArtifact *artifact, const char *name,
                             const kvbufTensor *tensors, size_t tensor_count,
                             const kvbufSize *sizes, size_t size_count,
@@ -300,11 +330,12 @@ int kvbufArtifactInferShape(const kvbufArtifact *artifact, const char *name,
     require(name, "name");
     require(shape, "shape");
     require(rank, "rank");
-    const TensorSpec *spec = artifact->manifest.findTensor(name);
+    const Manifest &manifest = artifact->manifest();
+    const TensorSpec *spec = manifest.findTensor(name);
     if (!spec)
       throw Error("the kernel has no tensor '" + std::string(name) + "'");
-    Sizes known = convert(artifact->manifest, sizes, size_count);
-    inferSizes(artifact->manifest, convert(tensors, tensor_count), known);
+    Sizes known = convert(manifest, sizes, size_count);
+    inferSizes(manifest, convert(tensors, tensor_count), known);
     std::vector<int64_t> extents = evaluateShape(*spec, known);
     *rank = static_cast<int32_t>(extents.size());
     std::copy(extents.begin(), extents.end(), shape);
@@ -364,9 +395,8 @@ kvbufModule *kvbufModuleLoad(kvbufDevice *device,
     require(device, "device");
     require(artifact, "artifact");
     auto handle = std::make_unique<kvbufModule>();
-    handle->manifest = artifact->manifest;
-    handle->module =
-        device->device->load(artifact->artifact, artifact->manifest);
+    handle->manifest = artifact->manifest();
+    handle->module = device->device->load(artifact->artifact, handle->manifest);
     handle->interrupt = device->interrupt;
     handle->multiprocessors = device->device->multiprocessors();
     handle->checksLengths = device->device->checksLengths();

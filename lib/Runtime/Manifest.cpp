@@ -18,8 +18,6 @@ using namespace kvbuf::rt;
 
 namespace {
 
-/// Deeper manifests are damaged; readers of theirs call themselves.
-constexpr int kMostNesting = 32;
 /// The most dimensions of a tensor; kvbufArtifactInferShape writes as many.
 constexpr size_t kMostDimensions = 16;
 
@@ -536,9 +534,9 @@ std::set<std::string> Manifest::sizeNames() const {
   return names;
 }
 
-Manifest kvbuf::rt::parseManifest(const std::string &text) {
-  auto limitDepth = [](int depth, json::parse_event_t, json &) {
-    if (depth > kMostNesting)
+json kvbuf::rt::parseJson(const std::string &text, int around) {
+  auto limitDepth = [&](int depth, json::parse_event_t, json &) {
+    if (depth > kMostNesting + around)
       throw Error("manifest: objects and arrays nest deeper than " +
                   std::to_string(kMostNesting));
     return true;
@@ -546,13 +544,20 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   json root = json::parse(text, limitDepth, /*allow_exceptions=*/false);
   if (root.is_discarded())
     throw Error("manifest: not valid JSON");
+  return root;
+}
+
+Manifest kvbuf::rt::parseManifest(const std::string &text) {
+  json root = parseJson(text);
   Reader r(root, "manifest");
   int64_t version = r.integer("kvbuf");
   // 2: kernels that share a launch ("beside").
+  if (version == kSeveralFunctions)
+    throw Error("manifest version 3 is of several functions; expected one");
   if (version != 1 && version != 2)
     throw Error(
         "manifest version " + std::to_string(version) +
-        ", but this runtime reads versions 1 and 2; compile the kernel again");
+        ", but this runtime reads versions 1 to 3; compile the kernel again");
   Manifest m;
   m.name = r.string("name");
   if (r.has("producer"))

@@ -19,6 +19,16 @@ namespace kvbuf::rt {
 
 using nlohmann::json;
 
+/// Deeper manifests are damaged; readers of theirs call themselves.
+inline constexpr int kMostNesting = 32;
+/// The version of manifests with several functions (Functions.h); those of one
+/// have an earlier one.
+inline constexpr int64_t kSeveralFunctions = 3;
+
+/// Parses text whose objects and arrays nest no deeper than that, but for
+/// `around` of them that stand around a manifest; throws Error.
+json parseJson(const std::string &text, int around = 0);
+
 /// Does an integer fit into 64 bits with a sign?
 inline bool fits64(const json &v) {
   return !v.is_number_unsigned() ||

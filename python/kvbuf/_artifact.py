@@ -23,7 +23,7 @@ DEFAULT_TARGET = "sm_80"
 
 
 def compile(source, target=None, schedule=None):
-    """Compiles MLIR with a ``kvbuffer.attention`` problem to an Artifact.
+    """Compiles MLIR with ``kvbuffer.attention`` problems to an Artifact.
 
     ``source`` is a path, or the text itself (bytes, or a string of more than
     one line). ``target`` is a chip, as "sm_90", and overrules the one that the
@@ -102,6 +102,12 @@ class Artifact:
         o = artifact(q=q, k=k, v=v)
         artifact(q=q, k=k, v=v, out=o)
 
+    A module with several functions makes one Artifact, which holds them by name.
+    Each is an Artifact, too, and is called like any other::
+
+        artifact.names
+        o = artifact["decode"](q=q, k=k, v=v)
+
     Names with a dot take an underscore (``k.table`` is ``k_table``), and
     ``out`` is ``o``. Outputs that are not given are allocated like ``q`` and
     returned: one as itself, several as a named tuple. Sizes are keywords too;
@@ -127,7 +133,14 @@ class Artifact:
         self._finalizer = weakref.finalize(self, lib.kvbufArtifactClose, handle)
         #: The manifest, as a dictionary.
         self.manifest = json.loads(lib.kvbufArtifactManifest(handle))
-        self._specs = {t["name"]: t for t in self.manifest["tensors"]}
+        #: The names of its functions.
+        self.names = tuple(
+            lib.kvbufArtifactFunctionName(handle, number).decode()
+            for number in range(lib.kvbufArtifactFunctionCount(handle)))
+        self._functions = {}
+        # Of several functions none can be called before it is chosen.
+        kernels = self.manifest.get("kernels", [])
+        self._specs = {t["name"]: t for t in self.manifest.get("tensors", [])}
         self._names = {n.replace(".", "_"): n for n in self._specs}
         problem = self.manifest.get("problem", {})
         #: Names of tensors by their parts in the problem, where they differ.
@@ -138,9 +151,9 @@ class Artifact:
                          if t["access"] == "write"]
         self._sizes = set().union(
             *(_names_in(arg.get("name", arg.get("value")))
-              for kernel in self.manifest["kernels"]
+              for kernel in kernels
               for arg in kernel["args"] if arg["kind"] == "size"))
-        for kernel in self.manifest["kernels"]:
+        for kernel in kernels:
             self._sizes |= _names_in(kernel["grid"])
         for tensor in [*self._specs.values(),
                        *self.manifest.get("scratch", [])]:
@@ -156,7 +169,7 @@ class Artifact:
         # Not all kernels ask for those; callers may say them to all.
         if self._ragged:
             self._sizes.add("seq_q")
-        for kernel in self.manifest["kernels"]:
+        for kernel in kernels:
             self._sizes |= set(kernel.get("defaults", ()))
         self._modules = {}
         self._loading = threading.Lock()
@@ -171,10 +184,28 @@ class Artifact:
         """The kernel's name."""
         return self.manifest["name"]
 
+    def __getitem__(self, name):
+        """The function of this name, as an Artifact."""
+        if not isinstance(name, str):
+            raise TypeError(f"functions have names; {name!r} is none")
+        if self.names == (name,):
+            return self
+        with self._loading:
+            function = self._functions.get(name)
+            if function is None:
+                function = self._functions[name] = Artifact(check_handle(
+                    lib.kvbufArtifactFunction(self.handle, name.encode())))
+        return function
+
+    def __iter__(self):
+        """The names of its functions."""
+        return iter(self.names)
+
     def __repr__(self):
-        chip = self.manifest["target"]["chip"]
-        tensors = ", ".join(self._names)
-        return f"<kvbuf.Artifact {self.name} for {chip}: {tensors}>"
+        first = self.manifest.get("functions", [{"manifest": self.manifest}])[0]
+        chip = first["manifest"]["target"]["chip"]
+        holds = ", ".join(self._names if len(self.names) == 1 else self.names)
+        return f"<kvbuf.Artifact {self.name} for {chip}: {holds}>"
 
     def save(self, path):
         """Writes a ``.kvbuf`` file, whole or not at all."""
@@ -305,6 +336,10 @@ class Artifact:
 
     def _sort(self, arguments):
         """Keyword arguments as (tensors, sizes) under the manifest's names."""
+        if len(self.names) > 1:
+            raise Error(f"the artifact has {len(self.names)} functions; call "
+                        "one of them: " + ", ".join(
+                            f'artifact["{name}"]' for name in self.names))
         given, sizes = {}, {}
         for key, value in arguments.items():
             if value is None:

@@ -30,8 +30,8 @@ class Version(unittest.TestCase):
 
     def test_later(self):
         self.assertEqual(
-            refusal({**manifest(tensor_maps=True), "kvbuf": 3}),
-            "manifest version 3, but this runtime reads versions 1 and 2; "
+            refusal({**manifest(tensor_maps=True), "kvbuf": 4}),
+            "manifest version 4, but this runtime reads versions 1 to 3; "
             "compile the kernel again")
 
 

@@ -53,11 +53,12 @@
 // aligned so or cannot be described by its map; else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched after this
 // one, for parts of the same problem; where one of them cannot take a tensor,
-// none runs. A manifest with it has `"kvbuf": 2` for its version, others have 1.
-// `dependent_launch = true` says that the kernel waits by itself for
-// the launches before it, and so may begin before they have ended;
-// `dependent_beside = true` that it may begin, where it is another kernel's
-// `beside`, before that one has ended, and ends after it.
+// none runs. A manifest with it has `"kvbuf": 2` for its version, others have
+// 1, and those of several functions (Functions.h) 3. `dependent_launch = true`
+// says that the kernel waits by itself for the launches before it, and so may
+// begin before they have ended; `dependent_beside = true` that it may begin,
+// where it is another kernel's `beside`, before that one has ended, and ends
+// after it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,8 +140,8 @@ struct TensorMapRecipe {
     /// The type of the map's elements, whatever the tensor's are.
     DType view;
     /// Bytes from the beginning of a row to the map's column 0; columns that
-    /// the map covers, 0: those that a row of the tensor has; elements of `view`
-    /// from row to row, 0: any.
+    /// the map covers, 0: those that a row of the tensor has; elements of
+    /// `view` from row to row, 0: any.
     unsigned firstByte = 0, columns = 0, stride = 0;
     /// Not 0: rows of cut tiles. A dimension of so many rows stands behind the
     /// columns, in `box` too; the map's row r is `cutRows` rows before the
@@ -379,7 +380,8 @@ struct Manifest {
   std::set<std::string> sizeNames() const;
 };
 
-/// Parses and validates; throws Error that names the offending field.
+/// Parses and validates the manifest of one function; throws Error that names
+/// the offending field.
 Manifest parseManifest(const std::string &json);
 
 /// The value of `name`; throws Error that lists the known sizes.

@@ -274,6 +274,13 @@ void say(MessageCallback message, void *user, const std::string &text) {
 
 MOCK_EXPORT void kvbufFree(void *p) { std::free(p); }
 
+static void *copyOut(const std::string &image, size_t *bytes) {
+  void *copy = std::malloc(image.size());
+  std::memcpy(copy, image.data(), image.size());
+  *bytes = image.size();
+  return copy;
+}
+
 MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
                                const char *filename, const char *options,
                                size_t *artifactBytes, MessageCallback message,
@@ -290,12 +297,24 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
         std::string(filename) + ":1:1: error: '" + schedule + "' does not fit");
     return nullptr;
   }
-  manifest["target"]["chip"] =
-      request.value("target", request.value("default_target", "sm_80"));
+  json chip = request.value("target", request.value("default_target", "sm_80"));
+  kvbuf::Artifact artifact;
+  // Of several functions, each has a section of its own, in their order, and
+  // perhaps more that nothing names.
+  if (manifest.value("kvbuf", json()) == 3) {
+    artifact.manifest = manifest.dump();
+    if (manifest.contains("functions") && manifest["functions"].is_array())
+      for (const json &function : manifest["functions"])
+        artifact.sections.push_back(
+            {"mlir", function.is_object() && function.contains("manifest")
+                         ? function["manifest"].dump()
+                         : ""});
+    return copyOut(kvbuf::serializeArtifact(artifact), artifactBytes);
+  }
+  manifest["target"]["chip"] = chip;
   // A schedule "spill=64" is a kernel that spills so many bytes.
   if (size_t at = schedule.find("spill="); at != std::string::npos)
     manifest["kernels"][0]["spill_bytes"] = std::stoi(schedule.substr(at + 6));
-  kvbuf::Artifact artifact;
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
   // For MockCuda.cpp: a schedule "us=120" is a kernel that takes 120 us.
@@ -304,11 +323,7 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
     artifact.sections.push_back(
         {"ptx", ptx + std::string(" ") + schedule + '\0'});
   }
-  std::string image = kvbuf::serializeArtifact(artifact);
-  void *copy = std::malloc(image.size());
-  std::memcpy(copy, image.data(), image.size());
-  *artifactBytes = image.size();
-  return copy;
+  return copyOut(kvbuf::serializeArtifact(artifact), artifactBytes);
 }
 
 /// Names no chip.
@@ -424,11 +439,9 @@ static int launch(kvbufEmulator *e, const kvbufEmulatorRequest &request) {
   return 0;
 }
 
-MOCK_EXPORT int
-kvbufEmulatorLaunchTogether(kvbufEmulator *e,
-                            const kvbufEmulatorRequest *requests,
-                            unsigned count, ProgressCallback progress,
-                            void *user) {
+MOCK_EXPORT int kvbufEmulatorLaunchTogether(
+    kvbufEmulator *e, const kvbufEmulatorRequest *requests, unsigned count,
+    ProgressCallback progress, void *user) {
   for (unsigned i = 0; i < count; ++i)
     if (int status = launch(e, requests[i]))
       return status;

@@ -26,8 +26,53 @@ static _Alignas(16) uint16_t k[kKeys * kHeads * kSize];
 static _Alignas(16) uint16_t v[kKeys * kHeads * kSize];
 static _Alignas(16) uint16_t o[kQueries * kHeads * kSize];
 
+/* An artifact of two functions, of which one is found by its name. */
+static void findFunctions(const char *path, kvbufDevice *device) {
+  kvbufArtifact *artifact = kvbufArtifactOpenFile(path);
+  CHECK(artifact);
+  CHECK(kvbufArtifactFunctionCount(artifact) == 2);
+  CHECK(strcmp(kvbufArtifactFunctionName(artifact, 0), "narrow") == 0);
+  CHECK(strcmp(kvbufArtifactFunctionName(artifact, 1), "wide") == 0);
+  CHECK(strcmp(kvbufArtifactFunctionName(artifact, 2), "") == 0);
+  CHECK(kvbufArtifactFunctionCount(NULL) == 0);
+  CHECK(strcmp(kvbufArtifactFunctionName(NULL, 0), "") == 0);
+
+  CHECK(!kvbufModuleLoad(device, artifact));
+  const char *choose = "the artifact has 2 functions, 'narrow' and 'wide'; "
+                       "choose one with kvbufArtifactFunction";
+  CHECK(strcmp(kvbufLastError(), choose) == 0);
+  int64_t shape[16];
+  int32_t rank;
+  CHECK(kvbufArtifactInferShape(artifact, "o", NULL, 0, NULL, 0, shape,
+                                &rank) == KVBUF_BAD_INPUT);
+  CHECK(strcmp(kvbufLastError(), choose) == 0);
+  CHECK(!kvbufArtifactFunction(artifact, "other"));
+  CHECK(strcmp(kvbufLastError(),
+               "there is no function 'other'; the artifact has 'narrow' and "
+               "'wide'") == 0);
+  CHECK(!kvbufArtifactFunction(artifact, NULL));
+  CHECK(!kvbufArtifactFunction(NULL, "wide"));
+
+  kvbufArtifact *wide = kvbufArtifactFunction(artifact, "wide");
+  CHECK(wide);
+  kvbufArtifactClose(artifact);
+  CHECK(kvbufArtifactFunctionCount(wide) == 1);
+  CHECK(strcmp(kvbufArtifactFunctionName(wide, 0), "wide") == 0);
+  CHECK(strstr(kvbufArtifactManifest(wide), "\"head_size\":128"));
+  CHECK(!strstr(kvbufArtifactManifest(wide), "narrow"));
+  kvbufModule *module = kvbufModuleLoad(device, wide);
+  CHECK(module);
+  kvbufModuleUnload(module);
+  /* An artifact of one function has it by its name, too. */
+  kvbufArtifact *again = kvbufArtifactFunction(wide, "wide");
+  CHECK(again);
+  CHECK(!kvbufArtifactFunction(wide, "narrow"));
+  kvbufArtifactClose(again);
+  kvbufArtifactClose(wide);
+}
+
 int main(int argc, char **argv) {
-  CHECK(argc == 3);
+  CHECK(argc == 4);
   CHECK(strcmp(kvbufRuntimeVersion(), "0.1.0") == 0);
   CHECK(strcmp(kvbufLastError(), "") == 0);
 
@@ -127,6 +172,7 @@ int main(int argc, char **argv) {
   CHECK(kvbufModuleLaunch(NULL, tensors, 4, NULL, 0, NULL) == KVBUF_BAD_INPUT);
 
   kvbufModuleUnload(module);
+  findFunctions(argv[3], device);
   kvbufDeviceClose(device);
   puts("ok");
   return 0;

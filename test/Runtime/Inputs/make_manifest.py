@@ -9,7 +9,8 @@ With tensor_maps=true the 16-bit tensors come as tensor maps, on a persistent
 grid with a counter; instead=NAME adds a kernel without maps that runs in its
 place, and alignment=BYTES is what the last kernel needs; dependent=true says that
 the first waits by itself for earlier launches;
-columns=[FIRST, COUNT] replaces those of K and V in wider rows. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
+columns=[FIRST, COUNT] replaces those of K and V in wider rows.
+--function=NAME begins another function of that name, with options of its own. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
 mock compiler takes for source. The container is written from its description,
 not with the project's code.
 """
@@ -112,10 +113,13 @@ def with_maps(kernel, tensors, parts):
 
 
 def artifact(text, sections, version=1):
-    """The container's bytes; `sections` maps kinds to bytes."""
+    """The container's bytes; `sections` maps kinds to bytes, or is a list of both,
+    where kinds repeat."""
+    if isinstance(sections, dict):
+        sections = list(sections.items())
     table, data = b"", b""
     offset = 28 + 32 * len(sections) + len(text)
-    for kind, content in sections.items():
+    for kind, content in sections:
         table += kind.encode().ljust(16, b"\0")
         table += struct.pack("<QQ", offset + len(data), len(content))
         data += content
@@ -124,9 +128,21 @@ def artifact(text, sections, version=1):
             struct.pack("<QI", 20 + len(rest), zlib.crc32(rest)) + rest)
 
 
+def several(functions, name="model"):
+    """A manifest of functions, from their names to options of `manifest`; each has
+    one section, in their order."""
+    return {"kvbuf": 3, "producer": "test", "name": name, "functions": [
+        {"manifest": manifest(**options) | {"name": function}, "sections": [number]}
+        for number, (function, options) in enumerate(functions.items())]}
+
+
 def main():
     options, sections, target = {}, {}, {"chip": "sm_80"}
+    functions = {}
     for pair in sys.argv[2:]:
+        if pair.startswith("--function="):
+            options = functions[pair.split("=", 1)[1]] = {}
+            continue
         key, value = pair.split("=", 1)
         if key in ("ptx", "cubin", "hsaco", "mlir"):
             sections[key] = value.encode() + b"\0"
@@ -141,6 +157,14 @@ def main():
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
+    if functions:
+        content = several(functions)
+        text = json.dumps(content).encode()
+        image = artifact(text, [("mlir", json.dumps(function["manifest"]).encode())
+                                for function in content["functions"]])
+        with open(sys.argv[1], "wb") as out:
+            out.write(image if sys.argv[1].endswith(".kvbuf") else text)
+        return
     content = manifest(**options)
     content["target"].update(target)
     text = json.dumps(content).encode()
