@@ -16,6 +16,8 @@
 |*   "default_target": "sm_80"   the chip where neither names one             *|
 |*   "schedule": "BM=64,warps=2" replaces parameters of the chosen schedule   *|
 |*   "name": "prefill"           the artifact's name; default: the kernel's   *|
+|*   "function": "append"        the function to compile alone, of a module   *|
+|*                               with several; default: all                   *|
 |*   "ptxas": "none"             path of NVIDIA's assembler, or none          *|
 |*   "prefetch": true            issue loads ahead of their use               *|
 |*   "split_loops": true         a loop of their own for unmasked tiles *|

@@ -159,6 +159,7 @@ bool Compilation::readOptions(StringRef json) {
       {"default_target", &options.defaultTarget},
       {"schedule", &options.schedule},
       {"name", &options.name},
+      {"function", &options.function},
       {"ptxas", &options.ptxas}};
   const std::pair<StringRef, bool *> flags[] = {
       {"prefetch", &options.prefetch},
@@ -187,10 +188,11 @@ bool Compilation::readOptions(StringRef json) {
       *target = *flag;
     }
     if (!known)
-      return fail("options: unknown key '" + StringRef(key) +
-                  "'; expected target, default_target, schedule, name, ptxas, "
-                  "prefetch, split_loops, alternatives, report or "
-                  "remarks");
+      return fail(
+          "options: unknown key '" + StringRef(key) +
+          "'; expected target, default_target, schedule, name, "
+          "function, ptxas, prefetch, split_loops, alternatives, report or "
+          "remarks");
   }
   if (wantRemarks)
     (void)enableRemarks(context, ".*", [this](const std::string &text) {

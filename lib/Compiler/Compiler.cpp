@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Compiler.h"
+#include "Functions.h"
 #include "Manifest.h"
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
@@ -102,27 +103,6 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
   llvm_unreachable("unknown phase");
 }
 
-/// The problems of a module go into one artifact, which holds one: an error at
-/// the second. An append before an attention is part of it.
-static LogicalResult checkOneProblem(ModuleOp module) {
-  Operation *first = nullptr;
-  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    if (!isa<AttentionOp, CacheAppendOp>(op))
-      return WalkResult::advance();
-    auto attention = dyn_cast<AttentionOp>(op);
-    if (!first || (attention && first == appendOf(attention))) {
-      first = op;
-      return WalkResult::advance();
-    }
-    InFlightDiagnostic diag =
-        op->emitOpError("is a second problem of the module; an artifact holds "
-                        "one: compile each on its own");
-    diag.attachNote(first->getLoc()) << "the first one is here";
-    return diag;
-  });
-  return failure(result.wasInterrupted());
-}
-
 /// Checks a module at the target stage, which may be hand-written, against the
 /// chip: some of what a chip lacks would end the process in the backend.
 static LogicalResult verifyForTarget(ModuleOp module) {
@@ -202,12 +182,7 @@ struct TargetModule {
 static llvm::FailureOr<TargetModule> findKernels(ModuleOp module) {
   TargetModule found;
   for (auto code : module.getOps<gpu::GPUModuleOp>()) {
-    if (found.code) {
-      InFlightDiagnostic diag =
-          code.emitOpError("is a second gpu.module; an artifact holds one");
-      diag.attachNote(found.code.getLoc()) << "the first one is here";
-      return failure();
-    }
+    assert(!found.code && "each is a function of its own");
     found.code = code;
     for (auto function : code.getOps<LLVM::LLVMFuncOp>())
       if (function->hasAttr(KVBufferDialect::kPhaseAttr))
@@ -363,13 +338,12 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
   return success();
 }
 
-llvm::FailureOr<Artifact>
-kvbuf::compile(ModuleOp module, const CompileOptions &options,
-               SmallVectorImpl<KernelResources> *resources) {
+/// Makes the artifact of a module with one function.
+static llvm::FailureOr<Artifact>
+compileFunction(ModuleOp module, const CompileOptions &options,
+                SmallVectorImpl<KernelResources> *resources) {
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
-    return failure();
-  if (failed(checkOneProblem(module)))
     return failure();
   OwningOpRef<ModuleOp> problem;
   if (options.alternatives && *stage <= Stage::Tile)
@@ -402,8 +376,86 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   artifact.sections.push_back({"mlir", writeBytecodeString(module, *found)});
   step(options, "");
   if (resources)
-    resources->assign(use.begin(), use.end());
+    resources->append(use.begin(), use.end());
   return artifact;
+}
+
+/// The functions of a module, of which the one that is asked for is left.
+static llvm::FailureOr<SmallVector<ModuleFunction>>
+chooseFunctions(ModuleOp module, const CompileOptions &options) {
+  llvm::FailureOr<SmallVector<ModuleFunction>> functions =
+      findFunctions(module);
+  if (failed(functions) || options.function.empty())
+    return functions;
+  if (failed(keepFunction(module, *functions, options.function)))
+    return failure();
+  llvm::erase_if(*functions, [&](const ModuleFunction &function) {
+    return function.name != options.function;
+  });
+  return functions;
+}
+
+LogicalResult kvbuf::keepOneFunction(ModuleOp module,
+                                     const CompileOptions &options,
+                                     const Twine &what) {
+  llvm::FailureOr<SmallVector<ModuleFunction>> functions =
+      chooseFunctions(module, options);
+  if (failed(functions))
+    return failure();
+  return functions->size() > 1 ? failForSeveral(*functions, what) : success();
+}
+
+/// One chip for all functions of a module, which it names from here on.
+static LogicalResult agreeOnTarget(ModuleOp module,
+                                   ArrayRef<ModuleFunction> functions,
+                                   const CompileOptions &options) {
+  llvm::FailureOr<TargetInfo> target =
+      chooseTarget(module, options.target,
+                   options.defaultTarget.empty() ? StringRef(kDefaultChip)
+                                                 : options.defaultTarget);
+  if (failed(target))
+    return failure();
+  for (const ModuleFunction &function : functions) {
+    auto own =
+        function.op->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);
+    std::optional<TargetInfo> other =
+        own ? lookupTarget(own.getValue()) : target;
+    if (!other || other->chip != target->chip)
+      return function.op->emitOpError()
+             << "is for " << own << ", but the module's functions for \""
+             << target->chip << "\"; an artifact is for one chip";
+  }
+  module->setAttr(KVBufferDialect::kTargetAttr,
+                  StringAttr::get(module.getContext(), target->chip));
+  return success();
+}
+
+llvm::FailureOr<Artifact>
+kvbuf::compile(ModuleOp module, const CompileOptions &options,
+               SmallVectorImpl<KernelResources> *resources) {
+  llvm::FailureOr<SmallVector<ModuleFunction>> functions =
+      chooseFunctions(module, options);
+  if (failed(functions))
+    return failure();
+  if (resources)
+    resources->clear();
+  if (functions->size() < 2)
+    return compileFunction(module, options, resources);
+  if (failed(agreeOnTarget(module, *functions, options)))
+    return failure();
+  std::vector<Artifact> artifacts;
+  for (const ModuleFunction &function : *functions) {
+    CompileOptions own = options;
+    own.name = function.name;
+    OwningOpRef<ModuleOp> alone = extractFunction(module, function);
+    llvm::FailureOr<Artifact> artifact =
+        compileFunction(*alone, own, resources);
+    if (failed(artifact))
+      return failure();
+    artifacts.push_back(std::move(*artifact));
+  }
+  return joinArtifacts(artifacts, options.name.empty() ? functions->front().name
+                                                       : options.name);
 }
 
 LogicalResult kvbuf::emitStage(ModuleOp module, Stage stage,
@@ -416,8 +468,11 @@ LogicalResult kvbuf::emitStage(ModuleOp module, Stage stage,
     os << serializeArtifact(*artifact);
     return success();
   }
-  // LLVM IR is of one gpu.module.
-  if (stage > Stage::Target && failed(checkOneProblem(module)))
+  // LLVM IR is of one gpu.module; what is MLIR has all functions.
+  if (stage > Stage::Target
+          ? failed(keepOneFunction(module, options,
+                                   "the stage '" + stageName(stage) + "'"))
+          : failed(chooseFunctions(module, options)))
     return failure();
   llvm::FailureOr<TargetInfo> target =
       lowerTo(module, std::min(stage, Stage::Target), options);

@@ -226,7 +226,8 @@ llvm::FailureOr<std::string>
 kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                      ArrayRef<KernelResources> resources,
                      const TargetInfo &target, StringRef name) {
-  // One problem may take several kernels; an artifact holds one problem.
+  // One problem may take several kernels, which run one after the other; a
+  // function computes one.
   LLVM::LLVMFuncOp withProblem;
   // Kernels of one problem share tensors.
   llvm::MapVector<StringRef, Attribute> tensors;
@@ -242,8 +243,10 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
         !alternatives.contains(kernel.getName())) {
       if (withProblem) {
         InFlightDiagnostic diag = kernel.emitOpError()
-                                  << "solves a second problem; an artifact "
-                                     "holds one: compile each on its own";
+                                  << "solves a second problem of its "
+                                     "gpu.module, whose kernels run one after "
+                                     "the other: write each in a gpu.module of "
+                                     "its own";
         diag.attachNote(withProblem.getLoc()) << "the first one is here";
         return failure();
       }
@@ -273,8 +276,9 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                    << "describes tensor " << id << " as " << dictionary
                    << ", another kernel of the module as " << before
                    << "; expected one element type and shape, and either "
-                      "memory "
-                      "that all their launches get or a tensor of the caller's",
+                      "memory that all their launches get or a tensor of the "
+                      "caller's, or a gpu.module for each kernel that is "
+                      "launched by itself",
                failure();
       known->second = joined;
     }

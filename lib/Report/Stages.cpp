@@ -203,6 +203,8 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
                                                   const CompileOptions &given) {
   CompileOptions options = given;
   options.alternatives = false;
+  if (failed(keepOneFunction(module, options, "a page")))
+    return failure();
   StageWriter writer(module);
   // A kernel that is at a later stage already begins there.
   bool isProblem = true;

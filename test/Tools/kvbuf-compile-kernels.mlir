@@ -21,7 +21,7 @@
 
 // Tensors of one name that are two, by their shapes, or by who provides them.
 // RUN: sed '/@second/s/shape = \["n"\]}, %%y/shape = ["m"]}, %%y/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=SHAPE
-// SHAPE: error: 'llvm.func' op describes tensor "t" as {access = "read", dtype = "f32", name = "t", shape = ["m"]}, another kernel of the module as {access = "write", dtype = "f32", name = "t", shape = ["n"]}; expected one element type and shape, and either memory that all their launches get or a tensor of the caller's
+// SHAPE: error: 'llvm.func' op describes tensor "t" as {access = "read", dtype = "f32", name = "t", shape = ["m"]}, another kernel of the module as {access = "write", dtype = "f32", name = "t", shape = ["n"]}; expected one element type and shape, and either memory that all their launches get or a tensor of the caller's, or a gpu.module for each kernel that is launched by itself
 // RUN: sed '/@second/s/kvbuffer.name = "t"/kvbuffer.access = "workspace", &/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=WHOSE
 // WHOSE: error: 'llvm.func' op describes tensor "t" as {access = "workspace",
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../support/Functions.h"
 #include "../support/Lists.h"
 #include "../support/Page.h"
 #include "kvbuffer/Compiler/CodeReport.h"
@@ -52,6 +53,11 @@ static const std::string targetHelp =
     kvbuf::kDefaultChip;
 static cl::opt<std::string> target("target", cl::value_desc("chip"),
                                    cl::desc(targetHelp), cl::cat(category));
+static cl::opt<std::string>
+    function("function", cl::value_desc("name"),
+             cl::desc("The function to compile, or to report on, alone. "
+                      "Default: all of the file's"),
+             cl::cat(category));
 static cl::opt<std::string>
     schedule("schedule", cl::value_desc("BM=64,warps=2"),
              cl::desc("Replace parameters of the schedule that is chosen for "
@@ -106,11 +112,13 @@ static cl::opt<bool> noAlternatives(
     cl::cat(category));
 
 static constexpr const char *overview =
-    R"(kvbuf-compile: compiles an attention problem to a kernel
+    R"(kvbuf-compile: compiles attention problems to kernels
 
-FILE holds a module in MLIR, as text or as bytecode: a problem
-(kvbuffer.attention in a func.func), or a kernel at any later stage, which
-goes on from there. '-' is the standard input. With --report, FILE may also be
+FILE holds a module in MLIR, as text or as bytecode. Each func.func with a
+problem (kvbuffer.attention, kvbuffer.cache_append) is a function of the
+artifact, by its name; so is each gpu.module with kernels at a later stage,
+which go on from there and run one after the other, by the first one's name.
+'-' is the standard input. With --report, FILE may also be
 an artifact or an AMD code object; nothing is written then.
 
 An artifact (.kvbuf) holds PTX, and a cubin where ptxas is found, or an AMD code
@@ -125,6 +133,7 @@ EXAMPLES:
   kvbuf-compile examples/prefill.mlir --target=gfx950 --emit=hsaco -o p.hsaco
   kvbuf-compile examples/prefill.mlir --report=page.html
   kvbuf-compile examples/prefill.mlir --remarks --time
+  kvbuf-compile model.mlir --function=decode --emit=asm   # one of several
   kvbuf-compile prefill.kvbuf --report=json           # a kernel's loops
 )";
 
@@ -189,62 +198,56 @@ static std::string baseName() {
                           : llvm::sys::path::stem(inputFile.getValue()).str();
 }
 
+/// Prints a report that is JSON, or leaves it in `into`.
+static int printJson(llvm::json::Value report, llvm::json::Value *into) {
+  if (into)
+    *into = std::move(report);
+  else
+    llvm::outs() << llvm::formatv("{0:2}\n", report);
+  return 0;
+}
+
 /// Prints the report of an AMD code object, whose launch adds `dynamicLds`
-/// bytes of LDS.
-static int reportCodeObject(llvm::StringRef hsaco, int64_t dynamicLds) {
+/// bytes of LDS. `into`: where JSON goes instead.
+static int reportCodeObject(llvm::StringRef hsaco, int64_t dynamicLds,
+                            llvm::json::Value *into = nullptr) {
   llvm::Expected<kvbuf::IsaReport> isa =
       kvbuf::analyzeCodeObject(hsaco, dynamicLds);
   if (!isa)
     return fail(llvm::toString(isa.takeError()));
   if (report == Report::Json)
-    llvm::outs() << llvm::formatv("{0:2}\n", kvbuf::isaReportToJSON(*isa));
-  else
-    kvbuf::printIsaReport(*isa, llvm::outs());
+    return printJson(kvbuf::isaReportToJSON(*isa), into);
+  kvbuf::printIsaReport(*isa, llvm::outs());
   return 0;
 }
 
-/// Prints the report of an artifact whose kernels take `resources`.
-static int reportArtifact(const kvbuf::Artifact &artifact, llvm::StringRef chip,
-                          llvm::ArrayRef<kvbuf::KernelResources> resources) {
+/// Prints the report of an artifact of one function whose kernels take
+/// `resources`. `into`: where JSON goes instead.
+static int reportFunction(const kvbuf::Artifact &artifact, llvm::StringRef chip,
+                          llvm::ArrayRef<kvbuf::KernelResources> resources,
+                          llvm::json::Value *into = nullptr) {
   if (report == Report::Text)
     kvbuf::printResources(resources, llvm::outs());
   const std::string *hsaco = artifact.find("hsaco");
   if (!hsaco) {
     kvbuf::CodeReport code = kvbuf::analyzeNvidiaCode(artifact, chip);
     if (report == Report::Json)
-      llvm::outs() << llvm::formatv("{0:2}\n",
-                                    kvbuf::codeReportToJSON(code, resources));
-    else
-      kvbuf::printCodeReport(code, resources, llvm::outs());
+      return printJson(kvbuf::codeReportToJSON(code, resources), into);
+    kvbuf::printCodeReport(code, resources, llvm::outs());
     return 0;
   }
   int64_t dynamicLds = 0;
   for (const kvbuf::KernelResources &use : resources)
     dynamicLds = std::max(dynamicLds, use.dynamicSharedBytes);
-  return reportCodeObject(*hsaco, dynamicLds);
+  return reportCodeObject(*hsaco, dynamicLds, into);
 }
 
-/// Prints the report of what was compiled already.
-static int reportFile(llvm::StringRef bytes) {
-  if (report == Report::None)
-    return fail("'" + inputFile +
-                "' is compiled already; only --report can read it");
-  if (report == Report::Page)
-    return fail("--report=" + reportOption + " needs the MLIR that '" +
-                inputFile + "' was made from: it has no tile program");
-  if (kvbuf::looksLikeElf(bytes))
-    return reportCodeObject(bytes, 0);
-  kvbuf::Artifact artifact;
-  std::string error;
-  if (!kvbuf::parseArtifact(bytes, artifact, error))
-    return fail("'" + inputFile + "': " + error);
-  // The manifest's numbers.
+/// Prints the report of an artifact of one function, with its manifest's
+/// numbers. `into`: where JSON goes instead.
+static int reportManifest(const kvbuf::Artifact &artifact,
+                          const llvm::json::Object *root,
+                          llvm::json::Value *into = nullptr) {
   llvm::SmallVector<kvbuf::KernelResources> resources;
-  llvm::Expected<llvm::json::Value> manifest =
-      llvm::json::parse(artifact.manifest);
-  if (!manifest)
-    return fail("'" + inputFile + "': " + llvm::toString(manifest.takeError()));
-  const llvm::json::Object *root = manifest->getAsObject();
   const llvm::json::Array *kernels = root ? root->getArray("kernels") : nullptr;
   for (const llvm::json::Value &entry :
        kernels ? *kernels : llvm::json::Array()) {
@@ -266,8 +269,61 @@ static int reportFile(llvm::StringRef bytes) {
     }
   }
   const llvm::json::Object *chip = root ? root->getObject("target") : nullptr;
-  return reportArtifact(
-      artifact, chip ? chip->getString("chip").value_or("") : "", resources);
+  return reportFunction(artifact,
+                        chip ? chip->getString("chip").value_or("") : "",
+                        resources, into);
+}
+
+/// Prints the report of an artifact, one function after the other.
+static int reportArtifact(const kvbuf::Artifact &artifact) {
+  llvm::Expected<llvm::json::Value> manifest =
+      llvm::json::parse(artifact.manifest);
+  if (!manifest)
+    return fail("'" + inputFile + "': " + llvm::toString(manifest.takeError()));
+  const llvm::json::Object *root = manifest->getAsObject();
+  if (function.empty() && (!root || !root->get("functions")))
+    return reportManifest(artifact, root);
+  std::vector<kvbuf::run::FunctionAlone> functions;
+  std::string error;
+  if (!kvbuf::run::splitArtifact(artifact, function, functions, error))
+    return fail("'" + inputFile + "': " + error);
+  llvm::json::Array reports;
+  for (const kvbuf::run::FunctionAlone &alone : functions) {
+    llvm::json::Value own =
+        llvm::cantFail(llvm::json::parse(alone.artifact.manifest));
+    llvm::json::Value told(nullptr);
+    if (report == Report::Text && functions.size() > 1)
+      llvm::outs() << (reports.empty() ? "" : "\n") << "function " << alone.name
+                   << "\n";
+    if (int status = reportManifest(alone.artifact, own.getAsObject(), &told))
+      return status;
+    reports.push_back(
+        llvm::json::Object{{"name", alone.name}, {"report", std::move(told)}});
+  }
+  if (report != Report::Json)
+    return 0;
+  return printJson(
+      functions.size() == 1
+          ? std::move(*reports.front().getAsObject()->get("report"))
+          : llvm::json::Object{{"functions", std::move(reports)}},
+      nullptr);
+}
+
+/// Prints the report of what was compiled already.
+static int reportFile(llvm::StringRef bytes) {
+  if (report == Report::None)
+    return fail("'" + inputFile +
+                "' is compiled already; only --report can read it");
+  if (report == Report::Page)
+    return fail("--report=" + reportOption + " needs the MLIR that '" +
+                inputFile + "' was made from: it has no tile program");
+  if (kvbuf::looksLikeElf(bytes))
+    return reportCodeObject(bytes, 0);
+  kvbuf::Artifact artifact;
+  std::string error;
+  if (!kvbuf::parseArtifact(bytes, artifact, error))
+    return fail("'" + inputFile + "': " + error);
+  return reportArtifact(artifact);
 }
 
 /// The kinds of code that --emit names, each a section of an artifact.
@@ -287,13 +343,6 @@ static int takeCode(const kvbuf::Artifact &artifact, std::string &output) {
                 "--emit=ptx needs none");
   return fail("--emit=" + emit + ": the chip has no such code; expected " +
               (artifact.find("ptx") ? "ptx or cubin" : "hsaco"));
-}
-
-/// The chip that a module was lowered for.
-static llvm::StringRef chipOf(ModuleOp module) {
-  auto chip =
-      module->getAttrOfType<StringAttr>(kvbuf::KVBufferDialect::kTargetAttr);
-  return chip ? chip.getValue() : llvm::StringRef(kvbuf::kDefaultChip);
 }
 
 /// Compiles; `output` receives the file's bytes, or stays empty where there is
@@ -328,6 +377,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   kvbuf::CompileOptions options;
   options.target = target;
   options.schedule = schedule;
+  options.function = function;
   options.ptxas = ptxas;
   options.linker = linker;
   options.prefetch = !noPrefetch;
@@ -339,14 +389,17 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     return failed(kvbuf::emitStage(*module, stage, options, os)) ? kBadInput
                                                                  : 0;
   }
+  // Code of one kind is of one function, and so is a page.
+  if ((isCodeKind(emit) || report == Report::Page) &&
+      failed(kvbuf::keepOneFunction(
+          *module, options, isCodeKind(emit) ? "--emit=" + emit : "a page")))
+    return kBadInput;
   // Compiling changes the module, and the page begins with the source.
   std::string source;
   if (report == Report::Page)
     source =
         sources->getMemoryBuffer(sources->getMainFileID())->getBuffer().str();
-  llvm::SmallVector<kvbuf::KernelResources> resources;
-  llvm::FailureOr<kvbuf::Artifact> artifact =
-      kvbuf::compile(*module, options, &resources);
+  llvm::FailureOr<kvbuf::Artifact> artifact = kvbuf::compile(*module, options);
   if (failed(artifact))
     return kBadInput;
   if (isCodeKind(emit)) {
@@ -360,14 +413,13 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     kvbuf::run::PageRequest request;
     request.source = std::move(source);
     request.filename = inputFile;
+    request.function = function;
     request.target = target;
     request.schedule = schedule;
     request.ptxas = ptxas;
     return kvbuf::run::writePage("kvbuf-compile", request, reportOption);
   }
-  if (report == Report::None)
-    return 0;
-  return reportArtifact(*artifact, chipOf(*module), resources);
+  return report == Report::None ? 0 : reportArtifact(*artifact);
 }
 
 int main(int argc, char **argv) {

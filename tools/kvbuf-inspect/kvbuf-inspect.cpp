@@ -9,6 +9,7 @@
 #include "../support/CommandLine.h"
 #include "../support/Print.h"
 #include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Functions.h"
 
 #include <cstdio>
 
@@ -28,6 +29,7 @@ Examples:
   kvbuf-inspect prefill.kvbuf
   kvbuf-inspect prefill.kvbuf --json
   kvbuf-inspect prefill.kvbuf --extract cubin=prefill.cubin
+  kvbuf-inspect model.kvbuf --function=decode    # one of several functions
 
 Exit status: 0 done; 2 bad usage or no artifact.)";
 
@@ -193,12 +195,36 @@ Json Inspector::json() const {
   return out;
 }
 
+/// Prints each of several functions.
+void inspectAll(const Artifact &artifact,
+                const std::vector<ArtifactFunction> &functions,
+                const std::string &file, bool asJson) {
+  Json all = Json::object();
+  for (const ArtifactFunction &function : functions) {
+    Artifact alone = extractFunction(artifact, function);
+    Inspector inspector(alone, function.manifest);
+    if (asJson) {
+      all[function.manifest.name] = inspector.json();
+      continue;
+    }
+    std::printf("%sfunction  %s\n", &function == &functions[0] ? "" : "\n",
+                function.manifest.name.c_str());
+    Printer printer;
+    inspector.print(printer, file);
+  }
+  if (asJson)
+    std::printf("%s\n", toText(Json{{"functions", all}}, 2).c_str());
+}
+
 ExitStatus inspect(int argc, char **argv) {
-  std::string file, extract;
+  std::string file, extract, name;
   bool asJson = false;
   CommandLine line("kvbuf-inspect", kDescription, kFooter);
   CLI::App &app = line.app;
   app.add_option("FILE", file, "artifact")->required();
+  app.add_option("--function", name,
+                 "which function, where FILE has several [all]")
+      ->type_name("NAME");
   app.add_flag("--json", asJson, "print the manifest and the sections as JSON");
   app.add_option("--extract", extract, "write a section to a file")
       ->type_name("KIND=FILE");
@@ -212,12 +238,22 @@ ExitStatus inspect(int argc, char **argv) {
     throw Error("'" + file + "' is no artifact; kvbuf-compile makes one");
   if (!parseArtifact(bytes, artifact, error))
     throw Error("'" + file + "': " + error);
-  Manifest manifest;
+  std::vector<ArtifactFunction> functions;
   try {
-    manifest = parseManifest(artifact.manifest);
+    functions = parseFunctions(artifact);
+    if (!name.empty())
+      functions = {findFunction(functions, name)};
+    if (!extract.empty())
+      onlyFunction(functions, "--function=NAME");
   } catch (const Error &e) {
     throw Error("'" + file + "': " + e.what());
   }
+  if (functions.size() > 1) {
+    inspectAll(artifact, functions, file, asJson);
+    return kDone;
+  }
+  artifact = extractFunction(artifact, functions.front());
+  const Manifest &manifest = functions.front().manifest;
   if (!extract.empty()) {
     auto [kind, path] = splitPair("--extract", extract);
     const std::string *data = artifact.find(kind);

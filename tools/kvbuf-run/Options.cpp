@@ -20,7 +20,8 @@ constexpr const char *kDescription =
     R"(Runs an attention kernel on a GPU, or on the emulator where there is none.
 
 FILE is an artifact (.kvbuf), which needs no compiler here, or an .mlir file
-with a kvbuffer.attention problem, which is compiled first. Tensors are filled
+with a kvbuffer.attention problem, which is compiled first. Where it has several
+functions, --function says which to run. Tensors are filled
 with seeded random numbers, or read from .npy files; memory that the kernel has
 no business with holds NaN.)";
 

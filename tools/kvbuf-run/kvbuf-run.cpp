@@ -12,6 +12,7 @@
 #include "Options.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Functions.h"
 #include "kvbuffer/Runtime/Npy.h"
 
 #include <csignal>
@@ -107,7 +108,12 @@ void Runner::load() {
       throw Error("'" + options.file + "': " + error);
   }
   try {
-    manifest = parseManifest(artifact.manifest);
+    std::vector<ArtifactFunction> functions = parseFunctions(artifact);
+    const ArtifactFunction &function =
+        options.function.empty() ? onlyFunction(functions, "--function=NAME")
+                                 : findFunction(functions, options.function);
+    manifest = function.manifest;
+    artifact = extractFunction(artifact, function);
   } catch (const Error &e) {
     throw Error("'" + options.file + "': " + e.what());
   }
@@ -132,6 +138,8 @@ void Runner::compile(const std::string &source) {
     request["target"] = target;
   if (!options.schedule.empty())
     request["schedule"] = options.schedule;
+  if (!options.function.empty())
+    request["function"] = options.function;
   // The emulator runs the target stage; a cubin would be made for nothing.
   if (options.device == "emulator" || (device && device->isHost()))
     request["ptxas"] = "none";
@@ -190,6 +198,7 @@ void Runner::writePage(const Problem &problem) {
   PageRequest request;
   request.source = source;
   request.filename = options.file;
+  request.function = options.function;
   request.target = manifest.target.chip;
   request.schedule = options.schedule;
   if (device->isHost()) {

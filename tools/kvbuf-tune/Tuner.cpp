@@ -12,6 +12,7 @@
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/CompilerLibrary.h"
 #include "kvbuffer/Runtime/Error.h"
+#include "kvbuffer/Runtime/Functions.h"
 #include "kvbuffer/Runtime/Parallel.h"
 
 #include <algorithm>
@@ -199,6 +200,8 @@ void Tuner::compileOne(Candidate &candidate) const {
       {"target", chip}, {"remarks", true}, {"alternatives", false}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
+  if (!options.function.empty())
+    request["function"] = options.function;
   std::string reason;
   try {
     std::string bytes = compileSource(
@@ -213,7 +216,9 @@ void Tuner::compileOne(Candidate &candidate) const {
         });
     if (!parseArtifact(bytes, candidate.artifact, reason))
       throw Error("the compiler's artifact is unreadable: " + reason);
-    candidate.manifest = parseManifest(candidate.artifact.manifest);
+    std::vector<ArtifactFunction> functions =
+        parseFunctions(candidate.artifact);
+    candidate.manifest = onlyFunction(functions, "--function=NAME").manifest;
   } catch (const Error &e) {
     candidate.refused = reason.empty() ? e.what() : reason;
   }
@@ -223,6 +228,8 @@ std::string Tuner::finalArtifact(const Candidate &candidate) const {
   nlohmann::json request = {{"target", chip}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
+  if (!options.function.empty())
+    request["function"] = options.function;
   return compileSource(source, options.file, run::toText(request), {});
 }
 

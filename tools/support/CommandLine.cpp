@@ -27,6 +27,9 @@ CommandLine::CommandLine(const std::string &tool, const char *description,
 
 void CommandLine::addKernel(KernelOptions &to, const char *fileHelp) {
   app.add_option("FILE", to.file, fileHelp)->required();
+  app.add_option("--function", to.function,
+                 "which function, where FILE has several")
+      ->type_name("NAME");
   app.add_option("--device", to.device,
                  "auto, emulator, cuda, cuda:N, hip or hip:N [auto]")
       ->type_name("NAME");

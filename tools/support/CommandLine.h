@@ -25,6 +25,8 @@ struct KernelOptions {
   std::string file;
   /// As for rt::openDevice, or "auto".
   std::string device = "auto";
+  /// Of a file with several; empty: there is one.
+  std::string function;
   /// Empty: the GPU's chip, or kDefaultChip.
   std::string target;
   rt::WorkloadOptions workload;
@@ -39,7 +41,8 @@ public:
   CommandLine(const std::string &tool, const char *description,
               const char *footer);
 
-  /// Adds FILE (`fileHelp` says what it may be), --device and --target.
+  /// Adds FILE (`fileHelp` says what it may be), --function, --device and
+  /// --target.
   void addKernel(KernelOptions &to, const char *fileHelp);
   /// Adds the options of the workload and of the emulator.
   void addWorkload() { flags.addTo(app); }

@@ -54,7 +54,8 @@ static void emulate(const run::PageRequest &request, const Artifact &artifact,
 std::string run::makePage(const PageRequest &request,
                           const MessageHandler &message) {
   Json options = {{"report", true}};
-  for (const auto &[key, value] : {std::pair("target", request.target),
+  for (const auto &[key, value] : {std::pair("function", request.function),
+                                   std::pair("target", request.target),
                                    std::pair("schedule", request.schedule),
                                    std::pair("ptxas", request.ptxas)})
     if (!value.empty())

@@ -20,6 +20,8 @@ namespace kvbuf::run {
 struct PageRequest {
   /// MLIR, and the file's name for messages.
   std::string source, filename;
+  /// Of a module with several.
+  std::string function;
   /// As for the compiler; empty: its own choice.
   std::string target, schedule, ptxas;
   /// Sizes of the launch on the emulator.

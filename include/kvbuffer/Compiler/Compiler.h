@@ -62,6 +62,9 @@ struct CompileOptions {
   std::string schedule;
   /// The artifact's name; empty: the first kernel's.
   std::string name;
+  /// The function of the module to compile alone: the name of a func.func with
+  /// a problem, or of the first kernel of a gpu.module. Empty: all.
+  std::string function;
   /// Passes that can be switched off, see LoweringOptions.
   bool prefetch = true;
   bool splitLoops = true;
@@ -96,9 +99,12 @@ struct KernelResources {
   int64_t dynamicSharedBytes = -1;
 };
 
-/// Lowers `module` in place as far as the artifact needs, and makes the
-/// artifact. A module whose kernels are at a later stage already goes on from
-/// there. `resources`, if given, receives a row for each kernel.
+/// Makes the artifact of a module. Each of its functions, a func.func with a
+/// problem or a gpu.module, whose kernels run one after the other, goes on from
+/// the stage that it is at, and has code of its own. `resources`, if given,
+/// receives a row for each kernel. A module with one function is lowered in
+/// place as far as the artifact needs; one with several stays as it is, but
+/// that it names its chip.
 llvm::FailureOr<Artifact>
 compile(mlir::ModuleOp module, const CompileOptions &options,
         llvm::SmallVectorImpl<KernelResources> *resources = nullptr);
@@ -108,6 +114,12 @@ compile(mlir::ModuleOp module, const CompileOptions &options,
 llvm::LogicalResult emitStage(mlir::ModuleOp module, Stage stage,
                               const CompileOptions &options,
                               llvm::raw_ostream &os);
+
+/// Leaves the function that `options` name in the module; without a name there
+/// has to be one alone, since `what` ("a page") is of one.
+llvm::LogicalResult keepOneFunction(mlir::ModuleOp module,
+                                    const CompileOptions &options,
+                                    const llvm::Twine &what);
 
 /// Prints `resources` as a table, one line a kernel.
 void printResources(llvm::ArrayRef<KernelResources> resources,

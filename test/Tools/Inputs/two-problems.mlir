@@ -1,4 +1,4 @@
-// Two problems, which no artifact holds.
+// Two problems, each a function of the artifact.
 !qo = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 module attributes {kvbuffer.target = "sm_80"} {
