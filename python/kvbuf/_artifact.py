@@ -190,6 +190,9 @@ class Artifact:
             raise TypeError(f"functions have names; {name!r} is none")
         if self.names == (name,):
             return self
+        function = self._functions.get(name)
+        if function is not None:
+            return function
         with self._loading:
             function = self._functions.get(name)
             if function is None:

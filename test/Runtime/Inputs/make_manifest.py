@@ -10,7 +10,8 @@ grid with a counter; instead=NAME adds a kernel without maps that runs in its
 place, and alignment=BYTES is what the last kernel needs; dependent=true says that
 the first waits by itself for earlier launches;
 columns=[FIRST, COUNT] replaces those of K and V in wider rows.
---function=NAME begins another function of that name, with options of its own. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
+--function=NAME begins another function of that name, with options and sections of
+its own. OUT.kvbuf gets an artifact, anything else the manifest itself, which the
 mock compiler takes for source. The container is written from its description,
 not with the project's code.
 """
@@ -138,10 +139,12 @@ def several(functions, name="model"):
 
 def main():
     options, sections, target = {}, {}, {"chip": "sm_80"}
-    functions = {}
+    functions, code = {}, []
     for pair in sys.argv[2:]:
         if pair.startswith("--function="):
             options = functions[pair.split("=", 1)[1]] = {}
+            sections = {}
+            code.append(sections)
             continue
         key, value = pair.split("=", 1)
         if key in ("ptx", "cubin", "hsaco", "mlir"):
@@ -159,9 +162,14 @@ def main():
             options[key] = value
     if functions:
         content = several(functions)
+        all_code = []
+        for function, own in zip(content["functions"], code):
+            function["manifest"]["target"].update(target)
+            own.setdefault("mlir", json.dumps(function["manifest"]).encode())
+            function["sections"] = list(range(len(all_code), len(all_code) + len(own)))
+            all_code += own.items()
         text = json.dumps(content).encode()
-        image = artifact(text, [("mlir", json.dumps(function["manifest"]).encode())
-                                for function in content["functions"]])
+        image = artifact(text, all_code)
         with open(sys.argv[1], "wb") as out:
             out.write(image if sys.argv[1].endswith(".kvbuf") else text)
         return
