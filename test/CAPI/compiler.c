@@ -112,7 +112,8 @@ int main(int argc, char **argv) {
      CHECK-NEXT: message 3: error: options: 'target' must be a string
      CHECK-NEXT: message 3: error: options: {{.*}}Expected
      CHECK-NEXT: message 3: error: unknown stage 'binary'; expected tile
-     CHECK-NEXT: message 3: exp2.mlir:2:1: error: unknown target 'sm_1'
+     CHECK-NEXT: message 3: exp2.mlir:2:1: error: has no function 'wide'; it has 'exp2'
+     CHECK: message 3: exp2.mlir:2:1: error: unknown target 'sm_1'
      CHECK: done
   */
   printf("errors\n");
@@ -129,6 +130,9 @@ int main(int argc, char **argv) {
                            print_message, &messages));
   EXPECT_NULL(kvbufEmit(source, bytes, "exp2.mlir", NULL, "binary",
                         print_message, &messages));
+  EXPECT_NULL(kvbufCompile(source, bytes, "exp2.mlir",
+                           "{\"function\": \"wide\"}", &size, print_message,
+                           &messages));
   memcpy(strstr(source, "sm_80"), "sm_1\"", 5);
   memcpy(strstr(source, "sm_1\"") + 5, " ", 1);
   EXPECT_NULL(kvbufEmit(source, bytes, "exp2.mlir", NULL, "asm", print_message,

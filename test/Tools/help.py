@@ -34,7 +34,9 @@ for tool, wanted in lists.items():
     for group in wanted:
         assert group <= words, f"{tool} --help lacks {sorted(group - words)}"
 # A tool's own options, and nobody else's.
-own = {"kvbuf-lsp-server": {"log", "pretty"}, "kvbuf-inspect": {"extract", "json"},
+own = {"kvbuf-lsp-server": {"log", "pretty"},
+       "kvbuf-inspect": {"extract", "function", "json"},
+       **{f"kvbuf-{tool}": {"function"} for tool in ("compile", "run", "tune")},
        "kvbuf-compare": {"csv", "fail-above"},
        "kvbuf-tile-run": names("tools/kvbuf-tile-run/kvbuf-tile-run.cpp",
                                r'cl::(?:opt|list)<[^=;]*?>\s*\w+\(\s*"([\w-]+)"')}

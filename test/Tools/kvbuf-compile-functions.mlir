@@ -70,6 +70,14 @@
 // RUN: cmp %t.chosen.json %t.wide.json
 // RUN: %python %S/Inputs/functions.py --reports %t.json narrow twice wide=%t.wide.json
 
+// Text is of one stage; each function has it, from its own stage on.
+// RUN: not kvbuf-compile %s --emit=tile 2>&1 | FileCheck %s --check-prefix=STAGES
+// STAGES: error: 'kvbuffer.attention' op stands beside a kernel that is lowered already; a module is at one stage
+// RUN: kvbuf-compile %s --function=wide --emit=tile | FileCheck %s --check-prefix=TILE --implicit-check-not=@narrow --implicit-check-not=@twice
+// TILE: gpu.func @wide(
+// RUN: not kvbuf-compile %s --function=twice --emit=tile 2>&1 | FileCheck %s --check-prefix=BACK
+// BACK: error: is at stage 'thread' already; it cannot go back to 'tile'
+
 // Each runs, and is right.
 // RUN: kvbuf-run %t.kvbuf --function=narrow --device=emulator --check --size batch=2 --size seq=70 | FileCheck %s --check-prefix=NARROW
 // NARROW: kernel narrow ({{.*}}): bf16, 2 heads on 2, head size 64
