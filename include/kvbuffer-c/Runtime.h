@@ -47,11 +47,12 @@ enum {
   KVBUF_INTERRUPTED = 3
 };
 
-/** A compiled kernel: manifest and binaries. */
+/** Compiled functions, of which each is what one launch computes: manifest and
+ *  binaries. */
 typedef struct kvbufArtifact kvbufArtifact;
 /** A GPU, or the emulator. */
 typedef struct kvbufDevice kvbufDevice;
-/** An artifact's kernels, loaded on a device. */
+/** A function's kernels, loaded on a device. */
 typedef struct kvbufModule kvbufModule;
 /** Launches of a module that differ in addresses alone. */
 typedef struct kvbufPlan kvbufPlan;

@@ -23,8 +23,8 @@ KernelResources resourcesOf(mlir::LLVM::LLVMFuncOp kernel);
 /// order; their `kvbuffer.kernel`, `kvbuffer.tensors` and `kvbuffer.problem`
 /// attributes become JSON as they stand, so that kvbuffer/Runtime/Manifest.h
 /// describes both forms. A kernel that another names in `instead` shares the
-/// other's problem. `resources` has one entry a kernel. Emits a diagnostic if an
-/// attribute is missing or has no JSON form.
+/// other's problem. `resources` has one entry a kernel. Emits a diagnostic if
+/// an attribute is missing or has no JSON form.
 llvm::FailureOr<std::string>
 writeManifest(llvm::ArrayRef<mlir::LLVM::LLVMFuncOp> kernels,
               llvm::ArrayRef<KernelResources> resources,

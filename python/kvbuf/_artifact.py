@@ -58,7 +58,8 @@ def _compile(source, name, options):
 
 
 def load(path):
-    """Reads a ``.kvbuf`` file; no compiler is needed."""
+    """Reads a ``.kvbuf`` file; no compiler is needed. Of one with several
+    functions, ``load(path)[name]`` is one."""
     return Artifact(check_handle(
         lib.kvbufArtifactOpenFile(os.fsencode(os.fspath(path)))))
 
