@@ -79,7 +79,8 @@ def KVBuffer_FragmentFitOp : KVBuffer_Op<"fragment_fit", [KVBuffer_NamedResults,
     rows of a product of `fragment` are multiplied by to be those of `source`.
     `n` makes the largest finite magnitude lie in [2^14, 2^15). Rows of a warp
     may share one `n`, so the only elements that lose bits are smaller than 2^-31
-    of the largest that the warp holds. An infinity stays one, and a NaN.
+    of the largest that the warp holds. An infinity stays one, and a NaN; a
+    subnormal element may count as 0, as subnormal numbers do on GPUs here.
 
     For an operand whose other one is widened from eight bits: these have all
     their values in f16, too, where a chip converts pairs at once, which it may
