@@ -39,4 +39,28 @@ gpu.module @m {
     memref.store %r#2, %out[] : memref<index>
     gpu.return
   }
+
+  // A comparison without signs is not the same of a number that is one less: of
+  // `far` = 0, say.
+  // CHECK-LABEL: gpu.func @unsigned
+  // CHECK-SAME:    %[[FAR:[a-z0-9]+]]: index) kernel
+  // CHECK:           scf.for %[[I:.*]] = %c0 to
+  // CHECK:             %[[NEXT:.*]] = arith.addi %[[I]], %c1
+  // CHECK:             arith.cmpi ult, %[[NEXT]], %[[FAR]]
+  gpu.func @unsigned(%q: !a, %x: !b, %zero: !acc, %r0: !row, %out: memref<16xf32>, %n: index, %far: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %near = arith.cmpi ult, %i, %far : index
+      %s = kvbuffer.mma %q, %x, %zero {transpose_b} : !a, !b, !acc
+      %m1, %f, %raised = kvbuffer.raise_max %s, %m exact(%near) {scale = 1.0 : f32} : !acc, !row
+      %e, %excess = kvbuffer.softmax_head %s, %m1 {operand = bf16, scale = 1.0 : f32} : !acc, !row
+      %scaled, %l0 = kvbuffer.apply_raise %raised, %f, %acc, %l : !acc, !row
+      %p, %l1 = kvbuffer.softmax_tail %e, %l0 excess(%excess) : !acc, !row -> !a
+      %o = kvbuffer.mma %p, %x, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    kvbuffer.row_store %r#2, %out[%c0] valid(%n) : !row, memref<16xf32>
+    gpu.return
+  }
 }

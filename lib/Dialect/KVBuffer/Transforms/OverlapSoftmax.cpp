@@ -125,6 +125,11 @@ struct OverlapSoftmaxPass
       if (!compare || compare.getLhs() != next ||
           !loop.isDefinedOutsideOfLoop(compare.getRhs()))
         continue;
+      // Without signs, a bound of 0 would become the largest number.
+      using P = arith::CmpIPredicate;
+      if (llvm::is_contained({P::ult, P::ule, P::ugt, P::uge},
+                             compare.getPredicate()))
+        continue;
       rewriter.setInsertionPoint(loop);
       Value bound = arith::SubIOp::create(rewriter, compare.getLoc(),
                                           compare.getRhs(), loop.getStep());
