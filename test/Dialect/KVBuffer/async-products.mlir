@@ -1,75 +1,212 @@
-// Products on staged operands: started where they stand, awaited in front of the
-// first use of their results; slots go back behind the wait of what reads them.
+// Products on staged operands: started where they stand, awaited before the first
+// use of their results; slots go back after the wait of what reads them.
 
-// DEFINE: %{schedule} =
-// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-overlap-products,kvbuf-persistent-tiles,kvbuf-assign-roles,kvbuf-async-products,canonicalize,cse))
-// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=BM=128,BN=64,warps=8,join_tiles=false,q_stages=1,stage_output=false,ping_pong=false,producer_registers=40,consumer_registers=232,tiles=grid,%{schedule}},%{passes})"
+// DEFINE: %{pass} = kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-async-products)))"
+// RUN: %{pass} | FileCheck %s
+// RUN: %{pass} --verify-diagnostics
+// RUN: %{pass} --remark-format=emitRemark --remarks-filter=kvbuf-async-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
-// REDEFINE: %{schedule} = q_in_regs=false
-// RUN: %{run} | FileCheck %s
-// CHECK:       consumers(8, 232) {
-// CHECK:         %[[QS:.*]] = kvbuffer.ring_wait %qring[%c0]
-// The first scores are needed at once. From zero: no accumulator.
-// CHECK:         %[[K0:.*]] = kvbuffer.ring_wait %kring
-// CHECK-NEXT:    %[[F0:.*]] = kvbuffer.mma_start %[[QS]], %[[K0]] {transpose_b} : !kvbuffer.staged<#qbuf>
-// CHECK-NEXT:    %[[S0:.*]] = kvbuffer.mma_wait %[[F0]] {younger = 0 : i64}
-// CHECK-NEXT:    kvbuffer.ring_release %kring
-// CHECK:         kvbuffer.mask %[[S0]]
-// CHECK:         scf.for {{.*}} iter_args(%[[ACC:[a-z0-9]*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[P:[a-z0-9]*]] = %{{.*}})
-// CHECK:           %[[KS:.*]] = kvbuffer.ring_wait %kring[%[[KN:.*]]]
-// CHECK-NEXT:      %[[SF:.*]] = kvbuffer.mma_start %[[QS]], %[[KS]] {transpose_b}
-// CHECK-NEXT:      %[[VS:.*]] = kvbuffer.ring_wait %vring[%[[VN:.*]]]
-// CHECK-NEXT:      %[[OF:.*]] = kvbuffer.mma_start %[[P]], %[[VS]], %[[ACC]] : !kvbuffer.fragment<128x64xf32, acc> : !kvbuffer.fragment<128x64xbf16, a>
-// The scores' wait leaves the product of P and V in flight.
-// CHECK-NOT:       kvbuffer
-// CHECK:           %[[S:.*]] = kvbuffer.mma_wait %[[SF]] {younger = 1 : i64}
-// CHECK-NEXT:      kvbuffer.ring_release %kring[%[[KN]]]
-// CHECK:           kvbuffer.online_softmax
-// CHECK-NEXT:      %[[O:.*]] = kvbuffer.mma_wait %[[OF]] {younger = 0 : i64}
-// CHECK-NEXT:      kvbuffer.ring_release %vring[%[[VN]]]
-// CHECK-NEXT:      kvbuffer.rescale %[[O]]
-// CHECK:         }
-// CHECK-NEXT:    kvbuffer.ring_release %qring[%c0]
-// CHECK:         %[[VL:.*]] = kvbuffer.ring_wait %vring
-// CHECK-NEXT:    %[[OL:.*]] = kvbuffer.mma_start %{{.*}}, %[[VL]], %{{.*}} :
-// CHECK-NEXT:    %[[LAST:.*]] = kvbuffer.mma_wait %[[OL]] {younger = 0 : i64}
-// CHECK-NEXT:    kvbuffer.ring_release %vring
-// CHECK-NEXT:    scf.yield %[[LAST]]
-// CHECK-NOT:     kvbuffer.mma_start
-// CHECK-NOT:     kvbuffer.turn
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4>
+#left = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+#right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+!a = !kvbuffer.fragment<128x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<128x64xf32, acc>
+!out = !kvbuffer.tile<128x64xf32>
+gpu.module @m {
+  // Both operands come from LDS. The loop carries the sum: it is awaited where the
+  // iteration ends, and so are the slots.
+  // CHECK-LABEL: gpu.func @gemm
+  // CHECK:         scf.for %[[I:.*]] = %c0 to %{{.*}} iter_args(%[[ACC:.*]] = %
+  // CHECK-NEXT:      %[[A:.*]] = kvbuffer.ring_wait %[[RA:.*]][%[[I]]]
+  // CHECK-NEXT:      %[[B:.*]] = kvbuffer.ring_wait %[[RB:.*]][%[[I]]]
+  // CHECK-NEXT:      %[[P:.*]] = kvbuffer.mma_start %[[A]], %[[B]], %[[ACC]] : !kvbuffer.fragment<128x64xf32, acc> {transpose_b} : !kvbuffer.staged<#[[LEFT:.*]]>, <#
+  // CHECK-NEXT:      %[[SUM:.*]] = kvbuffer.mma_wait %[[P]] {younger = 0 : i64}
+  // CHECK-DAG:       kvbuffer.ring_release %[[RA]][%[[I]]]
+  // CHECK-DAG:       kvbuffer.ring_release %[[RB]][%[[I]]]
+  // CHECK-NEXT:      scf.yield %[[SUM]]
+  gpu.func @gemm(%n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+    %a_ring = kvbuffer.ring %a_slots {releases = 2 : i64} : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    kvbuffer.warp_roles producers(4, 0) {
+    } consumers(8, 0) {
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+        %as = kvbuffer.ring_wait %a_ring[%i] : !kvbuffer.ring<#left>
+        %bs = kvbuffer.ring_wait %b_ring[%i] : !kvbuffer.ring<#right>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        kvbuffer.ring_release %a_ring[%i] : !kvbuffer.ring<#left>
+        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+        kvbuffer.ring_release %b_ring[%i] : !kvbuffer.ring<#right>
+        %next = kvbuffer.mma %af, %bf, %acc {transpose_b} : !a, !b, !sum
+        scf.yield %next : !sum
+      }
+      kvbuffer.fragment_store %sum, %out : !sum, !out
+    }
+    gpu.return
+  }
 
-// Q in registers is operand a; turns are from the start of the scores to that of
-// the product of P and V.
-// REDEFINE: %{schedule} = q_in_regs=true,ping_pong=true
-// RUN: %{run} | FileCheck %s --check-prefix=PINGPONG
-// PINGPONG:      %[[QF:.*]] = kvbuffer.fragment_load %qs
-// PINGPONG:      kvbuffer.mma_start %[[QF]], %{{.*}} {transpose_b} : !kvbuffer.fragment<128x64xbf16, a>
-// PINGPONG:      scf.for
-// PINGPONG:        kvbuffer.ring_wait %kring
-// PINGPONG-NEXT:   kvbuffer.turn_wait
-// PINGPONG-NEXT:   kvbuffer.mma_start %[[QF]]
-// PINGPONG-NEXT:   kvbuffer.ring_wait %vring
-// PINGPONG-NEXT:   kvbuffer.mma_start
-// PINGPONG-NEXT:   kvbuffer.turn_pass
-// PINGPONG:        kvbuffer.mma_wait
+  // A part of a slot is a view of it. A product from zero has no accumulator. What
+  // a branch starts cannot be counted: it is awaited before.
+  // CHECK-LABEL: gpu.func @parts
+  // CHECK:         %[[A:.*]] = kvbuffer.ring_wait
+  // CHECK:         %[[B:.*]] = kvbuffer.ring_wait
+  // CHECK-DAG:     %[[BV:.*]] = kvbuffer.staged_view %[[B]][0, 32] : {{.*}}64x32
+  // CHECK-DAG:     %[[AV:.*]] = kvbuffer.staged_view %[[A]][0, 32] : {{.*}}128x32
+  // CHECK:         %[[P:.*]] = kvbuffer.mma_start %[[AV]], %[[BV]] {transpose_b} : !kvbuffer.staged
+  // CHECK-NEXT:    %[[SUM:.*]] = kvbuffer.mma_wait %[[P]] {younger = 0 : i64}
+  // CHECK-NEXT:    %[[BOTH:.*]] = scf.if
+  // CHECK:           %[[Q:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[SUM]] :
+  // CHECK-NEXT:      %[[MORE:.*]] = kvbuffer.mma_wait %[[Q]] {younger = 0 : i64}
+  // CHECK-NEXT:      scf.yield %[[MORE]]
+  // CHECK:         }
+  // CHECK-DAG:     kvbuffer.ring_release %{{.*}}[%c0] : <#[[LEFT]]>
+  // CHECK-DAG:     kvbuffer.ring_release %{{.*}}[%c0] :
+  // CHECK:         kvbuffer.fragment_store %[[BOTH]]
+  // CHECK-NOT:     kvbuffer.fragment_load
+  gpu.func @parts(%p: i1, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+    %a_ring = kvbuffer.ring %a_slots {releases = 2 : i64} : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    kvbuffer.warp_roles producers(4, 0) {
+    } consumers(8, 0) {
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
+      %bs = kvbuffer.ring_wait %b_ring[%c0] : !kvbuffer.ring<#right>
+      %af = kvbuffer.fragment_load %as[0, 32] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<128x32xbf16, a>
+      %bf = kvbuffer.fragment_load %bs[0, 32] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<64x32xbf16, b>
+      %sum = kvbuffer.mma %af, %bf, %zero {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>, !kvbuffer.fragment<64x32xbf16, b>, !sum
+      %both = scf.if %p -> !sum {
+        %af2 = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %bf2 = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+        %more = kvbuffer.mma %af2, %bf2, %sum {transpose_b} : !a, !b, !sum
+        scf.yield %more : !sum
+      } else {
+        scf.yield %sum : !sum
+      }
+      kvbuffer.ring_release %a_ring[%c0] : !kvbuffer.ring<#left>
+      kvbuffer.ring_release %b_ring[%c0] : !kvbuffer.ring<#right>
+      kvbuffer.fragment_store %both, %out : !sum, !out
+    }
+    gpu.return
+  }
+}
 
-// Without the overlap each product is awaited before the next one starts, and
-// nobody takes turns.
-// REDEFINE: %{schedule} = overlap_products=false,ping_pong=true
-// RUN: %{run} | FileCheck %s --check-prefix=SERIAL
-// RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-async-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// SERIAL:      scf.for
-// SERIAL:        kvbuffer.mma_start
-// SERIAL-NOT:    kvbuffer.mma_start
-// SERIAL:        kvbuffer.mma_wait {{.*}} {younger = 0 : i64}
-// SERIAL:        %[[SCALED:.*]] = kvbuffer.rescale
-// SERIAL:        kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[SCALED]]
-// SERIAL-NEXT:   kvbuffer.mma_wait {{.*}} {younger = 0 : i64}
-// REMARK-COUNT-1: remark: [Missed] ping-pong{{.*}}no turns: no loop starts two products that overlap
+// -----
 
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
-  return
+// Two layers of a network, of which the second one multiplies what the first one
+// computed an iteration before: x stays in registers.
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, q_in_regs = true, ping_pong = true>
+#x = #kvbuffer.kv_buffer<128x64xbf16, stages = 1, swizzle = [3, 0, 3]>
+#w = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+!a = !kvbuffer.fragment<128x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<128x64xf32, acc>
+!out = !kvbuffer.tile<128x64xf32>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @layers
+  // Tiles that a group leaves out: it takes their turns, too.
+  // CHECK:         scf.for
+  // CHECK-NEXT:      kvbuffer.ring_wait %[[W1:.*]][
+  // CHECK-NEXT:      kvbuffer.ring_release %[[W1]][
+  // CHECK-NEXT:      kvbuffer.turn_wait
+  // CHECK-NEXT:      kvbuffer.turn_pass
+  // CHECK-NEXT:      kvbuffer.ring_wait %[[W2:.*]][
+  // CHECK-NEXT:      kvbuffer.ring_release %[[W2]][
+  // CHECK-NEXT:    }
+  // CHECK:         %[[X:.*]] = kvbuffer.fragment_load
+  // A turn is from the start of the first product to that of the second, which is
+  // in flight beside all that is done to the first one's result.
+  // CHECK:         scf.for %[[I:.*]] = %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[HIDDEN:.*]] = %{{.*}})
+  // CHECK-NEXT:      %[[S1:.*]] = kvbuffer.ring_wait %[[W1]][%[[I]]]
+  // CHECK-NEXT:      kvbuffer.turn_wait
+  // CHECK-NEXT:      %[[P1:.*]] = kvbuffer.mma_start %[[X]], %[[S1]] : !kvbuffer.fragment<128x64xbf16, a>
+  // CHECK-NEXT:      %[[S2:.*]] = kvbuffer.ring_wait %[[W2]][%[[I]]]
+  // CHECK-NEXT:      %[[P2:.*]] = kvbuffer.mma_start %[[HIDDEN]], %[[S2]], %[[ACC]] :
+  // CHECK-NEXT:      kvbuffer.turn_pass
+  // CHECK-NEXT:      %[[R1:.*]] = kvbuffer.mma_wait %[[P1]] {younger = 1 : i64}
+  // CHECK-NEXT:      kvbuffer.ring_release %[[W1]][%[[I]]]
+  // CHECK-NEXT:      %[[NEXT:.*]] = kvbuffer.fragment_convert %[[R1]]
+  // CHECK-NEXT:      %[[R2:.*]] = kvbuffer.mma_wait %[[P2]] {younger = 0 : i64}
+  // CHECK-NEXT:      kvbuffer.ring_release %[[W2]][%[[I]]]
+  // CHECK-NEXT:      scf.yield %[[R2]], %[[NEXT]]
+  gpu.func @layers(%skipped: index, %n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %x_slot = kvbuffer.alloc : !kvbuffer.buffer<#x>
+    %w1_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
+    %w2_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
+    %x_ring = kvbuffer.ring %x_slot {releases = 2 : i64} : !kvbuffer.buffer<#x>
+    %w1_ring = kvbuffer.ring %w1_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    %w2_ring = kvbuffer.ring %w2_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    kvbuffer.warp_roles producers(4, 0) {
+    } consumers(8, 0) {
+      scf.for %i = %c0 to %skipped step %c1 {
+        %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
+        kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
+        %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
+        kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
+      }
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %none = kvbuffer.fragment_fill 0.0 : !a
+      %xs = kvbuffer.ring_wait %x_ring[%c0] : !kvbuffer.ring<#x>
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#x> -> !a
+      kvbuffer.ring_release %x_ring[%c0] : !kvbuffer.ring<#x>
+      %sum:2 = scf.for %i = %skipped to %n step %c1 iter_args(%acc = %zero, %hidden = %none) -> (!sum, !a) {
+        %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
+        %w1f = kvbuffer.fragment_load %w1s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+        kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
+        %h = kvbuffer.mma %xf, %w1f, %zero : !a, !b, !sum
+        %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
+        %w2f = kvbuffer.fragment_load %w2s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+        kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
+        %o = kvbuffer.mma %hidden, %w2f, %acc : !a, !b, !sum
+        %next = kvbuffer.fragment_convert %h : !sum -> !a
+        scf.yield %o, %next : !sum, !a
+      }
+      kvbuffer.fragment_store %sum#0, %out : !sum, !out
+    }
+    gpu.return
+  }
+
+  // Each product is awaited before the next one starts, and nobody takes turns.
+  // CHECK-LABEL: gpu.func @serial
+  // CHECK-NOT:     kvbuffer.turn
+  // CHECK:         scf.for
+  // CHECK:           %[[P1:.*]] = kvbuffer.mma_start
+  // CHECK-NEXT:      %[[R1:.*]] = kvbuffer.mma_wait %[[P1]] {younger = 0 : i64}
+  // CHECK-NEXT:      %[[H:.*]] = kvbuffer.fragment_convert %[[R1]]
+  // CHECK:           %[[P2:.*]] = kvbuffer.mma_start %[[H]],
+  // CHECK-NEXT:      kvbuffer.mma_wait %[[P2]] {younger = 0 : i64}
+  // CHECK-NOT:     kvbuffer.turn
+  // CHECK:         gpu.return
+  gpu.func @serial(%n: index, %xf: !a, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %w_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
+    %w_ring = kvbuffer.ring %w_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    // REMARK: async-products.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] ping-pong{{.*}}no turns: no loop starts two products that overlap
+    // expected-warning @below {{no turns: no loop starts two products that overlap}}
+    kvbuffer.warp_roles producers(4, 0) {
+    } consumers(8, 0) {
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+        %ws = kvbuffer.ring_wait %w_ring[%i] : !kvbuffer.ring<#w>
+        %wf = kvbuffer.fragment_load %ws[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+        %h = kvbuffer.mma %xf, %wf, %zero : !a, !b, !sum
+        %hidden = kvbuffer.fragment_convert %h : !sum -> !a
+        %o = kvbuffer.mma %hidden, %wf, %acc : !a, !b, !sum
+        kvbuffer.ring_release %w_ring[%i] : !kvbuffer.ring<#w>
+        scf.yield %o : !sum
+      }
+      kvbuffer.fragment_store %sum, %out : !sum, !out
+    }
+    gpu.return
+  }
 }

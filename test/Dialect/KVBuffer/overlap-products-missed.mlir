@@ -82,3 +82,33 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+#buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 1>
+!tile = !kvbuffer.tile<16x16xbf16>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  // The second tile would be loaded while the first scores are computed.
+  gpu.func @one_slot(%tile: !tile, %q: !a, %y: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %slot = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: a buffer of one slot cannot be loaded while it is read
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %t = kvbuffer.dram_load %tile into %slot[%c0] : !tile, !kvbuffer.buffer<#buf>
+      %xs = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
+      %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %scaled = kvbuffer.rescale %acc, %rs : !acc, !row
+      %o = kvbuffer.mma %p, %y, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
+}

@@ -1,103 +1,159 @@
-// The product of P and V of tile i - 1 beside the scores and softmax of tile i: the
-// first scores and their softmax in front of the loop, the last product behind it,
-// all of it only if there is a tile.
+// The product of the weights of tile i - 1 beside the scores and softmax of tile i:
+// the first scores and their softmax before the loop, the last product after it, all
+// of it only if there is a tile. See overlap-products-program.mlir for a loop whose
+// number of iterations is known.
 
-// DEFINE: %{schedule} = overlap_products=true
-// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-overlap-products,canonicalize))
-// DEFINE: %{run} = kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(kvbuf-choose-schedule{schedule=BN=32,q_in_regs=false,%{schedule}},%{passes})"
-
-// RUN: %{run} | FileCheck %s
-// RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products,canonicalize)))"
+// RUN: %{pass} %s | FileCheck %s
+// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A schedule that does not ask for it is left alone.
-// REDEFINE: %{schedule} = overlap_products=false
-// RUN: %{run} | FileCheck %s --check-prefix=OFF
-// OFF-COUNT-3: {transpose_b}
-// OFF-NOT:     {transpose_b}
+// RUN: sed 's/, overlap_products = true//' %s | %{pass} | FileCheck %s --check-prefix=OFF --implicit-check-not=transpose_b
+// OFF-LABEL: gpu.func @attend
+// OFF:         kvbuffer.mma {{.*}} {transpose_b}
+// OFF-LABEL: gpu.func @capped
+// OFF:         kvbuffer.mma {{.*}} {transpose_b}
 
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-
-// REMARK: overlap-products.mlir:[[#@LINE+38]]:3: remark: [Passed] overlap{{.*}}the product of the weights overlaps the next tile's scores and softmax
-// CHECK-LABEL: gpu.func @attend
-// CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[COUNT:[0-9]+]], %c0
-// CHECK:         scf.if %[[ANY]] -> (!kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<128x1xf32, row>)
-// The first scores and their softmax, from the maximum and sum that the loop
-// began with. A mask is right for every tile: no branch.
-// CHECK:           %[[K0:.*]] = kvbuffer.dram_load %{{.*}} into %kbuf[%c0]
-// CHECK:           %[[S0:.*]] = kvbuffer.mma
-// CHECK-SAME:        transpose_b
-// CHECK:           %[[H0:.*]] = kvbuffer.mask %[[S0]] rows(%[[ROW:.*]], %[[ROWS:.*]]) keys
-// CHECK:           %[[P0:.*]], %[[M0:.*]], %[[L0:.*]], %{{.*}} = kvbuffer.online_softmax %[[H0]], %fill, %zero
-// CHECK:           %[[LOOP:.*]]:4 = scf.for %[[I:.*]] = %c1 to %[[COUNT]] step %c1 iter_args(%[[ACC:.*]] = %zero, %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]], %[[P:.*]] = %[[P0]])
-// This tile's scores; no tile but the first can be cut.
-// CHECK:             kvbuffer.dram_load {{.*}} into %kbuf[%[[SLOT:.*]]] {whole}
-// CHECK:             %[[S:.*]] = kvbuffer.mma
-// CHECK-SAME:          transpose_b
-// The product of the tile before, whose V comes from that tile's slot.
-// CHECK:             %[[BEFORE:.*]] = arith.subi %[[I]], %c1
-// CHECK:             %[[VSLOT:.*]] = arith.remui %[[BEFORE]], %c2
-// CHECK:             kvbuffer.dram_load {{.*}} into %vbuf[%[[VSLOT]]] :
-// CHECK:             %[[O:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[ACC]] :
-// The mask's branch stays, for kvbuf-split-masked-loops.
-// CHECK:             arith.cmpi slt, %[[I]]
-// CHECK:             %[[H:.*]] = scf.if
-// CHECK:               kvbuffer.mask %[[S]]
-// CHECK:             %[[PN:.*]], %[[MN:.*]], %[[LN:.*]], %[[R:.*]] = kvbuffer.online_softmax %[[H]], %[[M]], %[[L]]
-// CHECK:             %[[ON:.*]] = kvbuffer.rescale %[[O]], %[[R]]
-// CHECK:             scf.yield %[[ON]], %[[MN]], %[[LN]], %[[PN]]
-// CHECK-NOT:       transpose_b
-// CHECK:           %[[LAST:.*]] = arith.subi %[[COUNT]], %c1
-// CHECK:           %[[LASTSLOT:.*]] = arith.remui %[[LAST]], %c2
-// CHECK:           kvbuffer.dram_load {{.*}} into %vbuf[%[[LASTSLOT]]]
-// CHECK:           %[[OL:.*]] = kvbuffer.mma %[[LOOP]]#3, %{{.*}}, %[[LOOP]]#0 :
-// CHECK:           scf.yield %[[OL]], %[[LOOP]]#1, %[[LOOP]]#2
-// CHECK:         } else {
-// CHECK:           scf.yield %zero, %fill, %zero
-// CHECK-NOT:     kvbuffer.mma
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
-  return
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+#buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!slots = !kvbuffer.buffer<#buf>
+!x = memref<?x16xbf16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @attend
+  // CHECK-SAME:    (%{{.*}}, %[[X:[a-z0-9]+]]: memref<?x16xbf16>, %[[Y:[a-z0-9]+]]: memref<?x16xbf16>, %[[N:[a-z0-9]+]]: index, %[[EDGE:[a-z0-9]+]]: index, %[[LEFT:[a-z0-9]+]]: index,
+  // CHECK-DAG:     %[[XS:.*]] = kvbuffer.alloc : <#[[$BUF:.*]]>
+  // CHECK-DAG:     %[[ZERO:.*]] = kvbuffer.fragment_fill 0.000000e+00 : <16x16xf32, acc>
+  // CHECK-DAG:     %[[LEAST:.*]] = kvbuffer.fragment_fill 0xFF800000 : <16x1xf32, row>
+  // CHECK-DAG:     %[[NONE:.*]] = kvbuffer.fragment_fill 0.000000e+00 : <16x1xf32, row>
+  // CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[N]], %c0
+  // CHECK:         %[[ALL:.*]]:3 = scf.if %[[ANY]] -> (!kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, !kvbuffer.fragment<16x1xf32, row>)
+  // The first scores and their softmax, from the maximum and sum that the loop
+  // began with. The mask needs no branch: it is right for every tile. Zeros need
+  // not be rescaled.
+  // CHECK:           %[[T0:.*]] = kvbuffer.dram_load %{{.*}} into %[[XBUF:.*]][%c0] :
+  // CHECK:           %[[S0:.*]] = kvbuffer.mma {{.*}} {transpose_b}
+  // CHECK-NOT:       scf.if
+  // CHECK-NOT:       kvbuffer.rescale
+  // CHECK:           %[[H0:.*]] = kvbuffer.mask %[[S0]]
+  // CHECK:           %[[P0:.*]], %[[M0:.*]], %[[L0:.*]], %{{.*}} = kvbuffer.online_softmax %[[H0]], %[[LEAST]], %[[NONE]]
+  // CHECK-NOT:       kvbuffer.rescale
+  // CHECK:           %[[LOOP:.*]]:4 = scf.for %[[I:.*]] = %c1 to %[[N]] step %c1 iter_args(%[[ACC:.*]] = %[[ZERO]], %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]], %[[P:.*]] = %[[P0]])
+  // This tile's scores; no tile but the first can be cut.
+  // CHECK:             %[[SLOT:.*]] = arith.remui %[[I]], %c2
+  // CHECK:             kvbuffer.dram_load %{{.*}} into %[[XBUF]][%[[SLOT]]] {whole}
+  // CHECK:             %[[S:.*]] = kvbuffer.mma {{.*}} {transpose_b}
+  // The product of the tile before, which comes from that tile's slot.
+  // CHECK:             %[[BEFORE:.*]] = arith.subi %[[I]], %c1
+  // CHECK:             %[[YSLOT:.*]] = arith.remui %[[BEFORE]], %c2
+  // CHECK:             kvbuffer.dram_load %{{.*}} into %[[YBUF:.*]][%[[YSLOT]]] :
+  // CHECK:             %[[O:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[ACC]] :
+  // The mask's branch stays, for kvbuf-split-masked-loops.
+  // CHECK:             %[[CUT:.*]] = arith.cmpi slt, %[[I]], %[[EDGE]]
+  // CHECK:             %[[H:.*]] = scf.if %[[CUT]]
+  // CHECK:               kvbuffer.mask %[[S]]
+  // CHECK:             %[[PN:.*]], %[[MN:.*]], %[[LN:.*]], %[[F:.*]] = kvbuffer.online_softmax %[[H]], %[[M]], %[[L]]
+  // CHECK:             %[[ON:.*]] = kvbuffer.rescale %[[O]], %[[F]]
+  // CHECK:             scf.yield %[[ON]], %[[MN]], %[[LN]], %[[PN]]
+  // CHECK-NOT:       transpose_b
+  // CHECK:           %[[LAST:.*]] = arith.subi %[[N]], %c1
+  // CHECK:           %[[LASTSLOT:.*]] = arith.remui %[[LAST]], %c2
+  // CHECK:           kvbuffer.dram_load %{{.*}} into %[[YBUF]][%[[LASTSLOT]]]
+  // CHECK:           %[[OL:.*]] = kvbuffer.mma %[[LOOP]]#3, %{{.*}}, %[[LOOP]]#0 :
+  // CHECK:           scf.yield %[[OL]], %[[LOOP]]#1, %[[LOOP]]#2
+  // CHECK:         } else {
+  // CHECK:           scf.yield %[[ZERO]], %[[LEAST]], %[[NONE]]
+  // CHECK-NOT:     kvbuffer.mma
+  // CHECK:         kvbuffer.softmax_finish %[[ALL]]#0, %[[ALL]]#1, %[[ALL]]#2
+  gpu.func @attend(%q: !a, %x: !x, %y: !x, %n: index, %edge: index, %left: index, %out: !tile) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %x_slots = kvbuffer.alloc : !slots
+    %y_slots = kvbuffer.alloc : !slots
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    %least = kvbuffer.fragment_fill 0xFF800000 : !row
+    %none = kvbuffer.fragment_fill 0.0 : !row
+    // REMARK: remark: [Passed] overlap{{.*}}the product of the weights overlaps the next tile's scores and softmax
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %least, %l = %none) -> (!acc, !row, !row) {
+      %slot = arith.remui %i, %c2 : index
+      %at = arith.muli %i, %c16 : index
+      %xt = kvbuffer.dram_tile %x[%at, %c0] valid(%left, %c16) : !x -> !tile
+      %xl = kvbuffer.dram_load %xt into %x_slots[%slot] : !tile, !slots
+      %xs = kvbuffer.lds_stage %xl : !kvbuffer.token<#buf>
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
+      %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
+      %cut = arith.cmpi slt, %i, %edge : index
+      %h = scf.if %cut -> (!acc) {
+        %masked = kvbuffer.mask %s rows(%c0, %left) keys(%at, %left) {mask = #kvbuffer.mask<causal = true>} : !acc
+        scf.yield %masked : !acc
+      } else {
+        scf.yield %s : !acc
+      }
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %h, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %scaled = kvbuffer.rescale %acc, %f : !acc, !row
+      %yt = kvbuffer.dram_tile %y[%at, %c0] valid(%left, %c16) : !x -> !tile
+      %yl = kvbuffer.dram_load %yt into %y_slots[%slot] : !tile, !slots
+      %ys = kvbuffer.lds_stage %yl : !kvbuffer.token<#buf>
+      %yf = kvbuffer.fragment_load %ys[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !b
+      %o = kvbuffer.mma %p, %yf, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    } {kvbuffer.whole_after_first}
+    %done, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !acc, !row
+    %rounded = kvbuffer.fragment_convert %done : !acc -> !kvbuffer.fragment<16x16xbf16, acc>
+    kvbuffer.fragment_store %rounded, %out : !kvbuffer.fragment<16x16xbf16, acc>, !tile
+    gpu.return
+  }
 }
 
 // -----
 
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-
-// With a window on the left the last tiles may be cut too: no load is whole.
-// CHECK-LABEL: gpu.func @window
-// CHECK-NOT:     {whole}
-// CHECK:       gpu.return
-func.func @window(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 100>} : !qo, !kv, !kv, !qo
-  return
-}
-
-// -----
-
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-
-// What is done to the scores is done while the product is in flight, too.
-// CHECK-LABEL: gpu.func @capped
-// CHECK:         %[[S0:.*]] = kvbuffer.mma
-// CHECK-SAME:      transpose_b
-// CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[S0]]
-// CHECK:         %[[H0:.*]] = kvbuffer.mask %[[C0]]
-// CHECK:         kvbuffer.online_softmax %[[H0]]
-// CHECK:         scf.for
-// CHECK:           %[[S:.*]] = kvbuffer.mma
-// CHECK-SAME:        transpose_b
-// CHECK-NOT:       kvbuffer.softcap
-// CHECK:           kvbuffer.mma
-// CHECK-NOT:       transpose_b
-// CHECK:           %[[C:.*]] = kvbuffer.softcap %[[S]]
-// CHECK:           %[[H:.*]] = scf.if
-// CHECK:             kvbuffer.mask %[[C]]
-// CHECK:           } else {
-// CHECK-NEXT:        scf.yield %[[C]]
-// CHECK:           kvbuffer.online_softmax %[[H]]
-func.func @capped(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>, softcap = 30.0 : f32} : !qo, !kv, !kv, !qo
-  return
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
+#buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!slots = !kvbuffer.buffer<#buf>
+!tile = !kvbuffer.tile<16x16xbf16>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  // What is done to the scores is done while the product is in flight, too. Where
+  // any tile may be cut, no load is whole.
+  // CHECK-LABEL: gpu.func @capped
+  // CHECK-NOT:     {whole}
+  // CHECK:         %[[S0:.*]] = kvbuffer.mma {{.*}} {transpose_b}
+  // CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[S0]]
+  // CHECK:         kvbuffer.online_softmax %[[C0]]
+  // CHECK:         scf.for
+  // CHECK-NOT:       {whole}
+  // CHECK:           %[[S:.*]] = kvbuffer.mma {{.*}} {transpose_b}
+  // CHECK-NOT:       kvbuffer.softcap
+  // CHECK:           kvbuffer.mma
+  // CHECK-NOT:       transpose_b
+  // CHECK:           %[[C:.*]] = kvbuffer.softcap %[[S]]
+  // CHECK:           kvbuffer.online_softmax %[[C]]
+  gpu.func @capped(%q: !a, %tile: !tile, %y: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %x_slots = kvbuffer.alloc : !slots
+    // REMARK: remark: [Passed] overlap
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %slot = arith.remui %i, %c2 : index
+      %xl = kvbuffer.dram_load %tile into %x_slots[%slot] : !tile, !slots
+      %xs = kvbuffer.lds_stage %xl : !kvbuffer.token<#buf>
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
+      %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
+      %capped = kvbuffer.softcap %s {cap = 20.0 : f32, scale = 1.0 : f32} : !acc
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %capped, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %scaled = kvbuffer.rescale %acc, %f : !acc, !row
+      %o = kvbuffer.mma %p, %y, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
 }

@@ -47,6 +47,25 @@ gpu.module @m {
     gpu.return
   }
 
+  // The maximum runs ahead, with the head: what else reads it would see the next
+  // tile's.
+  gpu.func @maximum(%q: !a, %x: !b, %zero: !acc, %r0: !row, %n: index, %out: memref<16xf32>) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-warning @below {{not overlapped: the maximum is read by more than the scores}}
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
+      %s = kvbuffer.mma %q, %x, %zero {transpose_b} : !a, !b, !acc
+      %m1, %f, %raised = kvbuffer.raise_max %s, %m {scale = 1.0 : f32} : !acc, !row
+      %e, %excess = kvbuffer.softmax_head %s, %m1 {operand = bf16, scale = 1.0 : f32} : !acc, !row
+      %scaled, %l0 = kvbuffer.apply_raise %raised, %f, %acc, %l : !acc, !row
+      %p, %l1 = kvbuffer.softmax_tail %e, %l0 excess(%excess) : !acc, !row -> !a
+      kvbuffer.row_store %m, %out[%c0] valid(%n) : !row, memref<16xf32>
+      %o = kvbuffer.mma %p, %x, %scaled : !a, !b, !acc
+      scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
+
   // expected-warning @below {{not overlapped: no loop has a softmax that can be rotated}}
   gpu.func @none() kernel attributes {kvbuffer.schedule = #schedule} {
     gpu.return
@@ -81,6 +100,34 @@ gpu.module @m {
       %kf2 = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
       %o = kvbuffer.mma %p, %kf2, %scaled {transpose_b} : !a, !b, !acc
       scf.yield %o, %m1, %l1 : !acc, !row, !row
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap = true>
+#buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 1>
+!tile = !kvbuffer.tile<16x16xbf16>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+gpu.module @m {
+  // The next tile would be loaded into the slot that this one's scores are read from.
+  gpu.func @one_slot(%tile: !tile, %q: !a, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %slot = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+    // expected-warning @below {{not overlapped: a buffer of one slot cannot be loaded while it is read}}
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %r0, %l = %r0) -> (!row, !row) {
+      %t = kvbuffer.dram_load %tile into %slot[%c0] : !tile, !kvbuffer.buffer<#buf>
+      %xs = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
+      %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
+      %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      scf.yield %m1, %l1 : !row, !row
     }
     gpu.return
   }
