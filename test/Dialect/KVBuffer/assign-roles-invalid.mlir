@@ -63,3 +63,38 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#buf = #kvbuffer.kv_buffer<16x16xbf16>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @foreign(%tile: !kvbuffer.tile<16x16xbf16>, %slots: !kvbuffer.buffer<#buf>) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      // expected-error @below {{'kvbuffer.dram_load' op expected a buffer made by kvbuffer.alloc}}
+      %t = kvbuffer.dram_load %tile into %slots[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @stores(%n: index, %out: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
+      // expected-error @below {{'memref.store' op has an effect that producers and consumers would both have; expected a schedule without producers}}
+      memref.store %n, %out[%n] : memref<?xindex>
+      gpu.return
+    }
+
+    // The block would arrive twice.
+    gpu.func @arrives(%n: index, %counters: memref<?xi32>) kernel attributes {kvbuffer.schedule = #schedule} {
+      // expected-error @below {{'kvbuffer.arrive_last' op has an effect that producers and consumers would both have; expected a schedule without producers}}
+      %last = kvbuffer.arrive_last %counters[%n] of %n : memref<?xi32>
+      gpu.return
+    }
+  }
+}

@@ -35,6 +35,18 @@ func.func @wrong_role(%ring: !kvbuffer.ring<#kbuf>, %n: index) {
 
 // -----
 
+func.func @arrives(%counters: memref<?xi32>, %n: index) {
+  // expected-note @below {{the roles are here}}
+  kvbuffer.warp_roles producers(4, 24) {
+  } consumers(8, 240) {
+    // expected-error @below {{'kvbuffer.arrive_last' op is not allowed in consumers: it takes all the warps}}
+    %last = kvbuffer.arrive_last %counters[%n] of %n : memref<?xi32>
+  }
+  return
+}
+
+// -----
+
 func.func @counter(%total: index) {
   // expected-note @below {{the roles are here}}
   kvbuffer.warp_roles producers(4, 24) {

@@ -41,7 +41,8 @@ LogicalResult WarpRolesOp::verify() {
         ofConsumers = !box || !box.getShared();
       }
       bool ofNone =
-          isa<WarpRolesOp, AllocOp, RingOp, MailboxOp, DramLoadOp, LdsStageOp>(
+          isa<WarpRolesOp, AllocOp, RingOp, MailboxOp, DramLoadOp, LdsStageOp,
+              NumberTilesOp, StaggerOp, ArriveLastOp, AppendTokensOp, TeamsOp>(
               op);
       if (!ofNone && !(isProducer ? ofConsumers : ofProducers))
         return WalkResult::advance();

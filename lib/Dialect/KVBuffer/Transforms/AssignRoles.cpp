@@ -15,6 +15,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -28,6 +29,47 @@ using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-assign-roles"
 
+/// Whether the tile that a load reads depends on a range of keys: where it
+/// lies, that is, not whether it is read.
+static bool isOfRange(Value value, KeyRangeOp range,
+                      llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return false;
+  auto any = [&](ValueRange values) {
+    return llvm::any_of(
+        values, [&](Value other) { return isOfRange(other, range, seen); });
+  };
+  auto anyYielded = [&](Region &region, unsigned i) {
+    return !region.empty() &&
+           any(region.front().getTerminator()->getOperand(i));
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    unsigned i = argument.getArgNumber();
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return i == 0 ? any({loop.getLowerBound(), loop.getUpperBound()})
+                    : any(loop.getInitArgs()[i - 1]) ||
+                          anyYielded(loop.getRegion(), i - 1);
+    if (auto loop = dyn_cast<scf::WhileOp>(parent))
+      return argument.getOwner() == loop.getBeforeBody()
+                 ? any(loop.getInits()[i]) || anyYielded(loop.getAfter(), i)
+                 : any(loop.getConditionOp().getArgs()[i]);
+    return false;
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned i = cast<OpResult>(value).getResultNumber();
+  if (op == range)
+    return true;
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return anyYielded(branch.getThenRegion(), i) ||
+           anyYielded(branch.getElseRegion(), i);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return any(loop.getInitArgs()[i]) || anyYielded(loop.getRegion(), i);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return any(loop.getConditionOp().getArgs()[i]);
+  return any(op->getOperands());
+}
+
 namespace {
 
 /// What joins the roles: a buffer's ring, or the mailbox of the numbers that
@@ -37,8 +79,6 @@ struct Channel {
   AllocOp buffer;
   /// The ring or the mailbox.
   Value value;
-  /// Whether all that fills it is tiles of a cache.
-  bool ofKeys = false;
 };
 
 /// Writes one role's version of a tile program. Both roles number the fillings
@@ -117,17 +157,20 @@ private:
   void post(NextTileOp op);
   /// Takes number `number` out of the mailbox.
   void take(NextTileOp op, Value number);
-  /// Consumers: narrows a descending range of keys to what the executing group
-  /// sees, and passes over the tiles before it.
-  void trim(KeyRangeOp op);
+  /// The channels that tiles of a range of keys fill; nothing if one is filled
+  /// by other tiles, too, so that its fillings are not those of the range.
+  std::optional<SmallVector<unsigned>> channelsOf(KeyRangeOp op) const;
+  /// Consumers: narrows a descending range of keys, whose tiles fill `keys`, to
+  /// what the executing group sees, and passes over the tiles before it.
+  void trim(KeyRangeOp op, ArrayRef<unsigned> keys);
   /// The first row of the block, where a range of keys is that of its rows or
   /// of all its cluster's, as kvbuf-pair-tiles leaves them: the cluster's first
   /// row and a number times BM. Null: not known.
   Value rowOfBlock(KeyRangeOp op) const;
   /// Whether a group of consumers may see fewer tiles of a descending range of
   /// keys than the last one. Where tiles of queries are whole tiles of keys the
-  /// groups of the last tile's rows see the same, but for lengths that differ by
-  /// a part of a tile; looking would cost each tile 1.3 to 1.6 % of a causal
+  /// groups of the last tile's rows see the same, but for lengths that differ
+  /// by a part of a tile; looking would cost each tile 1.3 to 1.6 % of a causal
   /// launch of 4096 rows (docs/tuning.md).
   bool groupsDiffer(KeyRangeOp op) const;
 
@@ -252,7 +295,28 @@ Value RoleWriter::rowOfBlock(KeyRangeOp op) const {
   return nullptr;
 }
 
-void RoleWriter::trim(KeyRangeOp op) {
+std::optional<SmallVector<unsigned>>
+RoleWriter::channelsOf(KeyRangeOp op) const {
+  SmallVector<unsigned> keys;
+  for (auto [c, channel] : llvm::enumerate(channels)) {
+    unsigned loads = 0, ofRange = 0;
+    if (!channel.buffer)
+      continue;
+    for (Operation *user : channel.buffer->getUsers())
+      if (auto load = dyn_cast<DramLoadOp>(user)) {
+        llvm::DenseSet<Value> seen;
+        ++loads;
+        ofRange += isOfRange(load.getTile(), op, seen);
+      }
+    if (ofRange && ofRange != loads)
+      return std::nullopt;
+    if (ofRange)
+      keys.push_back(c);
+  }
+  return keys;
+}
+
+void RoleWriter::trim(KeyRangeOp op, ArrayRef<unsigned> keys) {
   auto whole = cast<KeyRangeOp>(b.clone(*op, map));
   whole.setDescending(false);
   auto own = cast<KeyRangeOp>(b.clone(*whole));
@@ -276,22 +340,20 @@ void RoleWriter::trim(KeyRangeOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(loop.getBody()->getTerminator());
-    for (auto [c, channel] : llvm::enumerate(channels))
-      if (channel.ofKeys) {
-        Value fill = add(count[c], loop.getInductionVar());
-        RingWaitOp::create(b, channel.value, fill);
-        RingReleaseOp::create(b, channel.value, fill);
-      }
+    for (unsigned c : keys) {
+      Value fill = add(count[c], loop.getInductionVar());
+      RingWaitOp::create(b, channels[c].value, fill);
+      RingReleaseOp::create(b, channels[c].value, fill);
+    }
   }
   // Counts that were the same stay the same value.
   llvm::DenseMap<Value, Value> after;
-  for (auto [c, channel] : llvm::enumerate(channels))
-    if (channel.ofKeys) {
-      Value &next = after[count[c]];
-      if (!next)
-        next = add(count[c], skipped);
-      count[c] = next;
-    }
+  for (unsigned c : keys) {
+    Value &next = after[count[c]];
+    if (!next)
+      next = add(count[c], skipped);
+    count[c] = next;
+  }
   map.map(op.getLo(), whole.getLo());
   map.map(op.getHi(), hi);
   map.map(op.getFullLo(), own.getFullLo());
@@ -341,8 +403,10 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
   if (auto range = dyn_cast<KeyRangeOp>(op);
       range && range.getDescending() && !isProducer &&
       !schedule.getJoinTiles() && groupsDiffer(range) && rowOfBlock(range)) {
-    trim(range);
-    return success();
+    if (std::optional<SmallVector<unsigned>> keys = channelsOf(range)) {
+      trim(range, *keys);
+      return success();
+    }
   }
 
   if (auto load = dyn_cast<DramLoadOp>(op)) {
@@ -393,11 +457,20 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
     }
     return success();
   }
-  if (isProducer && (llvm::any_of(op->getOperandTypes(),
-                                  [&](Type type) { return !has(type); }) ||
-                     llvm::any_of(op->getResultTypes(),
-                                  [&](Type type) { return !has(type); })))
+  auto isOfConsumers = [](Type type) {
+    return isa<StagedType, TokenType, FragmentType>(type);
+  };
+  if (llvm::any_of(op->getOperandTypes(), isOfConsumers) ||
+      llvm::any_of(op->getResultTypes(), isOfConsumers)) {
+    if (!isProducer)
+      b.clone(*op, map);
     return success();
+  }
+  // What reads only may be done twice.
+  if (!isMemoryEffectFree(op) && !hasSingleEffect<MemoryEffects::Read>(op))
+    return op->emitOpError()
+           << "has an effect that producers and consumers would both have; "
+              "expected a schedule without producers";
   b.clone(*op, map);
   return success();
 }
@@ -628,11 +701,7 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
       op->moveBefore(&body, b.getInsertionPoint());
       b.setInsertionPointAfter(op);
       if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
-        channels.push_back(
-            {op, Value(), llvm::all_of(op->getUsers(), [](Operation *user) {
-               auto load = dyn_cast<DramLoadOp>(user);
-               return !load || load.getTile().getDefiningOp<CacheTileOp>();
-             })});
+        channels.push_back({op, Value()});
     }
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
