@@ -1,132 +1,333 @@
 // A tile program divided between producers and consumers: the loads in their order,
 // everything else with waits and releases, both with the same numbers of fillings.
 
-// DEFINE: %{schedule} =
-// DEFINE: %{passes} = kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-overlap-products,kvbuf-persistent-tiles,kvbuf-join-tiles,kvbuf-assign-roles,canonicalize,cse))
-// DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=BM=128,BN=64,warps=8,join_tiles=false,q_stages=1,stage_output=false,producer_registers=40,consumer_registers=232,%{schedule}},%{passes})"
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles,canonicalize,cse)))" | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-roles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// A schedule without producers leaves the program as it is.
+// RUN: sed 's/, producers = 4, producer_registers = 40, consumer_registers = 232//' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))" | FileCheck %s --check-prefix=ALIKE --implicit-check-not=warp_roles --implicit-check-not=kvbuffer.ring
+// ALIKE: kvbuffer.dram_load
 
-// Without overlap, one tile a block: slots are the iteration's.
-// REDEFINE: %{schedule} = tiles=grid,overlap_products=false,q_in_regs=false
-// RUN: %{run} | FileCheck %s
-// RUN: %{run} --remark-format=emitRemark --remarks-filter=kvbuf-assign-roles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// REMARK: remark: [Passed] roles{{.*}}4{{.*}} warps move tiles, {{.*}}8{{.*}} multiply in {{.*}}2{{.*}} group(s)
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#left = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+#right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+!x = memref<?x?xbf16>
+!a_tile = !kvbuffer.tile<128x64xbf16>
+!b_tile = !kvbuffer.tile<64x64xbf16>
+!a = !kvbuffer.fragment<128x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<128x64xf32, acc>
+!out = !kvbuffer.tile<128x64xf32>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // Loads of A and B for the producers, the product for the consumers. What a load
+    // needs stays with it; what both need is computed by both. Fillings are numbered
+    // from 0, wherever the loop begins.
+    // REMARK: assign-roles.mlir:[[#@LINE+37]]:{{.*}} remark: [Passed] roles{{.*}}4{{.*}} warps move tiles, {{.*}}8{{.*}} multiply in {{.*}}2{{.*}} group(s)
+    // CHECK-LABEL: gpu.func @gemm
+    // CHECK-SAME:    known_block_size = array<i32: 384, 1, 1>
+    // CHECK-DAG:     %[[A:.*]] = kvbuffer.alloc : <#[[LEFT:.*]]>
+    // CHECK-DAG:     %[[B:.*]] = kvbuffer.alloc : <#[[RIGHT:.*]]>
+    // CHECK-DAG:     %[[RA:.*]] = kvbuffer.ring %[[A]] {releases = 2 : i64} : <#[[LEFT]]>
+    // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] {releases = 2 : i64} : <#[[RIGHT]]>
+    // CHECK:         kvbuffer.warp_roles producers(4, 40) {
+    // CHECK-NEXT:      %[[STEPS:.*]] = arith.ceildivui
+    // CHECK-NEXT:      scf.for %[[I:.*]] = %c1 to %[[STEPS]] step %c1 {
+    // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
+    // CHECK-NEXT:        arith.muli
+    // CHECK-NEXT:        arith.subi
+    // CHECK-NEXT:        %[[AT:.*]] = kvbuffer.dram_tile
+    // CHECK-NEXT:        kvbuffer.ring_load %[[AT]] into %[[RA]][%[[N]]] {whole} :
+    // CHECK-NEXT:        %[[BT:.*]] = kvbuffer.dram_tile
+    // CHECK-NEXT:        kvbuffer.ring_load %[[BT]] into %[[RB]][%[[N]]] :
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:    } consumers(8, 232) {
+    // CHECK-NOT:       kvbuffer.dram_tile
+    // CHECK-NOT:       kvbuffer.ring_load
+    // CHECK-NOT:       arith.muli
+    // CHECK:           %[[STEPS:.*]] = arith.ceildivui
+    // CHECK-NEXT:      %[[SUM:.*]] = scf.for %[[I:.*]] = %c1 to %[[STEPS]] step %c1 iter_args(
+    // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
+    // CHECK-NEXT:        %[[AS:.*]] = kvbuffer.ring_wait %[[RA]][%[[N]]]
+    // CHECK-NEXT:        %[[BS:.*]] = kvbuffer.ring_wait %[[RB]][%[[N]]]
+    // CHECK-NEXT:        %[[AF:.*]] = kvbuffer.fragment_load %[[AS]]
+    // CHECK-NEXT:        kvbuffer.ring_release %[[RA]][%[[N]]]
+    // CHECK-NEXT:        %[[BF:.*]] = kvbuffer.fragment_load %[[BS]]
+    // CHECK-NEXT:        kvbuffer.ring_release %[[RB]][%[[N]]]
+    // CHECK-NEXT:        kvbuffer.mma %[[AF]], %[[BF]]
+    // CHECK:             scf.yield
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:      kvbuffer.fragment_store %[[SUM]]
+    // CHECK-NEXT:    }
+    // CHECK-NEXT:    gpu.return
+    gpu.func @gemm(%a: !x, %b: !x, %m: index, %n: index, %k: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c64 = arith.constant 64 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %steps = arith.ceildivui %k, %c64 : index
+      %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %sum = scf.for %i = %c1 to %steps step %c1 iter_args(%acc = %zero) -> !sum {
+        %slot = arith.remui %i, %c2 : index
+        %at = arith.muli %i, %c64 : index
+        %left = arith.subi %k, %at : index
+        %a_tile = kvbuffer.dram_tile %a[%c0, %at] valid(%m, %left) : !x -> !a_tile
+        %a_token = kvbuffer.dram_load %a_tile into %a_slots[%slot] {whole} : !a_tile, !kvbuffer.buffer<#left>
+        %b_tile = kvbuffer.dram_tile %b[%c0, %at] valid(%n, %left) : !x -> !b_tile
+        %b_token = kvbuffer.dram_load %b_tile into %b_slots[%slot] : !b_tile, !kvbuffer.buffer<#right>
+        %as, %bs = kvbuffer.lds_stage %a_token, %b_token : !kvbuffer.token<#left>, !kvbuffer.token<#right>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+        %next = kvbuffer.mma %af, %bf, %acc {transpose_b} : !a, !b, !sum
+        scf.yield %next : !sum
+      }
+      kvbuffer.fragment_store %sum, %out : !sum, !out
+      gpu.return
+    }
 
-// CHECK-LABEL: gpu.func @attend
-// CHECK-SAME:    known_block_size = array<i32: 384, 1, 1>
-// CHECK-DAG:     %[[QRING:.*]] = kvbuffer.ring %qbuf {releases = 2 : i64}
-// CHECK-DAG:     %[[KRING:.*]] = kvbuffer.ring %kbuf {releases = 2 : i64}
-// CHECK-DAG:     %[[VRING:.*]] = kvbuffer.ring %vbuf {releases = 2 : i64}
-// CHECK:         kvbuffer.warp_roles producers(4, 40) {
-// CHECK:           scf.if
-// CHECK:             kvbuffer.ring_load %{{.*}} into %[[QRING]][%c0]
-// CHECK:             scf.for %[[I:.*]] = %c0 to
-// CHECK-NEXT:          arith.subi
-// CHECK:               kvbuffer.ring_load %{{.*}} into %[[KRING]][%[[I]]]
-// CHECK:               kvbuffer.ring_load %{{.*}} into %[[VRING]][%[[I]]]
-// CHECK-NOT:       kvbuffer.fragment
-// CHECK-NOT:       kvbuffer.row_store
-// CHECK:         } consumers(8, 232) {
-// No look-up of a page is left here, nor any load.
-// CHECK-NOT:       kvbuffer.cache_tile
-// CHECK-NOT:       kvbuffer.{{.*}}load %tile
-// CHECK:           %[[QS:.*]] = kvbuffer.ring_wait %[[QRING]][%c0]
-// CHECK:           scf.for %[[I:.*]] = %c0 to
-// CHECK:             %[[KS:.*]] = kvbuffer.ring_wait %[[KRING]][%[[I]]]
-// CHECK:             kvbuffer.fragment_load %[[QS]]
-// CHECK:             kvbuffer.fragment_load %[[KS]]
-// CHECK-NEXT:        kvbuffer.ring_release %[[KRING]][%[[I]]]
-// CHECK:             %[[VS:.*]] = kvbuffer.ring_wait %[[VRING]][%[[I]]]
-// CHECK:             kvbuffer.fragment_load %[[VS]]
-// CHECK-NEXT:        kvbuffer.ring_release %[[VRING]][%[[I]]]
-// CHECK:           }
-// The last read of Q is the loop's.
-// CHECK-NEXT:      kvbuffer.ring_release %[[QRING]][%c0]
-// CHECK:           kvbuffer.fragment_store
-// CHECK-NOT:       kvbuffer.cache_tile
+    // Two tiles of weights go through one buffer in each iteration: twice its number,
+    // and one more. x is read in every iteration: its slot is given back after the
+    // loop. After it both numbers go on.
+    // CHECK-LABEL: gpu.func @layers
+    // CHECK:         %[[X:.*]] = kvbuffer.ring
+    // CHECK:         %[[W:.*]] = kvbuffer.ring
+    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c0]
+    // CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to %[[END:.*]] step %c1 {
+    // CHECK-NEXT:        %[[N0:.*]] = arith.muli %[[I]], %c2
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N0]]]
+    // CHECK-NEXT:        %[[N1:.*]] = arith.addi %[[N0]], %c1
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N1]]]
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:      %[[TRIPS:.*]] = arith.maxsi %[[END]], %c0
+    // CHECK-NEXT:      %[[REST:.*]] = arith.muli %[[TRIPS]], %c2
+    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c1]
+    // CHECK:           kvbuffer.ring_load %{{.*}} into %[[W]][%[[REST]]]
+    // CHECK-NEXT:    } consumers
+    // CHECK:           %[[XS:.*]] = kvbuffer.ring_wait %[[X]][%c0]
+    // CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to
+    // CHECK-DAG:         %[[N0:.*]] = arith.muli %[[I]], %c2
+    // CHECK-DAG:         %[[N1:.*]] = arith.addi %[[N0]], %c1
+    // CHECK:             kvbuffer.ring_wait %[[W]][%[[N0]]]
+    // CHECK-NEXT:        kvbuffer.fragment_load %[[XS]]
+    // CHECK-NEXT:        kvbuffer.fragment_load
+    // CHECK-NEXT:        kvbuffer.ring_release %[[W]][%[[N0]]]
+    // CHECK:             kvbuffer.ring_wait %[[W]][%[[N1]]]
+    // CHECK-NEXT:        kvbuffer.fragment_load
+    // CHECK-NEXT:        kvbuffer.ring_release %[[W]][%[[N1]]]
+    // CHECK-NOT:         kvbuffer.ring_release
+    // CHECK:             scf.yield
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:      kvbuffer.ring_release %[[X]][%c0]
+    // CHECK:           %[[TRIPS:.*]] = arith.maxsi
+    // CHECK-NEXT:      %[[REST:.*]] = arith.muli %[[TRIPS]], %c2
+    // CHECK-NEXT:      kvbuffer.ring_wait %[[X]][%c1]
+    // CHECK:           kvbuffer.ring_wait %[[W]][%[[REST]]]
+    gpu.func @layers(%xt: !a_tile, %w: !x, %n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %x_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %w_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %x_token = kvbuffer.dram_load %xt into %x_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
+      %xs = kvbuffer.lds_stage %x_token : !kvbuffer.token<#left>
+      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+        %at = arith.muli %i, %c64 : index
+        %t0 = kvbuffer.dram_tile %w[%c0, %at] valid(%c64, %c64) : !x -> !b_tile
+        %l0 = kvbuffer.dram_load %t0 into %w_slots[%c0] : !b_tile, !kvbuffer.buffer<#right>
+        %s0 = kvbuffer.lds_stage %l0 : !kvbuffer.token<#right>
+        %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %f0 = kvbuffer.fragment_load %s0[0, 0] contracted(rows) : !kvbuffer.staged<#right> -> !b
+        %h = kvbuffer.mma %xf, %f0, %zero : !a, !b, !sum
+        %hidden = kvbuffer.fragment_convert %h : !sum -> !a
+        %t1 = kvbuffer.dram_tile %w[%c64, %at] valid(%c64, %c64) : !x -> !b_tile
+        %l1 = kvbuffer.dram_load %t1 into %w_slots[%c1] : !b_tile, !kvbuffer.buffer<#right>
+        %s1 = kvbuffer.lds_stage %l1 : !kvbuffer.token<#right>
+        %f1 = kvbuffer.fragment_load %s1[0, 0] contracted(rows) : !kvbuffer.staged<#right> -> !b
+        %next = kvbuffer.mma %hidden, %f1, %acc : !a, !b, !sum
+        scf.yield %next : !sum
+      }
+      %l2 = kvbuffer.dram_load %xt into %x_slots[%c1] : !a_tile, !kvbuffer.buffer<#left>
+      %s2 = kvbuffer.lds_stage %l2 : !kvbuffer.token<#left>
+      %f2 = kvbuffer.fragment_load %s2[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+      %t3 = kvbuffer.dram_tile %w[%c0, %c0] valid(%c64, %c64) : !x -> !b_tile
+      %l3 = kvbuffer.dram_load %t3 into %w_slots[%c0] : !b_tile, !kvbuffer.buffer<#right>
+      %s3 = kvbuffer.lds_stage %l3 : !kvbuffer.token<#right>
+      %f3 = kvbuffer.fragment_load %s3[0, 0] contracted(rows) : !kvbuffer.staged<#right> -> !b
+      %last = kvbuffer.mma %f2, %f3, %sum : !a, !b, !sum
+      kvbuffer.fragment_store %last, %out : !sum, !out
+      gpu.return
+    }
 
-// Rotated: V is one filling late. Q goes back on both sides of the branch on keys.
-// REDEFINE: %{schedule} = tiles=grid,q_in_regs=false
-// RUN: %{run} | FileCheck %s --check-prefix=OVERLAP
-// OVERLAP:       kvbuffer.warp_roles producers
-// OVERLAP:         kvbuffer.ring_load %{{.*}} into %qring[%c0]
-// OVERLAP:         scf.if
-// OVERLAP:           kvbuffer.ring_load %{{.*}} into %kring[%c0]
-// OVERLAP:           scf.for %[[I:.*]] = %c1 to
-// OVERLAP:             %[[VN:.*]] = arith.addi %[[I]], %c-1
-// OVERLAP:             kvbuffer.ring_load %{{.*}} into %kring[%[[I]]] {whole}
-// OVERLAP:             kvbuffer.ring_load %{{.*}} into %vring[%[[VN]]]
-// OVERLAP:           }
-// OVERLAP:           kvbuffer.ring_load %{{.*}} into %vring[
-// OVERLAP:       consumers
-// OVERLAP:         kvbuffer.ring_wait %qring[%c0]
-// OVERLAP:         scf.if
-// OVERLAP:           scf.for
-// OVERLAP:             kvbuffer.rescale
-// OVERLAP-NEXT:        scf.yield
-// OVERLAP-NEXT:      }
-// OVERLAP-NEXT:      kvbuffer.ring_release %qring[%c0]
-// OVERLAP:         } else {
-// OVERLAP-NEXT:      kvbuffer.ring_release %qring[%c0]
+    // A branch loads in some iterations only: its number is what the loop carries, on
+    // both roles' side. A slot that one side of the branch reads last is given back on
+    // both.
+    // CHECK-LABEL: gpu.func @branch
+    // CHECK:         %[[RA:.*]] = kvbuffer.ring
+    // CHECK:         %[[RB:.*]] = kvbuffer.ring
+    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK-NEXT:      scf.for {{.*}} iter_args(%[[NA:.*]] = %c0, %[[NB:.*]] = %c0) -> (index, index) {
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[RA]][%[[NA]]]
+    // CHECK-NEXT:        %[[NEXTA:.*]] = arith.addi %[[NA]], %c1
+    // CHECK:             %[[NEXTB:.*]] = scf.if %{{.*}} -> (index) {
+    // CHECK-NEXT:          kvbuffer.ring_load %{{.*}} into %[[RB]][%[[NB]]]
+    // CHECK-NEXT:          %[[MORE:.*]] = arith.addi %[[NB]], %c1
+    // CHECK-NEXT:          scf.yield %[[MORE]]
+    // CHECK-NEXT:        } else {
+    // CHECK-NEXT:          scf.yield %[[NB]]
+    // CHECK:             scf.yield %[[NEXTA]], %[[NEXTB]]
+    // CHECK:         } consumers
+    // CHECK:           scf.for {{.*}} iter_args(%[[NA:.*]] = %c0, %[[NB:.*]] = %c0) -> (index, index) {
+    // CHECK:             %[[NEXTA:.*]] = arith.addi %[[NA]], %c1
+    // CHECK:             %[[AS:.*]] = kvbuffer.ring_wait %[[RA]][%[[NA]]]
+    // CHECK:             %[[BOTH:.*]]:2 = scf.if
+    // CHECK-NEXT:          %[[MORE:.*]] = arith.addi %[[NB]], %c1
+    // CHECK-NEXT:          kvbuffer.ring_wait %[[RB]][%[[NB]]]
+    // CHECK-NEXT:          kvbuffer.fragment_load %[[AS]]
+    // CHECK-NEXT:          kvbuffer.ring_release %[[RA]][%[[NA]]]
+    // CHECK:               kvbuffer.ring_release %[[RB]][%[[NB]]]
+    // CHECK:               scf.yield %{{.*}}, %[[MORE]]
+    // CHECK-NEXT:        } else {
+    // CHECK-NEXT:          kvbuffer.ring_release %[[RA]][%[[NA]]]
+    // CHECK-NEXT:          scf.yield %{{.*}}, %[[NB]]
+    // CHECK:             scf.yield %[[NEXTA]], %[[BOTH]]#1
+    gpu.func @branch(%a: !x, %b_tile: !b_tile, %m: index, %n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      scf.for %i = %c0 to %n step %c1 {
+        %a_tile = kvbuffer.dram_tile %a[%i, %c0] valid(%m, %n) : !x -> !a_tile
+        %a_token = kvbuffer.dram_load %a_tile into %a_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
+        %as = kvbuffer.lds_stage %a_token : !kvbuffer.token<#left>
+        %some = arith.cmpi slt, %i, %m : index
+        %sum = scf.if %some -> !sum {
+          %b_token = kvbuffer.dram_load %b_tile into %b_slots[%c0] : !b_tile, !kvbuffer.buffer<#right>
+          %bs = kvbuffer.lds_stage %b_token : !kvbuffer.token<#right>
+          %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+          %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+          %next = kvbuffer.mma %af, %bf, %zero {transpose_b} : !a, !b, !sum
+          scf.yield %next : !sum
+        } else {
+          scf.yield %zero : !sum
+        }
+        kvbuffer.fragment_store %sum, %out : !sum, !out
+      }
+      gpu.return
+    }
 
-// With Q in registers, right behind the load of its fragments.
-// REDEFINE: %{schedule} = tiles=grid,q_in_regs=true
-// RUN: %{run} | FileCheck %s --check-prefix=QREGS
-// QREGS:       consumers
-// QREGS:         %[[QS:.*]] = kvbuffer.ring_wait %qring[%c0]
-// QREGS-NEXT:    kvbuffer.fragment_load %[[QS]]
-// QREGS-NEXT:    kvbuffer.ring_release %qring[%c0]
-// QREGS-NOT:     %qring
+    // Loops whose step is not 1, and loops of loops, carry the number: one of both
+    // buffers, which are filled alike. The counter of tiles is the producers'; they
+    // ask early, and the consumers read the mailbox when they need the number.
+    // CHECK-LABEL: gpu.func @tiles
+    // CHECK:         %[[RA:.*]] = kvbuffer.ring
+    // CHECK:         %[[RB:.*]] = kvbuffer.ring
+    // CHECK:         %[[BOX:.*]] = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
+    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK-NEXT:      %[[T0:.*]] = kvbuffer.next_tile of %[[TILES:.*]]
+    // CHECK-NEXT:      kvbuffer.mailbox_post %[[T0]] to %[[BOX]][%c0]
+    // CHECK-NEXT:      scf.while (%{{.*}} = %[[T0]], %{{.*}} = %c0, %{{.*}} = %c1) : (index, index, index)
+    // CHECK:           ^bb0(%{{.*}}: index, %[[N:.*]]: index, %[[BN:.*]]: index):
+    // CHECK-NEXT:        %[[T:.*]] = kvbuffer.next_tile of %[[TILES]]
+    // CHECK-NEXT:        kvbuffer.mailbox_post %[[T]] to %[[BOX]][%[[BN]]]
+    // CHECK-NEXT:        %[[BN1:.*]] = arith.addi %[[BN]], %c1
+    // CHECK-NEXT:        %[[NN:.*]] = scf.for {{.*}} step %c2 iter_args(%[[M:.*]] = %[[N]]) -> (index) {
+    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RA]][%[[M]]]
+    // CHECK:               %[[M1:.*]] = arith.addi %[[M]], %c1
+    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RB]][%[[M]]]
+    // CHECK:               scf.yield %[[M1]]
+    // CHECK:             scf.yield %[[T]], %[[NN]], %[[BN1]]
+    // CHECK:         } consumers
+    // CHECK-NOT:       kvbuffer.next_tile
+    // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
+    // CHECK-NEXT:      scf.while (%{{.*}} = %[[T0]], %{{.*}} = %c0, %{{.*}} = %c1) : (index, index, index)
+    // CHECK:           ^bb0(%[[N:.*]]: index, %[[BN:.*]]: index):
+    // CHECK-NEXT:        %[[NN:.*]]:2 = scf.for {{.*}} step %c2 iter_args(%{{.*}} = %{{.*}}, %[[M:.*]] = %[[N]])
+    // CHECK:               kvbuffer.ring_wait %[[RA]][%[[M]]]
+    // CHECK:               kvbuffer.ring_wait %[[RB]][%[[M]]]
+    // CHECK:               scf.yield
+    // CHECK-NEXT:        }
+    // CHECK-NEXT:        kvbuffer.fragment_store
+    // CHECK-NEXT:        %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[BN]]]
+    // CHECK-NEXT:        %[[BN1:.*]] = arith.addi %[[BN]], %c1
+    // CHECK-NEXT:        scf.yield %[[T]], %[[NN]]#1, %[[BN1]]
+    gpu.func @tiles(%a: !x, %b: !x, %m: index, %n: index, %k: index, %tiles: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %first = kvbuffer.next_tile of %tiles
+      %end = scf.while (%tile = %first) : (index) -> index {
+        %more = arith.cmpi slt, %tile, %tiles : index
+        scf.condition(%more) %tile : index
+      } do {
+      ^bb0(%tile: index):
+        %next_tile = kvbuffer.next_tile of %tiles
+        %sum = scf.for %i = %c0 to %k step %c2 iter_args(%acc = %zero) -> !sum {
+          %a_tile = kvbuffer.dram_tile %a[%tile, %i] valid(%m, %n) : !x -> !a_tile
+          %a_token = kvbuffer.dram_load %a_tile into %a_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
+          %b_tile = kvbuffer.dram_tile %b[%tile, %i] valid(%n, %m) : !x -> !b_tile
+          %b_token = kvbuffer.dram_load %b_tile into %b_slots[%c0] : !b_tile, !kvbuffer.buffer<#right>
+          %as, %bs = kvbuffer.lds_stage %a_token, %b_token : !kvbuffer.token<#left>, !kvbuffer.token<#right>
+          %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+          %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+          %next = kvbuffer.mma %af, %bf, %acc {transpose_b} : !a, !b, !sum
+          scf.yield %next : !sum
+        }
+        kvbuffer.fragment_store %sum, %out : !sum, !out
+        scf.yield %next_tile : index
+      }
+      gpu.return
+    }
 
-// A loop over tiles carries the counts: one for Q, one for K and V, which are
-// filled alike.
-// REDEFINE: %{schedule} = tiles=static
-// RUN: %{run} | FileCheck %s --check-prefix=STATIC
-// STATIC:        kvbuffer.warp_roles producers
-// STATIC:          scf.for %{{.*}} iter_args(%[[QN:.*]] = %c0, %[[KN:.*]] = %c0) -> (index, index)
-// STATIC:            kvbuffer.ring_load %{{.*}} into %qring[%[[QN]]]
-// STATIC:            kvbuffer.ring_load %{{.*}} into %kring[%[[KN]]]
-// STATIC:            scf.for %[[I:.*]] = %c1
-// STATIC:              %[[K:.*]] = arith.addi %[[KN]], %[[I]]
-// STATIC:              kvbuffer.ring_load %{{.*}} into %kring[%[[K]]]
-// STATIC:        consumers
-// STATIC:          scf.for %{{.*}} iter_args(%[[QN:.*]] = %c0, %[[KN:.*]] = %c0) -> (index, index)
-// STATIC:            kvbuffer.ring_wait %qring[%[[QN]]]
-// STATIC:            kvbuffer.ring_wait %kring[%[[KN]]]
-// STATIC:            scf.for %[[I:.*]] = %c1
-// STATIC:              %[[K:.*]] = arith.addi %[[KN]], %[[I]]
-// STATIC:              kvbuffer.ring_wait %kring[%[[K]]]
-
-// The counter is the producers'; the consumers read its numbers from a mailbox.
-// REDEFINE: %{schedule} = tiles=dynamic
-// RUN: %{run} | FileCheck %s --check-prefix=DYNAMIC
-// DYNAMIC:       %[[BOX:.*]] = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
-// DYNAMIC:       kvbuffer.warp_roles producers
-// DYNAMIC:         %[[T:.*]] = kvbuffer.next_tile of
-// DYNAMIC-NEXT:    kvbuffer.mailbox_post %[[T]] to %[[BOX]][%c0]
-// DYNAMIC:         scf.while
-// DYNAMIC:           %[[T:.*]] = kvbuffer.next_tile of
-// DYNAMIC-NEXT:      kvbuffer.mailbox_post %[[T]] to %[[BOX]][%[[N:.*]]]
-// DYNAMIC-NEXT:      %[[N1:.*]] = arith.addi %[[N]], %c1
-// DYNAMIC:           scf.yield %[[T]],{{.*}} %[[N1]]
-// DYNAMIC:       consumers
-// DYNAMIC-NOT:     kvbuffer.next_tile
-// DYNAMIC:         kvbuffer.mailbox_take %[[BOX]][%c0]
-// DYNAMIC:         scf.while
-// Read when it is needed.
-// DYNAMIC:           kvbuffer.row_store
-// DYNAMIC:           %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N:.*]]]
-// DYNAMIC-NEXT:      %[[N1:.*]] = arith.addi %[[N]], %c1
-// DYNAMIC-NEXT:      scf.yield %[[T]],{{.*}} %[[N1]]
-
-// However often the program asks for a tile, there is one mailbox.
-// REDEFINE: %{schedule} = tiles=dynamic,join_tiles=true
-// RUN: %{run} | FileCheck %s --check-prefix=JOINED
-// JOINED:      kvbuffer.mailbox {
-// JOINED-NOT:  kvbuffer.mailbox {
-
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 64>
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %lse: memref<?x2x?xf32>) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x2x?xf32>
-  return
+    // In a cluster one block asks for all: its own producers read the mailbox, too.
+    // However often the program asks, there is one mailbox. What the whole block does
+    // together, and what that needs, stands before the roles.
+    // CHECK-LABEL: gpu.func @cluster
+    // CHECK:         %[[BLOCK:.*]] = gpu.block_id x
+    // CHECK:         %[[ALL:.*]] = kvbuffer.number_tiles {{.*}}[%[[BLOCK]]]
+    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK-NOT:       kvbuffer.number_tiles
+    // CHECK:           kvbuffer.next_tile of %[[ALL]]
+    // CHECK-NEXT:      kvbuffer.mailbox_post %{{.*}} to %[[BOX:.*]][%c0]
+    // CHECK-NEXT:      %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
+    // CHECK:           scf.while (%{{.*}} = %[[T0]],
+    // CHECK:             %[[ASKED:.*]] = kvbuffer.next_tile
+    // CHECK-NEXT:        kvbuffer.mailbox_post %[[ASKED]] to %[[BOX]][%[[N:.*]]]
+    // CHECK:             kvbuffer.ring_load
+    // CHECK:             %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N]]]
+    // CHECK-NEXT:        scf.yield %[[T]],
+    // CHECK:         } consumers
+    // CHECK-NOT:       kvbuffer.number_tiles
+    // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
+    // CHECK-NOT:     kvbuffer.mailbox {
+    gpu.func @cluster(%a: !x, %b: !b, %offsets: memref<?xi32>, %numbers: memref<?x?xi32>, %sequences: index, %rows: index, %out: !out) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %block = gpu.block_id x
+      %tiles = kvbuffer.number_tiles %offsets of %sequences upto %rows by 128 into %numbers[%block] : memref<?xi32>, memref<?x?xi32>
+      %first = kvbuffer.next_tile of %tiles
+      %end = scf.while (%tile = %first) : (index) -> index {
+        %more = arith.cmpi slt, %tile, %tiles : index
+        scf.condition(%more) %tile : index
+      } do {
+      ^bb0(%tile: index):
+        %next_tile = kvbuffer.next_tile of %tiles
+        %a_tile = kvbuffer.dram_tile %a[%tile, %c0] valid(%rows, %rows) : !x -> !a_tile
+        %a_token = kvbuffer.dram_load %a_tile into %a_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
+        %as = kvbuffer.lds_stage %a_token : !kvbuffer.token<#left>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %sum = kvbuffer.mma %af, %b, %zero {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %sum, %out : !sum, !out
+        scf.yield %next_tile : index
+      }
+      gpu.return
+    }
+  }
 }
