@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -28,47 +29,6 @@ using namespace mlir;
 using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-assign-roles"
-
-/// Whether the tile that a load reads depends on a range of keys: where it
-/// lies, that is, not whether it is read.
-static bool isOfRange(Value value, KeyRangeOp range,
-                      llvm::DenseSet<Value> &seen) {
-  if (!seen.insert(value).second)
-    return false;
-  auto any = [&](ValueRange values) {
-    return llvm::any_of(
-        values, [&](Value other) { return isOfRange(other, range, seen); });
-  };
-  auto anyYielded = [&](Region &region, unsigned i) {
-    return !region.empty() &&
-           any(region.front().getTerminator()->getOperand(i));
-  };
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    unsigned i = argument.getArgNumber();
-    Operation *parent = argument.getOwner()->getParentOp();
-    if (auto loop = dyn_cast<scf::ForOp>(parent))
-      return i == 0 ? any({loop.getLowerBound(), loop.getUpperBound()})
-                    : any(loop.getInitArgs()[i - 1]) ||
-                          anyYielded(loop.getRegion(), i - 1);
-    if (auto loop = dyn_cast<scf::WhileOp>(parent))
-      return argument.getOwner() == loop.getBeforeBody()
-                 ? any(loop.getInits()[i]) || anyYielded(loop.getAfter(), i)
-                 : any(loop.getConditionOp().getArgs()[i]);
-    return false;
-  }
-  Operation *op = value.getDefiningOp();
-  unsigned i = cast<OpResult>(value).getResultNumber();
-  if (op == range)
-    return true;
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return anyYielded(branch.getThenRegion(), i) ||
-           anyYielded(branch.getElseRegion(), i);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return any(loop.getInitArgs()[i]) || anyYielded(loop.getRegion(), i);
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return any(loop.getConditionOp().getArgs()[i]);
-  return any(op->getOperands());
-}
 
 namespace {
 
@@ -304,9 +264,8 @@ RoleWriter::channelsOf(KeyRangeOp op) const {
       continue;
     for (Operation *user : channel.buffer->getUsers())
       if (auto load = dyn_cast<DramLoadOp>(user)) {
-        llvm::DenseSet<Value> seen;
         ++loads;
-        ofRange += isOfRange(load.getTile(), op, seen);
+        ofRange += followsFrom(load.getTile(), op);
       }
     if (ofRange && ofRange != loads)
       return std::nullopt;

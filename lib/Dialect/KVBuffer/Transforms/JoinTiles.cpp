@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
@@ -111,6 +112,19 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
     return std::nullopt;
   t.end = count.getLhs();
   t.begin = count.getRhs();
+  // A tile of queries without keys will multiply a tile of them.
+  why = "the first scores are not masked by the mask of the range of keys: a "
+        "tile that sees none would see some";
+  auto mask = t.firstSoftmax.getScores().getDefiningOp<MaskOp>();
+  bool hides = false;
+  t.active.walk([&](KeyRangeOp range) {
+    hides |= mask && range.getMask() == mask.getMask() &&
+             range.getKeys() == mask.getKeys() &&
+             range.getQueries() == mask.getQueries() &&
+             range.getGroup() == mask.getGroup() && followsFrom(t.end, range);
+  });
+  if (!hides)
+    return std::nullopt;
   return t;
 }
 

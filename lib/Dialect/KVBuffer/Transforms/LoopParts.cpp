@@ -98,3 +98,47 @@ bool kvbuf::isNextIteration(Value inside, Value outside, scf::ForOp loop) {
                         return isNextIteration(x, y, loop);
                       });
 }
+
+static bool followsFrom(Value value, Operation *op,
+                        llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return false;
+  auto any = [&](ValueRange values) {
+    return llvm::any_of(
+        values, [&](Value other) { return followsFrom(other, op, seen); });
+  };
+  auto anyYielded = [&](Region &region, unsigned i) {
+    return !region.empty() &&
+           any(region.front().getTerminator()->getOperand(i));
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    unsigned i = argument.getArgNumber();
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return i == 0 ? any({loop.getLowerBound(), loop.getUpperBound()})
+                    : any(loop.getInitArgs()[i - 1]) ||
+                          anyYielded(loop.getRegion(), i - 1);
+    if (auto loop = dyn_cast<scf::WhileOp>(parent))
+      return argument.getOwner() == loop.getBeforeBody()
+                 ? any(loop.getInits()[i]) || anyYielded(loop.getAfter(), i)
+                 : any(loop.getConditionOp().getArgs()[i]);
+    return false;
+  }
+  Operation *def = value.getDefiningOp();
+  unsigned i = cast<OpResult>(value).getResultNumber();
+  if (def == op)
+    return true;
+  if (auto branch = dyn_cast<scf::IfOp>(def))
+    return anyYielded(branch.getThenRegion(), i) ||
+           anyYielded(branch.getElseRegion(), i);
+  if (auto loop = dyn_cast<scf::ForOp>(def))
+    return any(loop.getInitArgs()[i]) || anyYielded(loop.getRegion(), i);
+  if (auto loop = dyn_cast<scf::WhileOp>(def))
+    return any(loop.getConditionOp().getArgs()[i]);
+  return any(def->getOperands());
+}
+
+bool kvbuf::followsFrom(Value value, Operation *op) {
+  llvm::DenseSet<Value> seen;
+  return ::followsFrom(value, op, seen);
+}

@@ -58,6 +58,10 @@ std::optional<OffsetIndex> slotNumber(DramLoadOp load);
 bool isNextIteration(mlir::Value inside, mlir::Value outside,
                      mlir::scf::ForOp loop);
 
+/// Whether what `value` is depends on a result of `op`, also through loops and
+/// branches; not whether it is computed at all.
+bool followsFrom(mlir::Value value, mlir::Operation *op);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H

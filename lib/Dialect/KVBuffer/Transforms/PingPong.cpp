@@ -84,6 +84,16 @@ static std::optional<TilePath> findPath(MmaOp product) {
   return path;
 }
 
+/// The first load into `buffer` behind a loop, in its block; null if there is
+/// none.
+static DramLoadOp loadBehind(scf::ForOp loop, Value buffer) {
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (auto load = dyn_cast<DramLoadOp>(op);
+        load && load.getBuffer() == buffer)
+      return load;
+  return nullptr;
+}
+
 /// Recognizes the loop; `why` says what is missing.
 static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   AttentionLoop found;
@@ -130,6 +140,28 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   for (TilePath *path : {&found.scores, &found.output})
     if (path->load.getBuffer().getType().getParams().getStages() < 2)
       return std::nullopt;
+  why = "a slot is not the iteration modulo the number of slots";
+  for (TilePath *path : {&found.scores, &found.output})
+    if (std::optional<OffsetIndex> slot = slotNumber(path->load);
+        !slot || slot->base != loop.getInductionVar())
+      return std::nullopt;
+  // A wait is for both halves only two meetings before the reads.
+  why = "it moves more than what its two products read";
+  WalkResult others = loop.getBody()->walk([&](Operation *op) {
+    bool moves = isa<DramLoadOp, LdsStageOp, MeetOp>(op) &&
+                 op != found.scores.load && op != found.scores.stage &&
+                 op != found.output.load && op != found.output.stage;
+    return moves ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (others.wasInterrupted())
+    return std::nullopt;
+  // What the output reads is loaded one tile ahead, whatever the iteration.
+  why = "the tile after its last one is not loaded after it";
+  DramLoadOp next = loadBehind(loop, found.output.load.getBuffer());
+  if (!next || next.getPred() ||
+      !isNextIteration(found.output.load.getTile(), next.getTile(), loop) ||
+      !isNextIteration(found.output.load.getSlot(), next.getSlot(), loop))
+    return std::nullopt;
   return found;
 }
 
@@ -156,14 +188,10 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
     for (scf::ForOp loop : loops) {
       StringRef why;
       std::optional<AttentionLoop> found = recognize(loop, why);
-      if (found && schedule.getWarps() % 2 == 0) {
-        if (failed(rewrite(*found, schedule)))
-          return signalPassFailure();
-        continue;
-      }
-      warnLost(loop, DEBUG_TYPE, "turns",
-               "no turns in this loop: " +
-                   (found ? "an odd number of warps" : why));
+      if (!found)
+        warnLost(loop, DEBUG_TYPE, "turns", "no turns in this loop: " + why);
+      else if (failed(rewrite(*found, schedule)))
+        return signalPassFailure();
     }
   }
 
@@ -254,11 +282,7 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
 
 void PingPongPass::reuseLoad(RewriterBase &rewriter, scf::ForOp loop,
                              Value buffer) {
-  DramLoadOp behind;
-  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
-    if (auto load = dyn_cast<DramLoadOp>(op);
-        load && load.getBuffer() == buffer && !behind)
-      behind = load;
+  DramLoadOp behind = loadBehind(loop, buffer);
   if (!behind)
     return;
   for (auto [value, result] :
