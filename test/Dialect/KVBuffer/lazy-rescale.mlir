@@ -25,7 +25,7 @@
 // CHECK: scf.yield %[[A1]], %[[M]], %[[L1]] :
 // CHECK-NOT: kvbuffer.carry_excess
 // CHECK: kvbuffer.softmax_finish %{{.*}}#0, %{{.*}}#1, %{{.*}}#2 {scale
-// REMARK: 8 in base 2
+// REMARK: remark: [Passed] lazy{{.*}}accumulators are rescaled where a maximum has grown by more than 8 in base 2
 gpu.module @m {
   gpu.func @lazy(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index) -> !o
       attributes {kvbuffer.schedule = #lazy} {
@@ -155,5 +155,17 @@ gpu.module @m {
     %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
     %a1 = kvbuffer.rescale %a, %r : !o, !row
     gpu.return %p, %a1 : !p, !o
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @gemm
+// CHECK-NEXT:    gpu.return
+// REMARK: remark: [Missed] lazy{{.*}}rescaled every time: there is no kvbuffer.online_softmax
+#lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
+gpu.module @m {
+  gpu.func @gemm() attributes {kvbuffer.schedule = #lazy} {
+    gpu.return
   }
 }

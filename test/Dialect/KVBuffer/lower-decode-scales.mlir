@@ -1,7 +1,6 @@
 // Scales of tokens are asked for before the product of the scores: two look-ups one
-// after the other, whose latency nothing else hides. Loads still run ahead.
+// after the other, whose latency nothing else hides.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s
-// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | kvbuf-opt --pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' | FileCheck %s --check-prefix=AHEAD
 
 // Queries become f16, which K is widened to.
 // CHECK:      %[[Q:.*]] = kvbuffer.tile_fragment
@@ -20,14 +19,6 @@
 // CHECK:      kvbuffer.online_softmax
 // CHECK:      kvbuffer.map %{{.*}}, %[[VS]]
 
-// AHEAD:      kvbuffer.dram_load
-// AHEAD:      scf.for
-// AHEAD:      kvbuffer.lds_stage
-// AHEAD:      kvbuffer.cache_scale %arg1
-// AHEAD:      kvbuffer.cache_scale %arg2
-// AHEAD:      kvbuffer.mma
-// AHEAD:      kvbuffer.dram_load
-// AHEAD-NOT:  kvbuffer.cache_scale
 !kv = !kvbuffer.cache<paged, f8E4M3FN, heads = 2, head_size = 128, page_size = 16, scale = f32, granularity = 128>
 !q = memref<?x1x8x128xbf16>
 func.func @scaled(%q: !q, %k: !kv, %v: !kv, %o: !q) {

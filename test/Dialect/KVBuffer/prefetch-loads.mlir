@@ -564,3 +564,74 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A bias is read before the load and needed after the product: it stays with its
+// iteration, after the wait, and the load runs ahead. A loop that ends by a condition
+// keeps its loads.
+#buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @bias
+  // CHECK:         kvbuffer.dram_load
+  // CHECK:         scf.for {{.*}} !kvbuffer.token
+  // CHECK:           kvbuffer.lds_stage
+  // CHECK:           kvbuffer.map
+  // CHECK:             memref.load
+  // CHECK:           kvbuffer.mma
+  // CHECK:           kvbuffer.dram_load
+  // CHECK-NOT:       memref.load
+  // CHECK:           scf.yield
+  gpu.func @bias(%tile: !tile, %a: !a, %zero: !acc, %bias: memref<?xf32>, %n: index, %out: !kvbuffer.tile<16x16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %start = kvbuffer.map %zero at(%i, %c0) : !acc -> !acc {
+      ^bb0(%x: f32, %row: index, %col: index):
+        %y = memref.load %bias[%row] : memref<?xf32>
+        kvbuffer.yield %y : f32
+      }
+      %slot = arith.remui %i, %c2 : index
+      %t = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#buf>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
+      %p = kvbuffer.mma %a, %f, %start {transpose_b} : !a, !b, !acc
+      %next = kvbuffer.map %acc, %p : !acc, !acc -> !acc {
+      ^bb0(%x: f32, %y: f32, %row: index, %col: index):
+        %z = arith.addf %x, %y : f32
+        kvbuffer.yield %z : f32
+      }
+      scf.yield %next : !acc
+    }
+    kvbuffer.fragment_store %sum, %out : !acc, !kvbuffer.tile<16x16xf32>
+    gpu.return
+  }
+
+  gpu.func @until(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+    %end = scf.while (%i = %c0) : (index) -> index {
+      %more = arith.cmpi slt, %i, %n : index
+      scf.condition(%more) %i : index
+    } do {
+    ^bb0(%i: index):
+      %slot = arith.remui %i, %c2 : index
+      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: only loads of scf.for are
+      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: only loads of scf.for are
+      %t = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#buf>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
+      %next = arith.addi %i, %c1 : index
+      scf.yield %next : index
+    }
+    gpu.return
+  }
+}

@@ -75,6 +75,60 @@ gpu.module @m {
 // -----
 
 !s = !kvbuffer.fragment<16x16xf32, acc>
+#whole = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], split_masks = false>
+gpu.module @m {
+  // The first loop has no masks, the second one's are of the end.
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}2{{.*}} loops
+  // CHECK-LABEL: gpu.func @left_only
+  // CHECK-SAME:    %[[S:[^:]*]]: !kvbuffer.fragment<16x16xf32, acc>, %[[N:[^:]*]]: index, %[[B:[^:]*]]: index
+  // CHECK:         %[[B0:.*]] = arith.maxsi %[[B]], %c0
+  // CHECK:         %[[B1:.*]] = arith.minsi %[[B0]], %[[N]]
+  // CHECK:         %[[R0:.*]] = scf.for %{{.*}} = %c0 to %[[B1]] step
+  // CHECK-NOT:       kvbuffer.mask
+  // CHECK:         scf.for %{{.*}} = %[[B1]] to %[[N]] step %{{.*}} iter_args(%{{.*}} = %[[R0]])
+  // CHECK-NOT:       scf.if
+  // CHECK:           kvbuffer.mask
+  // CHECK-NOT:     scf.for
+  gpu.func @left_only(%s: !s, %n: index, %b: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %left = arith.cmpi sge, %i, %b : index
+      %m = scf.if %left -> !s {
+        %h = kvbuffer.mask %acc rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<>} : !s
+        scf.yield %h : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+
+  // A schedule may keep the loop whole.
+  // CHECK-LABEL: gpu.func @whole
+  // CHECK:         scf.for
+  // CHECK:           scf.if
+  // CHECK-NOT:     scf.for
+  gpu.func @whole(%s: !s, %n: index, %b: index) kernel attributes {kvbuffer.schedule = #whole} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %left = arith.cmpi sge, %i, %b : index
+      %m = scf.if %left -> !s {
+        scf.yield %s : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
 gpu.module @m {
   // Left alone: an edge that changes inside of the loop, a comparison with
   // something else than the iteration, a step that might jump over the edge.
