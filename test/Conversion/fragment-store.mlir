@@ -1,15 +1,15 @@
 // Results on their way from accumulators to DRAM: which lanes exchange what, and
-// how wide the stores are. One warp, 16 queries.
+// how wide the stores are. One warp, 16 rows.
 
-// RUN: split-file %s %t
-// RUN: kvbuf-opt %t/odd.mlir --kvbuf-to-thread="schedule=BM=16,BN=16,BK=32,warps=1,stages=1,split_masks=false" | FileCheck %s
-// RUN: kvbuf-opt %t/odd.mlir --kvbuf-to-thread="schedule=BM=16,BN=16,BK=32,warps=1,stages=1,split_masks=false" | FileCheck %s --check-prefix=COUNT
-// RUN: kvbuf-opt %t/even.mlir --kvbuf-to-thread="chip=gfx950" | FileCheck %s --check-prefix=QUERIES
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))"
+// RUN: %{pass} %s | FileCheck %s
+// RUN: %{pass} %s | FileCheck %s --check-prefix=COUNT
+// RUN: sed -e 's/sm_80/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/56/64/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
 
 // 56 columns are seven vectors of 8; of each, a lane of a quad holds the word
 // l % 4. Four vectors: bits 0 and 1 of the lane, two words to and two from each
 // other lane. A lane with bit 0 set gives the even word and keeps the odd one.
-// CHECK:      arith.muli %{{.*}}, %arg16 : index
+// CHECK:      arith.muli %{{.*}}, %arg8 : index
 // CHECK:      %[[VALID:.*]] = arith.cmpi slt
 // CHECK-NEXT: %[[QUAD:.*]] = arith.andi %[[LANE:.*]], %c3_i32 : i32
 // CHECK-NEXT: %[[COL:.*]] = arith.shli %[[QUAD]], %c3_i32 : i32
@@ -55,7 +55,7 @@
 // CHECK-NEXT: scf.if %[[VALID]] {
 // CHECK-NEXT:   %[[AT2:.*]] = arith.addi %[[FROM2]], %c32
 // CHECK-NEXT:   vector.store %[[FOUR]], %{{.*}}[%[[AT2]]] {alignment = 8 : i64}
-// Behind 48 columns each lane its own word.
+// After 48 columns each lane its own word.
 // CHECK-NEXT:   %[[COL3:.*]] = arith.shli %[[QUAD]], %c1_i32 : i32
 // CHECK-NEXT:   %[[COL3X:.*]] = arith.index_cast %[[COL3]]
 // CHECK-NEXT:   %[[FROM3:.*]] = arith.addi %[[LINE]], %[[COL3X]]
@@ -68,22 +68,45 @@
 // COUNT-NOT:      gpu.shuffle xor {{.*}} : i32
 
 // A lane of AMD's holds four columns, two words: nothing is exchanged.
-// QUERIES-NOT: gpu.shuffle {{.*}} : i32
-// QUERIES:     vector.store {{.*}} {alignment = 8 : i64} : {{.*}}, vector<4xbf16>
-// QUERIES-NOT: gpu.shuffle {{.*}} : i32
+// AMD-NOT: gpu.shuffle {{.*}} : i32
+// AMD:     vector.store {{.*}} {alignment = 8 : i64} : {{.*}}, vector<4xbf16>
+// AMD-NOT: gpu.shuffle {{.*}} : i32
 
-//--- odd.mlir
-!qo = memref<?x?x1x56xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 56>
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
-  return
-}
-
-//--- even.mlir
-!qo = memref<?x?x1x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
-  return
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 32, stages = 1, warps = 1, mma_shape = [16, 8, 16]>
+#left = #kvbuffer.kv_buffer<16x32xbf16>
+#right = #kvbuffer.kv_buffer<32x56xbf16, BK = 32>
+!x = memref<?x?x1x56xbf16, strided<[?, ?, ?, 1]>>
+!a = !kvbuffer.fragment<16x32xbf16, a>
+!b = !kvbuffer.fragment<32x56xbf16, b>
+!acc = !kvbuffer.fragment<16x56xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @product(%w: memref<16x32xbf16> {kvbuffer.name = "w"}, %x: !x {kvbuffer.name = "x", kvbuffer.shape = ["batch", 32, 1, 56]}, %y: !x {kvbuffer.name = "y", kvbuffer.shape = ["batch", "n", 1, 56]})
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [{ceildiv = ["n", 16]}, 1, "batch"]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c16 = arith.constant 16 : index
+      %c32 = arith.constant 32 : index
+      %number = gpu.block_id x
+      %batch = gpu.block_id z
+      %n = memref.dim %y, %c1 : !x
+      %row = arith.muli %number, %c16 : index
+      %rows = arith.subi %n, %row : index
+      %w_slot = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %x_slot = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %wt = kvbuffer.dram_tile %w[%c0, %c0] valid(%c16, %c32) : memref<16x32xbf16> -> !kvbuffer.tile<16x32xbf16>
+      %wl = kvbuffer.dram_load %wt into %w_slot[%c0] : !kvbuffer.tile<16x32xbf16>, !kvbuffer.buffer<#left>
+      %xt = kvbuffer.dram_tile %x[%batch, %c0, %c0] valid(%c32) : !x -> !kvbuffer.tile<32x56xbf16>
+      %xl = kvbuffer.dram_load %xt into %x_slot[%c0] : !kvbuffer.tile<32x56xbf16>, !kvbuffer.buffer<#right>
+      %ws, %xs = kvbuffer.lds_stage %wl, %xl {younger = 0 : i64} : !kvbuffer.token<#left>, !kvbuffer.token<#right>
+      %wf = kvbuffer.fragment_load %ws[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(rows) : !kvbuffer.staged<#right> -> !b
+      %zero = kvbuffer.fragment_fill 0.0 : !acc
+      %values = kvbuffer.mma %wf, %xf, %zero : !a, !b, !acc
+      %rounded = kvbuffer.fragment_convert %values : !acc -> !kvbuffer.fragment<16x56xbf16, acc>
+      %tile = kvbuffer.dram_tile %y[%batch, %row, %c0] valid(%rows) : !x -> !kvbuffer.tile<16x56xbf16>
+      kvbuffer.fragment_store %rounded, %tile : !kvbuffer.fragment<16x56xbf16, acc>, !kvbuffer.tile<16x56xbf16>
+      gpu.return
+    }
+  }
 }

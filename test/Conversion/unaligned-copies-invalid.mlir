@@ -1,18 +1,32 @@
 // Alignments that are none, and kernels that cannot be made for less than 16.
 
-// RUN: not kvbuf-opt %s --kvbuf-to-thread="alignment=6" 2>&1 | FileCheck %s --check-prefix=SIX
+// DEFINE: %{bytes} =
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu{alignment=%{bytes}}))"
+// REDEFINE: %{bytes} = 6
+// RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=SIX
 // SIX: error: 'gpu.func' op is to be lowered with alignment = 6; expected 2, 4, 8 or 16
-// RUN: not kvbuf-opt %s --kvbuf-to-thread="alignment=32" 2>&1 | FileCheck %s --check-prefix=MORE
+// REDEFINE: %{bytes} = 32
+// RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=MORE
 // MORE: error: 'gpu.func' op is to be lowered with alignment = 32; expected 2, 4, 8 or 16
-// RUN: not kvbuf-opt %s --kvbuf-to-thread="alignment=2 chip=gfx950" 2>&1 | FileCheck %s --check-prefix=AMD
-// AMD: error: 'gpu.func' op is to be lowered with alignment = 2, but copies on gfx950 need 16 bytes; expected alignment = 16
-// RUN: not kvbuf-opt %s --kvbuf-to-thread="alignment=8 chip=sm_90a" 2>&1 | FileCheck %s --check-prefix=ROLES
+// REDEFINE: %{bytes} = 8
+// RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=ROLES
 // ROLES: error: 'gpu.func' op is to be lowered with alignment = 8, but has warp roles, whose copy engine needs 16 bytes; expected a schedule with producers = 0
-// RUN: kvbuf-opt %s --kvbuf-to-thread="alignment=8 chip=sm_90a schedule=producers=0" -o /dev/null
+// Without the roles it is a kernel like others, but for chips whose copies are of 16
+// bytes.
+// DEFINE: %{alike} = sed -e 's/, producers = 4//' -e '/warp_roles/d' -e '/consumers(/d' -e '/end of the roles/d' %s
+// RUN: %{alike} | %{pass} -o /dev/null
+// REDEFINE: %{bytes} = 2
+// RUN: %{alike} | sed -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' | not %{pass} 2>&1 | FileCheck %s --check-prefix=AMD
+// AMD: error: 'gpu.func' op is to be lowered with alignment = 2, but copies on gfx950 need 16 bytes; expected alignment = 16
 
-!qo = memref<?x?x2x64xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
-func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
-  return
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @roles(%x: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "x", kvbuffer.shape = ["m", "n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      kvbuffer.warp_roles producers(4, 24) {
+      } consumers(4, 240) {
+      } // end of the roles
+      gpu.return
+    }
+  }
 }
