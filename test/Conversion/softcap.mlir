@@ -4,17 +4,16 @@
 // others, by exponentials and a reciprocal for every four scores; on AMD's chips by the
 // hyperbolic tangent.
 
-// DEFINE: %{options} = schedule=BM=16,BN=16,BK=32,warps=1,stages=1,split_masks=false
-// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-thread="%{options}"
-// RUN: %{run} | FileCheck %s
-// RUN: sed -e 's/{softcap/{batch_invariant, softcap/' %s | kvbuf-opt --kvbuf-to-thread="%{options}" | FileCheck %s --check-prefix=EACH
-// RUN: kvbuf-opt %s --kvbuf-to-thread=chip=gfx950 | FileCheck %s --check-prefix=AMD
-// DEFINE: %{wide} = sed -e 's/x32x/x64x/; s/size = 32/size = 64/'
-// RUN: %{wide} %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=BN=16" | FileCheck %s --check-prefix=SOFTMAX
-// RUN: %{wide} -e 's/softcap = 30.0/softcap = 50.0/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a schedule=BN=16" | FileCheck %s --check-prefix=ONESIDED
-// RUN: sed -e 's/x32x/x256x/; s/size = 32/size = 256/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_90a" | FileCheck %s --check-prefix=APART
-// RUN: sed -e 's/scale = 0.5/scale = -0.5/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
-// RUN: sed -e 's/softcap = 30.0/softcap = 300.0/' %s | kvbuf-opt --kvbuf-to-thread="chip=sm_80" | FileCheck %s --check-prefix=APART
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))"
+// RUN: %{pass} %s | FileCheck %s
+// RUN: sed -e 's/kvbuffer.schedule = /kvbuffer.problem = {op = "attention", batch_invariant = true}, &/' %s | %{pass} | FileCheck %s --check-prefix=EACH
+// RUN: sed -e '/warp_roles/d' -e '/consumers(/d' -e '/end of the roles/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
+// DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
+// RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
+// RUN: %{bare} -e 's/cap = 30.0/cap = 50.0/' %s | %{pass} | FileCheck %s --check-prefix=ONESIDED
+// RUN: %{bare} -e 's/64x64xf32/64x256xf32/' %s | %{pass} | FileCheck %s --check-prefix=APART
+// RUN: %{bare} -e 's/scale = 0.5/scale = -0.5/' %s | %{pass} | FileCheck %s --check-prefix=APART
+// RUN: %{bare} -e 's/cap = 30.0/cap = 300.0/' %s | %{pass} | FileCheck %s --check-prefix=APART
 
 // The bounds are half the cap, |s| = 0.5 * 30 / 0.5 = 30, and the cap.
 // CHECK-DAG:  %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
@@ -112,9 +111,35 @@
 // APART:     kvbuffer.lane_any
 // APART-NOT: arith.select %{{.*}}, %[[LOG2E]],
 
-!qo = memref<?x?x2x32xbf16>
-!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>
-func.func @capped(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {softcap = 30.0 : f32, scale = 0.5 : f32} : !qo, !kv, !kv, !qo
-  return
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 32, stages = 1, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+!x = memref<?x?xf32>
+!s = !kvbuffer.fragment<64x16xf32, acc>
+!o = !kvbuffer.fragment<64x64xf32, acc>
+!row = !kvbuffer.fragment<64x1xf32, row>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @capped(%x: !x {kvbuffer.name = "x", kvbuffer.shape = ["m", "n"]}, %sums: memref<?xf32> {kvbuffer.name = "sums", kvbuffer.shape = ["m"]})
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %m = memref.dim %sums, %c0 : memref<?xf32>
+      kvbuffer.warp_roles producers(4, 24) {
+      } consumers(4, 240) {
+        %zero = kvbuffer.fragment_fill 0.0 : !s
+        %none = kvbuffer.fragment_fill 0.0 : !o
+        %least = kvbuffer.fragment_fill 0xFF800000 : !row
+        %l0 = kvbuffer.fragment_fill 0.0 : !row
+        %s = kvbuffer.map %zero at(%c0, %c0) : !s -> !s {
+        ^bb0(%y: f32, %i: index, %j: index):
+          %z = memref.load %x[%i, %j] : !x
+          kvbuffer.yield %z : f32
+        }
+        %capped = kvbuffer.softcap %s {cap = 30.0 : f32, scale = 0.5 : f32} : !s
+        %hidden = kvbuffer.mask %capped rows(%c0, %m) keys(%c0, %m) {mask = #kvbuffer.mask<>} : !s
+        %p, %max, %l, %f = kvbuffer.online_softmax %hidden, %least, %l0 {scale = 1.0 : f32} : !s, !row -> !kvbuffer.fragment<64x16xbf16, a>
+        %done, %lse = kvbuffer.softmax_finish %none, %max, %l {scale = 1.0 : f32} : !o, !row
+        kvbuffer.row_store %lse, %sums[%c0] valid(%m) : !row, memref<?xf32>
+      } // end of the roles
+      gpu.return
+    }
+  }
 }
