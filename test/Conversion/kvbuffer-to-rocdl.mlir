@@ -223,11 +223,3 @@ gpu.module @m {
   }
 }
 }
-
-// The whole pipeline ends in rocdl without a chip's name, too.
-// RUN: kvbuf-opt %src/examples/prefill.mlir --kvbuf-lower-to-rocdl | FileCheck %s --check-prefix=DEFAULT
-// RUN: kvbuf-opt %src/examples/prefill.mlir --kvbuf-lower-to-rocdl=chip=gfx942 | FileCheck %s --check-prefix=GFX942
-// DEFAULT: kvbuffer.target = "gfx950"
-// DEFAULT: rocdl.mfma.f32.32x32x16.bf16
-// GFX942:  kvbuffer.target = "gfx942"
-// GFX942:  rocdl.mfma.f32.32x32x8bf16.1k
