@@ -285,6 +285,33 @@ module attributes {kvbuffer.target = "sm_90a"} {
       gpu.return
     }
 
+    // What a region does to fragments is the consumers' matter, and so is what it reads.
+    // CHECK-LABEL: gpu.func @bias
+    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK-NOT:       kvbuffer.map
+    // CHECK:         } consumers
+    // CHECK:           %[[SUM:.*]] = kvbuffer.mma
+    // CHECK-NEXT:      kvbuffer.map %[[SUM]] at(%[[ROW:.*]], %c0)
+    // CHECK:             memref.load
+    gpu.func @bias(%a: !x, %b: !b, %bias: memref<?xf32>, %row: index, %m: index, %k: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+      %a_tile = kvbuffer.dram_tile %a[%row, %c0] valid(%m, %k) : !x -> !a_tile
+      %a_token = kvbuffer.dram_load %a_tile into %a_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
+      %as = kvbuffer.lds_stage %a_token : !kvbuffer.token<#left>
+      %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+      %sum = kvbuffer.mma %af, %b, %zero {transpose_b} : !a, !b, !sum
+      %more = kvbuffer.map %sum at(%row, %c0) : !sum -> !sum {
+      ^bb0(%x: f32, %i: index, %j: index):
+        %y = memref.load %bias[%j] : memref<?xf32>
+        %z = arith.addf %x, %y : f32
+        kvbuffer.yield %z : f32
+      }
+      kvbuffer.fragment_store %more, %out : !sum, !out
+      gpu.return
+    }
+
     // In a cluster one block asks for all: its own producers read the mailbox, too.
     // However often the program asks, there is one mailbox. What the whole block does
     // together, and what that needs, stands before the roles.

@@ -212,6 +212,8 @@ class Gemm(unittest.TestCase):
             exact = x @ y
             plain = decode(encode((x.astype(np.float32) @ y.astype(np.float32)),
                                   dtype), dtype)
+            if text and "maximumf" in text:
+                exact, plain = np.maximum(exact, 0), np.maximum(plain, 0)
             out = decode(c, dtype)
             self.assertFalse(np.isnan(out).any(), (m, n, k))
             error, usual = abs(out - exact), abs(plain - exact)
@@ -231,6 +233,19 @@ class Gemm(unittest.TestCase):
 
     def test_f16(self):
         self.check("gemm", "f16")
+
+    def test_no_negative(self):
+        # Elements by a region, also where other warps move the tiles.
+        self.check("gemm", "bf16", shapes=((257, 136, 200),), text=change(
+            program("gemm", "bf16"),
+            ("    %rounded = kvbuffer.fragment_convert %product",
+             "    %least = arith.constant 0.0 : f32\n"
+             "    %above = kvbuffer.map %product : !acc -> !acc {\n"
+             "    ^bb0(%x: f32, %i: index, %j: index):\n"
+             "      %y = arith.maximumf %x, %least : f32\n"
+             "      kvbuffer.yield %y : f32\n"
+             "    }\n"
+             "    %rounded = kvbuffer.fragment_convert %above")))
 
     @staticmethod
     def portable(change, name):

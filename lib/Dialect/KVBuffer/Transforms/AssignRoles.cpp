@@ -353,7 +353,7 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
     return writeIf(branch);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return writeWhile(loop);
-  if (op->getNumRegions())
+  if (op->getNumRegions() && !isa<MapOp>(op))
     return op->emitOpError()
            << "is not supported in a kernel that is split into roles: expected "
               "scf.for, scf.if or scf.while";
