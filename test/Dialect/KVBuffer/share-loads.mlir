@@ -21,6 +21,11 @@
 // CHECK-LABEL: gpu.func @parted
 // CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
 
+// What a block's rank decides before the roles differs, too; the launch's sizes do not.
+// CHECK-LABEL: gpu.func @before
+// CHECK-DAG:     kvbuffer.ring %kbuf {releases = 1 : i64} :
+// CHECK-DAG:     kvbuffer.ring %vbuf {releases = 1 : i64, shared} :
+
 // Rows of a product are each block's own, whatever their names: no word of it. For
 // columns of its operand b, which all rows need, the request is lost.
 // CHECK-LABEL: gpu.func @columns
@@ -94,6 +99,26 @@ module attributes {kvbuffer.target = "sm_90a"} {
         scf.for %i = %c0 to %n step %c1 {
           kvbuffer.ring_load %kt into %cring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
         }
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+
+    gpu.func @before(%k: !kv, %total: index) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %b = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+      %aring = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      %rank = gpu.cluster_block_id x
+      %row = arith.muli %rank, %c16 : index
+      %start = arith.muli %total, %c16 : index
+      kvbuffer.warp_roles producers(4, 0) {
+        %at = kvbuffer.cache_tile %k[%c0, %c0, %row] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+        kvbuffer.ring_load %at into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+        %bt = kvbuffer.cache_tile %k[%c0, %c0, %start] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+        kvbuffer.ring_load %bt into %bring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
       } consumers(4, 0) {
       }
       gpu.return

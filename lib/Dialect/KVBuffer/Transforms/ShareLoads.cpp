@@ -116,8 +116,9 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     if (!kernel.getKnownClusterSize())
       return;
+    // Also of what stands before the roles.
+    Differences differences(kernel.getBody());
     kernel.walk([&](WarpRolesOp roles) {
-      Differences differences(roles.getProducers());
       for (Operation &op : *roles->getBlock())
         if (auto ring = dyn_cast<RingOp>(op))
           share(ring, differences);
