@@ -13,6 +13,7 @@
 !b = !kvbuffer.fragment<16x16xbf16, b>
 gpu.module @m {
   // CHECK-LABEL: gpu.func @attend
+  // CHECK:         %[[EDGE:.*]] = arith.divui
   // CHECK:         scf.if
   // The first mask comes out of its branch with what it reads. The accumulator
   // is no fill of zeros: it is rescaled.
@@ -34,7 +35,7 @@ gpu.module @m {
   // CHECK:             %[[SLOT:.*]] = arith.remui %[[BEFORE]], %c2
   // CHECK:             kvbuffer.dram_load %[[TILEBEFORE]] into %[[VBUF:.*]][%[[SLOT]]] :
   // CHECK:             %[[O:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[ACC]] :
-  // CHECK:             %[[FAR:.*]] = arith.cmpi sge, %[[I]], %arg6
+  // CHECK:             %[[FAR:.*]] = arith.cmpi sge, %[[I]], %[[EDGE]]
   // CHECK:             scf.if %[[FAR]]
   // CHECK:               %[[LATER:.*]] = arith.addi %[[KEY]], %c1
   // CHECK:               kvbuffer.mask %[[S]] rows({{.*}}) keys(%[[LATER]],
@@ -46,12 +47,14 @@ gpu.module @m {
   // CHECK:           %[[SLOTLAST:.*]] = arith.constant 0 : index
   // CHECK:           kvbuffer.dram_load %[[TILELAST]] into %[[VBUF]][%[[SLOTLAST]]]
   // CHECK:           kvbuffer.mma %[[LOOP]]#3, %{{.*}}, %[[LOOP]]#0 :
-  gpu.func @attend(%q: !a, %keys: memref<?x16xbf16>, %zero: !acc, %r0: !row, %n: index, %rows: index, %edge: index) kernel attributes {kvbuffer.schedule = #schedule} {
+  gpu.func @attend(%q: !a, %keys: memref<?x16xbf16>, %zero: !acc, %r0: !row, %n: index, %rows: index) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index
     %c16 = arith.constant 16 : index
+    %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %c0 of %rows keys %n {BM = 16 : i64, mask = #kvbuffer.mask<causal = true>}
+    %edge = arith.divui %full_hi, %c16 : index
     %kbuf = kvbuffer.alloc : !k
     %vbuf = kvbuffer.alloc : !k
     %r:3 = scf.for %i = %c0 to %c3 step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {

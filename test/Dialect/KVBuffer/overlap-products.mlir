@@ -24,16 +24,17 @@
 !b = !kvbuffer.fragment<16x16xbf16, b>
 gpu.module @m {
   // CHECK-LABEL: gpu.func @attend
-  // CHECK-SAME:    (%{{.*}}, %[[X:[a-z0-9]+]]: memref<?x16xbf16>, %[[Y:[a-z0-9]+]]: memref<?x16xbf16>, %[[N:[a-z0-9]+]]: index, %[[EDGE:[a-z0-9]+]]: index, %[[LEFT:[a-z0-9]+]]: index,
+  // CHECK-SAME:    (%{{.*}}, %[[X:[a-z0-9]+]]: memref<?x16xbf16>, %[[Y:[a-z0-9]+]]: memref<?x16xbf16>, %[[N:[a-z0-9]+]]: index, %[[LEFT:[a-z0-9]+]]: index,
   // CHECK-DAG:     %[[XS:.*]] = kvbuffer.alloc : <#[[$BUF:.*]]>
   // CHECK-DAG:     %[[ZERO:.*]] = kvbuffer.fragment_fill 0.000000e+00 : <16x16xf32, acc>
   // CHECK-DAG:     %[[LEAST:.*]] = kvbuffer.fragment_fill 0xFF800000 : <16x1xf32, row>
   // CHECK-DAG:     %[[NONE:.*]] = kvbuffer.fragment_fill 0.000000e+00 : <16x1xf32, row>
+  // CHECK-DAG:     %[[EDGE:.*]] = arith.ceildivui
   // CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[N]], %c0
   // CHECK:         %[[ALL:.*]]:3 = scf.if %[[ANY]] -> (!kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, !kvbuffer.fragment<16x1xf32, row>)
   // The first scores and their softmax, from the maximum and sum that the loop
-  // began with. The mask needs no branch: it is right for every tile. Zeros need
-  // not be rescaled.
+  // began with. The mask needs no branch: this follows from the range of its keys, so
+  // that it hides nothing of a tile that needs none. Zeros need not be rescaled.
   // CHECK:           %[[T0:.*]] = kvbuffer.dram_load %{{.*}} into %[[XBUF:.*]][%c0] :
   // CHECK:           %[[S0:.*]] = kvbuffer.mma {{.*}} {transpose_b}
   // CHECK-NOT:       scf.if
@@ -68,11 +69,13 @@ gpu.module @m {
   // CHECK:           scf.yield %[[ZERO]], %[[LEAST]], %[[NONE]]
   // CHECK-NOT:     kvbuffer.mma
   // CHECK:         kvbuffer.softmax_finish %[[ALL]]#0, %[[ALL]]#1, %[[ALL]]#2
-  gpu.func @attend(%q: !a, %x: !x, %y: !x, %n: index, %edge: index, %left: index, %out: !tile) kernel attributes {kvbuffer.schedule = #schedule} {
+  gpu.func @attend(%q: !a, %x: !x, %y: !x, %n: index, %left: index, %out: !tile) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c16 = arith.constant 16 : index
+    %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %c0 of %left keys %left {BM = 16 : i64, mask = #kvbuffer.mask<causal = true>}
+    %edge = arith.ceildivui %full_hi, %c16 : index
     %x_slots = kvbuffer.alloc : !slots
     %y_slots = kvbuffer.alloc : !slots
     %zero = kvbuffer.fragment_fill 0.0 : !acc
@@ -122,12 +125,17 @@ gpu.module @m {
 !b = !kvbuffer.fragment<16x16xbf16, b>
 gpu.module @m {
   // What is done to the scores is done while the product is in flight, too. Where
-  // any tile may be cut, no load is whole.
+  // any tile may be cut, no load is whole. Whether there is a mask is the program's
+  // matter here: for the first scores, too.
   // CHECK-LABEL: gpu.func @capped
   // CHECK-NOT:     {whole}
   // CHECK:         %[[S0:.*]] = kvbuffer.mma {{.*}} {transpose_b}
   // CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[S0]]
-  // CHECK:         kvbuffer.online_softmax %[[C0]]
+  // CHECK:         %[[H0:.*]] = scf.if %[[USED:.*]] ->
+  // CHECK-NEXT:      kvbuffer.mask %[[C0]]
+  // CHECK:         } else {
+  // CHECK-NEXT:      scf.yield %[[C0]]
+  // CHECK:         kvbuffer.online_softmax %[[H0]]
   // CHECK:         scf.for
   // CHECK-NOT:       {whole}
   // CHECK:           %[[S:.*]] = kvbuffer.mma {{.*}} {transpose_b}
@@ -135,8 +143,10 @@ gpu.module @m {
   // CHECK:           kvbuffer.mma
   // CHECK-NOT:       transpose_b
   // CHECK:           %[[C:.*]] = kvbuffer.softcap %[[S]]
-  // CHECK:           kvbuffer.online_softmax %[[C]]
-  gpu.func @capped(%q: !a, %tile: !tile, %y: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+  // CHECK:           %[[H:.*]] = scf.if %[[USED]] ->
+  // CHECK-NEXT:        kvbuffer.mask %[[C]]
+  // CHECK:           kvbuffer.online_softmax %[[H]]
+  gpu.func @capped(%q: !a, %tile: !tile, %y: !b, %zero: !acc, %r0: !row, %n: index, %used: i1) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -149,7 +159,13 @@ gpu.module @m {
       %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
       %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
       %capped = kvbuffer.softcap %s {cap = 20.0 : f32, scale = 1.0 : f32} : !acc
-      %p, %m1, %l1, %f = kvbuffer.online_softmax %capped, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
+      %h = scf.if %used -> (!acc) {
+        %masked = kvbuffer.mask %capped rows(%c0, %n) keys(%i, %n) {mask = #kvbuffer.mask<causal = true>} : !acc
+        scf.yield %masked : !acc
+      } else {
+        scf.yield %capped : !acc
+      }
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %h, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
       %scaled = kvbuffer.rescale %acc, %f : !acc, !row
       %o = kvbuffer.mma %p, %y, %scaled : !a, !b, !acc
       scf.yield %o, %m1, %l1 : !acc, !row, !row

@@ -116,14 +116,7 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
   why = "the first scores are not masked by the mask of the range of keys: a "
         "tile that sees none would see some";
   auto mask = t.firstSoftmax.getScores().getDefiningOp<MaskOp>();
-  bool hides = false;
-  t.active.walk([&](KeyRangeOp range) {
-    hides |= mask && range.getMask() == mask.getMask() &&
-             range.getKeys() == mask.getKeys() &&
-             range.getQueries() == mask.getQueries() &&
-             range.getGroup() == mask.getGroup() && followsFrom(t.end, range);
-  });
-  if (!hides)
+  if (!mask || !isOfRange(t.end, mask))
     return std::nullopt;
   return t;
 }

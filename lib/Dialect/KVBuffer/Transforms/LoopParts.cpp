@@ -9,6 +9,7 @@
 #include "LoopParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -141,4 +142,15 @@ static bool followsFrom(Value value, Operation *op,
 bool kvbuf::followsFrom(Value value, Operation *op) {
   llvm::DenseSet<Value> seen;
   return ::followsFrom(value, op, seen);
+}
+
+bool kvbuf::isOfRange(Value value, MaskOp mask) {
+  bool found = false;
+  mask->getParentOfType<FunctionOpInterface>()->walk([&](KeyRangeOp range) {
+    found |= range.getMask() == mask.getMask() &&
+             range.getKeys() == mask.getKeys() &&
+             range.getQueries() == mask.getQueries() &&
+             range.getGroup() == mask.getGroup() && followsFrom(value, range);
+  });
+  return found;
 }

@@ -62,6 +62,10 @@ bool isNextIteration(mlir::Value inside, mlir::Value outside,
 /// branches; not whether it is computed at all.
 bool followsFrom(mlir::Value value, mlir::Operation *op);
 
+/// Whether `value` follows from a range of keys that is of the mask's own rule,
+/// queries and keys: it may say which tiles `mask` hides nothing or all of.
+bool isOfRange(mlir::Value value, MaskOp mask);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOOPPARTS_H

@@ -133,13 +133,15 @@ struct OverlapProductsPass
   using Base::Base;
 
   /// Whether a branch only decides if a mask is needed, which hides nothing of
-  /// a tile that needs none.
+  /// a tile that needs none: its condition follows from the range of keys of
+  /// that mask.
   static bool decidesOverMask(scf::IfOp branch) {
     if (!branch || branch.getNumResults() != 1)
       return false;
     auto mask = branch.thenYield().getOperand(0).getDefiningOp<MaskOp>();
     return mask && mask->getBlock() == branch.thenBlock() &&
            mask.getScores() == branch.elseYield().getOperand(0) &&
+           isOfRange(branch.getCondition(), mask) &&
            llvm::all_of(*branch.thenBlock(),
                         [](Operation &op) { return isMemoryEffectFree(&op); });
   }
