@@ -190,8 +190,9 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
     and the last one's end stand outside of the loop. Tiles without rows are
     passed over; one without keys multiplies a tile of keys that are all masked.
     Expects the loops that
-    `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave; others stay as
-    they are, with a remark.
+    `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave, and first scores
+    that are masked by the mask of the range of keys which the number of tiles
+    follows from; others stay as they are, with a remark.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -210,7 +211,8 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
     the same number of slots in every iteration, by values that the loop carries
     otherwise. Scalar arithmetic that both need is done by both; look-ups of
     pages stay with the producers. What only producers may do
-    (`kvbuffer.next_tile`) reaches the consumers through a mailbox.
+    (`kvbuffer.next_tile`) reaches the consumers through a mailbox. What has
+    another effect than to read, and no fragment, both would do: that is an error.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -295,7 +297,9 @@ def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
     tile and those of the first, whose slot is free as soon as its fragments are in
     registers, by two. A wait stands two barriers before the reads that it is for,
     because the other half of the warps issues its part of the load, and waits for
-    it, one barrier later.
+    it, one barrier later. So a loop that moves more than its two products read
+    stays as it is, with a warning, and one whose slots do not follow from its
+    iterations, or after which the tile is not read that it loads last.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
