@@ -95,7 +95,7 @@ private:
   std::shared_ptr<llvm::SourceMgr> sources =
       std::make_shared<llvm::SourceMgr>();
   MLIRContext context;
-  // Behind the context, without which it cannot be destroyed.
+  // After the context, without which it cannot be destroyed.
   OwningOpRef<ModuleOp> module;
 };
 
@@ -201,7 +201,7 @@ bool Compilation::readOptions(StringRef json) {
   return true;
 }
 
-/// A copy of `bytes` that the caller frees with kvbufFree, with a zero behind
+/// A copy of `bytes` that the caller frees with kvbufFree, with a zero after
 /// it; null, after a message, if there is no memory.
 static char *copyOut(StringRef bytes, const Messages &messages) {
   char *copy = static_cast<char *>(std::malloc(bytes.size() + 1));

@@ -157,7 +157,7 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
     step(options, stageName(next));
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     build(pm, lowering);
-    // Each stage is verified, phase contract and all; kvbuf-opt verifies behind
+    // Each stage is verified, phase contract and all; kvbuf-opt verifies after
     // each pass.
     pm.enableVerifier(false);
     if (failed(pm.run(module)) || failed(verify(module)))

@@ -207,7 +207,7 @@ std::string kvbuf::disassembleCubin(StringRef cubin, std::string &text) {
 // ptxas
 //===----------------------------------------------------------------------===//
 
-/// The number in front of `unit` in a line such as "Used 90 registers, ...";
+/// The number before `unit` in a line such as "Used 90 registers, ...";
 /// -1 if there is none.
 static int64_t numberBefore(StringRef line, StringRef unit) {
   size_t at = line.find(unit);

@@ -50,7 +50,7 @@ struct IsaInstruction {
   unsigned mfmaCycles = 0;
   /// Of a branch with a known target.
   std::optional<uint64_t> target;
-  /// Whether execution can go on behind it.
+  /// Whether execution can go on after it.
   bool fallsThrough = true;
 };
 
@@ -63,7 +63,7 @@ public:
   virtual ~IsaDecoder() = default;
 
   /// The instructions of `code`, which lies at `address`. Fails at bytes that
-  /// are no instruction of this chip. Padding behind the last instruction is
+  /// are no instruction of this chip. Padding after the last instruction is
   /// left out.
   virtual llvm::Expected<std::vector<IsaInstruction>>
   decode(llvm::StringRef code, uint64_t address) const = 0;

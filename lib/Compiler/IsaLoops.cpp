@@ -125,7 +125,7 @@ llvm::MapVector<unsigned, llvm::BitVector> FlowGraph::naturalLoops() const {
 }
 
 /// The blocks [first, last] of the steady state of a loop. LLVM moves blocks
-/// that it takes to be rare out of the way, behind the loop. What stays lies
+/// that it takes to be rare out of the way, after the loop. What stays lies
 /// between the target of a backward branch and that branch; of all such ranges
 /// that consist of the loop's blocks alone, the one with the most MFMAs is
 /// taken, and of these the shortest. All blocks, if there is no such range.

@@ -8,7 +8,7 @@
 //
 // The issue model looks at one wave alone, in program order. An MFMA occupies
 // the matrix unit for a fixed number of clocks (LLVM's scheduling model of the
-// chip). Plain vector instructions behind it issue in its shadow, except in the
+// chip). Plain vector instructions after it issue in its shadow, except in the
 // few clocks that the MFMA itself takes to issue; where they take longer than
 // the shadow is, the matrix unit idles. Packed fp32 and dot products do not
 // issue beside an MFMA at all (LLVM, SIInstrInfo::isNeverCoissue). That
@@ -74,8 +74,8 @@ private:
 std::vector<IsaStage>
 kvbuf::modelStages(llvm::ArrayRef<const IsaInstruction *> body,
                    const std::optional<IssueModel> &model) {
-  // A loop has no begin: what stands in front of its first barrier belongs to
-  // the stage behind the last one.
+  // A loop has no begin: what stands before its first barrier belongs to
+  // the stage after the last one.
   auto first = llvm::find_if(body, [](const IsaInstruction *instruction) {
     return instruction->kind == IsaClass::Barrier;
   });

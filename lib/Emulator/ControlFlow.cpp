@@ -13,7 +13,7 @@
 using namespace kvbuf::emu;
 
 // Immediate post-dominators by the iteration of Cooper, Harvey and Kennedy on
-// the reversed graph, with one virtual exit (index n) behind every block that
+// the reversed graph, with one virtual exit (index n) after every block that
 // leaves the kernel.
 void kvbuf::emu::computeJoins(Program &p) {
   const uint32_t n = p.blocks.size();

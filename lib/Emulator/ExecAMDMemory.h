@@ -8,7 +8,7 @@
 //
 // Members of Exec. An access to a raw buffer is in range as far as the
 // buffer's own length says (CDNA3 ISA, "Range checking"), for each 4 bytes on
-// their own: what lies behind reads as zero and is not written. What is in
+// their own: what lies past it reads as zero and is not written. What is in
 // range is then checked as any access is.
 //
 //===----------------------------------------------------------------------===//

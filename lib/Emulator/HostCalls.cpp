@@ -128,7 +128,7 @@ struct Conversion {
 };
 } // namespace
 
-/// Reads a conversion after its '%', and moves `at` behind it. False: it is
+/// Reads a conversion after its '%', and moves `at` past it. False: it is
 /// none.
 static bool readConversion(const std::string &format, size_t &at,
                            Conversion &c) {

@@ -20,7 +20,7 @@
 // What copy engines and matrix units do in the background has no warp. Each of
 // them is an *agent* with a number above those of the warps, and clocks of its
 // own; a wait teaches the waiting warp the agent's clock (see Async.h). A
-// warp's `fenced` is what it knows to lie behind a fence between the generic
+// warp's `fenced` is what it knows to lie before a fence between the generic
 // and the asynchronous proxy.
 //
 //===----------------------------------------------------------------------===//

@@ -261,7 +261,7 @@ struct Program {
   uint32_t entryRegisters = 0;
 };
 
-/// Puts AmdCountVm behind vector memory operations and AmdUse before the first
+/// Puts AmdCountVm after vector memory operations and AmdUse before the first
 /// use of what an LDS operation brings, as LLVM's backend puts waits there.
 void insertCounting(std::vector<std::vector<Inst>> &code,
                     std::vector<uint32_t> &lists);

@@ -37,7 +37,7 @@ int poisonOf(DType type) {
 /// pages in its gaps instead of poison, so that it costs no memory.
 constexpr uint64_t kSparseBytes = uint64_t(1) << 30;
 
-/// More elements in front of a tensor show nothing that fewer do not.
+/// More elements before a tensor show nothing that fewer do not.
 constexpr int64_t kMostOffset = 1 << 20;
 
 int64_t elementCount(const std::vector<int64_t> &shape) {

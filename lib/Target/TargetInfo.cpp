@@ -37,7 +37,7 @@ static bool is16Bit(llvm::StringRef element) {
   return element == "bf16" || element == "f16";
 }
 
-/// "a, b and c", or with another word in front of the last.
+/// "a, b and c", or with another word before the last.
 template <typename Range>
 static std::string listOf(const Range &items, llvm::StringRef last) {
   std::string text;

@@ -30,7 +30,7 @@ namespace kvbuf {
 struct MemoryModel;
 
 /// Instructions by class. Every instruction is in one of the classes up to
-/// `other`; those behind it are parts of the class they name.
+/// `other`; those after it are parts of the class they name.
 struct IsaCounts {
   int64_t mfma = 0;
   /// Vector instructions other than MFMAs.

@@ -143,10 +143,10 @@ struct TensorMapRecipe {
     /// the map covers, 0: those that a row of the tensor has; elements of
     /// `view` from row to row, 0: any.
     unsigned firstByte = 0, columns = 0, stride = 0;
-    /// Not 0: rows of cut tiles. A dimension of so many rows stands behind the
+    /// Not 0: rows of cut tiles. A dimension of so many rows stands after the
     /// columns, in `box` too; the map's row r is `cutRows` rows before the
     /// tensor's, so that index `cutRows` - n of the one and r + n of the other
-    /// begin the n rows from r on, and what comes behind them is outside.
+    /// begin the n rows from r on, and what comes after them is outside.
     unsigned cutRows = 0;
   };
   std::optional<Flat> flat;

@@ -89,7 +89,7 @@ public:
   static constexpr uint8_t kZoneByte = 0xA5;
 
   /// `bytes` of payload, all zero. `shift`: bytes that the first red zone is
-  /// longer, so that the payload begins so far behind a multiple of 4096 bytes
+  /// longer, so that the payload begins so far past a multiple of 4096 bytes
   /// (256 in a copy on a GPU). Throws Error if the memory is not to be had.
   explicit GuardedMemory(uint64_t bytes, uint64_t shift = 0);
   ~GuardedMemory();

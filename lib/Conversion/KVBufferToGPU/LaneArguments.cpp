@@ -529,7 +529,7 @@ LogicalResult LaneLowering::expandArguments() {
   if (unknown.wasInterrupted())
     return failure();
 
-  // Behind the tensors: what copy engines and shared counters need.
+  // After the tensors: what copy engines and shared counters need.
   unsigned ordinary = parameterTypes.size();
   bool counts = false;
   SmallVector<StringRef> launchNames;

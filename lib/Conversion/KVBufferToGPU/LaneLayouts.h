@@ -133,7 +133,7 @@ struct LinearAddress {
   /// base + (terms XOR constant), as an index. The bits of the constant that
   /// the terms cannot reach are added last, so that they end up in the
   /// instruction's immediate offset and accesses share the rest. `base` is a
-  /// multiple of `align`: constant bits below that are changed behind the sum,
+  /// multiple of `align`: constant bits below that are changed after the sum,
   /// so that all accesses share the sum too.
   mlir::Value emit(mlir::ImplicitLocOpBuilder &b, mlir::Value base,
                    int64_t align, int64_t constant) const;

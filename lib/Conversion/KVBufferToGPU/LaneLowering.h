@@ -182,7 +182,7 @@ public:
   /// Whether a load needs threads to copy: an engine's boxes may read rows that
   /// must read as zero.
   bool needsCopies(RingLoadOp op) const;
-  /// Sets the insertion point in front of the consumers' code, for what all of
+  /// Sets the insertion point before the consumers' code, for what all of
   /// it shares.
   void setInsertionPointToConsumersStart();
 

@@ -373,7 +373,7 @@ void LaneLowering::lower(AnyNegativeOp op) {
   Value id = arith::AddIOp::create(b, group, i32(signBarriers));
   Value any = BarrierAnyOp::create(b, b.getI1Type(), negative, id,
                                    b.getI64IntegerAttr(groupThreads()));
-  // Said to be the same for all lanes, so that loops behind a branch on it keep
+  // Said to be the same for all lanes, so that loops after a branch on it keep
   // their numbers in the scalar unit.
   any = machine.uniform(
       *this, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());

@@ -180,7 +180,7 @@ Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
     return pageOf(*this, add(b, tile.firstKey, toIndex(row)), page).first;
   };
   Value number = numberOf(lane);
-  // No look-up of a page of which no row is there. A row in front of those that
+  // No look-up of a page of which no row is there. A row before those that
   // are there may be its page's first, whose number others ask for.
   Value exists =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane, tile.hi);

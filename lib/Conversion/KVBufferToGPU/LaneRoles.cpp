@@ -119,7 +119,7 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
         b, arith::CmpIPredicate::slt,
         arith::AndIOp::create(b, thread, i32(groupThreads() - 1)),
         i32(cluster()));
-  // What is shared goes in front of the first op that follows; that op must
+  // What is shared goes before the first op that follows; that op must
   // exist, and stay.
   consumersStart = i32(0).getDefiningOp();
   bool turns = false;
@@ -279,7 +279,7 @@ LogicalResult LaneLowering::checkRoles(Operation *op) {
   return success();
 }
 
-/// Whether a product has been waited for in front of a release, in its block. A
+/// Whether a product has been waited for before a release, in its block. A
 /// product takes all the warps of a group: each of them has then seen the
 /// filling that is given back.
 static bool followsProduct(RingReleaseOp release) {

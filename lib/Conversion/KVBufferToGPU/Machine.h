@@ -92,7 +92,7 @@ struct TileCoordinates {
   Values position;
   /// The first column, i32; null for 0.
   mlir::Value column;
-  /// Whether rows in front of (behind) the tile's valid ones, or columns behind
+  /// Whether rows before (after) the tile's valid ones, or columns after
   /// them, may exist in the tensor, so that reading them is not the same as
   /// reading zeros.
   bool rowsBefore = false, rowsBehind = false, colsBehind = false;

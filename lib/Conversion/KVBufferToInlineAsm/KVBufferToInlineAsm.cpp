@@ -134,7 +134,7 @@ static void lowerProduct(WgmmaOp op) {
       os << "a";
     else
       os << registers(a + 4 * step, 4);
-    // Behind b: whether D is added to, the signs of a and b, and which operands
+    // After b: whether D is added to, the signs of a and b, and which operands
     // in LDS are transposed; in registers a never is.
     os << ", b, " << (zero && step == 0 ? "zero" : "add") << ", 1, 1, "
        << (descriptors ? "0, " : "") << (op.getTransposeB() ? 1 : 0) << ";\n";
@@ -152,7 +152,7 @@ static void lowerWait(WgmmaWaitOp op) {
   SmallVector<std::string> constraints(values.size(), "=f");
   for (size_t i = 0; i < values.size(); ++i)
     constraints.push_back(std::to_string(i));
-  // Slots are released behind the wait.
+  // Slots are released after the wait.
   constraints.push_back("~{memory}");
   std::string text = "wgmma.wait_group.sync.aligned " +
                      std::to_string(int64_t(op.getPending())) + ";";

@@ -232,7 +232,7 @@ private:
   int64_t division = 0;
   Rings rings;
   const llvm::StringMap<int64_t> &sizes;
-  /// Products in the order of their starts; those in front of `finished` are
+  /// Products in the order of their starts; those before `finished` are
   /// done.
   std::vector<Product> products;
   size_t finished = 0;

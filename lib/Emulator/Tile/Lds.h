@@ -18,7 +18,7 @@ namespace kvbuf::emu::tile {
 /// them. A load lands when a wait forces it to, and no earlier.
 ///
 /// Ops run once for the whole block, but on the machine each warp gets to them
-/// when it does: all that is known is who has which meeting behind it. A
+/// when it does: all that is known is who is past which meeting. A
 /// kvbuffer.stagger gives the upper half of the warps one more than the lower
 /// half has; an op's place among the meetings is then one of two. What one warp
 /// does comes before what another does if even the later place of the one is
@@ -65,7 +65,7 @@ private:
     /// The load issued into it last, or -1.
     int64_t newest = -1;
     FragmentLoadOp lastRead;
-    /// Meetings that the warps furthest on had behind them at the last read.
+    /// Meetings that the warps furthest on had passed at the last read.
     uint64_t readAt = 0;
   };
   struct Buffer {
@@ -81,7 +81,7 @@ private:
     bool empty = false;
     bool landed = false;
     LdsStageOp staged;
-    /// Meetings that a warp must have behind it to read what `staged` awaits.
+    /// Meetings that a warp must have passed to read what `staged` awaits.
     uint64_t readyAt = 0;
   };
   Slot &slotOf(const Load &load) {
@@ -90,9 +90,9 @@ private:
 
   std::vector<Buffer> buffers;
   std::vector<Load> loads;
-  /// Loads in front of this one have all landed.
+  /// Loads before this one have all landed.
   size_t firstInFlight = 0;
-  /// Meetings behind the lower half of the warps and behind the upper half.
+  /// Meetings that the lower half of the warps and the upper half have passed.
   uint64_t lower = 0, upper = 0;
   uint64_t first() const { return std::min(lower, upper); }
   uint64_t last() const { return std::max(lower, upper); }

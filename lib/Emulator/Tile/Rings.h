@@ -66,7 +66,7 @@ private:
   };
 
   std::vector<Channel> channels;
-  /// All fillings in the producers' order; those in front of `issued` have
+  /// All fillings in the producers' order; those before `issued` have
   /// found their slots empty.
   std::vector<std::pair<unsigned, int64_t>> order;
   size_t issued = 0;

@@ -19,7 +19,7 @@ using llvm::StringRef;
 
 namespace {
 /// Ops by the beginning of their names, and the first chip that has them;
-/// `exact`: only chips with an "a" behind their number.
+/// `exact`: only chips with an "a" after their number.
 struct Since {
   llvm::StringLiteral prefix;
   unsigned chip;

@@ -105,7 +105,7 @@ void AMDMachine::emitBarrier(LaneLowering &lower) {
 }
 
 void AMDMachine::emitMeet(LaneLowering &lower) {
-  // The backend keeps products behind a barrier that they need not wait for,
+  // The backend keeps products after a barrier that they need not wait for,
   // and with them the waits for their operands: a slot that is read would be
   // free.
   ImplicitLocOpBuilder &b = lower.b;
@@ -453,7 +453,7 @@ LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
              << "a lane's words are no pieces of rows on " << lower.target.chip;
   Value stride =
       arith::MulIOp::create(b, lower.toI32(tile.rowStride), lower.i32(bytes));
-  // The valid rows are [0, hi): the range ends behind the last of them.
+  // The valid rows are [0, hi): the range ends after the last of them.
   Value zero = lower.i32(0);
   Value some =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, zero);

@@ -179,7 +179,7 @@ public:
     }
     shift = Value();
     if (from) {
-      // Row `from` becomes the range's first; offsets in front of it wrap
+      // Row `from` becomes the range's first; offsets before it wrap
       // around to the end of the address space.
       base = arith::AddIOp::create(
           b, base,
@@ -340,7 +340,7 @@ public:
 private:
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
 
-  /// Whether rows in front of the first valid one may exist.
+  /// Whether rows before the first valid one may exist.
   bool mayBeginLater() {
     if (op.getWhole())
       return false;
@@ -726,7 +726,7 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   if (counted && !range)
     zeros = zerosAt(lower, tile.data);
   if (counted) {
-    // Waits count on these loads being younger than the copies in front of
+    // Waits count on these loads being younger than the copies before
     // them: the backend must not turn them round.
     using Allow = amdgpu::sched_barrier_opt_enum;
     amdgpu::SchedBarrierOp::create(

@@ -159,7 +159,7 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   return success();
 }
 
-/// Moves conversions to words of operand a behind a wait, if the product that
+/// Moves conversions to words of operand a after a wait, if the product that
 /// it ends reads such words: in a loop both are the same registers, and ones
 /// that a product in flight reads must not be written (ptxas then serializes
 /// the products: C7513).

@@ -189,7 +189,7 @@ void HopperMachine::emitBarrierInit(LaneLowering &lower,
 }
 
 Value HopperMachine::emitElect(LaneLowering &lower) {
-  // Behind it the assembler knows that one lane runs, and keeps the coordinates
+  // After it the assembler knows that one lane runs, and keeps the coordinates
   // of boxes in uniform registers without asking whether lanes agree.
   return NVVM::ElectSyncOp::create(lower.b, lower.b.getI1Type(), Value());
 }
@@ -460,7 +460,7 @@ void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
         arith::CmpIOp::create(b, arith::CmpIPredicate::sle, left, zero);
     lower.enter(arith::OrIOp::create(b, whole, none));
     Values rest = at.position;
-    // In front of the tensor lie zeros.
+    // Before the tensor lie zeros.
     rest.front() = arith::SelectOp::create(
         b, whole, arith::AddIOp::create(b, rest.front(), from).getResult(),
         lower.i32(-rows));

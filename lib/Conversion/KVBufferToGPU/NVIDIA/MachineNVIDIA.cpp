@@ -521,7 +521,7 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Copy copy = whole;
   OpBuilder::InsertionGuard guard(b);
-  // Goes on behind `then` where rows begin at multiples of `bytes`, which
+  // Goes on after `then` where rows begin at multiples of `bytes`, which
   // `then` needs.
   auto unlessAligned = [&](int64_t bytes, function_ref<void()> then) {
     if (lower.alignment >= bytes)

@@ -54,7 +54,7 @@ public:
 
   /// Writes an op with all that is in it.
   LogicalResult writeOp(Operation *op);
-  /// Consumers: releases every slot behind its last read.
+  /// Consumers: releases every slot after its last read.
   void release();
 
 private:
@@ -76,7 +76,7 @@ private:
   /// Whether an op fills two channels the same number of times on every path.
   bool fillsAlike(Operation *op, unsigned a, unsigned b);
   /// The channels that `op` fills, one for each set of channels that have the
-  /// same count in front of it and behind it.
+  /// same count before it and after it.
   SmallVector<unsigned> representatives(Operation *op);
   /// Gives the counts `values` to the representatives and to those that they
   /// stand for, whose counts were those of `before`.
@@ -589,7 +589,7 @@ LogicalResult RoleWriter::writeWhile(scf::WhileOp op) {
   return success();
 }
 
-/// Releases a slot behind its last read in a block; inside of a branch whose
+/// Releases a slot after its last read in a block; inside of a branch whose
 /// two sides are all that reads it last, on each side.
 void RoleWriter::placeRelease(Block &block, Value staged, Value ring,
                               Value fill) {
@@ -699,7 +699,7 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(isProducer ? &roles.getProducers() : &roles.getConsumers());
       RoleWriter writer(b, channels, isProducer, schedule, releases);
-      // What stands in front of the roles, buffers and channels, stays.
+      // What stands before the roles, buffers and channels, stays.
       for (Operation *op = roles->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())
         if (failed(writer.writeOp(op)))

@@ -70,7 +70,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
         a, b, isZero(op.getAcc()) ? Value() : op.getAcc(), op.getTransposeB());
   }
 
-  /// Awaits a product in front of the first use of `result`, in the block that
+  /// Awaits a product before the first use of `result`, in the block that
   /// starts it, so that no product is in flight from one iteration to the next.
   static MmaWaitOp await(MmaStartOp start, Value result) {
     Block *block = start->getBlock();
@@ -96,7 +96,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
   }
 
-  /// Moves the release of a slot that a product reads behind its wait.
+  /// Moves the release of a slot that a product reads after its wait.
   static void releaseBehind(Value staged, MmaWaitOp wait) {
     auto filled = slotOfView(staged).getDefiningOp<RingWaitOp>();
     if (!filled)

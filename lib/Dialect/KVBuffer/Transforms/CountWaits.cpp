@@ -25,7 +25,7 @@ static int64_t loadsBetween(Block::iterator from, Block::iterator to) {
                        [](Operation &op) { return isa<DramLoadOp>(op); });
 }
 
-/// The least number of loads issued behind the load of `token` and in front of
+/// The least number of loads issued after the load of `token` and before
 /// `point`, a place in a block that the token reaches. `visited` cuts cycles of
 /// tokens that a loop passes round unchanged.
 static int64_t countYounger(Value token, Block *block, Block::iterator point,

@@ -487,7 +487,7 @@ LogicalResult Expansion::run() {
   Block &entryBlock = kernel.getBody().front();
   lowered.setFunctionType(
       b.getFunctionType(lowered.getBody().front().getArgumentTypes(), {}));
-  // Memory of the block stays what it is, behind the parameters.
+  // Memory of the block stays what it is, after the parameters.
   for (BlockArgument memory : kernel.getWorkgroupAttributions())
     values.push_back(
         lowered.addWorkgroupAttribution(memory.getType(), memory.getLoc()));

@@ -60,7 +60,7 @@ static std::optional<SumReaders> findReaders(OnlineSoftmaxOp op) {
 }
 
 /// Whether few scores have been seen: the tiles that a mask may cut and the one
-/// behind them, at least two. Null where the tiles cannot be counted.
+/// after them, at least two. Null where the tiles cannot be counted.
 static Value findEarly(OpBuilder &b, OnlineSoftmaxOp op) {
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
   if (!loop || getConstantIntValue(loop.getLowerBound()) != 0 ||

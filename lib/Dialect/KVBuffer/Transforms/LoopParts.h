@@ -53,7 +53,7 @@ OffsetIndex stripOffset(mlir::Value index);
 /// nullopt for other slots.
 std::optional<OffsetIndex> slotNumber(DramLoadOp load);
 
-/// Whether `outside`, computed behind `loop`, is what the loop's body would
+/// Whether `outside`, computed after `loop`, is what the loop's body would
 /// compute as `inside` in the iteration that follows the last one.
 bool isNextIteration(mlir::Value inside, mlir::Value outside,
                      mlir::scf::ForOp loop);

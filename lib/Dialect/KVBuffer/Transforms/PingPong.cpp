@@ -17,7 +17,7 @@
 //      loading; the next is awaited
 //   D  the second product, beside the head of the next tile's softmax
 //
-// each with a meeting behind it. Parts B and D hold no access to LDS, so that
+// each with a meeting after it. Parts B and D hold no access to LDS, so that
 // the matrix unit waits for nothing.
 //
 //===----------------------------------------------------------------------===//
@@ -84,7 +84,7 @@ static std::optional<TilePath> findPath(MmaOp product) {
   return path;
 }
 
-/// The first load into `buffer` behind a loop, in its block; null if there is
+/// The first load into `buffer` after a loop, in its block; null if there is
 /// none.
 static DramLoadOp loadBehind(scf::ForOp loop, Value buffer) {
   for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
@@ -221,10 +221,10 @@ private:
   }
 
   LogicalResult rewrite(AttentionLoop &found, ScheduleAttr schedule);
-  /// Lets what stands behind the loop use the loop's last load into `buffer`.
+  /// Lets what stands after the loop use the loop's last load into `buffer`.
   void reuseLoad(RewriterBase &rewriter, scf::ForOp loop, Value buffer);
   /// Cuts the second product: a quarter of it runs beside the maximum, the rest
-  /// behind the branch that may raise it. Returns the parts.
+  /// after the branch that may raise it. Returns the parts.
   std::pair<MmaOp, MmaOp> cut(RewriterBase &rewriter, AttentionLoop &found,
                               ScheduleAttr schedule,
                               SmallVector<Operation *> &outputFragments,
@@ -359,7 +359,7 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   placeAll(outputFragments, now);
   placeAll(scoresSlice, ahead2);
   place(scoresStage, ahead1);
-  // D. What the maximum needs, a mask, say, stands in front of it.
+  // D. What the maximum needs, a mask, say, stands before it.
   place(firstProduct, now);
   for (Operation &op : body->without_terminator()) {
     if (&op != lastProduct && &op != behindD)
@@ -370,9 +370,9 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   place(lastProduct, now);
   place(behindD, now);
 
-  // One tile ahead of the loop's last is the tile behind the loop, which is
+  // One tile ahead of the loop's last is the tile after the loop, which is
   // there in any case: the output's operand is loaded in every iteration, and
-  // that of the tile behind the loop with them.
+  // that of the tile after the loop with them.
   for (Operation *op : outputSlice)
     op->setAttr(kEveryTile, rewriter.getUnitAttr());
   Value outputBuffer = outputLoad.getBuffer();

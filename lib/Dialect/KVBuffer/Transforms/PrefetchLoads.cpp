@@ -75,7 +75,7 @@ static bool fillOtherSlots(DramLoadOp load, DramLoadOp other, int64_t from,
   return true;
 }
 
-/// Whether a slot that is filled in front of the loop, instead of behind the
+/// Whether a slot that is filled before the loop, instead of after the
 /// barrier of its first iteration, may still be read there.
 static bool mayBeRead(DramLoadOp load, int64_t distance) {
   if (distance < 2)
@@ -131,7 +131,7 @@ static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
   return {};
 }
 
-/// The loads of a loop's body that a load behind the loop, the second of a
+/// The loads of a loop's body that a load after the loop, the second of a
 /// pair, continues: it is what the next iteration would load.
 static SmallVector<std::pair<DramLoadOp, DramLoadOp>>
 findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
@@ -153,7 +153,7 @@ findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
   return tails;
 }
 
-/// The token that the loop hands to the iteration behind its last one, of a
+/// The token that the loop hands to the iteration after its last one, of a
 /// load that has been moved ahead.
 static Value nextToken(scf::ForOp loop, DramLoadOp load) {
   Value token = load.getToken();
@@ -238,7 +238,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   /// Whether a copy counts even where it copies nothing (TargetInfo).
   bool copiesByWave = false;
 
-  /// Replaces all waits of a loop by one in front of the first.
+  /// Replaces all waits of a loop by one before the first.
   static LdsStageOp merge(IRRewriter &rewriter, ArrayRef<LdsStageOp> stages) {
     SmallVector<Value> tokens;
     for (LdsStageOp stage : stages)
@@ -354,8 +354,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
       load->setAttr(kOneMore, rewriter.getUnitAttr());
       load.getTile().getDefiningOp()->setAttr(kOneMore, rewriter.getUnitAttr());
     }
-    // Whether the first loads can be issued while a wait in front of the loop
-    // still waits: they fill slots that nothing in front of the loop does.
+    // Whether the first loads can be issued while a wait before the loop
+    // still waits: they fill slots that nothing before the loop does.
     bool early =
         !loop->getParentOfType<LoopLikeOpInterface>() &&
         llvm::all_of(loads, [&](DramLoadOp load) {
@@ -416,7 +416,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         pipelineLoop(rewriter, loop, order, "that loads tiles");
     if (failed(result))
       return failure();
-    // A load behind the loop has been issued in the loop.
+    // A load after the loop has been issued in the loop.
     for (auto load : result->getBody()->getOps<DramLoadOp>()) {
       auto behind = llvm::find_if(tails, [&](auto tail) {
         return tail.second && tail.second.getBuffer() == load.getBuffer();
@@ -434,8 +434,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     forgetMarks(*result);
     if (copiesByWave)
       awaitRest(rewriter, *result);
-    // A wait in front of the loop moves behind the first loads, which it need
-    // not hold up; or they in front of it, where its data is needed before.
+    // A wait before the loop moves after the first loads, which it need
+    // not hold up; or they before it, where its data is needed sooner.
     for (Operation *op = start; op; op = op->getPrevNode())
       if (auto stage = dyn_cast<LdsStageOp>(op)) {
         bool usedBefore = llvm::any_of(stage->getUsers(), [&](Operation *user) {

@@ -32,7 +32,7 @@ struct EdgeCondition {
 
 /// Matches a condition on a loop's induction variable.
 std::optional<EdgeCondition> matchEdge(scf::ForOp loop, Value condition) {
-  // Each part must begin where the one in front of it ends.
+  // Each part must begin where the one before it ends.
   if (getConstantIntValue(loop.getStep()) != 1)
     return std::nullopt;
   EdgeCondition edge;

@@ -31,7 +31,7 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   FragmentType partType = type.withShape(rows, cols);
   auto load = source.getDefiningOp<FragmentLoadOp>();
   // Only in the load's own block: a fragment loaded outside of a loop stays in
-  // registers on purpose. A ring's slot may be released behind the load.
+  // registers on purpose. A ring's slot may be released after the load.
   if (load && load->getBlock() == b.getInsertionBlock() &&
       !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
     return FragmentLoadOp::create(b, load.getLoc(), partType, load.getStaged(),

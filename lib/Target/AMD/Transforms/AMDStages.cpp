@@ -165,7 +165,7 @@ static int64_t elementsOf(Type type) {
 
 bool VectorCostModel::isFusedMaximum(Operation *op) const {
   // A chain of maxima of n values becomes about n/2 of three operands: from its
-  // end on, every second maximum is taken in by the one behind it.
+  // end on, every second maximum is taken in by the one after it.
   bool fused = false;
   for (Operation *last = op; isa<LLVM::MaxNumOp>(last) && last->hasOneUse();) {
     Operation *user = *last->user_begin();

@@ -30,7 +30,7 @@ struct StagePiece {
   /// In program order, without the barriers at the ends; the last one may be
   /// the block's terminator.
   llvm::SmallVector<mlir::Operation *> ops;
-  /// Whether a barrier stands right in front of, or behind, the piece; else it
+  /// Whether a barrier stands right before, or after, the piece; else it
   /// begins or ends with its block.
   bool behindBarrier = false, beforeBarrier = false;
   /// Matrix instructions in it.

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM moves an instruction behind a branch when its result is used there only
+// LLVM moves an instruction past a branch when its result is used there only
 // (IR sinking in CodeGenPrepare, MachineSink). For a softmax that runs beside
-// MFMAs this is a loss: behind the branch, or in the next stage, nothing hides
+// MFMAs this is a loss: after the branch, or in the next stage, nothing hides
 // it. An empty assembly statement with a side effect stays where it is, costs
 // no instruction, and holds back what it reads.
 //
@@ -113,7 +113,7 @@ struct GuardSinkingPass : kvbuf::impl::GuardSinkingBase<GuardSinkingPass> {
   }
 
   /// Whether an op of another block uses a value. What a branch hands over is
-  /// made in front of it in any case.
+  /// made before it in any case.
   static bool isUsedBehind(Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       return user->getBlock() != value.getParentBlock();

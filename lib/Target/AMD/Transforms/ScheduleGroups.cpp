@@ -191,7 +191,7 @@ SmallVector<Group> GroupPlanner::plan() {
     left -= exposedCycles - before;
     flushSlot();
     mfma.issued = true;
-    // The result is there a little after the matrix unit is free again: behind
+    // The result is there a little after the matrix unit is free again: after
     // the next MFMA.
     mfma.readyAt = slot + 2;
     groups.push_back({kMatrix, 1});
@@ -282,7 +282,7 @@ struct ScheduleGroupsPass
                  .str();
       return false;
     }
-    // All groups stand at the end of the piece: only what is in front of them
+    // All groups stand at the end of the piece: only what is before them
     // is theirs to order.
     if (last->hasTrait<OpTrait::IsTerminator>())
       b.setInsertionPoint(last);

@@ -8,7 +8,7 @@
 //
 // Where two waves share a SIMD and one computes while the other one moves data,
 // an instruction of the mover that takes the issue slot of an MFMA delays all
-// MFMAs behind it. Between barriers that enclose MFMAs a wave has a higher
+// MFMAs after it. Between barriers that enclose MFMAs a wave has a higher
 // priority.
 //
 //===----------------------------------------------------------------------===//

@@ -53,7 +53,7 @@ def KVBuffer_CreateRaggedTmaTileOp
     As `kvbuffer.cache.create_tma_tile`, but a copy brings `n` of the `BN` rows from
     row `r` on, and zeros for the others, whatever lies there: coordinates are
     column, BN - `n`, head, `r` + `n`. Rows are a dimension of `BN` that ends at
-    row `r` + `n` of the other one, so that those behind lie outside of the tensor.
+    row `r` + `n` of the other one, so that those after them lie outside of the tensor.
 
     Example:
 
