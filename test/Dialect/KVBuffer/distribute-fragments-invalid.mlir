@@ -152,3 +152,44 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// Weights of two products, by a condition, whose accumulators lie in different orders.
+#wide = #kvbuffer.mma<mfma, acc, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+#small = #kvbuffer.mma<mfma, acc, shape = [16, 16, 32], warps = [1, 1], swapped = true>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @orders(%b: !b, %s: !kvbuffer.fragment<32x32xf32, acc, #wide>, %t: !kvbuffer.fragment<32x32xf32, acc, #small>, %o: !acc, %c: i1) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %p = kvbuffer.fragment_convert %s : !kvbuffer.fragment<32x32xf32, acc, #wide> -> !a
+      %q = kvbuffer.fragment_convert %t : !kvbuffer.fragment<32x32xf32, acc, #small> -> !a
+      %x = scf.if %c -> (!a) {
+        scf.yield %p : !a
+      } else {
+        scf.yield %q : !a
+      }
+      // expected-error @below {{'kvbuffer.mma' op multiplies weights of products whose accumulators lie in different orders; expected one matrix instruction}}
+      %r = kvbuffer.mma %x, %b, %o : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// What rounding has added, to sums that two warps share.
+#shared = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 2]>
+!acc = !kvbuffer.fragment<16x32xf32, acc, #shared>
+!row = !kvbuffer.fragment<16x1xf32, row>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @excess(%acc: !acc, %m: !row, %l: !row, %e: !row) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 16, warps = 2, mma_shape = [16, 8, 16], warp_cols = 2>} {
+      // expected-error @below {{'kvbuffer.softmax_finish' op takes what rounding has added to weights whose columns 2 warps share; expected a softmax without lazy_rescale}}
+      %o, %lse = kvbuffer.softmax_finish %acc, %m, %l excess(%e) {scale = 1.0 : f32} : !acc, !row
+      gpu.return
+    }
+  }
+}

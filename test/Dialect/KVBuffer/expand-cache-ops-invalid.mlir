@@ -16,3 +16,13 @@ func.func @no_prompt(%data: memref<?x?x8x128xbf16>) -> index {
   %n = kvbuffer.cache.max_prompt_length %c : !dense
   return %n : index
 }
+
+// -----
+
+!dense = !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+func.func @tensors(%data: tensor<?x?x8x128xbf16>, %b: index) -> index {
+  %c = kvbuffer.make_cache %data : tensor<?x?x8x128xbf16> -> !dense
+  // expected-error @below {{'kvbuffer.cache.cache_length' op uses a cache of tensors; expected one of memrefs: run one-shot-bufferize first}}
+  %n = kvbuffer.cache.cache_length %c[%b] : !dense
+  return %n : index
+}
