@@ -18,7 +18,9 @@ import sys
 #: tables, lengths and offsets; `lengths=all`: lengths count the new tokens;
 #: `seq_q=0`: query rows are known at the launch; `kv_dtype=f8E4M3FN`: elements
 #: of the caches that are not of `dtype`; `granularity`: tensor, head or a
-#: number, what a scale of theirs is of; empty: they have none.
+#: number, what a scale of theirs is of; empty: they have none;
+#: `v_head_size=0`: that of V and O is `head_size`; `o_dtype=f32`: elements of O
+#: that are not of `dtype`.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
@@ -27,6 +29,7 @@ DEFAULTS = {
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
     "schedule": "", "seq_q": 0, "kv_dtype": "", "granularity": "",
+    "v_head_size": 0, "o_dtype": "",
 }
 
 
@@ -42,8 +45,10 @@ def problem(**options):
     rows = "?" if ragged else f"?x{o['seq_q'] or '?'}"
     strides = "?, ?, 1" if ragged else "?, ?, ?, 1"
     page = f", page_size = {o['page_size']}" if o["page_size"] else ""
-    query = (f"memref<{rows}x{heads}x{o['head_size']}x{o['dtype']}, "
-             f"strided<[{strides}]>>")
+    sizes = {"k": o["head_size"], "v": o["v_head_size"] or o["head_size"]}
+    query, out = (f"memref<{rows}x{heads}x{size}x{dtype}, strided<[{strides}]>>"
+                  for size, dtype in ((sizes["k"], o["dtype"]),
+                                      (sizes["v"], o["o_dtype"] or o["dtype"])))
     scale = (f", scale = f32, granularity = {o['granularity']}"
              if o["granularity"] else "")
     caches = {}
@@ -53,14 +58,17 @@ def problem(**options):
                       if o[f"{name}_{part}"])
         caches[name] = (
             f"!kvbuffer.cache<{o['cache']}, {o['kv_dtype'] or o['dtype']}, "
-            f"heads = {kv_heads}, head_size = {o['head_size']}{page}{row}"
+            f"heads = {kv_heads}, head_size = {sizes[name]}{page}{row}"
             f"{scale}>")
     alike = caches["k"] == caches["v"]
     aliases = ({"!kv": caches["k"]} if alike
                else {"!k": caches["k"], "!v": caches["v"]})
+    if out != query:
+        aliases["!o"] = out
 
     operands = {"q": "!q", "k": "!kv" if alike else "!k",
-                "v": "!kv" if alike else "!v", "out": "!q"}
+                "v": "!kv" if alike else "!v",
+                "out": "!q" if out == query else "!o"}
     if ragged:
         operands["offsets"] = f"memref<?x{o['index'] or 'i32'}>"
     if o["lse"]:

@@ -374,7 +374,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     small.name = entry + "_of_small_blocks";
     small.launchIf = launchIfBlocksFill(
         kernel.getContext(), problem.getKVHeads(),
-        /*wide=*/problem.getHeadSize() > target.narrowHeadSize);
+        /*wide=*/std::max(problem.getHeadSize(), problem.getValueHeadSize()) >
+            target.narrowHeadSize);
     small.when = "which runs where blocks of several warps would leave "
                  "multiprocessors idle";
   }

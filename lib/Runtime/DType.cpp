@@ -68,9 +68,9 @@ uint16_t kvbuf::rt::encodeF16(float value) {
   return sign | static_cast<uint16_t>(rounded >> 13);
 }
 
-double kvbuf::rt::ulp16(DType type, double magnitude) {
-  int mantissa = type == DType::BF16 ? 7 : 10;
-  int minExponent = type == DType::BF16 ? -126 : -14;
+double kvbuf::rt::ulpOf(DType type, double magnitude) {
+  int mantissa = type == DType::F32 ? 23 : type == DType::BF16 ? 7 : 10;
+  int minExponent = type == DType::F16 ? -14 : -126;
   int exponent = minExponent;
   if (magnitude > 0 && std::isfinite(magnitude))
     exponent = std::max(minExponent, std::ilogb(magnitude));

@@ -10,6 +10,8 @@
 #define KVBUFFER_LIB_TARGET_VENDORS_H
 
 #include "kvbuffer/Target/TargetInfo.h"
+#include "llvm/Support/MathExtras.h"
+#include <utility>
 
 namespace kvbuf::detail {
 
@@ -20,6 +22,14 @@ std::optional<TargetInfo> lookupAMD(llvm::StringRef chip);
 /// TargetInfo::swizzle on AMD's chips.
 Swizzle swizzleAMD(const TargetInfo &target, const MatrixInstruction &mma,
                    int64_t rowBytes, bool transposed);
+
+/// The head sizes of Q and K, and of V and O, padded to whole LDS blocks of
+/// `BK` columns.
+inline std::pair<int64_t, int64_t>
+paddedHeadSizes(const ScheduleRequest &request, int64_t BK) {
+  return {llvm::alignTo(request.headSize, BK),
+          llvm::alignTo(request.valueHeadSize, BK)};
+}
 
 /// A vendor's default schedule.
 ScheduleChoice scheduleNVIDIA(const TargetInfo &target,

@@ -162,6 +162,10 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
   p.heads = number("heads");
   p.kvHeads = number("kv_heads");
   p.headSize = number("head_size");
+  auto valueHeadSize = dict.getAs<IntegerAttr>("v_head_size");
+  p.valueHeadSize = valueHeadSize ? valueHeadSize.getInt() : p.headSize;
+  auto outDtype = dict.getAs<StringAttr>("o_dtype");
+  p.outDtype = outDtype ? rt::parseDType(outDtype.str()) : p.dtype;
   p.query = layout("query");
   p.cache = layout("cache");
   if (p.cache == rt::Layout::Paged)
@@ -171,7 +175,8 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
       auto attr = dict.getAs<IntegerAttr>((Twine(name) + what).str());
       return attr ? attr.getInt() : fallback;
     };
-    *row = {part("_cache_depth", p.headSize), part("_head_dim_offset", 0)};
+    *row = {part("_cache_depth", row == &p.k ? p.headSize : p.valueHeadSize),
+            part("_head_dim_offset", 0)};
     auto dtype = dict.getAs<StringAttr>((Twine(name) + "_dtype").str());
     if (!dtype)
       continue;
@@ -238,11 +243,12 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
     dim.operands = {batch, one};
   };
   bool ragged = p.query == rt::Layout::Ragged;
-  for (const char *tensor : {"q", "o"})
+  for (auto [tensor, dtype, size] :
+       {std::tuple("q", p.dtype, p.headSize),
+        std::tuple("o", p.outDtype, p.valueHeadSize)})
     ragged
-        ? add(tensor, p.dtype, {"total_q", p.heads, p.headSize}, *tensor == 'o')
-        : add(tensor, p.dtype, {"batch", "seq_q", p.heads, p.headSize},
-              *tensor == 'o');
+        ? add(tensor, dtype, {"total_q", p.heads, size}, *tensor == 'o')
+        : add(tensor, dtype, {"batch", "seq_q", p.heads, size}, *tensor == 'o');
   if (ragged)
     offsets("q_offsets", "q_offsets");
   if (p.lse)
@@ -268,7 +274,9 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
                     : std::vector<Dim>{"num_blocks", "max_seq"};
       shape.push_back(group == 0 ? int64_t(1) : p.kvHeads);
       if (group > 0)
-        shape.push_back((p.headSize + group - 1) / group);
+        shape.push_back(
+            ((cache == "k" ? p.headSize : p.valueHeadSize) + group - 1) /
+            group);
       add((cache + ".scales").c_str(), rt::DType::F32, shape);
     }
     switch (p.cache) {

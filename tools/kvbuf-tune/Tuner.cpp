@@ -116,10 +116,7 @@ double quantile(const std::vector<double> &sorted, double q) {
 
 } // namespace
 
-double tune::operations(const Workload &w) {
-  const AttentionProblem &p = w.problem();
-  return 4 * static_cast<double>(p.headSize * p.heads) * w.visiblePairs();
-}
+double tune::operations(const Workload &w) { return w.operations(); }
 
 bool Candidate::spills() const {
   nlohmann::json text =

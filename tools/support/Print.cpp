@@ -277,6 +277,21 @@ static std::string appendString(const AppendSpec &p) {
   return text;
 }
 
+/// Types and head sizes, those of values and the output where they differ.
+static std::string typesString(const AttentionProblem &p) {
+  std::string text = nameOf(p.dtype);
+  if (p.outDtype != p.dtype)
+    text += std::string(" to ") + nameOf(p.outDtype);
+  return text;
+}
+
+static std::string headSizeString(const AttentionProblem &p) {
+  if (p.valueHeadSize == p.headSize)
+    return "head size " + std::to_string(p.headSize);
+  return "head sizes " + std::to_string(p.headSize) + " and " +
+         std::to_string(p.valueHeadSize) + " of values";
+}
+
 void Printer::problem(const Manifest &m, const std::string &file) {
   if (m.gemm) {
     line("kernel",
@@ -301,11 +316,11 @@ void Printer::problem(const Manifest &m, const std::string &file) {
     return;
   }
   const AttentionProblem &p = *m.attention;
-  line("kernel", m.name + " (" + file + "): " + nameOf(p.dtype) + ", " +
+  line("kernel", m.name + " (" + file + "): " + typesString(p) + ", " +
                      std::to_string(p.heads) + " heads on " +
-                     std::to_string(p.kvHeads) + ", head size " +
-                     std::to_string(p.headSize) + ", " + nameOf(p.query) +
-                     " query, " + nameOf(p.cache) + " cache" +
+                     std::to_string(p.kvHeads) + ", " + headSizeString(p) +
+                     ", " + nameOf(p.query) + " query, " + nameOf(p.cache) +
+                     " cache" +
                      (p.cache == Layout::Paged
                           ? " of " + std::to_string(p.pageSize) + "-token pages"
                           : "") +
@@ -331,6 +346,10 @@ void Printer::problem(const Manifest &m, const std::string &file) {
                     {"lse", p.lse},
                     {"scale", p.scale},
                     {"batch_invariant", p.batchInvariant}};
+  if (p.outDtype != p.dtype)
+    root["kernel"]["o_dtype"] = nameOf(p.outDtype);
+  if (p.valueHeadSize != p.headSize)
+    root["kernel"]["v_head_size"] = p.valueHeadSize;
   root["target"] = m.target.chip;
 }
 

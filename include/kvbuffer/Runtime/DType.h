@@ -82,9 +82,14 @@ inline uint16_t encode16(DType type, float value) {
   return type == DType::BF16 ? encodeBF16(value) : encodeF16(value);
 }
 
-/// Distance between neighbouring values of a 16-bit type at this magnitude
+/// Distance between neighbouring values of f16, bf16 or f32 at this magnitude
 /// (that of the smallest normal number below it).
-double ulp16(DType type, double magnitude);
+double ulpOf(DType type, double magnitude);
+
+/// The nearest number of f16, bf16 or f32.
+inline float roundTo(DType type, float value) {
+  return type == DType::F32 ? value : decode16(type, encode16(type, value));
+}
 
 } // namespace kvbuf::rt
 

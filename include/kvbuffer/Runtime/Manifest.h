@@ -272,9 +272,11 @@ struct ProblemSpec {
 /// The attention problem that an artifact solves. Its parts: q, k, v, o,
 /// q_offsets, lse and sink.
 struct AttentionProblem : ProblemSpec {
-  DType dtype = DType::BF16;
-  /// Heads of the queries, heads of the cache, elements of a head.
-  int64_t heads = 1, kvHeads = 1, headSize = 64;
+  /// Of the queries' elements, and of the output's.
+  DType dtype = DType::BF16, outDtype = DType::BF16;
+  /// Heads of the queries, heads of the cache, elements of a head of queries
+  /// and keys, and of one of values and the output.
+  int64_t heads = 1, kvHeads = 1, headSize = 64, valueHeadSize = 64;
   Layout query = Layout::Dense, cache = Layout::Dense;
   /// Tokens of a page; 0 where the cache has none.
   int64_t pageSize = 0;

@@ -29,7 +29,8 @@ struct RowId {
   int64_t b = 0, i = 0, h = 0;
 };
 
-/// What a row should be. `reference` and `baseline` have head_size elements.
+/// What a row should be. `reference` and `baseline` have an element for each of
+/// a head of values.
 struct RowResult {
   std::vector<double> reference;
   std::vector<float> baseline;

@@ -34,7 +34,8 @@ public:
   Workload(const Manifest &manifest, const WorkloadOptions &options);
 
   CheckResult check(const CheckOptions &options) const override;
-  /// Two products of 2 * head_size operations for each visible pair.
+  /// For each visible pair two operations for each element of a head of K and
+  /// of V.
   double operations() const override;
   /// Each used row once.
   double minimalBytes() const override;
@@ -47,10 +48,12 @@ public:
   int64_t queries(int64_t b) const { return lenQ[b]; }
   int64_t keys(int64_t b) const { return lenK[b]; }
 
-  /// Rows of head_size elements. Head `h` counts query heads for q and o, and
+  /// The elements of a head. Head `h` counts query heads for q and o, and
   /// key/value heads for k and v.
   const uint16_t *qRow(int64_t b, int64_t i, int64_t h) const;
-  const uint16_t *oRow(int64_t b, int64_t i, int64_t h) const;
+  /// Those of the output, widened; and where they are.
+  void oRow(int64_t b, int64_t i, int64_t h, std::vector<float> &row) const;
+  const uint8_t *oAddress(int64_t b, int64_t i, int64_t h) const;
   /// The same of a cache, in elements of the queries' type: those of a
   /// quantized cache without their scales, exactly, in `scratch`.
   const uint16_t *kRow(int64_t b, int64_t j, int64_t h,

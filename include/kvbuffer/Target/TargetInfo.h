@@ -44,8 +44,12 @@ struct MatrixInstruction {
 
 /// What a schedule is chosen by.
 struct ScheduleRequest {
-  /// Elements of a head (D), before padding.
+  /// Elements of a head of Q and K, before padding.
   int64_t headSize = 0;
+  /// Those of a head of V and O.
+  int64_t valueHeadSize = 0;
+  /// Bytes of an element of O.
+  int64_t outBytes = 2;
   /// Tokens of a page of a paged cache; 0 for other caches.
   int64_t pageSize = 0;
   /// Whether tiles may be cut where a copy engine does not know of it: by the

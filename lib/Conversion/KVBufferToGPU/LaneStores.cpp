@@ -263,7 +263,8 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       };
       auto store = [&](Value value, Value from, int64_t at) {
         int64_t count = cast<VectorType>(value.getType()).getNumElements();
-        int64_t step = std::min(count, bytes * 8 / bits);
+        // Elements lie at multiples of their own size.
+        int64_t step = std::clamp<int64_t>(bytes * 8 / bits, 1, count);
         for (int64_t first = 0; first < count; first += step) {
           Value part = value;
           if (step < count)

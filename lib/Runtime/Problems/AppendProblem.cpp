@@ -74,7 +74,7 @@ double halfUlp(DType type, double magnitude) {
   if (type == DType::F32)
     return magnitude * kRounding;
   return 0.5 *
-         (isFloat8(type) ? ulp8(type, magnitude) : ulp16(type, magnitude));
+         (isFloat8(type) ? ulp8(type, magnitude) : ulpOf(type, magnitude));
 }
 
 } // namespace

@@ -26,6 +26,13 @@ int64_t parseWindow(const Reader &r, const char *key) {
   return window;
 }
 
+/// The elements of a head, as the manifest says at `key`.
+void checkHeadSize(const Reader &r, const char *key, int64_t size) {
+  if (size < 8 || size % 8 != 0)
+    throw Error("manifest: " + r.at(key) + " is " + std::to_string(size) +
+                "; expected a multiple of 8");
+}
+
 /// How the cache `name` is stored, if not in elements of the queries' type.
 std::optional<QuantizedSpec>
 parseQuantized(const Reader &r, const std::string &name, int64_t headSize) {
@@ -55,16 +62,22 @@ AttentionProblem parseFields(const Reader &r) {
   if (p.dtype != DType::F16 && p.dtype != DType::BF16)
     throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(p.dtype) +
                 "'; expected bf16 or f16");
+  p.outDtype = r.has("o_dtype") ? parseDType(r.string("o_dtype")) : p.dtype;
+  if (p.outDtype != DType::F16 && p.outDtype != DType::BF16 &&
+      p.outDtype != DType::F32)
+    throw Error("manifest: " + r.at("o_dtype") + " is '" + nameOf(p.outDtype) +
+                "'; expected f32, bf16 or f16");
   p.heads = r.natural("heads");
   p.kvHeads = r.natural("kv_heads");
   p.headSize = r.natural("head_size");
+  p.valueHeadSize =
+      r.has("v_head_size") ? r.natural("v_head_size") : p.headSize;
   if (p.heads < 1 || p.kvHeads < 1 || p.heads % p.kvHeads != 0)
     throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
                 " heads and " + std::to_string(p.kvHeads) +
                 " kv_heads; expected a positive multiple");
-  if (p.headSize < 8 || p.headSize % 8 != 0)
-    throw Error("manifest: " + r.at("head_size") + " is " +
-                std::to_string(p.headSize) + "; expected a multiple of 8");
+  checkHeadSize(r, "head_size", p.headSize);
+  checkHeadSize(r, "v_head_size", p.valueHeadSize);
   p.query = parseLayout(r, "query", /*cache=*/false);
   p.cache = parseLayout(r, "cache", /*cache=*/true);
   if (p.cache == Layout::Paged)
@@ -75,9 +88,9 @@ AttentionProblem parseFields(const Reader &r) {
                 "'; expected cached or all");
   p.lengthsCountNew = lengths == "all";
   p.k = parseRow(r, "k", p.headSize);
-  p.v = parseRow(r, "v", p.headSize);
+  p.v = parseRow(r, "v", p.valueHeadSize);
   p.kQuantized = parseQuantized(r, "k", p.headSize);
-  p.vQuantized = parseQuantized(r, "v", p.headSize);
+  p.vQuantized = parseQuantized(r, "v", p.valueHeadSize);
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");
@@ -108,8 +121,8 @@ void checkTensors(const AttentionProblem &p, const Manifest &m) {
                   std::to_string(rank));
   };
   bool raggedQ = p.query == Layout::Ragged, raggedK = p.cache == Layout::Ragged;
-  for (const char *name : {"q", "o"})
-    need(name, raggedQ ? 3 : 4, p.dtype);
+  need("q", raggedQ ? 3 : 4, p.dtype);
+  need("o", raggedQ ? 3 : 4, p.outDtype);
   if (raggedQ)
     need("q_offsets", 1, DType::I32);
   if (p.lse)

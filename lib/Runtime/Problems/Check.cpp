@@ -69,8 +69,8 @@ std::vector<int64_t> chooseRows(const Workload &w, const RowIndex &index,
   const AttentionProblem &p = w.problem();
   int64_t total = index.count(), wanted = options.rows;
   if (wanted == 0) {
-    double work = w.visiblePairs() * static_cast<double>(p.heads) * 4 *
-                  static_cast<double>(p.headSize);
+    double work = w.visiblePairs() * static_cast<double>(p.heads) * 2 *
+                  static_cast<double>(p.headSize + p.valueHeadSize);
     double share = work > kQuickWork ? kQuickWork / work : 1;
     wanted = std::max(static_cast<int64_t>(share * static_cast<double>(total)),
                       kLeastSample);
@@ -149,14 +149,15 @@ double errorOf(double out, double ref) {
 void compareRow(const Workload &w, const RowId &row, const RowResult &r,
                 Totals &t) {
   const AttentionProblem &p = w.problem();
-  const uint16_t *o = w.oRow(row.b, row.i, row.h);
+  thread_local std::vector<float> o;
+  w.oRow(row.b, row.i, row.h, o);
   double error2 = 0, base2 = 0, norm2 = 0;
-  for (int64_t d = 0; d < p.headSize; ++d) {
+  for (int64_t d = 0; d < p.valueHeadSize; ++d) {
     double ref = r.reference[d];
     if (!std::isfinite(ref))
       throw Error("the reference is not finite at " + rowString(row) +
                   ": the inputs hold NaN or infinity");
-    double error = errorOf(decode16(p.dtype, o[d]), ref);
+    double error = errorOf(o[d], ref);
     double base = std::abs(static_cast<double>(r.baseline[d]) - ref);
     t.sum += error;
     t.baseSum += base;
@@ -166,7 +167,7 @@ void compareRow(const Workload &w, const RowId &row, const RowResult &r,
       t.largestRow = row;
       t.largestColumn = d;
     }
-    double excess = error - ulp16(p.dtype, std::abs(ref));
+    double excess = error - ulpOf(p.outDtype, std::abs(ref));
     if (excess > t.excess) {
       t.excess = excess;
       t.excessRow = row;
@@ -176,7 +177,7 @@ void compareRow(const Workload &w, const RowId &row, const RowResult &r,
     base2 += base * base;
     norm2 += ref * ref;
   }
-  t.elements += static_cast<double>(p.headSize);
+  t.elements += static_cast<double>(p.valueHeadSize);
   if (norm2 > 0) {
     t.baseWorst = std::max(t.baseWorst, std::sqrt(base2 / norm2));
     takeLarger(t.worst, t.worstRow, std::sqrt(error2 / norm2), row);
@@ -221,15 +222,15 @@ void scanRows(const Workload &w, const RowIndex &index, CheckResult &result) {
   std::mutex mutex;
   parallelFor(index.count(), 1024, [&](int64_t begin, int64_t end) {
     Violations n, nl, nz, ne;
+    std::vector<float> o;
     int64_t empty = 0;
     for (int64_t i = begin; i < end; ++i) {
       RowId row = index.at(i);
       auto [first, last] = w.visible(row.b, row.i);
       bool noKey = first == last;
-      const uint16_t *o = w.oRow(row.b, row.i, row.h);
+      w.oRow(row.b, row.i, row.h, o);
       bool hasNan = false, hasValue = false;
-      for (int64_t d = 0; d < p.headSize; ++d) {
-        float x = decode16(p.dtype, o[d]);
+      for (float x : o) {
         hasNan |= std::isnan(x);
         hasValue |= x != 0;
       }
@@ -277,7 +278,9 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
     count *= extent;
   const AttentionProblem &p = w.problem();
   bool isLse = p.roleOf(t.name) == "lse";
-  int64_t usedBytes = used * p.heads * (isLse ? 4 : p.headSize * 2);
+  int64_t rowBytes =
+      isLse ? 4 : p.valueHeadSize * static_cast<int64_t>(sizeOf(p.outDtype));
+  int64_t usedBytes = used * p.heads * rowBytes;
   if (usedBytes == static_cast<int64_t>(t.memory->size()) || count == 0 ||
       t.memory->size() > (uint64_t(1) << 32))
     return;
@@ -295,9 +298,9 @@ void checkGaps(const Workload &w, const HostTensor &t, CheckResult &result) {
                                            t.strides[1]
                                  : b * t.strides[0] + h * t.strides[1] +
                                        i * t.strides[2])
-                  : reinterpret_cast<const uint8_t *>(w.oRow(b, i, h));
+                  : w.oAddress(b, i, h);
         std::memset(copy.data() + (at - t.memory->data()), 0xFF,
-                    isLse ? 4 : static_cast<size_t>(p.headSize) * 2);
+                    static_cast<size_t>(rowBytes));
       }
   size_t at = copy.find_first_not_of('\xFF');
   if (at != std::string::npos)
@@ -363,12 +366,11 @@ CheckResult kvbuf::rt::checkOutputs(const Workload &w,
     RowResult at;
     Reference(w).compute(result.largestRow, at);
     double ref = at.reference[result.largestColumn];
-    result.largest.value = errorOf(
-        decode16(p.dtype, w.oRow(result.largestRow.b, result.largestRow.i,
-                                 result.largestRow.h)[result.largestColumn]),
-        ref);
+    std::vector<float> o;
+    w.oRow(result.largestRow.b, result.largestRow.i, result.largestRow.h, o);
+    result.largest.value = errorOf(o[result.largestColumn], ref);
     result.largest.limit =
-        kLargestFactor * t.baseLargest + ulp16(p.dtype, std::abs(ref));
+        kLargestFactor * t.baseLargest + ulpOf(p.outDtype, std::abs(ref));
 
     double meanLimit = kMeanFactor * t.baseSum / t.elements + kMeanFloor;
     result.mean = {t.sum / t.elements, t.baseSum / t.elements, meanLimit,

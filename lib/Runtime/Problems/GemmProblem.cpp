@@ -128,7 +128,7 @@ CheckResult GemmProblem::check(const CheckOptions &options) const {
             double got = decode(c, row * c.strides[0] + col);
             double half = c.dtype == DType::F32
                               ? std::abs(sums[col]) * 0x1p-24
-                              : 0.5 * ulp16(c.dtype, std::abs(sums[col]));
+                              : 0.5 * ulpOf(c.dtype, std::abs(sums[col]));
             double limit = half * (1 + 0x1p-10) +
                            4 * std::sqrt(static_cast<double>(depth)) *
                                std::sqrt(sizes[col]) * 0x1p-24;

@@ -127,11 +127,12 @@ KVBUF_CLONES void accumulateOf(DType type, double *acc64, float *acc32,
 
 void Reference::compute(const RowId &row, RowResult &result) {
   const AttentionProblem &p = w.problem();
-  int64_t n = p.headSize, kvHead = row.h / (p.heads / p.kvHeads);
+  int64_t n = p.headSize, columns = p.valueHeadSize,
+          kvHead = row.h / (p.heads / p.kvHeads);
   auto [first, last] = w.visible(row.b, row.i);
   result.keys = last - first;
-  result.reference.assign(n, 0.0);
-  result.baseline.assign(n, 0.0f);
+  result.reference.assign(columns, 0.0);
+  result.baseline.assign(columns, 0.0f);
 
   q64.resize(n);
   q32.resize(n);
@@ -144,11 +145,13 @@ void Reference::compute(const RowId &row, RowResult &result) {
   double m64 = -std::numeric_limits<double>::infinity();
   float m32 = -std::numeric_limits<float>::infinity();
   // Elements that have a scale together.
-  auto groupOf = [&](const std::optional<QuantizedSpec> &quantized) {
+  auto groupOf = [&](const std::optional<QuantizedSpec> &quantized,
+                     int64_t all) {
     int64_t group = quantized ? quantized->granularity.value_or(0) : 0;
-    return group > 0 ? group : n;
+    return group > 0 ? group : all;
   };
-  const int64_t kGroup = groupOf(p.kQuantized), vGroup = groupOf(p.vQuantized);
+  const int64_t kGroup = groupOf(p.kQuantized, n),
+                vGroup = groupOf(p.vQuantized, columns);
   s64.resize(result.keys);
   s32.resize(result.keys);
   for (int64_t j = first; j < last; ++j) {
@@ -190,20 +193,19 @@ void Reference::compute(const RowId &row, RowResult &result) {
     float p32 = std::exp(s32[j - first] - m32);
     l64 += p64;
     l32 += p32; // the sum is of the unrounded weights
-    p32 = decode16(p.dtype, encode16(p.dtype, p32));
+    p32 = roundTo(p.dtype, p32);
     const uint16_t *v = w.vRow(row.b, j, kvHead, row16);
-    for (int64_t d = 0; d < n; d += vGroup) {
+    for (int64_t d = 0; d < columns; d += vGroup) {
       double own = w.vScale(row.b, j, kvHead, d);
       accumulateOf(p.dtype, result.reference.data() + d,
                    result.baseline.data() + d, p64 * own,
                    p32 * static_cast<float>(own), v + d,
-                   std::min(vGroup, n - d));
+                   std::min(vGroup, columns - d));
     }
   }
-  for (int64_t d = 0; d < n; ++d) {
+  for (int64_t d = 0; d < columns; ++d) {
     result.reference[d] /= l64;
-    result.baseline[d] =
-        decode16(p.dtype, encode16(p.dtype, result.baseline[d] / l32));
+    result.baseline[d] = roundTo(p.outDtype, result.baseline[d] / l32);
   }
   result.lse = m64 + std::log(l64);
 }

@@ -516,18 +516,21 @@ double Workload::visiblePairs() const {
 
 double Workload::minimalBytes() const {
   const AttentionProblem &p = problem();
-  double rowBytes = static_cast<double>(p.headSize) * 2, bytes = 0;
+  double rowBytes = static_cast<double>(p.headSize * sizeOf(p.dtype) +
+                                        p.valueHeadSize * sizeOf(p.outDtype)),
+         bytes = 0;
   // Rows of K and V of a head, with the scales of their tokens.
   double cacheBytes = 0;
   for (const CacheTensors *cache : {&k, &v}) {
-    cacheBytes += static_cast<double>(p.headSize * sizeOf(cache->data->dtype));
+    int64_t size = cache == &k ? p.headSize : p.valueHeadSize;
+    cacheBytes += static_cast<double>(size * sizeOf(cache->data->dtype));
     if (cache->scales && *cache->quantized->granularity > 0)
       cacheBytes += static_cast<double>(cache->scales->shape.back() *
                                         sizeOf(cache->scales->dtype));
   }
   for (int64_t b = 0; b < batch(); ++b) {
-    bytes += static_cast<double>(lenQ[b] * p.heads) *
-             (2 * rowBytes + (p.lse ? 4 : 0));
+    bytes +=
+        static_cast<double>(lenQ[b] * p.heads) * (rowBytes + (p.lse ? 4 : 0));
     if (lenQ[b] == 0)
       continue;
     // Both ends of the visible range rise with the query.

@@ -41,9 +41,11 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
                                   const std::string &name) {
   int64_t batch = sizes.at("batch");
   bool ragged = p.query == Layout::Ragged;
-  if (name == "q" || name == "o")
-    return ragged ? std::vector{sizes.at("total_q"), p.heads, p.headSize}
-                  : std::vector{batch, sizes.at("seq_q"), p.heads, p.headSize};
+  if (name == "q" || name == "o") {
+    int64_t size = name == "q" ? p.headSize : p.valueHeadSize;
+    return ragged ? std::vector{sizes.at("total_q"), p.heads, size}
+                  : std::vector{batch, sizes.at("seq_q"), p.heads, size};
+  }
   if (name == "lse")
     return ragged ? std::vector{p.heads, sizes.at("total_q")}
                   : std::vector{batch, p.heads, sizes.at("seq_q")};
@@ -66,7 +68,7 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
     int64_t group = *quantized->granularity;
     if (group <= 0)
       return {group == 0 ? 1 : p.kvHeads};
-    depth = (p.headSize + group - 1) / group;
+    depth = ((isK ? p.headSize : p.valueHeadSize) + group - 1) / group;
   } else if (name != "k" && name != "v") {
     return {};
   }
@@ -83,7 +85,7 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
   return {};
 }
 
-/// Draws one row of head_size elements.
+/// Draws one row of the elements of a head.
 class RowWriter {
 public:
   RowWriter(const AttentionProblem &p, Init init, uint64_t seed)
@@ -115,7 +117,8 @@ public:
                                                 static_cast<float>(heads - 1) -
                                             1.5f)
                                 : 1.0f;
-    for (int64_t d = 0; d < p.headSize; ++d) {
+    int64_t size = stream == kValue ? p.valueHeadSize : p.headSize;
+    for (int64_t d = 0; d < size; ++d) {
       float x = random.normal();
       switch (init) {
       case Init::Normal:
@@ -159,7 +162,8 @@ CheckResult Workload::check(const CheckOptions &options) const {
 }
 
 double Workload::operations() const {
-  return 4 * static_cast<double>(problem().headSize * problem().heads) *
+  const AttentionProblem &p = problem();
+  return 2 * static_cast<double>((p.headSize + p.valueHeadSize) * p.heads) *
          visiblePairs();
 }
 
@@ -239,6 +243,7 @@ void Workload::fillScales(const CacheTensors &cache, uint64_t stream) {
       t.as<uint16_t>()[at] = encode16(t.dtype, scale);
   };
   int64_t group = *cache.quantized->granularity;
+  int64_t size = cache.data == k.data ? p.headSize : p.valueHeadSize;
   if (group <= 0) {
     Random random(options.seed, stream);
     for (int64_t i = 0; i < t.shape[0]; ++i)
@@ -250,7 +255,7 @@ void Workload::fillScales(const CacheTensors &cache, uint64_t stream) {
     parallelFor(lenK[b], 64, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin; j < end; ++j)
         for (int64_t h = 0; h < p.kvHeads; ++h)
-          for (int64_t d = 0; d < p.headSize; d += group) {
+          for (int64_t d = 0; d < size; d += group) {
             int64_t at = scalePlace(cache, b, j, h, d);
             // Of the place alone: sequences may share pages.
             Random random(options.seed, stream, static_cast<uint64_t>(at));
@@ -311,22 +316,34 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-namespace {
-const uint16_t *queryRow(const HostTensor &t, const HostTensor *offsets,
-                         int64_t b, int64_t i, int64_t h) {
-  const uint16_t *base = t.as<uint16_t>();
+/// The number of the first element of a row.
+static int64_t queryPlace(const HostTensor &t, const HostTensor *offsets,
+                          int64_t b, int64_t i, int64_t h) {
   if (offsets)
-    return base + (offsets->integer(b) + i) * t.strides[0] + h * t.strides[1];
-  return base + b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
+    return (offsets->integer(b) + i) * t.strides[0] + h * t.strides[1];
+  return b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
 }
-} // namespace
 
 const uint16_t *Workload::qRow(int64_t b, int64_t i, int64_t h) const {
-  return queryRow(*q, qOffsets, b, i, h);
+  return q->as<uint16_t>() + queryPlace(*q, qOffsets, b, i, h);
 }
 
-const uint16_t *Workload::oRow(int64_t b, int64_t i, int64_t h) const {
-  return queryRow(*o, qOffsets, b, i, h);
+const uint8_t *Workload::oAddress(int64_t b, int64_t i, int64_t h) const {
+  return o->memory->data() + queryPlace(*o, qOffsets, b, i, h) *
+                                 static_cast<int64_t>(sizeOf(o->dtype));
+}
+
+void Workload::oRow(int64_t b, int64_t i, int64_t h,
+                    std::vector<float> &row) const {
+  row.resize(problem().valueHeadSize);
+  const uint8_t *at = oAddress(b, i, h);
+  if (o->dtype == DType::F32) {
+    std::memcpy(row.data(), at, row.size() * sizeof(float));
+    return;
+  }
+  const auto *elements = reinterpret_cast<const uint16_t *>(at);
+  for (size_t d = 0; d < row.size(); ++d)
+    row[d] = decode16(o->dtype, elements[d]);
 }
 
 const uint16_t *Workload::kRow(int64_t b, int64_t j, int64_t h,
@@ -377,7 +394,8 @@ const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
   if (!cache.quantized)
     return cache.data->as<uint16_t>() + at;
   // Both types have all 8-bit floats.
-  scratch.resize(problem().headSize);
+  scratch.resize(cache.data == k.data ? problem().headSize
+                                      : problem().valueHeadSize);
   const auto *codes = cache.data->as<uint8_t>() + at;
   for (size_t d = 0; d < scratch.size(); ++d)
     scratch[d] =

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vendors.h"
-#include "llvm/Support/MathExtras.h"
+#include <tuple>
 
 using namespace kvbuf;
 
@@ -132,17 +132,20 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                                    const ScheduleRequest &request) {
   ScheduleChoice choice;
   choice.BK = 32;
-  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
-  const MatrixInstruction &mma = target.matrixInstructions[depth > 192 ? 1 : 0];
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
+  const MatrixInstruction &mma =
+      target.matrixInstructions[widest > 192 ? 1 : 0];
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
   // Where no swizzle suits a 16-row operand in rows of 64 bytes, rows are twice
   // as long, if that takes no more columns. Lanes that load rows of small pages
   // would have more of these to find.
+  bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
   auto rowsOf = [&](const MatrixInstruction &of) {
     int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
-    bool longer = target.banks == 64 && of.m == 16 && depth % 64 == 0 &&
+    bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
                   request.cacheBytes == 2 &&
                   target.canCopyDirectly(choice.BN, 2 * 64, page);
     return longer ? 64 : choice.BK;
@@ -163,27 +166,33 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     return choice;
   }
   // A tile's fragments are in registers as a whole while waves take turns.
-  choice.BN = depth > 192 ? 32 : 64;
-  auto lds = [&] { return 2 * 2 * choice.stages * choice.BN * depth; };
+  choice.BN = widest > 192 ? 32 : 64;
+  auto lds = [&, columns = depth + valueDepth] {
+    return 2 * choice.stages * choice.BN * columns;
+  };
   while (lds() > target.ldsBytes && choice.BN > 32)
     choice.BN /= 2;
   bool tilesFit = lds() <= target.ldsBytes;
   if (!tilesFit) {
     choice.BK = 64;
-    depth = llvm::alignTo(request.headSize, choice.BK);
+    std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, choice.BK);
+    widest = std::max(depth, valueDepth);
   } else {
     choice.BK = rowsOf(mma);
   }
-  int64_t copies = choice.BN * (tilesFit ? depth : choice.BK) * 2 /
-                   (int64_t(target.waveSize) * target.asyncCopyBytes.back());
-  choice.warps = copies % 8 == 0 ? 8 : 4;
+  auto copies = [&](int64_t cols) {
+    return choice.BN * (tilesFit ? cols : choice.BK) * 2 /
+           (int64_t(target.waveSize) * target.asyncCopyBytes.back());
+  };
+  choice.warps = copies(depth) % 8 == 0 && copies(valueDepth) % 8 == 0 ? 8 : 4;
   // Registers of a lane for a tile of scores, for the accumulators, Q and P,
   // and for the fragments of a tile; these are there as a whole, and two tiles
   // of scores, while waves take turns.
   int64_t scores = mma.n * choice.BN / target.waveSize;
-  int64_t kept = scores + (mma.n * depth + mma.n * (depth + choice.BN) / 2) /
-                              target.waveSize;
-  int64_t fragments = choice.BN * depth / 2 / target.waveSize;
+  int64_t kept =
+      scores +
+      (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) / target.waveSize;
+  int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
   // for each row; with a window, too, turns were measured to spill.

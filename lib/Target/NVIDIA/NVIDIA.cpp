@@ -8,7 +8,7 @@
 
 #include "Vendors.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace kvbuf;
 
@@ -135,14 +135,15 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.lookAhead = request.pageSize > 0;
   choice.warps = 1;
   choice.BM = request.foldedRows > 16 ? 32 : 16;
-  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
   if (request.cacheBytes == 1) {
     // Lanes read pairs of 8-bit elements as rows of the instruction: keys, of
     // which it has 16, so that 8 queries fill its columns.
     choice.swapAB = true;
     if (request.foldedRows <= 8)
       choice.BM = 8;
-    choice.BN = depth <= 128 ? 32 : 16;
+    choice.BN = widest <= 128 ? 32 : 16;
     // Where a page holds whole tiles, each look-up of one takes time that more
     // bytes on their way bridge (H200, pages of 64: 95.9 % of what copies alone
     // read against 94.6 %); rows of small pages are looked up by more blocks
@@ -152,26 +153,27 @@ static void splitKeysNVIDIA(const TargetInfo &target,
     if (request.pageSize && request.pageSize < kSmallPage)
       inFlight /= 2;
     choice.stages =
-        std::max<int64_t>(2, 1 + inFlight / (2 * choice.BN * depth));
+        std::max<int64_t>(2, 1 + inFlight / (choice.BN * (depth + valueDepth)));
     return;
   }
   // Sixteen rows of accumulators would fill a lane's registers.
-  if (depth > 256 && request.foldedRows <= 8) {
+  if (widest > 256 && request.foldedRows <= 8) {
     choice.BM = 8;
     choice.swapAB = true;
   }
   // Look-ups of whole tiles need pages that hold them.
-  choice.BN = depth <= 64 && request.pageSize % 32 != 16 ? 32 : 16;
+  choice.BN = widest <= 64 && request.pageSize % 32 != 16 ? 32 : 16;
   int64_t inFlight =
       request.pageSize % 32 == 16 ? kPagesInFlight : kSplitInFlight;
-  choice.stages = std::max<int64_t>(2, 1 + inFlight / (4 * choice.BN * depth));
+  int64_t tileBytes = 2 * choice.BN * (depth + valueDepth);
+  choice.stages = std::max<int64_t>(2, 1 + inFlight / tileBytes);
   // Where a launch has so few sequences that each is split over many blocks, it
   // takes larger ones (kvbuf::launchIfBlocksFill): fewer partial results go
   // through memory (H200, one sequence of 8192 keys after a flush: 16.5 us,
   // 19.7 with blocks of one warp). Few rows are a product's columns.
   constexpr int64_t warps = 4, rows = 8;
-  int64_t slots = 4 * choice.stages * choice.BN * depth;
-  int64_t parts = 4 * rows * (depth + 2);
+  int64_t slots = choice.stages * tileBytes;
+  int64_t parts = 4 * rows * (valueDepth + 2);
   if (request.otherByLaunch && !choice.equalShares &&
       request.foldedRows <= rows &&
       warps * (slots + parts) + kSharedPerBlock <= target.ldsBytes) {
@@ -186,11 +188,12 @@ static void splitKeysNVIDIA(const TargetInfo &target,
 /// therefore as many as its registers hold.
 static void quantizedNVIDIA(const ScheduleRequest &request,
                             ScheduleChoice &choice) {
-  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
   choice.swapAB = true;
   choice.warps = 4;
-  choice.BM = depth <= 128 ? 128 : depth <= 256 ? 64 : 32;
-  choice.BN = depth <= 64 ? 64 : 32;
+  choice.BM = widest <= 128 ? 128 : widest <= 256 ? 64 : 32;
+  choice.BN = widest <= 64 ? 64 : 32;
   if (request.pageSize == 16)
     choice.BN = 32;
 }
@@ -202,11 +205,10 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
                                       const ScheduleRequest &request) {
   ScheduleChoice choice;
   choice.mma = {16, 8, 16};
-  // Columns of an LDS block: rows of 128 bytes where the head size allows it.
-  choice.BK = request.headSize % 64 == 0   ? 64
-              : request.headSize % 32 == 0 ? 32
-                                           : 16;
-  if (request.cacheBytes == 1 && request.headSize % 128 == 0)
+  // Columns of an LDS block: rows of 128 bytes where the head sizes allow it.
+  int64_t common = std::gcd(request.headSize, request.valueHeadSize);
+  choice.BK = common % 64 == 0 ? 64 : common % 32 == 0 ? 32 : 16;
+  if (request.cacheBytes == 1 && common % 128 == 0)
     choice.BK = 128;
   if (request.splitKeys) {
     splitKeysNVIDIA(target, request, choice);
@@ -222,34 +224,35 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   }
   if (request.roles && chooseRoles(target, request, choice))
     return choice;
-  int64_t depth = llvm::alignTo(request.headSize, choice.BK);
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
   choice.BM = 128;
   choice.BN = 64;
   choice.warps = 4;
-  if (depth > 128) {
+  if (widest > 128) {
     // 16 rows a warp: 32 would need 2 * 256 accumulator registers.
     choice.BM = 64;
-    choice.BN = depth > 256 ? 16 : 32;
+    choice.BN = widest > 256 ? 16 : 32;
   }
-  if (depth == 128) {
+  // Q, and two slots for each of K and V.
+  auto bytes = [&, depth = depth, valueDepth = valueDepth] {
+    return 2 * (depth * choice.BM +
+                (depth + valueDepth) * choice.stages * choice.BN);
+  };
+  if (widest == 128) {
     // Accumulators take 192 of 255 registers: tiles of 64 keys spill
     // unless the row sums are in LDS and masks are a branch. Two blocks
     // share a multiprocessor, one's softmax beside the other's products; where
     // LDS does not hold two of 64 keys, 32 keys a tile do.
-    int64_t block = 2 * depth * (choice.BM + 2 * choice.stages * choice.BN);
-    if (2 * (block + kSharedPerBlock) <= target.ldsBytes) {
+    if (2 * (bytes() + kSharedPerBlock) <= target.ldsBytes) {
       choice.splitMasks = false;
       choice.sumsInLds = true;
     } else {
       choice.BN = 32;
     }
   }
-  if (depth == 64)
+  if (widest == 64)
     choice.qInRegs = true;
-  // Q, and two slots for each of K and V.
-  auto bytes = [&] {
-    return 2 * depth * (choice.BM + 2 * choice.stages * choice.BN);
-  };
   while (bytes() > target.ldsBytes && choice.BN > 16)
     choice.BN /= 2;
   // Where even the smallest tiles of keys do not fit beside Q, fewer queries.

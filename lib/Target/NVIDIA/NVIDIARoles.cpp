@@ -20,10 +20,11 @@ namespace {
 /// cluster.
 enum class Turns { None, Alone, Always };
 
-/// One line of the table: serves head sizes up to `headSize` and at most
-/// `queries` query rows, where the types fix their number.
+/// One line of the table: serves head sizes up to `headSize`, of values up to
+/// `valueHeadSize`, and at most `queries` query rows, where the types fix their
+/// number.
 struct Entry {
-  int64_t headSize, queries;
+  int64_t headSize, valueHeadSize, queries;
   int64_t BM, BN, stages, warps;
   int64_t producerRegisters, consumerRegisters;
   bool qInRegs;
@@ -79,17 +80,19 @@ static bool gainsByClusters(const TargetInfo &target,
 /// for O, and consumers with fewer than 240 registers lose 5 %. Joined tiles
 /// won nothing but 2 % at 256.
 static constexpr Entry kTable[] = {
-    {128, 64, 64, 128, 2, 4, 40, 232, true, Turns::None, true,
+    {128, 128, 64, 64, 128, 2, 4, 40, 232, true, Turns::None, true,
      TileOrder::Dynamic},
-    {256, 64, 64, 96, 2, 4, 40, 232, false, Turns::None, false,
+    {256, 256, 64, 64, 96, 2, 4, 40, 232, false, Turns::None, false,
      TileOrder::Dynamic},
-    {64, kAny, 192, 128, 2, 12, 32, 160, false, Turns::Always, true,
+    {64, 64, kAny, 192, 128, 2, 12, 32, 160, false, Turns::Always, true,
      TileOrder::Dynamic},
-    {128, kAny, 128, 128, 2, 8, 40, 232, true, Turns::Alone, true,
+    {128, 128, kAny, 128, 128, 2, 8, 40, 232, true, Turns::Alone, true,
      TileOrder::Dynamic},
-    {192, kAny, 128, 112, 2, 8, 40, 232, false, Turns::None, false,
+    {192, 128, kAny, 128, 128, 2, 8, 40, 232, false, Turns::None, false,
      TileOrder::Dynamic},
-    {256, kAny, 128, 80, 2, 8, 24, 240, false, Turns::None, false,
+    {192, 192, kAny, 128, 112, 2, 8, 40, 232, false, Turns::None, false,
+     TileOrder::Dynamic},
+    {256, 256, kAny, 128, 80, 2, 8, 24, 240, false, Turns::None, false,
      TileOrder::Dynamic},
 };
 
@@ -98,13 +101,15 @@ bool detail::chooseRoles(const TargetInfo &target,
                          ScheduleChoice &choice) {
   if (!target.warpsPerMatrixGroup)
     return false;
-  if (request.headSize % choice.mma[2]) {
-    choice.note = "head size " + std::to_string(request.headSize) +
-                  " is not a multiple of " + std::to_string(choice.mma[2]);
-    return false;
-  }
+  for (int64_t size : {request.headSize, request.valueHeadSize})
+    if (size % choice.mma[2]) {
+      choice.note = "head size " + std::to_string(size) +
+                    " is not a multiple of " + std::to_string(choice.mma[2]);
+      return false;
+    }
   for (const Entry &entry : kTable) {
     if (request.headSize > entry.headSize ||
+        request.valueHeadSize > entry.valueHeadSize ||
         (entry.queries != kAny &&
          (request.queries < 0 || request.queries > entry.queries)))
       continue;
@@ -135,7 +140,8 @@ bool detail::chooseRoles(const TargetInfo &target,
     }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;
-    choice.stageOutput = entry.stageOutput;
+    // What is staged has 16 bits.
+    choice.stageOutput = entry.stageOutput && request.outBytes == 2;
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
@@ -145,9 +151,10 @@ bool detail::chooseRoles(const TargetInfo &target,
                        !(isSlowedByCap(request) && !request.masked));
     return true;
   }
-  choice.note = "head size " + std::to_string(request.headSize) +
-                " is more than " +
-                std::to_string(std::end(kTable)[-1].headSize) +
-                ", whose accumulators fill a lane's registers";
+  choice.note =
+      "head size " +
+      std::to_string(std::max(request.headSize, request.valueHeadSize)) +
+      " is more than " + std::to_string(std::end(kTable)[-1].headSize) +
+      ", whose accumulators fill a lane's registers";
   return false;
 }

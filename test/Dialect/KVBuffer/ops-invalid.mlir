@@ -15,19 +15,64 @@ func.func @element(%q: !qo, %k: !kv) {
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x?x2x64xf16>
 func.func @elements(%q: !qo, %k: !kv) {
-  // expected-error @below {{(C1) expected one element type for q, k, v and out, or 8-bit floats for k and v, got 'f16', 'bf16', 'bf16', 'f16'}}
+  // expected-error @below {{(C1) expected one element type for q, k and v, or 8-bit floats for k and v, got 'f16', 'bf16', 'bf16'}}
   kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !qo, !kv, !kv, !qo
   return
 }
 
 // -----
 
-!k = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
-!v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!k = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>
+!v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x?x2x64xbf16>
-func.func @head_sizes(%q: !qo, %k: !k, %v: !v) {
-  // expected-error @below {{(C2) expected one head size, got q 64, k 64, v 128}}
+func.func @half_quantized(%q: !qo, %k: !k, %v: !v) {
+  // expected-error @below {{(C1) expected one element type for q, k and v, or 8-bit floats for k and v, got 'bf16', 'f8E4M3FN', 'bf16'}}
   kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>
+!q = memref<?x?x2x64xf16>
+!o = memref<?x?x2x64xf8E4M3FN>
+func.func @out_element(%q: !q, %k: !kv, %o: !o) {
+  // expected-error @below {{(C1) expected out of f32, bf16 or f16, got 'f8E4M3FN'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!qo = memref<?x?x2x64xbf16>
+func.func @head_sizes(%q: !qo, %k: !kv, %v: !kv) {
+  // expected-error @below {{(C2) expected q and k of one head size, got 64 and 128}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+// O has V's head size, not Q's.
+!k = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
+!v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!qo = memref<?x?x2x192xbf16>
+func.func @out_head_size(%q: !qo, %k: !k, %v: !v) {
+  // expected-error @below {{(C4) expected out to have q's rows and heads and v's head size 128, got 'memref<?x?x2x192xbf16>' for 'memref<?x?x2x192xbf16>'}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%q) : !qo, !k, !v, !qo
+  return
+}
+
+// -----
+
+!k = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 68>
+!q = memref<?x?x2x64xbf16>
+!o = memref<?x?x2x68xbf16>
+func.func @value_head_size(%q: !q, %k: !k, %v: !v, %o: !o) {
+  // expected-error @below {{(C5) expected a head size that is a multiple of 8 elements (16 bytes), got 68}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !k, !v, !o
   return
 }
 
@@ -67,7 +112,7 @@ func.func @ragged_rank(%q: !qo, %k: !kv, %off: memref<?xi32>) {
 !q = memref<?x17x2x64xbf16>
 !o = memref<3x17x2x64xbf16>
 func.func @out_batch(%q: !q, %k: !kv, %o: !o) {
-  // expected-error @below {{(C4) expected out to have q's shape, got 'memref<3x17x2x64xbf16>' for 'memref<?x17x2x64xbf16>'}}
+  // expected-error @below {{(C4) expected out to have q's rows and heads and v's head size 64, got 'memref<3x17x2x64xbf16>' for 'memref<?x17x2x64xbf16>'}}
   kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
   return
 }
@@ -88,7 +133,7 @@ func.func @shared_memory(%q: !q, %k: !kv) {
 !q = memref<?x?x2x64xbf16>
 !o = memref<?x?x4x64xbf16>
 func.func @out_shape(%q: !q, %k: !kv, %o: !o) {
-  // expected-error @below {{(C4) expected out to have q's shape, got 'memref<?x?x4x64xbf16>' for 'memref<?x?x2x64xbf16>'}}
+  // expected-error @below {{(C4) expected out to have q's rows and heads and v's head size 64, got 'memref<?x?x4x64xbf16>' for 'memref<?x?x2x64xbf16>'}}
   kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
   return
 }

@@ -250,14 +250,17 @@ LogicalResult AttentionOp::verify() {
   Type wide = q.getElementType();
   bool quantized = (wide.isBF16() || wide.isF16()) && isFloat8(element) &&
                    isFloat8(v.getElementType());
-  if (out.getElementType() != wide ||
-      (!quantized && (element != wide || v.getElementType() != wide)))
-    return emitOpError() << "(C1) expected one element type for q, k, v and out"
+  if (!quantized && (element != wide || v.getElementType() != wide))
+    return emitOpError() << "(C1) expected one element type for q, k and v"
                          << (wide.isBF16() || wide.isF16()
                                  ? ", or 8-bit floats for k and v"
                                  : "")
                          << ", got " << wide << ", " << element << ", "
-                         << v.getElementType() << ", " << out.getElementType();
+                         << v.getElementType();
+  if (Type stored = out.getElementType();
+      stored != wide && !stored.isF32() && !stored.isBF16() && !stored.isF16())
+    return emitOpError() << "(C1) expected out of f32, bf16 or f16, got "
+                         << stored;
   int64_t rank = getOffsets() ? 3 : 4;
   if (q.getRank() != rank)
     return emitOpError() << "(C4) expected q of rank " << rank
@@ -269,23 +272,22 @@ LogicalResult AttentionOp::verify() {
   auto isExtentOfQ = [&](int64_t extent, int64_t dim) {
     return ShapedType::isDynamic(extent) || extent == q.getDimSize(dim);
   };
-  if (out.getRank() != rank ||
-      out.getShape().take_back(2) != q.getShape().take_back(2) ||
-      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
-        return isExtentOfQ(out.getDimSize(dim), dim);
-      }))
-    return emitOpError() << "(C4) expected out to have q's shape, got " << out
-                         << " for " << q;
   if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
       !hasContiguousRows(out))
     return emitOpError()
            << "(C4) expected static heads and head_size, the last "
               "contiguous, in q and out";
-  int64_t headSize = k.getHeadSize();
-  if (q.getShape().back() != headSize || v.getHeadSize() != headSize)
-    return emitOpError() << "(C2) expected one head size, got q "
-                         << q.getShape().back() << ", k " << headSize << ", v "
-                         << v.getHeadSize();
+  if (q.getShape().back() != k.getHeadSize())
+    return emitOpError() << "(C2) expected q and k of one head size, got "
+                         << q.getShape().back() << " and " << k.getHeadSize();
+  if (out.getRank() != rank || out.getDimSize(rank - 2) != getHeads() ||
+      out.getShape().back() != v.getHeadSize() ||
+      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
+        return isExtentOfQ(out.getDimSize(dim), dim);
+      }))
+    return emitOpError() << "(C4) expected out to have q's rows and heads and "
+                            "v's head size "
+                         << v.getHeadSize() << ", got " << out << " for " << q;
   if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads())
     return emitOpError()
            << "(C3) expected k and v to have one number of heads that "
@@ -293,13 +295,16 @@ LogicalResult AttentionOp::verify() {
            << getHeads() << ", got " << k.getHeads() << " and " << v.getHeads();
   if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
     return emitOpError() << "expected k and v of one cache kind and page size";
-  if (headSize % 8)
-    return emitOpError() << "(C5) expected a head size that is a multiple of 8 "
-                            "elements (16 bytes), got "
-                         << headSize;
-  if (headSize > kMostElements)
-    return emitOpError() << "(C5) expected a head size of at most "
-                         << kMostElements << ", got " << headSize;
+  for (int64_t headSize : {k.getHeadSize(), v.getHeadSize()}) {
+    if (headSize % 8)
+      return emitOpError()
+             << "(C5) expected a head size that is a multiple of 8 "
+                "elements (16 bytes), got "
+             << headSize;
+    if (headSize > kMostElements)
+      return emitOpError() << "(C5) expected a head size of at most "
+                           << kMostElements << ", got " << headSize;
+  }
   for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
     if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
       return emitOpError()
@@ -535,7 +540,8 @@ LogicalResult DramTileOp::verify() {
       return emitOpError() << "has a group of " << group
                            << " rows: expected none where rows are gathered";
     if (tile.getPageSize() != 1)
-      return emitOpError() << "gathers rows: expected page_size = 1 on the tile";
+      return emitOpError()
+             << "gathers rows: expected page_size = 1 on the tile";
   } else if (group == 1 && tile.getPageSize()) {
     return emitOpError() << "only paged caches have tiles with page_size, and "
                             "rows that are gathered";

@@ -111,17 +111,13 @@ struct Key {
 } // namespace
 
 // As include/kvbuffer/Runtime/Manifest.h has them.
-static constexpr Key kKernelKeys[] = {{"alignment", Kind::Integer},
-                                      {"args", Kind::Dictionaries},
-                                      {"beside", Kind::Strings},
-                                      {"block", Kind::Integers},
-                                      {"defaults", Kind::Dictionary},
-                                      {"dynamic_shared_bytes", Kind::Integer},
-                                      {"entry", Kind::String},
-                                      {"grid", Kind::Sizes},
-                                      {"instead", Kind::String},
-                                      {"launch_if", Kind::Sizes},
-                                      {"requires", Kind::String}};
+static constexpr Key kKernelKeys[] = {
+    {"alignment", Kind::Integer},   {"args", Kind::Dictionaries},
+    {"beside", Kind::Strings},      {"block", Kind::Integers},
+    {"defaults", Kind::Dictionary}, {"dynamic_shared_bytes", Kind::Integer},
+    {"entry", Kind::String},        {"grid", Kind::Sizes},
+    {"instead", Kind::String},      {"launch_if", Kind::Sizes},
+    {"requires", Kind::String}};
 static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer},
                                        {"kind", Kind::String},
                                        {"tensor", Kind::String}};
@@ -133,15 +129,15 @@ static constexpr Key kSizeKeys[] = {
     {"kind", Kind::String}, {"name", Kind::String}, {"value", Kind::Sizes}};
 static constexpr Key kCounterKeys[] = {{"kind", Kind::String}};
 static constexpr Key kTensorMapKeys[] = {
-    {"box", Kind::Integers},    {"columns", Kind::Integers},
-    {"dims", Kind::Integers},     {"flat", Kind::Dictionary},
-    {"interleave", Kind::String}, {"kind", Kind::String},
+    {"box", Kind::Integers},         {"columns", Kind::Integers},
+    {"dims", Kind::Integers},        {"flat", Kind::Dictionary},
+    {"interleave", Kind::String},    {"kind", Kind::String},
     {"l2_promotion", Kind::Integer}, {"oob_fill", Kind::String},
-    {"swizzle", Kind::Integer},   {"tensor", Kind::String}};
+    {"swizzle", Kind::Integer},      {"tensor", Kind::String}};
 static constexpr Key kFlatKeys[] = {
-    {"columns", Kind::Integer}, {"cut_rows", Kind::Integer},
+    {"columns", Kind::Integer},    {"cut_rows", Kind::Integer},
     {"first_byte", Kind::Integer}, {"fold", Kind::Integer},
-    {"stride", Kind::Integer}, {"view", Kind::String}};
+    {"stride", Kind::Integer},     {"view", Kind::String}};
 static constexpr Key kLdsKeys[] = {
     {"banks", Kind::Integer},  {"cols", Kind::Integer},
     {"depth", Kind::Integer},  {"element_bytes", Kind::Integer},
@@ -167,6 +163,7 @@ static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
                                          {"kv_heads", Kind::Integer},
                                          {"lengths", Kind::String},
                                          {"lse", Kind::Bool},
+                                         {"o_dtype", Kind::String},
                                          {"op", Kind::String},
                                          {"page_size", Kind::Integer},
                                          {"query", Kind::String},
@@ -178,6 +175,7 @@ static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
                                          {"v_dtype", Kind::String},
                                          {"v_granularity", Kind::Integer},
                                          {"v_head_dim_offset", Kind::Integer},
+                                         {"v_head_size", Kind::Integer},
                                          {"window_left", Kind::Integer},
                                          {"window_right", Kind::Integer}};
 

@@ -299,6 +299,12 @@ FailureOr<AppendShares> kvbuf::dealHeads(Operation *op,
   if (operands.v)
     vInto = cast<CacheLayout>(operands.vCache.getType());
   int64_t size = kInto.getHeadSize();
+  if (vInto && vInto.getHeadSize() != size)
+    return op->emitOpError()
+           << "appends keys of " << size << " elements and values of "
+           << vInto.getHeadSize()
+           << " by the same lanes; expected one head size, or an append for "
+              "each";
   AppendShares shares;
   shares.wave = target.waveSize;
   // 16 bytes of what is stored, a vector of which lies within whatever is one.

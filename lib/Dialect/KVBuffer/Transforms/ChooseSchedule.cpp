@@ -56,6 +56,8 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
 static ScheduleRequest requestOf(AttentionOp op) {
   ScheduleRequest request;
   request.headSize = op.getHeadSize();
+  request.valueHeadSize = op.getValueHeadSize();
+  request.outBytes = op.getOutElementType().getIntOrFloatBitWidth() / 8;
   request.pageSize = op.getK().getType().getPageSize();
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
@@ -137,9 +139,9 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
     remark::missed(op.getLoc(),
                    remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
         << "keys are not split over blocks: " << rows
-        << " query rows of a head size of " << std::to_string(op.getHeadSize())
-        << " need " << std::to_string(needs) << " " << what.str() << ", "
-        << target.chip << " has " << std::to_string(has);
+        << " query rows of a head size of " << headSizesText(op) << " need "
+        << std::to_string(needs) << " " << what.str() << ", " << target.chip
+        << " has " << std::to_string(has);
     return true;
   };
   int64_t bytes = splitKeysBytes(op, choice, target);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeProgram.h"
+#include "LowerDecode.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -212,13 +213,14 @@ Value DecodeProgram::rowsOf(Value tensor, Value slice) {
   Value first = arith::MulIOp::create(b, slice, cols);
   // The last slice may be padding, in part or all of it.
   Value valid = cols;
-  if (depth != op.getHeadSize())
-    valid = arith::SubIOp::create(b, constant(op.getHeadSize()), first);
+  if (valueDepth != op.getValueHeadSize())
+    valid = arith::SubIOp::create(b, constant(op.getValueHeadSize()), first);
   SmallVector<Value> at = rowsAt();
   at.push_back(first);
   int64_t rowDim = op.isRagged() ? 0 : 1;
-  return DramTileOp::create(b, rowsType(sliceCols), tensor, at, rows, valid,
-                            b.getI64IntegerAttr(rowDim), group);
+  auto type = cast<MemRefType>(tensor.getType());
+  return DramTileOp::create(b, rowsType(type, sliceCols), tensor, at, rows,
+                            valid, b.getI64IntegerAttr(rowDim), group);
 }
 
 void DecodeProgram::finish(DecodeState state, Value slice) {
@@ -232,8 +234,7 @@ void DecodeProgram::finish(DecodeState state, Value slice) {
                                       state.max, state.sum, /*excess=*/Value(),
                                       /*sink=*/Value(), softmaxScale);
   Value result = scales().finish(done.getResult(), operand(op.getV()));
-  Value out = FragmentConvertOp::create(
-      b, fragment(schedule.getBM(), sliceCols, element, Role::Acc), result);
+  Value out = roundOutput(b, result, op.getOutElementType());
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),
                           /*via=*/Value());
   if (!op.getLse())

@@ -109,8 +109,8 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value slot = zero;
   if (stages > 1)
     slot = arith::RemUIOp::create(b, iteration, constant(stages));
-  auto load = [&](Value cache, TypedValue<BufferType> buffer,
-                  Type as) -> Value {
+  auto load = [&](Value cache, TypedValue<BufferType> buffer, Type as,
+                  int64_t cols) -> Value {
     auto type = cast<CacheType>(cache.getType());
     auto tile = CacheTileOp::create(
         b,
@@ -121,8 +121,8 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
                                      /*whole=*/false, /*block=*/0);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    return FragmentLoadOp::create(b, fragment(BN, depth, as, Role::B), staged,
-                                  0, 0);
+    return FragmentLoadOp::create(b, fragment(BN, cols, as, Role::B), staged, 0,
+                                  0);
   };
 
   // Both are asked for before the product of the scores, which hides their
@@ -132,7 +132,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   TileTokens tokens{key, range.getLo(), keys};
   Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
   Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
-  Value k = load(operand(op.getK()), kbuf, products);
+  Value k = load(operand(op.getK()), kbuf, products, depth);
   if (qStaged)
     q = FragmentLoadOp::create(b, qType, qStaged, 0, 0);
   Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
@@ -173,7 +173,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
       masked.getResult(0), state.max, state.sum, softmaxScale,
       /*masked=*/b.getUnitAttr());
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value v = load(operand(op.getV()), vbuf, weights);
+  Value v = load(operand(op.getV()), vbuf, weights, valueDepth);
   Value p = scales().weights(softmax.getP(), vScales, pType);
   Value acc = MmaOp::create(b, p, v, scaled,
                             /*transpose_b=*/false, /*column=*/0);

@@ -78,14 +78,16 @@ private:
             fill(rowType, -std::numeric_limits<float>::infinity()),
             fill(rowType, 0.0f)};
   }
-  TileType rowsType(int64_t cols) {
-    return TileType::get(b.getContext(), schedule.getBM(), cols, element,
-                         group > 1 ? group : 0);
+  /// A tile of `cols` columns of a tensor of query rows.
+  TileType rowsType(mlir::MemRefType tensor, int64_t cols) {
+    return TileType::get(b.getContext(), schedule.getBM(), cols,
+                         tensor.getElementType(), group > 1 ? group : 0);
   }
   /// The rows of a tensor [batch, tokens, heads, head_size].
   mlir::Value rowsOf(mlir::Value tensor) {
-    return DramTileOp::create(b, rowsType(op.getHeadSize()), tensor, rowsAt(),
-                              rows, /*valid_cols=*/mlir::Value(),
+    auto type = mlir::cast<mlir::MemRefType>(tensor.getType());
+    return DramTileOp::create(b, rowsType(type, type.getShape().back()), tensor,
+                              rowsAt(), rows, /*valid_cols=*/mlir::Value(),
                               /*row_dim=*/mlir::IntegerAttr(), group);
   }
   /// Where the tile's first row is in a tensor of query rows.
@@ -209,8 +211,8 @@ private:
   mlir::Type element;
   /// The type of the elements of P and V.
   mlir::Type weights;
-  /// Head size, padded to whole LDS blocks.
-  int64_t depth;
+  /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
+  int64_t depth, valueDepth;
   /// Parts of the columns that warps join side by side; columns of one.
   int64_t colSlices, sliceCols;
   FragmentType accType, sliceType, rowType;

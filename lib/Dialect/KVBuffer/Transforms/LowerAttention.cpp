@@ -41,8 +41,11 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   ScheduleAttr schedule = *op.getSchedule();
   Type element = which == Operand::K   ? op.getK().getType().getElementType()
                  : which == Operand::V ? op.getV().getType().getElementType()
+                 : which == Operand::O ? op.getOutElementType()
                                        : op.getElementType();
-  int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
+  bool ofValues = which == Operand::V || which == Operand::O;
+  int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
+  int64_t depth = llvm::alignTo(headSize, schedule.getBK());
   int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
   Swizzle swizzle =
@@ -61,7 +64,6 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
-  int64_t headSize = op.getHeadSize();
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
   // Rows of a cache may hold more than the operand.
@@ -105,6 +107,15 @@ Value kvbuf::loadOffset(ImplicitLocOpBuilder &b, Value offsets, Value i,
   if (type.isInteger(64))
     row = arith::IndexCastOp::create(b, b.getIndexType(), row);
   return row;
+}
+
+Value kvbuf::roundOutput(ImplicitLocOpBuilder &b, Value acc, Type element) {
+  auto type = cast<FragmentType>(acc.getType());
+  if (type.getElementType() == element)
+    return acc;
+  auto rounded = FragmentType::get(b.getContext(), type.getRows(),
+                                   type.getCols(), element, type.getRole());
+  return FragmentConvertOp::create(b, rounded, acc);
 }
 
 Value kvbuf::mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
@@ -210,7 +221,8 @@ public:
       : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
         element(op.getElementType()), products(element), weights(weightsOf(op)),
         mask(op.getMaskValue()),
-        depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())) {}
+        depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
+        valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())) {}
 
   void build();
 
@@ -254,8 +266,8 @@ private:
   /// That of P and V.
   Type weights;
   MaskAttr mask;
-  /// Head size, padded to whole LDS blocks.
-  int64_t depth;
+  /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
+  int64_t depth, valueDepth;
 
   // Values of the kernel.
   Value batch, head, kvHead, row, queries, firstRow, keys, keyLo;
@@ -444,8 +456,9 @@ void TileProgram::computeTile() {
     at[0] = arith::AddIOp::create(b, firstRow, row);
   else
     at.insert(at.begin(), batch);
-  auto tileType =
-      TileType::get(b.getContext(), BM, op.getHeadSize(), element, 0);
+  auto tileType = [&](int64_t cols, Type type) {
+    return TileType::get(b.getContext(), BM, cols, type, 0);
+  };
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
   Value qbuf =
@@ -456,7 +469,8 @@ void TileProgram::computeTile() {
       alloc(Operand::V,
             schedule.getVPath() == Path::Streaming ? schedule.getBK() : BN,
             schedule.getStages());
-  Value qtile = DramTileOp::create(b, tileType, operand(op.getQ()), at, left,
+  Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
+                                   operand(op.getQ()), at, left,
                                    /*validCols=*/Value(), IntegerAttr());
   Value qs;
   if (!qFromDram) {
@@ -466,7 +480,7 @@ void TileProgram::computeTile() {
         LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
 
-  FragmentType accType = fragment(BM, depth, b.getF32Type(), Role::Acc);
+  FragmentType accType = fragment(BM, valueDepth, b.getF32Type(), Role::Acc);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
   FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
   FragmentType pType = fragment(BM, BN, weights, Role::A);
@@ -575,11 +589,12 @@ void TileProgram::computeTile() {
                                         loop.getResult(1), loop.getResult(2),
                                         /*excess=*/Value(), sink,
                                         b.getF32FloatAttr(softmaxScale));
-  Value out =
-      FragmentConvertOp::create(b, fragment(BM, depth, element, Role::Acc),
-                                scales.finish(finish.getResult(), v));
-  Value otile = DramTileOp::create(b, tileType, operand(op.getOut()), at, left,
-                                   /*validCols=*/Value(), IntegerAttr());
+  Type outElement = op.getOutElementType();
+  Value out = roundOutput(b, scales.finish(finish.getResult(), v), outElement);
+  Value otile =
+      DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
+                         operand(op.getOut()), at, left,
+                         /*validCols=*/Value(), IntegerAttr());
   Value obuf;
   if (schedule.getStageOutput())
     obuf = alloc(Operand::O, BM, 1);
@@ -607,6 +622,10 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
   add("heads", b.getI64IntegerAttr(op.getHeads()));
   add("kv_heads", b.getI64IntegerAttr(op.getKVHeads()));
   add("head_size", b.getI64IntegerAttr(op.getHeadSize()));
+  if (op.getValueHeadSize() != op.getHeadSize())
+    add("v_head_size", b.getI64IntegerAttr(op.getValueHeadSize()));
+  if (op.getOutElementType() != op.getElementType())
+    add("o_dtype", b.getStringAttr(elementName(op.getOutElementType())));
   add("query", b.getStringAttr(op.isRagged() ? "ragged" : "dense"));
   add("cache", b.getStringAttr(stringifyCacheKind(cache.getKind())));
   if (cache.getKind() == CacheKind::Paged)
@@ -662,7 +681,9 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
       shape = {str(kAllQueriesSize)};
     else
       shape = {str("batch"), str(kLongestQuerySize)};
-    shape.append({number(op.getHeads()), number(op.getHeadSize())});
+    shape.append(
+        {number(op.getHeads()),
+         number(role == "q" ? op.getHeadSize() : op.getValueHeadSize())});
   } else if (role == "lse") {
     if (ragged)
       shape = {number(op.getHeads()), str(kAllQueriesSize)};
@@ -675,8 +696,9 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
     shape = {number(op.getHeads())};
   } else if (role == "k_new" || role == "v_new") {
     // A token for each query row.
-    shape = {str("batch"), str(kLongestQuerySize), number(op.getKVHeads()),
-             number(op.getHeadSize())};
+    shape = {
+        str("batch"), str(kLongestQuerySize), number(op.getKVHeads()),
+        number(role == "k_new" ? op.getHeadSize() : op.getValueHeadSize())};
   } else if (role == "cos" || role == "sin") {
     shape = {str("positions"),
              number(cast<ShapedType>(append.getCos().getType()).getDimSize(1))};

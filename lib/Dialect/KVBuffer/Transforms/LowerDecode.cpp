@@ -52,8 +52,11 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       kernel(kernel), append(append), element(op.getElementType()),
       weights(weightsOf(op)),
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
-      colSlices(colSlicesOf(depth, warps)), sliceCols(depth / colSlices),
-      accType(fragment(schedule.getBM(), depth, b.getF32Type(), Role::Acc)),
+      valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
+      colSlices(colSlicesOf(valueDepth, warps)),
+      sliceCols(valueDepth / colSlices),
+      accType(
+          fragment(schedule.getBM(), valueDepth, b.getF32Type(), Role::Acc)),
       sliceType(
           fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
       rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
@@ -274,9 +277,10 @@ void DecodeProgram::divideSplits(
 }
 
 Value DecodeProgram::pauseInTiles() {
-  CacheType cache = op.getK().getType();
-  int64_t bytes = 2 * schedule.getBN() * cache.getCacheDepth() *
-                  cache.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t bytes = 0;
+  for (CacheType cache : {op.getK().getType(), op.getV().getType()})
+    bytes += schedule.getBN() * cache.getCacheDepth() *
+             cache.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = llvm::bit_floor(
       uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
   Attribute many = expr(
@@ -423,6 +427,11 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
   if (append.getKCache() != op.getK() || !append.getV() ||
       append.getVCache() != op.getV())
     return fail("expected new keys and values for the caches that it reads");
+  if (op.getValueHeadSize() != op.getHeadSize())
+    return fail("heads of keys have " + Twine(op.getHeadSize()) +
+                " elements and heads of values " +
+                Twine(op.getValueHeadSize()) +
+                ", which the same lanes would store; expected one head size");
   if (append.getOffsets() || append.getAt())
     return fail("expected tokens that follow those of each sequence, without "
                 "offsets and positions");

@@ -28,6 +28,10 @@ mlir::TypedValue<BufferType> allocOperand(mlir::ImplicitLocOpBuilder &b,
                                           Operand operand, int64_t rows,
                                           int64_t stages);
 
+/// What accumulators come to as elements of the output.
+mlir::Value roundOutput(mlir::ImplicitLocOpBuilder &b, mlir::Value acc,
+                        mlir::Type element);
+
 /// Entry `i` of offsets, a memref of integers that nobody has checked: the
 /// nearest row from `least` to `most`.
 mlir::Value loadOffset(mlir::ImplicitLocOpBuilder &b, mlir::Value offsets,

@@ -21,6 +21,19 @@ using namespace kvbuf;
 /// Shared memory for barriers and mailboxes, with the alignment of slots.
 static constexpr int64_t kBarrierBytes = 1024;
 
+std::pair<int64_t, int64_t>
+kvbuf::paddedHeadSizes(AttentionOp op, const ScheduleParameters &s) {
+  return {llvm::alignTo(op.getHeadSize(), s.BK),
+          llvm::alignTo(op.getValueHeadSize(), s.BK)};
+}
+
+std::string kvbuf::headSizesText(AttentionOp op) {
+  std::string text = std::to_string(op.getHeadSize());
+  if (op.getValueHeadSize() != op.getHeadSize())
+    text += ", " + std::to_string(op.getValueHeadSize()) + " of values,";
+  return text;
+}
+
 namespace {
 /// What a schedule with roles takes of a chip.
 struct RoleNeeds {
@@ -36,17 +49,17 @@ struct RoleNeeds {
 
 static RoleNeeds roleNeeds(AttentionOp op, ScheduleAttr s, int64_t BN,
                            int64_t stages, const TargetInfo &target) {
-  int64_t depth = llvm::alignTo(op.getHeadSize(), s.getBK());
+  auto [depth, valueDepth] = paddedHeadSizes(op, s.getParameters());
   int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   RoleNeeds needs;
   needs.sharedBytes =
-      bytes * depth *
-          (s.getBM() * (s.getQStages() + (s.getStageOutput() ? 1 : 0)) +
-           2 * stages * BN) +
+      bytes * (depth * s.getBM() * s.getQStages() +
+               (s.getStageOutput() ? valueDepth * s.getBM() : 0) +
+               (depth + valueDepth) * stages * BN) +
       kBarrierBytes;
   // O and S in fp32, P and, where it stays in registers, Q.
   int64_t lanes = target.waveSize;
-  int64_t elements = 4 * (depth + BN) + bytes * BN;
+  int64_t elements = 4 * (valueDepth + BN) + bytes * BN;
   if (s.getQInRegs())
     elements += bytes * depth;
   needs.consumerRegisters =
@@ -87,16 +100,19 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
            << "cluster = " << s.getCluster() << " does not fit: " << why
            << "; expected cluster = 1";
   // Blocks of a cluster take blocks of columns, and then parts of their rows.
-  int64_t columns = llvm::divideCeil(op.getHeadSize(), s.getBK());
-  int64_t parts = cluster / std::gcd(cluster, columns);
-  int64_t rows = parts * target.clusterPartRows;
-  if (s.getBN() % rows)
-    return op.emitOpError()
-           << "cluster = " << cluster << " does not fit BN = " << s.getBN()
-           << ": " << parts << " blocks divide the rows of a tile of keys into "
-           << "parts of whole " << target.clusterPartRows << "; BN = "
-           << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
-           << " would fit";
+  for (int64_t size : {op.getHeadSize(), op.getValueHeadSize()}) {
+    int64_t columns = llvm::divideCeil(size, s.getBK());
+    int64_t parts = cluster / std::gcd(cluster, columns);
+    int64_t rows = parts * target.clusterPartRows;
+    if (s.getBN() % rows)
+      return op.emitOpError()
+             << "cluster = " << cluster << " does not fit BN = " << s.getBN()
+             << ": " << parts
+             << " blocks divide the rows of a tile of keys into "
+             << "parts of whole " << target.clusterPartRows << "; BN = "
+             << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
+             << " would fit";
+  }
   return success();
 }
 
@@ -137,12 +153,18 @@ static LogicalResult checkRoles(AttentionOp op, ScheduleAttr s,
            << target.matrixGroupCols
            << " columns of a product; BN = " << target.matrixGroupCols
            << " would fit";
-  if (op.getHeadSize() % s.getMmaK() ||
-      op.getHeadSize() > target.matrixGroupCols)
+  for (int64_t size : {op.getHeadSize(), op.getValueHeadSize()})
+    if (size % s.getMmaK() || size > target.matrixGroupCols)
+      return op.emitOpError()
+             << "producers need a head size of at most "
+             << target.matrixGroupCols << " and a multiple of " << s.getMmaK()
+             << ", got " << size << "; expected producers = 0";
+  if (s.getStageOutput() &&
+      op.getOutElementType().getIntOrFloatBitWidth() != 16)
     return op.emitOpError()
-           << "producers need a head size of at most " << target.matrixGroupCols
-           << " and a multiple of " << s.getMmaK() << ", got "
-           << op.getHeadSize() << "; expected producers = 0";
+           << "stage_output = true moves elements of 16 bits through shared "
+              "memory, and out is of "
+           << op.getOutElementType() << "; expected stage_output = false";
   if (s.getBK() % s.getMmaK() || s.getBK() > 64)
     return op.emitOpError() << "BK = " << s.getBK()
                             << " does not fit the copies of producers; "
@@ -240,25 +262,25 @@ bool kvbuf::readsQueriesFromLds(AttentionOp op, const ScheduleParameters &s,
   if (!s.equalShares || s.warps > 1)
     return false;
   // Accumulators of 32 bits, queries of 16.
-  int64_t elements = s.BM * llvm::alignTo(op.getHeadSize(), s.BK);
-  int64_t words = elements + elements / 2;
+  auto [depth, valueDepth] = paddedHeadSizes(op, s);
+  int64_t words = s.BM * valueDepth + s.BM * depth / 2;
   return 4 * words / target.waveSize > 3 * int64_t(target.registersPerLane);
 }
 
 int64_t kvbuf::splitKeysBytes(AttentionOp op, const ScheduleParameters &s,
                               const TargetInfo &target) {
-  int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
-  int64_t tiles = (elementBytesOf(op.getKCacheType()) +
-                   elementBytesOf(op.getVCacheType())) *
-                  depth * s.stages * s.BN;
+  auto [depth, valueDepth] = paddedHeadSizes(op, s);
+  int64_t tiles = (elementBytesOf(op.getKCacheType()) * depth +
+                   elementBytesOf(op.getVCacheType()) * valueDepth) *
+                  s.stages * s.BN;
   if (readsQueriesFromLds(op, s, target))
     tiles += 2 * depth * s.BM;
-  return s.warps == 1 ? tiles : s.warps * (tiles + 4 * (depth + 2) * s.BM);
+  return s.warps == 1 ? tiles : s.warps * (tiles + 4 * (valueDepth + 2) * s.BM);
 }
 
 int64_t kvbuf::registersFor(AttentionOp op, const ScheduleParameters &s,
                             const TargetInfo &target) {
-  int64_t depth = llvm::alignTo(op.getHeadSize(), s.BK);
+  int64_t depth = paddedHeadSizes(op, s).second;
   // Where keys are split, each warp has all rows.
   int64_t rows = s.splitKeys ? s.BM : s.BM / s.warps;
   int64_t tilesOfScores = aheadOf(s) == Ahead::Scores ? 2 : 1;
@@ -313,12 +335,12 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                << " with elements of a byte; expected a multiple of "
                << kRowUnit;
     int64_t group = cache.getGranularity();
-    if (group > 0 && op.getHeadSize() != group)
+    if (group > 0 && cache.getHeadSize() != group)
       return op.emitOpError()
              << "has scales for groups of " << group << " elements of " << name
              << ", which no kernel reads yet; expected granularity = tensor, "
                 "head or "
-             << op.getHeadSize();
+             << cache.getHeadSize();
   }
   return success();
 }
@@ -376,7 +398,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
            << "xcds = " << schedule.getXcds() << " does not divide the "
            << op.getHeads() << " heads, which are dealt to the dies; xcds = "
            << std::gcd(op.getHeads(), schedule.getXcds()) << " would fit";
-  int64_t depth = llvm::alignTo(op.getHeadSize(), schedule.getBK());
+  auto [depth, valueDepth] = paddedHeadSizes(op, schedule.getParameters());
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
   int64_t colUnit = schedule.getSwapAB() ? mma->m : mma->n;
@@ -404,7 +426,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
                                      "warp_cols")) ||
       failed(divides(colUnit * warpCols, schedule.getBN(), shareOf("BN"))) ||
       failed(divides(mma->k * mma->group, schedule.getBN(), "BN")) ||
-      failed(divides(colUnit * warpCols, depth,
+      failed(divides(colUnit * warpCols, valueDepth,
                      shareOf("the padded head size"))) ||
       failed(divides(mma->k * mma->group, schedule.getBK(), "BK")) ||
       failed(divides(mma->k * mma->group, schedule.getRegChunkDepth(),
@@ -434,19 +456,21 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
   int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   bool qInLds = !(schedule.getQInRegs() && target.fragmentsFromDram);
   // K's strips are columns of a tile, as blocks are; V's are rows.
-  auto slotElements = [&](Path path, bool stripsAreRows) {
+  auto slotElements = [&](Path path, int64_t cols, bool stripsAreRows) {
     switch (slotContents(schedule.getParameters(), path)) {
     case SlotContents::Tile:
-      return schedule.getBN() * depth;
+      return schedule.getBN() * cols;
     case SlotContents::Block:
       return schedule.getBN() * schedule.getBK();
     case SlotContents::Strip:
-      return schedule.getBK() * (stripsAreRows ? depth : schedule.getBN());
+      return schedule.getBK() * (stripsAreRows ? cols : schedule.getBN());
     }
     llvm_unreachable("covered switch");
   };
-  int64_t slotOfK = slotElements(schedule.getKPath(), /*stripsAreRows=*/false);
-  int64_t slotOfV = slotElements(schedule.getVPath(), /*stripsAreRows=*/true);
+  int64_t slotOfK =
+      slotElements(schedule.getKPath(), depth, /*stripsAreRows=*/false);
+  int64_t slotOfV =
+      slotElements(schedule.getVPath(), valueDepth, /*stripsAreRows=*/true);
   int64_t lds =
       (qInLds ? elementBytes * depth * schedule.getBM() : 0) +
       schedule.getStages() * (elementBytesOf(op.getKCacheType()) * slotOfK +
@@ -480,7 +504,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
       registers <= int64_t(target.registersPerLane) * 5 / 4) {
     remark::missed(op.getLoc(),
                    remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
-        << "head size " << std::to_string(op.getHeadSize()) << " needs "
+        << "head size " << headSizesText(op) << " needs "
         << std::to_string(registers) << " registers in a lane, " << target.chip
         << " has " << std::to_string(target.registersPerLane)
         << ": the rest is kept in memory, which is slow";

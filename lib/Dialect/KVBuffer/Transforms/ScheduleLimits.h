@@ -21,6 +21,13 @@
 
 namespace kvbuf {
 
+/// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
+std::pair<int64_t, int64_t> paddedHeadSizes(AttentionOp op,
+                                            const ScheduleParameters &s);
+
+/// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
+std::string headSizesText(AttentionOp op);
+
 /// Why the blocks of a cluster could not load tiles of K and V for each other;
 /// empty if they can.
 llvm::StringRef whyNotShared(AttentionOp op);

@@ -29,7 +29,8 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     of the query lengths, [batch + 1]), [rows, heads, head_size]. LSE is
     [batch, heads, rows], or [heads, rows] with `offsets`. KV head of query head
     h: h / (heads / kv_heads). Keys of a sequence: `kvbuffer.cache.num_keys`.
-    `scale` defaults to 1 / sqrt(head_size).
+    Q's head size is K's, and O's is V's, which may be another one. `scale`
+    defaults to 1 / sqrt(head_size), of K's.
 
     With `batch_invariant` the bits of a row of O and LSE follow from that row of
     Q, the keys and values that it sees and its place in the sequence alone: what
@@ -53,14 +54,14 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     by tensor.extract and tensor.dim, or memref.load and memref.dim; other ops are
     of scalars, or scf.if.
 
-    Caches may be quantized (8-bit floats, with scales or without) where Q and O
-    are bf16 or f16: an element stands for itself times its scale.
+    Caches may be quantized (8-bit floats, with scales or without) where Q is
+    bf16 or f16: an element stands for itself times its scale.
 
-    Constraints: (C1) Q and O have one element type, bf16 or f16, and the caches
-    have it too, or 8-bit floats (for 8-bit floats all over
-    `kvbuf-choose-schedule` says what the chip has of them); (C2)
-    their head sizes agree; (C3) the caches' heads divide Q's; (C4) Q's rank is 3
-    with `offsets` and 4 without, and O's type is Q's; (C5) head_size,
+    Constraints: (C1) Q is of bf16 or f16, and the caches are of Q's type, or of
+    8-bit floats (for 8-bit floats all over `kvbuf-choose-schedule` says what the
+    chip has of them); O is of f32, bf16, f16 or Q's type; (C2) Q's head size is
+    K's; (C3) the caches' heads divide Q's; (C4) Q's rank is 3 with `offsets` and
+    4 without, and O has Q's rows and heads, and V's head size; (C5) head_size,
     cache_depth and head_dim_offset are multiples of 8, head_size at most 65536;
     (C6) Q, O, offsets, sink, LSE and captures are all tensors or all memrefs.
 
@@ -147,11 +148,18 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     int64_t getHeads() {
       return ::llvm::cast<::mlir::ShapedType>(getQ().getType()).getShape().end()[-2];
     }
+    /// The head size of Q and K, which are contracted.
     int64_t getHeadSize() { return getKCacheType().getHeadSize(); }
+    /// The head size of V and O.
+    int64_t getValueHeadSize() { return getVCacheType().getHeadSize(); }
     int64_t getKVHeads() { return getKCacheType().getHeads(); }
     /// The type of Q's elements, which are multiplied; the caches' may be narrower.
     ::mlir::Type getElementType() {
       return ::llvm::cast<::mlir::ShapedType>(getQ().getType()).getElementType();
+    }
+    /// The type of O's elements, which accumulators are rounded to.
+    ::mlir::Type getOutElementType() {
+      return ::llvm::cast<::mlir::ShapedType>(getOut().getType()).getElementType();
     }
     /// Whether a cache has other elements than Q, or scales.
     bool isQuantized() {
