@@ -24,6 +24,25 @@ func.func @named(%q: tensor<3x8x64xf16>, %k: tensor<3x12x64xf16>, %v: tensor<3x1
   return %o : tensor<3x8x64xf16>
 }
 
+// V's own head size is O's.
+// CHECK-LABEL: func.func @head_sizes(
+// CHECK:         %[[O:.*]] = tensor.empty() : tensor<3x8x1x128xf16>
+// CHECK:         kvbuffer.attention {{.*}} out(%[[O]]
+// CHECK-SAME:      tensor<3x8x1x192xf16>, tensor<3x12x1x192xf16>, tensor<3x12x1x128xf16>, tensor<3x8x1x128xf16> -> tensor<3x8x1x128xf16>
+func.func @head_sizes(%q: tensor<3x8x192xf16>, %k: tensor<3x12x192xf16>, %v: tensor<3x12x128xf16>) -> tensor<3x8x128xf16> {
+  %zero = arith.constant 0.0 : f16
+  %es = tensor.empty() : tensor<3x8x12xf16>
+  %fs = linalg.fill ins(%zero : f16) outs(%es : tensor<3x8x12xf16>) -> tensor<3x8x12xf16>
+  %s = linalg.batch_matmul
+      indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>]
+      ins(%q, %k : tensor<3x8x192xf16>, tensor<3x12x192xf16>) outs(%fs : tensor<3x8x12xf16>) -> tensor<3x8x12xf16>
+  %p = linalg.softmax dimension(2) ins(%s : tensor<3x8x12xf16>) outs(%es : tensor<3x8x12xf16>) -> tensor<3x8x12xf16>
+  %eo = tensor.empty() : tensor<3x8x128xf16>
+  %fo = linalg.fill ins(%zero : f16) outs(%eo : tensor<3x8x128xf16>) -> tensor<3x8x128xf16>
+  %o = linalg.batch_matmul ins(%p, %v : tensor<3x8x12xf16>, tensor<3x12x128xf16>) outs(%fo : tensor<3x8x128xf16>) -> tensor<3x8x128xf16>
+  return %o : tensor<3x8x128xf16>
+}
+
 // No batch, no heads; the softmax along the other dimension is none.
 // CHECK-LABEL: func.func @matmul(
 // CHECK:         kvbuffer.attention

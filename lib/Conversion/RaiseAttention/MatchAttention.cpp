@@ -429,16 +429,16 @@ bool AttentionMatcher::matchDimensions() {
     why = "the number of heads is not known here";
     return false;
   }
-  int64_t size = graph.getExtent(score.depth);
-  if (ShapedType::isDynamic(size) || size != graph.getExtent(columns)) {
-    why = llvm::formatv("expected one head size of q, k and v that is known "
-                        "here, got {0} and {1}",
-                        size, graph.getExtent(columns));
-    return false;
-  }
-  if (size % 8 != 0) {
-    why = llvm::formatv("the head size {0} is no multiple of 8", size);
-    return false;
+  for (int64_t size :
+       {graph.getExtent(score.depth), graph.getExtent(columns)}) {
+    if (ShapedType::isDynamic(size)) {
+      why = "the head size is not known here";
+      return false;
+    }
+    if (size % 8 != 0) {
+      why = llvm::formatv("the head size {0} is no multiple of 8", size);
+      return false;
+    }
   }
   return true;
 }

@@ -286,8 +286,9 @@ Value AttentionBuilder::build() {
   Value k = prepare(match.score.k, kShape);
   Value v = prepare(match.v, vShape);
   SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < 4; ++dim)
+  for (int64_t dim = 0; dim < 3; ++dim)
     sizes.push_back(sizeOf(q, dim));
+  sizes.push_back(sizeOf(v, 3));
   Value init = empty(sizes, match.elementType);
   MaskAttr mask;
   if (match.causal || match.left >= 0 || match.right >= 0)
