@@ -297,7 +297,17 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
                 f"tokens of a sequence), here {max(rows, 1)} to 32 of them")
     if lse is not None:
         want_lse = True
-    depth = -(-max(size, value_size) // 8) * 8
+    depth, value_depth = (-(-n // 8) * 8 for n in (size, value_size))
+    out_shape = (*shape_of(q)[:-1], value_size)
+    stored = dtype
+    if out is not None:
+        ops.require_writable("out", out)
+        require_shape("out", out, out_shape, "that of q, and v's head size")
+        if ops.dtype(q) != dtype:
+            require_type(ops, "out", out, ops.dtype(q))
+        else:
+            require_type(ops, "out", out, "f16", "bf16", "f32")
+            stored = ops.dtype(out)
     problem = Problem(
         heads=heads, kv_heads=kv_heads, head_size=depth, dtype=dtype,
         query="ragged" if ragged else "dense", cache=cache,
@@ -311,16 +321,18 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tree=tree is not None,
         seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads),
         k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of, v_scale=v_of,
+        v_head_size=value_depth if value_depth != depth else 0,
+        o_dtype=stored if stored != dtype else "",
         **append_fields(ops, append))
 
-    def operand(x):
+    def operand(x, columns=depth):
         if k_kind and x is not q:
-            return padded(ops, ops.as_bytes(x), depth)
+            return padded(ops, ops.as_bytes(x), columns)
         return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),
-                      depth)
+                      columns)
 
     request = Request(problem, {"q": operand(q), "k": operand(k),
-                                "v": operand(v)})
+                                "v": operand(v, value_depth)})
     tensors = request.tensors
     if append:
         tensors["k_new"], tensors["v_new"] = append[:2]
@@ -349,23 +361,19 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["keep"] = keep
     if tree is not None:
         tensors["tree"] = ops.contiguous(tree)
-    out_shape = (*shape_of(q)[:-1], value_size)
-    if out is not None:
-        ops.require_writable("out", out)
-        require_shape("out", out, out_shape, "that of q")
-        require_type(ops, "out", out, ops.dtype(q))
-    plain = depth == value_size and ops.dtype(q) == dtype
+    plain = value_depth == value_size and ops.dtype(q) == dtype
     if plain and out is not None and ops.strides(out)[-1] == 1:
         request.out = out
     elif plain and out is None and isinstance(ops, _ops.Foreign):
         raise NotImplementedError(f"out cannot be allocated for a "
                                   f"{type(q).__name__}; pass it")
     elif plain and out is None:
-        request.out = ops.empty_like(q)
-        if ops.strides(request.out)[-1] != 1:
+        if value_size == size:
+            request.out = ops.empty_like(q)
+        if value_size != size or ops.strides(request.out)[-1] != 1:
             request.out = ops.empty(out_shape, dtype, q)
     else:
-        request.out = ops.empty((*shape_of(q)[:-1], depth), dtype, q)
+        request.out = ops.empty((*shape_of(q)[:-1], value_depth), stored, q)
 
         def finish(result):
             result = result[..., :value_size]
@@ -500,7 +508,8 @@ def attention(
 
     Types are bfloat16 and float16. The last dimension's elements lie side by
     side (if not, q, k or v is copied); every other stride is free. A head size
-    that is no multiple of 8, and one of v's own, cost a copy with zeros.
+    that is no multiple of 8 costs a copy with zeros. v may have a head size of
+    its own, which the result then has.
 
     ``causal``: query row i of n stands at key i + keys - n (bottom-right) and
     sees the keys up to there. ``window=(left, right)``: it sees so many keys
@@ -530,7 +539,8 @@ def attention(
     the tensor [1], of each head [G] (or [batch, G], one row expanded), or of each
     token's head, of k's and v's shape without the last dimension.
 
-    ``out``: written and returned in place of a new tensor. With ``return_lse``,
+    ``out``: written and returned in place of a new tensor; float32, bfloat16 or
+    float16, whatever q's type is (with ``convert`` q's). With ``return_lse``,
     or ``lse`` (float32, [batch, H, rows], ragged [H, rows]), the result is (out,
     lse), with the natural logarithm of the sum of exp(scores). A row that sees
     no key gives 0 and -inf (with a sink: 0 and the sink).

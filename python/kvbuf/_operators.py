@@ -116,7 +116,7 @@ def _(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
         shape = (q.shape[0], q.shape[2], q.shape[1])
     else:
         shape = (q.shape[1], q.shape[0])
-    return torch.empty_like(q), q.new_empty(shape, dtype=torch.float32)
+    return _fake_out(q, v_cache), q.new_empty(shape, dtype=torch.float32)
 
 
 @_operator("sdpa", "(Tensor query, Tensor key, Tensor value, bool is_causal, "

@@ -46,6 +46,10 @@ class Problem:
     count: "plain", or with keys rotated by tensors "cos" and "sin" [positions,
     ``rope``] of type ``angles``: "half" (element i with i + rope) or "interleaved"
     (2i with 2i + 1). It goes with ``seq_q`` and lengths of "cached" tokens.
+
+    ``v_head_size``: that of V and O, where it is not ``head_size``, that of Q and
+    K; 0 where it is. ``o_dtype``: the type of O, "f32", "bf16" or "f16", where it
+    is not ``dtype``; "" where it is.
     """
 
     heads: int
@@ -77,6 +81,8 @@ class Problem:
     append: str = ""
     rope: int = 0
     angles: str = "f32"
+    v_head_size: int = 0
+    o_dtype: str = ""
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
@@ -84,7 +90,8 @@ class Problem:
                    "index": ("i32", "i64"), "lengths": ("all", "cached"),
                    "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16"),
                    "append": ("", "plain", "half", "interleaved"),
-                   "angles": ("f32", "f16", "bf16")}
+                   "angles": ("f32", "f16", "bf16"),
+                   "o_dtype": ("", "f32", "f16", "bf16")}
         for name in "k", "v":
             choices[f"{name}_dtype"] = ("", *_FLOAT8)
             choices[f"{name}_scale"] = ("", "tensor", "head", "token")
@@ -99,9 +106,10 @@ class Problem:
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} query heads are no multiple of "
                              f"{self.kv_heads} key and value heads")
-        if self.head_size % 8:
-            raise ValueError(f"head_size is {self.head_size}; expected a "
-                             "multiple of 8")
+        for name in "head_size", "v_head_size":
+            if getattr(self, name) < 0 or getattr(self, name) % 8:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a "
+                                 "multiple of 8")
         if self.seq_q < 0 or (self.seq_q and self.query == "ragged"):
             raise ValueError(f"seq_q is {self.seq_q}; expected 0, or the rows of "
                              "each sequence of dense queries")
@@ -113,6 +121,10 @@ class Problem:
                             or self.lengths != "cached"):
             raise ValueError("append goes with seq_q, and with a continuous or "
                              "paged cache whose lengths count the cached tokens")
+        if self.append and self.value_size != self.head_size:
+            raise ValueError(f"v_head_size is {self.v_head_size}, and head_size "
+                             f"{self.head_size}; expected one head size, as append "
+                             "is given")
         if (self.append in ("half", "interleaved")) != (self.rope > 0):
             raise ValueError("rope, the pairs that are rotated, goes with append "
                              "\"half\" or \"interleaved\"")
@@ -122,6 +134,11 @@ class Problem:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise ValueError(f"{name} is {value}; expected a finite number")
+
+    @property
+    def value_size(self) -> int:
+        """The head size of V and O."""
+        return self.v_head_size or self.head_size
 
     @property
     def has_lengths(self) -> bool:
@@ -137,18 +154,21 @@ class Problem:
         rows, strides = (("?", "?, ?, 1") if ragged else
                          (f"?x{self.seq_q or '?'}", "?, ?, ?, 1"))
         page = f", page_size = {self.page_size}" if self.page_size else ""
-        query = (f"memref<{rows}x{self.heads}x{self.head_size}x{self.dtype}, "
-                 f"strided<[{strides}]>>")
+        query, out = (f"memref<{rows}x{self.heads}x{size}x{dtype}, "
+                      f"strided<[{strides}]>>" for size, dtype in (
+                          (self.head_size, self.dtype),
+                          (self.value_size, self.o_dtype or self.dtype)))
         caches = {}
-        for name in "k", "v":
+        for name, size in ("k", self.head_size), ("v", self.value_size):
             kind = _FLOAT8.get(getattr(self, f"{name}_dtype"), self.dtype)
             of = getattr(self, f"{name}_scale")
-            group = self.head_size if of == "token" else of
+            group = size if of == "token" else of
             scale = f", scale = f32, granularity = {group}" if of else ""
             caches[name] = (f"!kvbuffer.cache<{self.cache}, {kind}, heads = "
                             f"{self.kv_heads}, head_size = "
-                            f"{self.head_size}{page}{scale}>")
-        operands = {"q": "!q", "k": "!kv", "v": "!vv", "out": "!q"}
+                            f"{size}{page}{scale}>")
+        operands = {"q": "!q", "k": "!kv", "v": "!vv",
+                    "out": "!q" if out == query else "!o"}
         if caches["k"] == caches["v"]:
             operands["v"] = "!kv"
         if ragged:
@@ -184,6 +204,7 @@ class Problem:
         types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                           for n, t in operands.items())
         values = ("" if operands["v"] == "!kv" else f"!vv = {caches['v']}\n")
+        values += f"!o = {out}\n" * (out != query)
         return (f"!q = {query}\n!kv = {caches['k']}\n{values}"
                 f"func.func @attention({arguments}) {{\n{append}"
                 f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"

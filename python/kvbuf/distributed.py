@@ -199,6 +199,13 @@ def _attend(q, k, v, causal, scale, softcap, window=(-1, -1)):
         window_size=window, return_lse=True)
 
 
+def _check_sizes(k, v):
+    if k.shape[-1] != v.shape[-1]:
+        raise NotImplementedError(
+            f"k has head size {k.shape[-1]}, and v {v.shape[-1]}; K and V go to "
+            "other processes in one tensor: expected one head size")
+
+
 def _check_shares(q, k, v):
     for name, x in ("q", q), ("k", k), ("v", v):
         if x.dim() != 4:
@@ -210,6 +217,7 @@ def _check_shares(q, k, v):
     if q.shape[1] != k.shape[1]:
         raise ValueError(f"q has {q.shape[1]} tokens on this process, and k "
                          f"{k.shape[1]}; expected as many")
+    _check_sizes(k, v)
 
 
 def ring_attention(
@@ -319,6 +327,7 @@ def ring_attention_varlen(
         if x.shape[0] != q.shape[0] or x.shape[0] % 2:
             raise ValueError(f"{name} has {x.shape[0]} tokens on this process; "
                              "expected an even number, and as many as q")
+    _check_sizes(k, v)
     _check_offsets(cu_seqlens)
     pg = _group(group)
     out, lse = torch.ops.kvbuf.ring_attention_varlen(

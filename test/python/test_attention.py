@@ -13,7 +13,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 from attention_reference import attention, rotated  # noqa: E402
-from kvbuf import _flash  # noqa: E402
+from kvbuf import _attention, _flash  # noqa: E402
 
 SEED = random.SystemRandom().randrange(1 << 32)
 RNG = np.random.default_rng(SEED)
@@ -589,6 +589,54 @@ class Own(Case):
             np.testing.assert_allclose(
                 o[0], attention(q[0], k[0], v[0])[0], rtol=0,
                 atol=2 * LIMIT[dtype])
+
+    def test_head_size_of_values(self):
+        """V's own head size is the kernel's: nothing is copied."""
+        seen = []
+        self.addCleanup(setattr, _attention, "on_run", _attention.on_run)
+        _attention.on_run = seen.append
+        for rows, size, value_size in (9, 96, 64), (1, 64, 96), (9, 80, 112):
+            q, k = make("bf16", 1, rows, 4, size), make("bf16", 1, 30, 2, size)
+            v = make("bf16", 1, 30, 2, value_size)
+            o, lse = flash_attn_func(q, k, v, causal=True, return_lse=True)
+            self.assertEqual(o.shape, (1, rows, 4, value_size))
+            e, el = attention(*(exact(x[0]) for x in (q, k, v)), causal=True)
+            self.close(o[0], e, "bf16", (size, value_size))
+            self.lse_close(lse[0], el)
+            problem, tensors = seen[-1].problem, seen[-1].tensors
+            self.assertEqual((problem.head_size, problem.v_head_size),
+                             (size, value_size))
+            self.assertIsNone(seen[-1].finish)
+            self.assertTrue(np.shares_memory(tensors["v"], v))
+        # Pages, and a function with another layout of its tensors.
+        k, v = (make("bf16", 3, 16, 2, n) for n in (96, 64))
+        q, table = make("bf16", 1, 9, 4, 96), np.array([[2, 0]], np.int32)
+        o = flash_attn_with_kvcache(q, k, v, block_table=table, causal=True,
+                                    cache_seqlens=np.array([20], np.int32))
+        held = (exact(x[table[0]].reshape(-1, *x.shape[2:])[:20]) for x in (k, v))
+        self.close(o[0], attention(exact(q[0]), *held, causal=True)[0], "bf16")
+
+    def test_type_of_the_output(self):
+        limits = {np.float32: 1e-4, np.float16: 2.0 ** -9, np.uint16: 2e-2}
+        for given, size, value_size in ("bf16", 64, 64), ("f16", 64, 36):
+            q, k = (make(given, 1, 9, 2, size) for _ in "qk")
+            v = make(given, 1, 9, 2, value_size)
+            e, _ = attention(*(exact(x[0]) for x in (q, k, v)))
+            # What rounding P may do to a row of numbers of these sizes.
+            most = float(np.abs(exact(v)).max())
+            for kind, limit in limits.items():
+                out = np.empty((1, 9, 2, value_size), kind)
+                self.assertIs(kvbuf.attention(q, k, v, out=out), out)
+                limit += (2.0 ** -8 if given == "bf16" else 2.0 ** -11) * most
+                np.testing.assert_allclose(exact(out)[0], e, rtol=0, atol=limit)
+                if kind == np.float32:
+                    self.assertFalse((out == out.astype(np.float16)).all())
+        with self.assertRaisesRegex(
+                ValueError, "out has type int32; expected float16 or bfloat16 or "
+                "float32"):
+            kvbuf.attention(q, k, k, out=np.empty(q.shape, np.int32))
+        with self.assertRaisesRegex(ValueError, "out has shape .*expected"):
+            kvbuf.attention(q, k, v, out=np.empty_like(q))
 
     def test_foreign(self):
         """Tensors of which DLPack alone is known."""

@@ -243,7 +243,7 @@ class Numbers(unittest.TestCase):
                     "min, max with operands", ["tensors", 0, "shape", 0], most)
 
     def test_problem(self):
-        for name in "heads", "kv_heads", "head_size":
+        for name in "heads", "kv_heads", "head_size", "v_head_size":
             self.expect(f"problem.{name} is out of range: {2**40}",
                         ["problem", name], 2**40)
         for name in "window_left", "window_right":
