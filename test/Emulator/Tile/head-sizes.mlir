@@ -40,3 +40,26 @@ func.func @d256(%q: !qo256, %k: !kv256, %v: !kv256, %o: !qo256) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo256, !kv256, !kv256, !qo256
   return
 }
+
+// V's head size and O's element type apart.
+// CHECK: d192x128:
+// CHECK: {{^}}PASS
+!q192 = memref<?x?x2x192xbf16, strided<[?, ?, ?, 1]>>
+!k192 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
+!v128 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!o128 = memref<?x?x2x128xbf16, strided<[?, ?, ?, 1]>>
+func.func @d192x128(%q: !q192, %k: !k192, %v: !v128, %o: !o128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !q192, !k192, !v128, !o128
+  return
+}
+
+// CHECK: d80x112:
+// CHECK: {{^}}PASS
+!q80 = memref<?x?x2x80xf16, strided<[?, ?, ?, 1]>>
+!k80 = !kvbuffer.cache<dense, f16, heads = 1, head_size = 80>
+!v112 = !kvbuffer.cache<dense, f16, heads = 1, head_size = 112>
+!o112 = memref<?x?x2x112xf32, strided<[?, ?, ?, 1]>>
+func.func @d80x112(%q: !q80, %k: !k80, %v: !v112, %o: !o112) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q80, !k80, !v112, !o112
+  return
+}

@@ -114,6 +114,8 @@ void attention(const json &m, const Args &a) {
   const json &p = m["problem"];
   bool bf16 = p["dtype"] == "bf16";
   int64_t heads = p["heads"], kvHeads = p["kv_heads"], size = p["head_size"];
+  int64_t columns = p.value("v_head_size", size);
+  std::string outType = p.value("o_dtype", p["dtype"].get<std::string>());
   std::string query = p["query"], cache = p["cache"];
   bool raggedQ = query == "ragged", raggedK = cache == "ragged";
   bool table = cache == "paged" || cache == "continuous";
@@ -131,13 +133,18 @@ void attention(const json &m, const Args &a) {
   double scale = p["scale"], softcap = p.value("softcap", 0.0);
   if (fault("scale"))
     scale *= 1.02;
-  auto rowOf = [&](const char *name, int64_t b, int64_t i, int64_t h) {
-    uint16_t *base = a.at<uint16_t>(name);
+  auto placeOf = [&](const char *name, int64_t b, int64_t i, int64_t h) {
     if (raggedQ)
-      return base + (a.at<int32_t>("q_offsets")[b] + i) * a.stride(name, 0) +
+      return (a.at<int32_t>("q_offsets")[b] + i) * a.stride(name, 0) +
              h * a.stride(name, 1);
-    return base + b * a.stride(name, 0) + i * a.stride(name, 1) +
+    return b * a.stride(name, 0) + i * a.stride(name, 1) +
            h * a.stride(name, 2);
+  };
+  auto store = [&](int64_t at, double x) {
+    if (outType == "f32")
+      a.at<float>("o")[at] = static_cast<float>(x);
+    else
+      a.at<uint16_t>("o")[at] = fromDouble(outType == "bf16", x);
   };
   auto cacheRow = [&](std::string name, int64_t b, int64_t j, int64_t h) {
     uint16_t *base = a.at<uint16_t>(name);
@@ -178,7 +185,7 @@ void attention(const json &m, const Args &a) {
           kvHead = h % kvHeads;
         std::vector<double> scores(lenK, -INFINITY);
         double most = -INFINITY;
-        uint16_t *q = rowOf("q", b, i, h);
+        uint16_t *q = a.at<uint16_t>("q") + placeOf("q", b, i, h);
         for (int64_t j = 0; j < lenK; ++j) {
           int64_t distance = j - (i + lenK - lenQ);
           int64_t left = p.value("window_left", -1),
@@ -202,20 +209,20 @@ void attention(const json &m, const Args &a) {
         double sum = p.value("sink", false) && !fault("no-sink")
                          ? std::exp(a.at<float>("sink")[h] - most)
                          : 0;
-        std::vector<double> acc(size, 0.0);
+        std::vector<double> acc(columns, 0.0);
         for (int64_t j = 0; j < lenK; ++j) {
           if (scores[j] == -INFINITY)
             continue;
           double weight = std::exp(scores[j] - most);
           sum += weight;
           uint16_t *v = cacheRow("v", b, j, kvHead);
-          for (int64_t d = 0; d < size; ++d)
+          for (int64_t d = 0; d < columns; ++d)
             acc[d] += weight * toDouble(bf16, v[d]);
         }
-        uint16_t *o = rowOf("o", b, i, h);
+        int64_t o = placeOf("o", b, i, h);
         if (fault("skip-row") && b == 0 && i == lenQ / 2 && h == heads - 1)
           continue;
-        for (int64_t d = 0; d < size; ++d) {
+        for (int64_t d = 0; d < columns; ++d) {
           double x = sum == 0 ? 0 : acc[d] / sum;
           if (fault("nan-if-empty") && sum == 0)
             x = 1e-3;
@@ -223,10 +230,10 @@ void attention(const json &m, const Args &a) {
             x *= 1 + 0.01 * std::cos(static_cast<double>(d + i));
           if (fault("one-element") && i == 1 && h == 0 && d == 5)
             x += 0.5;
-          o[d] = fromDouble(bf16, x);
+          store(o + d, x);
         }
         if (fault("write-past-row"))
-          o[size] = 0;
+          store(o + columns, 0);
         if (float *lse = a.at<float>("lse")) {
           double value = sum > 0 ? most + std::log(sum) : -INFINITY;
           if (fault("lse"))

@@ -30,6 +30,7 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
          "lse": False, "scale": 0.125}
     p.update(options)
     heads, kv_heads, size = p["heads"], p["kv_heads"], p["head_size"]
+    columns_of = {"k": size, "v": p.get("v_head_size", size)}
     ragged_q = p["query"] == "ragged"
     data, tensors, args = p["dtype"], [], []
 
@@ -50,8 +51,8 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
         outer = {"dense": ["batch", "seq_k"], "ragged": ["total_k"],
                  "continuous": ["num_blocks", "max_seq"],
                  "paged": ["num_blocks", p.get("page_size")]}[p["cache"]]
-        tensor(name, data, outer + [kv_heads, p.get(name + "_cache_depth", size)],
-               strides=True)
+        depth = p.get(name + "_cache_depth", columns_of[name])
+        tensor(name, data, outer + [kv_heads, depth], strides=True)
         if p["cache"] == "ragged":
             tensor(name + ".offsets", "i32", [{"sum": ["batch", 1]}])
         if p["cache"] == "paged":
@@ -65,7 +66,8 @@ def manifest(tensor_maps=False, instead="", alignment=None, shared=0,
               "paged": ["pages_per_seq"]}[p["cache"]]
     if p["sink"]:
         tensor("sink", "f32", [heads])
-    tensor("o", data, rows + [heads, size], "write", strides=True)
+    tensor("o", p.get("o_dtype", data), rows + [heads, columns_of["v"]], "write",
+           strides=True)
     if p["lse"]:
         tensor("lse", "f32", [heads, "total_q"] if ragged_q
                else ["batch", heads, "seq_q"], "write")

@@ -43,6 +43,16 @@ class F16:
         return x.astype(np.float32)
 
 
+class F32:
+    name, mantissa, least = "f32", 23, -126
+
+    @staticmethod
+    def store(x):
+        return np.asarray(x, np.float32)
+
+    load = store
+
+
 def attention(q, k, v, problem, sink, dtype, round_):
     """Output rows and log-sum-exp in `dtype`; `round_` is applied to P."""
     group = q.shape[2] // k.shape[2]
@@ -69,14 +79,20 @@ def attention(q, k, v, problem, sink, dtype, round_):
 
 
 class Reference(unittest.TestCase):
-    def compare(self, kind, scale=1.0, **changes):
+    def compare(self, kind, scale=1.0, out_kind=None, places=9, **changes):
         problem = {"heads": 4, "kv_heads": 2, "scale": 0.125, **changes}
+        if out_kind:
+            problem["o_dtype"] = out_kind.name
+        out_kind = out_kind or kind
+        size = problem.get("head_size", 64)
+        columns = problem.get("v_head_size", size)
         WORK.mkdir(parents=True, exist_ok=True)
         os.chdir(WORK)
         pathlib.Path("r.mlir").write_text(json.dumps(
             manifest(dtype=kind.name, lse=True, **problem)))
-        tensors = {n: kind.store(scale * RNG.standard_normal((2, s, h, 64)))
-                   for n, s, h in (("q", 33, 4), ("k", 57, 2), ("v", 57, 2))}
+        tensors = {n: kind.store(scale * RNG.standard_normal((2, s, h, d)))
+                   for n, s, h, d in (("q", 33, 4, size), ("k", 57, 2, size),
+                                      ("v", 57, 2, columns))}
         sink = None
         if problem.get("sink"):
             sink = tensors["sink"] = RNG.standard_normal(4).astype(np.float32)
@@ -95,8 +111,8 @@ class Reference(unittest.TestCase):
                                  problem, sink, np.float64, lambda p: p)
         base, _ = attention(q, k, v, problem, sink, np.float32,
                             lambda p: kind.load(kind.store(p)))
-        base = kind.load(kind.store(base)).astype(np.float64)
-        out = kind.load(np.load("o.npy")).astype(np.float64)
+        base = out_kind.load(out_kind.store(base)).astype(np.float64)
+        out = out_kind.load(np.load("o.npy")).astype(np.float64)
 
         def worst_row(x):
             return (np.linalg.norm(x - ref, axis=-1)
@@ -104,8 +120,8 @@ class Reference(unittest.TestCase):
 
         error, base_error = np.abs(out - ref), np.abs(base - ref)
         at = np.unravel_index(error.argmax(), error.shape)
-        ulp = 2.0 ** (max(np.floor(np.log2(abs(ref[at]))), kind.least)
-                      - kind.mantissa)
+        ulp = 2.0 ** (max(np.floor(np.log2(abs(ref[at]))), out_kind.least)
+                      - out_kind.mantissa)
         expected = {
             "largest_error": (error.max(), base_error.max(),
                               2 * base_error.max() + ulp),
@@ -114,7 +130,7 @@ class Reference(unittest.TestCase):
             "worst_row": (worst_row(out), worst_row(base),
                           1.5 * worst_row(base))}
         for name, (value, baseline, limit) in expected.items():
-            self.assertAlmostEqual(found[name]["value"] / value, 1, 9, name)
+            self.assertAlmostEqual(found[name]["value"] / value, 1, places, name)
             # Sums in fp32 depend on their order; a P may round the other way.
             self.assertAlmostEqual(found[name]["baseline"] / baseline, 1,
                                    delta=0.02, msg=name)
@@ -143,6 +159,16 @@ class Reference(unittest.TestCase):
     def test_softcap_and_sink(self):
         self.compare(BF16, softcap=3.0, scale=1.0)
         self.compare(BF16, sink=True)
+
+    def test_head_size_of_values(self):
+        self.compare(BF16, head_size=96, v_head_size=40)
+        self.compare(F16, head_size=40, v_head_size=96)
+
+    def test_type_of_the_output(self):
+        self.compare(BF16, out_kind=F16)
+        self.compare(F16, out_kind=BF16, v_head_size=32)
+        # The mock's errors are f32's own: 1e-8, of which 1e-15 is 1e-7.
+        self.compare(BF16, out_kind=F32, places=6)
 
     def test_peaked(self):
         self.compare(BF16, scale=4.0)
