@@ -64,6 +64,13 @@ def draw_problem(rng, wide):
         options["index"] = "i64"
     if options["query"] == "dense" and rng.random() < 0.5:
         options["seq_q"] = rng.randint(1, 8)
+    # A generator of their own: without them a case is what it was before there
+    # were any.
+    own = random.Random(str(options))
+    if own.random() < 0.25:
+        options["v_head_size"] = own.choice([64, 80, 128, 192])
+    if own.random() < 0.25:
+        options["o_dtype"] = own.choice(["f32", "bf16", "f16"])
     return options
 
 

@@ -118,6 +118,10 @@ def draw_problem(rng):
         run += ["--lengths-k", ",".join(map(str, keys))]
     else:
         run += ["--cache-lengths", ",".join(map(str, more))]
+    if rng.random() < 0.3:
+        options["v_head_size"] = rng.choice([8, 16, 48, 64, 80, 112, 128, 192])
+    if rng.random() < 0.3:
+        options["o_dtype"] = rng.choice(["f32", "bf16", "f16"])
     return options, run
 
 

@@ -21,6 +21,17 @@ func.func @attend(%q: !q, %k: !kv, %v: !kv, %o: !q, %lse: !lse) -> (!q, !lse) {
   return %r, %l : !q, !lse
 }
 
+// V's cache has its own head size.
+// CHECK-LABEL: func.func @apart
+// CHECK-DAG: kvbuffer.make_cache %{{.*}} -> !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
+// CHECK-DAG: kvbuffer.make_cache %{{.*}} -> !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+// CHECK: kvbuffer.attention {{.*}} memref<2x?x4x128xf32>
+func.func @apart(%q: tensor<2x?x4x192xbf16>, %k: tensor<2x?x2x192xbf16>, %v: tensor<2x?x2x128xbf16>, %o: tensor<2x?x4x128xf32>) -> tensor<2x?x4x128xf32> {
+  %r = kvbuffer.attention q(%q) k(%k) v(%v) out(%o)
+    : tensor<2x?x4x192xbf16>, tensor<2x?x2x192xbf16>, tensor<2x?x2x128xbf16>, tensor<2x?x4x128xf32> -> tensor<2x?x4x128xf32>
+  return %r : tensor<2x?x4x128xf32>
+}
+
 // Two in a row and a loop: one allocation, for what the first makes.
 // CHECK-LABEL: func.func @layers
 // CHECK: memref.alloc

@@ -21,6 +21,15 @@ func.func @attend(%q: !q, %k: !kv, %v: !kv, %o: !q, %lse: !lse, %sink: tensor<4x
   return %r, %l : !q, !lse
 }
 
+// V's head size and O's element type apart: the result is as its destination.
+// CHECK-LABEL: func.func @apart
+func.func @apart(%q: tensor<2x?x4x192xbf16>, %k: tensor<2x?x2x192xbf16>, %v: tensor<2x?x2x128xbf16>, %o: tensor<2x?x4x128xf32>) -> tensor<2x?x4x128xf32> {
+  // CHECK: : tensor<2x?x4x192xbf16>, tensor<2x?x2x192xbf16>, tensor<2x?x2x128xbf16>, tensor<2x?x4x128xf32> -> tensor<2x?x4x128xf32>
+  %r = kvbuffer.attention q(%q) k(%k) v(%v) out(%o)
+    : tensor<2x?x4x192xbf16>, tensor<2x?x2x192xbf16>, tensor<2x?x2x128xbf16>, tensor<2x?x4x128xf32> -> tensor<2x?x4x128xf32>
+  return %r : tensor<2x?x4x128xf32>
+}
+
 // Caches of memrefs, on tensors besides.
 // CHECK-LABEL: func.func @paged
 func.func @paged(%q: !q, %k: !cache, %v: !cache, %o: !q) -> !q {
