@@ -25,33 +25,20 @@ gpu.module @gemm_module {
   gpu.func @gemm(%a: !in {kvbuffer.name = "a", kvbuffer.shape = ["m", "k"]},
                  %b: !in {kvbuffer.name = "b", kvbuffer.shape = ["n", "k"]},
                  %c: !out {kvbuffer.name = "c", kvbuffer.shape = ["m", "n"]})
-      kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{product = [{ceildiv = ["m", 128]}, {ceildiv = ["n", 256]}]}, 1, 1]} {
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %stages = arith.constant 4 : index
     %bm = arith.constant 128 : index
     %bn = arith.constant 256 : index
     %bk = arith.constant 64 : index
-    %together = arith.constant 8 : index
     %m = memref.dim %a, %c0 : !in
     %n = memref.dim %b, %c0 : !in
     %k = memref.dim %a, %c1 : !in
 
-    // Blocks that run at the same time share rows of A and of B in the cache:
-    // tiles are numbered down 8 rows of them, then on to the next column.
-    %number = gpu.block_id x
-    %tiles_m = arith.ceildivui %m, %bm : index
-    %tiles_n = arith.ceildivui %n, %bn : index
-    %per_group = arith.muli %together, %tiles_n : index
-    %group = arith.divui %number, %per_group : index
-    %in_group = arith.remui %number, %per_group : index
-    %first = arith.muli %group, %together : index
-    %rest = arith.subi %tiles_m, %first : index
-    %high = arith.minui %rest, %together : index
-    %down = arith.remui %in_group, %high : index
-    %tile_m = arith.addi %first, %down : index
-    %tile_n = arith.divui %in_group, %high : index
+    // An item is a tile of C. Tiles above each other read the same part of B, tiles
+    // side by side the same part of A: blocks that run at the same time get strips.
+    %tile_m, %tile_n = kvbuffer.work_item [<"m" by 128, sharing = all>, <"n" by 256, sharing = all>]
     %row = arith.muli %tile_m, %bm : index
     %col = arith.muli %tile_n, %bn : index
     %rows = arith.subi %m, %row : index

@@ -4,7 +4,7 @@
 //   kvbuf-compile examples/sigmoid.mlir --target=sm_80 -o sigmoid.kvbuf
 //   kvbuf.load("sigmoid.kvbuf")(q=q, k=k, v=v)                       # Python
 //
-// A block computes 64 rows of one head and walks over the keys in tiles of 64.
+// An item of work is 64 rows of one head: its block walks over the keys in tiles of 64.
 // There is no maximum, no sum and no rescaling: a weight depends on its score
 // alone, so P is what the region of `kvbuffer.map` makes of S.
 
@@ -24,22 +24,21 @@ gpu.module @sigmoid_module {
   gpu.func @sigmoid(%q: !qo {kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 4, 64]},
                     %k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"},
                     %o: !qo {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 4, 64]})
-      kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{ceildiv = ["seq_q", 64]}, 4, "batch"]} {
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c64 = arith.constant 64 : index
-    %number = gpu.block_id x
-    %head = gpu.block_id y
-    %batch = gpu.block_id z
-    %row = arith.muli %number, %c64 : index
+    // Later rows see more keys; all tiles of a head read the same ones.
+    %number, %head, %batch = kvbuffer.work_item [<"seq_q" by 64, growing, sharing = all>, <4>, <"batch">]
+    %first, %row = kvbuffer.item_rows %number by 64
     %queries = memref.dim %q, %c1 : !qo
     %left = arith.subi %queries, %row : index
     %keys = kvbuffer.cache.num_keys %k[%batch] new(%queries) : !kv
     // Query i stands at key i + keys - queries, and sees the keys up to there.
     %shift = arith.subi %keys, %queries : index
-    %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %row of %queries keys %keys
+    // Blocks of a cluster walk over the keys that any of their rows sees.
+    %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %first of %queries keys %keys
       {BM = 64 : i64, mask = #kvbuffer.mask<causal = true>}
     %seen = arith.maxsi %hi, %c0 : index
     %tiles = arith.ceildivui %seen, %c64 : index

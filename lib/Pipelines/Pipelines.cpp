@@ -60,15 +60,12 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
     kernel.addPass(createPingPong());
   if (options.overlapProducts)
     kernel.addPass(createOverlapProducts());
-  // A loop over tiles rests on rings: their slots know when they are free.
-  if (options.roles && options.persistent) {
-    kernel.addPass(createPairTiles());
-    kernel.addPass(createPersistentTiles());
-    if (options.joinTiles)
-      kernel.addPass(createJoinTiles());
-  }
-  // What takes its tiles from a counter has a grid along x.
-  kernel.addPass(createFoldGrid());
+  // A loop over items rests on rings: their slots know when they are free.
+  AssignWorkOptions work;
+  work.severalItems = options.roles && options.persistent;
+  kernel.addPass(createAssignWork(work));
+  if (work.severalItems && options.joinTiles)
+    kernel.addPass(createJoinTiles());
   if (options.roles) {
     kernel.addPass(createAssignRoles());
     if (options.shareLoads)

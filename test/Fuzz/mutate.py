@@ -30,8 +30,8 @@ OK = {"kvbuf-opt": (0, 1, 2), "kvbuf-compile": (0, 2)}
 
 KERNEL_PASSES = [
     "kvbuf-lazy-rescale", "kvbuf-overlap-softmax", "kvbuf-ping-pong",
-    "kvbuf-overlap-products", "kvbuf-pair-tiles", "kvbuf-persistent-tiles",
-    "kvbuf-join-tiles", "kvbuf-fold-grid", "kvbuf-assign-roles",
+    "kvbuf-overlap-products", "kvbuf-assign-work",
+    "kvbuf-join-tiles", "kvbuf-assign-roles",
     "kvbuf-share-loads", "kvbuf-async-products", "kvbuf-prefetch-blocks", "kvbuf-prefetch-loads",
     "canonicalize", "kvbuf-count-waits", "kvbuf-split-masked-loops",
     "kvbuf-tile-fragments", "canonicalize", "cse",

@@ -447,9 +447,6 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
     grid = {int64_t(llvm::divideCeil(rows->second, schedule.getBM())) +
                 workload.batch(),
             problem.heads, 1};
-  // Heads are the fastest dimension where they are dealt to dies.
-  if (schedule.getXcds() > 1)
-    std::swap(grid[0], grid[1]);
   bool persistent = false;
   kernel.walk([&](NextTileOp) { persistent = true; });
   if (persistent)
@@ -461,7 +458,8 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   for (const auto &[size, value] : workload.sizes())
     (*interpreter)->bindSize(size, value);
   (*interpreter)->bindSize("batch", workload.batch());
-  if (!persistent && kernel->hasAttr(KVBufferDialect::kGridAttr)) {
+  if (!persistent &&
+      (kernel->hasAttr(KVBufferDialect::kGridAttr) || WorkItemOp::of(kernel))) {
     FailureOr<std::array<int64_t, 3>> own = (*interpreter)->grid();
     if (failed(own))
       throw Reported();

@@ -60,7 +60,7 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       *this, "persistent",
       llvm::cl::desc(
           "Order tiles and loop over them where the schedule says so "
-          "(kvbuf-persistent-tiles)"),
+          "(kvbuf-assign-work)"),
       llvm::cl::init(true)};
   Option<bool> joinTiles{
       *this, "join-tiles",

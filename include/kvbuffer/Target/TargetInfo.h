@@ -223,7 +223,7 @@ struct TargetInfo {
   int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
           clusterMaskedWideTiles = 1;
   /// Whether blocks of a cluster take heads that share K and V, `sharing` of
-  /// them, rather than neighbouring tiles of queries (kvbuf-pair-tiles).
+  /// them, rather than neighbouring tiles of queries (kvbuf-assign-work).
   static bool clustersOfHeads(int64_t sharing) { return sharing % 2 == 0; }
   /// The fewest tiles with which heads of `headSize` gain.
   int64_t fewestClusterTiles(int64_t headSize, bool masked,
@@ -259,6 +259,11 @@ struct TargetInfo {
   /// (longest processing time first). What is left over joins it, so that it is
   /// a group's size as a rule and stays in L2, too.
   int64_t lastTiles = 256;
+  /// Where items along two coordinates read the same, each of another tensor (a
+  /// product's tiles, of two matrices): blocks that run together take strips of
+  /// so many items along the first coordinate, one beside the other along the
+  /// second, so that they read few of either. No other number was tried.
+  int64_t stripItems = 8;
   /// Registers of a lane for addresses, maxima, sums and what is on its way
   /// through an exponential, beside accumulators and operands. With 240 a lane,
   /// schedules with 208 for accumulators and operands compile without spills,

@@ -125,7 +125,9 @@ private:
   // Arithmetic by regions (Map.cpp).
   mlir::LogicalResult runOp(MapOp op);
   mlir::LogicalResult runOp(FragmentFitOp op);
-  // Work that blocks share (Work.cpp).
+  // Items of work, and work that blocks share (Work.cpp).
+  mlir::LogicalResult runOp(WorkItemOp op);
+  mlir::LogicalResult runOp(ItemRowsOp op);
   mlir::LogicalResult runOp(LaunchValueOp op);
   mlir::LogicalResult runOp(ArriveLastOp op);
   mlir::LogicalResult runOp(ShareWorkOp op);

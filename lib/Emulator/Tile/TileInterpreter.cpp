@@ -305,6 +305,8 @@ void TileInterpreter::bindSize(StringRef name, int64_t value) {
 FailureOr<std::array<int64_t, 3>> TileInterpreter::grid() {
   auto list =
       impl->kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kGridAttr);
+  if (WorkItemOp item = WorkItemOp::of(impl->kernel))
+    list = item.getGridOfItems();
   if (!list || list.size() != 3) {
     impl->kernel.emitOpError()
         << "has no '" << KVBufferDialect::kGridAttr << "' of three sizes";

@@ -53,8 +53,8 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp, CarryExcessOp,
            SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
-           NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp,
-           PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
+           NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp, WorkItemOp,
+           ItemRowsOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
     attach<TileModel, MeetOp, StaggerOp, WarpRolesOp, RingOp, RingLoadOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

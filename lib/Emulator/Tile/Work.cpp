@@ -18,6 +18,32 @@ using namespace kvbuf::emu::tile;
 
 static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+/// A block has the item of its own number; all coordinates from the third on
+/// stand along z, the third fastest.
+LogicalResult BlockRun::runOp(WorkItemOp op) {
+  int64_t left = block[2];
+  for (unsigned i = 0, e = op.getNumResults(); i < e; ++i) {
+    if (i < 2 || i + 1 == e) {
+      set(op.getResult(i), i < 2 ? block[i] : left);
+      continue;
+    }
+    FailureOr<int64_t> count = evaluateSize(op.getCoordinate(i).getCount(),
+                                            sizes, [&] { return error(op); });
+    if (failed(count))
+      return failure();
+    set(op.getResult(i), left % *count);
+    left /= *count;
+  }
+  return success();
+}
+
+LogicalResult BlockRun::runOp(ItemRowsOp op) {
+  int64_t row = integer(op.getItem()) * int64_t(op.getRows());
+  set(op.getFirst(), row);
+  set(op.getRow(), row);
+  return success();
+}
+
 LogicalResult BlockRun::runOp(LaunchValueOp op) {
   FailureOr<int64_t> value =
       evaluateSize(op.getExpression(), sizes, [&] { return error(op); });

@@ -6,7 +6,7 @@
 
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx950 %{simple}" | FileCheck %s --check-prefixes=TILE,TILE950
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx942 %{simple}" | FileCheck %s --check-prefixes=TILE,TILE942
-// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx950 %{simple},xcds=2" | FileCheck %s --check-prefix=XCDS
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx950 %{simple},xcds=2 prefetch=false" | FileCheck %s --check-prefix=XCDS
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx950 %{simple} split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED950
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=gfx942 %{simple} split-loops=false" | FileCheck %s --check-prefixes=SCHED,SCHED942
 // RUN: kvbuf-opt %s --kvbuf-to-thread="chip=gfx950 %{simple}" | FileCheck %s --check-prefix=THREAD950
@@ -20,27 +20,27 @@
 // TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 8], swizzle = [2, 0, 3], BN = 64
 // TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [32, 32, 8], BN = 64
 // TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
-// The size of the grid is not known: tiles are counted from the sequence's end.
 // TILE:      gpu.func @causal
-// TILE-NOT:    gpu.grid_dim
-// TILE:        %[[ROW0:.*]] = arith.muli %block_id_x, %c256
-// TILE:        arith.cmpi slt, %[[ROW0]], %[[QUERIES:.*]] : index
-// TILE:        %[[TILES:.*]] = arith.ceildivui %[[QUERIES]], %c256
-// TILE:        %[[LAST:.*]] = arith.subi %[[TILES]], %c1
-// TILE:        %[[TILE:.*]] = arith.subi %[[LAST]], %block_id_x
+// TILE:        kvbuffer.work_item
 // Q goes to registers without LDS.
 // TILE-NOT:    kvbuffer.alloc : <{{.*}}kv_buffer<q
 // TILE:        %[[QT:.*]] = kvbuffer.dram_tile
 // TILE-NEXT:   %[[QF:.*]] = kvbuffer.tile_fragment %[[QT]] : <256x128xbf16> -> <256x128xbf16, a>
 // TILE:        scf.for
 
-// Heads are the fastest dimension; a die gets a run of them.
-// XCDS:        %[[X:.*]] = gpu.block_id x
+// Heads are the fastest dimension; a die gets a run of them. The size of the grid is
+// not known: tiles are counted from those of the sequence.
+// XCDS:        %[[X:.*]] = arith.remui %block_id_x, %c8
 // XCDS-DAG:    %[[DIE:.*]] = arith.remui %[[X]], %c2
 // XCDS-DAG:    %[[IN:.*]] = arith.divui %[[X]], %c2
-// XCDS-DAG:    %[[FIRST:.*]] = arith.muli %[[DIE]], %c4
+// XCDS-DAG:    %[[FIRST:.*]] = arith.muli %[[DIE]], %c{{[0-9]+}}
 // XCDS:        %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[IN]]
-// XCDS:        kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %[[HEAD]]]
+// XCDS-NOT:    gpu.grid_dim
+// XCDS:        %[[ALL:.*]] = arith.ceildivui %{{.*}}, %c256
+// XCDS:        %[[LAST:.*]] = arith.subi %[[ALL]], %c1
+// XCDS:        %[[OWN:.*]] = arith.subi %[[LAST]], %{{.*}}
+// XCDS:        %[[ROW:.*]] = arith.muli %[[OWN]], %c256
+// XCDS:        kvbuffer.dram_tile %{{.*}}[%{{.*}}, %[[ROW]], %[[HEAD]]]
 
 // Each product waits for its own operand. K's wait leaves V's load in flight,
 // V's both of the next tile; on gfx942 V's next registers are loaded once the

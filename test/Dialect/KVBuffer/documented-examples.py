@@ -71,6 +71,7 @@ def own_types(op):
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "mailbox_post": {"tile": "index"},
+        "item_rows": {"tile": "index"},
         "find_tile": {"offsets": "memref<?xi32>", "rows": "index"},
         "number_tiles": {"offsets": "memref<?xi32>", "rows": "index",
                          "numbers": "memref<?x?xi32>", "block": "index"},
@@ -133,7 +134,7 @@ def own_types(op):
 def wrap(example, number):
     """A module in which the example can be parsed."""
     text = example.strip()
-    if text.startswith("func.func"):
+    if text.startswith(("func.func", "gpu.module")):
         return text
     if not re.search(r"\bkvbuffer\.\w", re.sub(r"[#!]kvbuffer\.\w+", "", text)):
         # Attributes and types, one a line.

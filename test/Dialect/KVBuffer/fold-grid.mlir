@@ -1,9 +1,9 @@
 // At most 65535 blocks fit along z: y, or x, takes the rest.
 
-// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-fold-grid)))" | FileCheck %s
-// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-fold-grid)))" --remark-format=emitRemark --remarks-filter=kvbuf-fold-grid 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))" | FileCheck %s
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-work 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // Once folded, a grid stays.
-// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-fold-grid{blocks=2},kvbuf-fold-grid)))" | FileCheck %s --check-prefix=TWO
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{blocks=2},kvbuf-assign-work)))" | FileCheck %s --check-prefix=TWO
 
 gpu.module @m {
   // CHECK-LABEL: gpu.func @heads_along_y

@@ -10,28 +10,26 @@
 // CHECK:     gpu.module @causal_module
 // CHECK:     gpu.func @causal(
 // CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "read", kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 16, 128]}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 16, 128]}
-// CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.grid = [{ceildiv = ["seq_q", 128]}, 16, "batch"], kvbuffer.phase = #kvbuffer.phase<tile>
+// CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<tile>
 // CHECK-SAME:  kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 8 : i64, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}} : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64}
 
-// Later rows see more keys: the last tile of queries runs first.
-// CHECK-DAG: %[[X:.*]] = gpu.block_id x
-// CHECK-DAG: %[[HEAD:.*]] = gpu.block_id y
-// CHECK-DAG: %[[BATCH:.*]] = gpu.block_id z
-// CHECK-DAG: %[[GRID:.*]] = gpu.grid_dim x
-// CHECK:     %[[LAST:.*]] = arith.subi %[[GRID]], %c1
-// CHECK:     %[[TILE:.*]] = arith.subi %[[LAST]], %[[X]]
-// CHECK:     %[[ROW:.*]] = arith.muli %[[TILE]], %c128
-// Two query heads share a head of the cache.
+// An item is a tile of queries of a head and a sequence: the tiles of a head read the
+// same keys, and later ones see more of them; two heads share a head of the cache.
+// CHECK:     %[[TILE:.*]], %[[HEAD:.*]], %[[BATCH:.*]] = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <16, sharing = 2>, <"batch">] reads {product = [{max = ["seq_k", 1]}, 512]}
+// What a cluster has to agree about follows from its first row.
+// CHECK:     %[[ROW:.*]], %[[OWN:.*]] = kvbuffer.item_rows %[[TILE]] by 128
 // CHECK:     %[[KVHEAD:.*]] = arith.divui %[[HEAD]], %c2
 // CHECK:     %[[QUERIES:.*]] = memref.dim %[[ARGQ]], %c1
 // CHECK:     %[[ACTIVE:.*]] = arith.cmpi slt, %[[ROW]], %[[QUERIES]]
 // CHECK:     scf.if %[[ACTIVE]]
 // CHECK:       %[[KEYS:.*]] = kvbuffer.cache.num_keys %[[ARGK]][%[[BATCH]]] new(%[[QUERIES]])
 // CHECK:       %[[LO:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[QUERIES]] keys %[[KEYS]] {BM = 128 : i64, descending, mask = #kvbuffer.mask<causal = true>}
+// What a block loads and stores follows from its own.
+// CHECK:       %[[LEFT:.*]] = arith.subi %[[QUERIES]], %[[OWN]]
 // CHECK:       %[[QBUF:.*]] = kvbuffer.alloc : <#[[Q]]>
 // CHECK:       %[[KBUF:.*]] = kvbuffer.alloc : <#[[K]]>
 // CHECK:       %[[VBUF:.*]] = kvbuffer.alloc : <#[[V]]>
-// CHECK:       %[[QT:.*]] = kvbuffer.dram_tile %[[ARGQ]][%[[BATCH]], %[[ROW]], %[[HEAD]]] valid(%[[LEFT:.*]]) :
+// CHECK:       %[[QT:.*]] = kvbuffer.dram_tile %[[ARGQ]][%[[BATCH]], %[[OWN]], %[[HEAD]]] valid(%[[LEFT]]) :
 // CHECK:       kvbuffer.dram_load %[[QT]] into %[[QBUF]][%c0]
 // CHECK:       kvbuffer.lds_stage
 // CHECK:       %[[LOOP:.*]]:3 = scf.for
@@ -43,7 +41,7 @@
 // CHECK:         %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %{{.*}} {transpose_b}
 // CHECK:         %[[EDGE:.*]] = arith.cmpi slt
 // CHECK:         %[[MASKED:.*]] = scf.if %[[EDGE]]
-// CHECK:           kvbuffer.mask %[[S]] rows(%[[ROW]], %[[QUERIES]]) keys(%[[KEY]], %[[KEYS]]) {mask = #kvbuffer.mask<causal = true>}
+// CHECK:           kvbuffer.mask %[[S]] rows(%[[OWN]], %[[QUERIES]]) keys(%[[KEY]], %[[KEYS]]) {mask = #kvbuffer.mask<causal = true>}
 // CHECK:         else
 // CHECK:           scf.yield %[[S]]
 // CHECK:         %[[P:.*]], %[[MAX:.*]], %[[SUM:.*]], %[[RESCALE:.*]] = kvbuffer.online_softmax %[[MASKED]], {{.*}} {masked, scale = 0.0883883461 : f32}
@@ -55,7 +53,7 @@
 // CHECK:         scf.yield %[[NEXT]], %[[MAX]], %[[SUM]]
 // CHECK:       %[[RESULT:.*]], %{{.*}} = kvbuffer.softmax_finish %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 {scale = 0.0883883461 : f32}
 // CHECK:       %[[OUT:.*]] = kvbuffer.fragment_convert %[[RESULT]]
-// CHECK:       %[[OT:.*]] = kvbuffer.dram_tile %[[ARGO]][%[[BATCH]], %[[ROW]], %[[HEAD]]] valid(%[[LEFT]])
+// CHECK:       %[[OT:.*]] = kvbuffer.dram_tile %[[ARGO]][%[[BATCH]], %[[OWN]], %[[HEAD]]] valid(%[[LEFT]])
 // CHECK:       kvbuffer.fragment_store %[[OUT]], %[[OT]]
 // CHECK-NOT:   kvbuffer.row_store
 // CHECK:     gpu.return
@@ -77,12 +75,10 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK-SAME:  page_size = 16
 // CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
 // The sequence and its tile, from a number over all of them.
-// CHECK:     %[[NUMBER:.*]] = gpu.block_id x
-// CHECK:     %[[HEADID:.*]] = gpu.block_id y
-// CHECK-NOT: gpu.block_id
+// CHECK:     %[[NUMBER:.*]], %[[HEADID:.*]] = kvbuffer.work_item [<"total_q" by 128 over "batch" longest "seq_q", growing, sharing = all>, <4, sharing = 4>] reads {product = [{max = [{product = ["pages_per_seq", 16]}, 1]}, 320]}
 // CHECK:     %[[TOTAL:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x4x80xf16>
 // CHECK:     %[[SEQUENCES:.*]] = kvbuffer.launch_size "batch"
-// CHECK:     %[[BATCH:.*]], %[[TILE:.*]] = kvbuffer.find_tile %[[NUMBER]] in %[[OFFSETS]] of %[[SEQUENCES]] upto %[[TOTAL]] by 128 {from_end} : memref<?xi32>
+// CHECK:     %[[BATCH:.*]], %[[TILE:.*]] = kvbuffer.find_tile %[[NUMBER]] in %[[OFFSETS]] of %[[SEQUENCES]] upto %[[TOTAL]] by 128 : memref<?xi32>
 // CHECK:     %[[FIRST32:.*]] = memref.load %[[OFFSETS]][%[[BATCH]]]
 // CHECK:     %[[FIRSTANY:.*]] = arith.index_cast %[[FIRST32]]
 // CHECK:     %[[FIRSTPOS:.*]] = arith.maxsi %[[FIRSTANY]], %{{.*}}
@@ -120,10 +116,10 @@ func.func @all(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %offsets: memref<?xi32>, %lse
 // -----
 
 // The softmax finds the maximum before it scales: a scale that is not positive
-// is applied to the scores. No mask: blocks run in order.
+// is applied to the scores. No mask: all items are as long.
 
 // CHECK:     gpu.func @negative
-// CHECK-NOT: gpu.grid_dim
+// CHECK:     kvbuffer.work_item [<"seq_q" by 128, sharing = all>, <2>, <"batch">]
 // CHECK:     kvbuffer.mma {{.*}} {transpose_b}
 // CHECK:     kvbuffer.fragment_scale %{{.*}} {factor = -5.000000e-01 : f32}
 // CHECK:     kvbuffer.online_softmax {{.*}} {masked, scale = 1.000000e+00 : f32}

@@ -13,7 +13,7 @@
 // tile of queries and head.
 // CHECK-LABEL: gpu.func @open
 // CHECK-SAME: memref<2x?x?x30x68xf32> {{.*}}kvbuffer.shape = [2, {product = [2, {max = [1, {ceildiv = ["seq_q", 10]}]}]}
-// CHECK: %[[SPLIT_AND_TILE:.*]] = gpu.block_id y
+// CHECK: %{{.*}}, %[[SPLIT_AND_TILE:.*]], %{{.*}} = kvbuffer.work_item [<2>, <{product = [{{.*}}]}>, <"batch">]{{$}}
 // CHECK: %[[TILES:.*]] = kvbuffer.launch_value {max = [1, {ceildiv = ["seq_q", 10]}]}
 // CHECK: %[[TILE:.*]] = arith.remui %[[SPLIT_AND_TILE]], %[[TILES]]
 // CHECK: %[[SPLIT:.*]] = arith.divui %[[SPLIT_AND_TILE]], %[[TILES]]

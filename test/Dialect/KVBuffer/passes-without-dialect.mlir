@@ -13,9 +13,7 @@
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-overlap-products
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-pair-tiles
-// RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-persistent-tiles
+// REDEFINE: %{pass} = kvbuf-assign-work
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-join-tiles
 // RUN: %{run}

@@ -13,7 +13,7 @@
 // MANY-SAME:    kvbuffer.shared_rows = array<i64: 8, -1, 8>
 // MANY:         kvbuffer.find_tile {{.*}} by 128 {over = 8 : i64} : memref<?xi32>
 // MANY:         %[[ROWS:.*]] = arith.subi
-// MANY:         %[[ROW:.*]] = arith.muli
+// MANY:         %[[ROW:.*]], %{{.*}} = kvbuffer.item_rows
 // MANY:         %[[LONG:.*]] = arith.cmpi sgt, %[[ROWS]], %c8
 // MANY:         %[[OWN:.*]] = arith.select %[[LONG]], %[[ROWS]], %c0
 // MANY:         %[[ACTIVE:.*]] = arith.cmpi slt, %[[ROW]], %[[OWN]]

@@ -1,8 +1,8 @@
-# The order of tiles: kvbuf-persistent-tiles' arithmetic, evaluated, names each tile
+# The order of tiles: kvbuf-assign-work's arithmetic, evaluated, names each tile
 # once; groups of heads take at most 16 MiB of K and V, the longest tiles of a group
 # come first, and the last group is long.
 #
-# RUN: kvbuf-opt %S/Inputs/tile-order.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=static},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-persistent-tiles,canonicalize,cse)))" -o %t
+# RUN: kvbuf-opt %S/Inputs/tile-order.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=static},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-assign-work,canonicalize,cse)))" -o %t
 # RUN: %python %s %t
 """Evaluates the index arithmetic of a kernel that loops over tiles."""
 

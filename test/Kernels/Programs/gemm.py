@@ -85,7 +85,7 @@ def program(name, dtype, of=CHIP):
             text, count = re.subn(rf"%{constant} = arith.constant \d+",
                                   f"%{constant} = arith.constant {value}", text)
             assert count == 1, constant
-        text = re.sub(r'\["(m|n)", 128\]', lambda found: '["%s", %d]' % (
+        text = re.sub(r'<"(m|n)" by 128', lambda found: '<"%s" by %d' % (
             found[1], m if found[1] == "m" else n), text)
     if (name, of) == ("gemm", "sm_90a"):
         # It has a file of its own, which differs in these lines only.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyTile.h"
+#include "WorkFormat.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"

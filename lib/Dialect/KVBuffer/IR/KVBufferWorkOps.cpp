@@ -9,10 +9,240 @@
 
 #include "KnownAttributes.h"
 #include "VerifyTile.h"
+#include "WorkFormat.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Items of work
+//===----------------------------------------------------------------------===//
+
+Attribute CoordinateAttr::parse(AsmParser &parser, Type) {
+  Attribute extent, sequences, longest;
+  int64_t step = 0, sharing = 1;
+  bool growing = false;
+  if (parser.parseLess() || parser.parseAttribute(extent))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("by"))) {
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseInteger(step))
+      return {};
+    if (step < 1) {
+      parser.emitError(loc) << "expected items of 1 row or more, got " << step;
+      return {};
+    }
+  }
+  if (succeeded(parser.parseOptionalKeyword("over")) &&
+      parser.parseAttribute(sequences))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("longest")) &&
+      parser.parseAttribute(longest))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    if (succeeded(parser.parseOptionalKeyword("growing"))) {
+      growing = true;
+    } else if (succeeded(parser.parseOptionalKeyword("sharing"))) {
+      if (parser.parseEqual())
+        return {};
+      if (succeeded(parser.parseOptionalKeyword("all"))) {
+        sharing = 0;
+        continue;
+      }
+      SMLoc loc = parser.getCurrentLocation();
+      if (parser.parseInteger(sharing))
+        return {};
+      if (sharing < 1) {
+        parser.emitError(loc) << "expected sharing = all, or a number of 1 or "
+                                 "more, got "
+                              << sharing;
+        return {};
+      }
+    } else {
+      parser.emitError(parser.getCurrentLocation(),
+                       "expected growing or sharing");
+      return {};
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<CoordinateAttr>(
+      parser.getContext(), extent, step, sequences, longest, growing, sharing);
+}
+
+void CoordinateAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printAttributeWithoutType(getExtent());
+  if (getStep())
+    printer << " by " << getStep();
+  if (getSequences()) {
+    printer << " over ";
+    printer.printAttributeWithoutType(getSequences());
+  }
+  if (getLongest()) {
+    printer << " longest ";
+    printer.printAttributeWithoutType(getLongest());
+  }
+  if (getGrowing())
+    printer << ", growing";
+  if (isShared())
+    printer << ", sharing = all";
+  else if (getSharing() != 1)
+    printer << ", sharing = " << getSharing();
+  printer << '>';
+}
+
+LogicalResult
+CoordinateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                       Attribute extent, int64_t step, Attribute sequences,
+                       Attribute longest, bool, int64_t sharing) {
+  for (Attribute size : {extent, sequences, longest})
+    if (size && !kvbuf::detail::isSizeExpression(size))
+      return emitError() << "expected an integer, the name of a size or "
+                            "{product, sum, ceildiv, floordiv, min or max = "
+                            "[...]}, got "
+                         << size;
+  auto number = dyn_cast<IntegerAttr>(extent);
+  if (number && number.getInt() < 0)
+    return emitError() << "expected an extent of 0 or more, got "
+                       << number.getInt();
+  if (step < 0)
+    return emitError() << "expected items of 1 row or more, got " << step;
+  if (sharing < 0)
+    return emitError() << "expected 1 item or more that read the same, got "
+                       << sharing;
+  if (sequences && !step)
+    return emitError() << "expected rows of an item (by) before the sequences "
+                          "that have them (over)";
+  if (longest && !sequences)
+    return emitError() << "expected sequences (over) before the rows of the "
+                          "longest one (longest)";
+  return success();
+}
+
+Attribute CoordinateAttr::getCount(int64_t together) const {
+  Builder b(getContext());
+  auto of = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  if (!getStep())
+    return getExtent();
+  Attribute count =
+      of("ceildiv", {getExtent(), b.getI64IntegerAttr(getStep() * together)});
+  return getSequences() ? of("sum", {count, getSequences()}) : count;
+}
+
+std::optional<int64_t> CoordinateAttr::getFixedCount() const {
+  auto number = dyn_cast<IntegerAttr>(getExtent());
+  if (!number || getStep())
+    return std::nullopt;
+  return number.getInt();
+}
+
+ParseResult kvbuf::parseCoordinates(OpAsmParser &parser,
+                                    ArrayAttr &coordinates) {
+  SmallVector<Attribute> list;
+  auto parse = [&]() -> ParseResult {
+    Attribute coordinate = CoordinateAttr::parse(parser, Type());
+    list.push_back(coordinate);
+    return success(bool(coordinate));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parse))
+    return failure();
+  coordinates = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+void kvbuf::printCoordinates(OpAsmPrinter &printer, Operation *,
+                             ArrayAttr coordinates) {
+  printer << '[';
+  llvm::interleaveComma(coordinates, printer, [&](Attribute coordinate) {
+    cast<CoordinateAttr>(coordinate).print(printer);
+  });
+  printer << ']';
+}
+
+void WorkItemOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (Value item : getItems())
+    setName(item, "item");
+}
+
+LogicalResult WorkItemOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>,
+                                           Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
+  types.assign(adaptor.getCoordinates().size(), IndexType::get(context));
+  return success();
+}
+
+WorkItemOp WorkItemOp::of(Operation *kernel) {
+  WorkItemOp item;
+  kernel->walk([&](WorkItemOp op) {
+    item = op;
+    return WalkResult::interrupt();
+  });
+  return item;
+}
+
+ArrayAttr WorkItemOp::getGridOfItems() {
+  Builder b(getContext());
+  SmallVector<Attribute> counts;
+  for (unsigned i = 0, e = getNumResults(); i < e; ++i)
+    counts.push_back(getCoordinate(i).getCount());
+  counts.resize(std::max<size_t>(counts.size(), 3), b.getI64IntegerAttr(1));
+  if (counts.size() > 3) {
+    Attribute rest = b.getDictionaryAttr(b.getNamedAttr(
+        "product", b.getArrayAttr(ArrayRef(counts).drop_front(2))));
+    counts.resize(3);
+    counts[2] = rest;
+  }
+  return b.getArrayAttr(counts);
+}
+
+LogicalResult WorkItemOp::verify() {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>((*this)->getParentOp());
+  if (!kernel || !(*this)->getBlock()->isEntryBlock())
+    return emitOpError("expected the first block of a gpu.func: a kernel has "
+                       "one item at a time");
+  if (getCoordinates().empty())
+    return emitOpError("expected a coordinate or more");
+  if (getReads() && !kvbuf::detail::isSizeExpression(*getReads()))
+    return emitOpError() << "reads: expected an integer, the name of a size or "
+                            "{product, sum, ceildiv, floordiv, min or max = "
+                            "[...]}, got "
+                         << *getReads();
+  unsigned growing = llvm::count_if(getCoordinates(), [](Attribute coordinate) {
+    return cast<CoordinateAttr>(coordinate).getGrowing();
+  });
+  if (growing > 1)
+    return emitOpError("expected items to grow along one coordinate at most");
+  for (auto other : kernel.getBody().getOps<WorkItemOp>())
+    if (other != *this) {
+      if (other->isBeforeInBlock(*this)) {
+        InFlightDiagnostic diag = emitOpError(
+            "is a second one; expected one for all of a kernel's work");
+        diag.attachNote(other.getLoc()) << "the first one is here";
+        return diag;
+      }
+    }
+  if (kernel->hasAttr(KVBufferDialect::kGridAttr))
+    return emitOpError() << "stands in a kernel with '"
+                         << KVBufferDialect::kGridAttr
+                         << "', which follows from the items; expected one of "
+                            "them";
+  return success();
+}
+
+void ItemRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFirst(), "first");
+  setName(getRow(), "row");
+}
+
+//===----------------------------------------------------------------------===//
+// Work that blocks share
+//===----------------------------------------------------------------------===//
 
 void ArriveLastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLast(), "last");

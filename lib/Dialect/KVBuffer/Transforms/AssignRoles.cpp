@@ -124,7 +124,7 @@ private:
   /// what the executing group sees, and passes over the tiles before it.
   void trim(KeyRangeOp op, ArrayRef<unsigned> keys);
   /// The first row of the block, where a range of keys is that of its rows or
-  /// of all its cluster's, as kvbuf-pair-tiles leaves them: the cluster's first
+  /// of all its cluster's, as kvbuf-assign-work leaves them: the cluster's first
   /// row and a number times BM. Null: not known.
   Value rowOfBlock(KeyRangeOp op) const;
   /// Whether a group of consumers may see fewer tiles of a descending range of

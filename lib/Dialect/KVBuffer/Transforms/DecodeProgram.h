@@ -126,6 +126,11 @@ private:
   mlir::Value positive(mlir::Value n) {
     return mlir::arith::MaxSIOp::create(b, n, constant(0));
   }
+  /// The kernel's work: heads with their tiles of queries, splits or shares of
+  /// keys, and, of splits, sequences.
+  WorkItemOp createItem();
+  /// Splits of a sequence; tiles of each, where the host divides them.
+  std::pair<mlir::Attribute, mlir::Attribute> splitsAndShare();
   /// Each block has a split of one sequence.
   void buildSplits();
   /// Divides a sequence's tiles in the kernel; `compute` is what a block with a
@@ -224,6 +229,8 @@ private:
   mlir::Value batch, queries, firstRow, kvHead, head, firstQuery, rows, line;
   /// That of the block among those of a head and tile; of the tile.
   mlir::Value block, slice;
+  /// What says which of the kernel's work is the block's.
+  WorkItemOp item;
   /// Buffers of a block of one warp, one for all pieces.
   mlir::TypedValue<BufferType> kbuf, vbuf;
   /// The block's queries; null where they are in registers all the time.

@@ -13,6 +13,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -253,6 +254,8 @@ private:
                        TypedValue<BufferType> buffer, Value key, Value acc);
   Value operand(Value value) { return args.lookup(value); }
   int64_t stages() { return schedule.getStages(); }
+  /// The kernel's work: a tile of queries of a head and a sequence each.
+  WorkItemOp createItem();
   void computeTile();
 
   ImplicitLocOpBuilder &b;
@@ -269,8 +272,9 @@ private:
   /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
   int64_t depth, valueDepth;
 
-  // Values of the kernel.
-  Value batch, head, kvHead, row, queries, firstRow, keys, keyLo;
+  // Values of the kernel; `clusterRow` is the first row of all tiles that a
+  // cluster's blocks take.
+  Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
 };
 
 Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
@@ -350,55 +354,86 @@ Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
                              /*pred=*/Value());
 }
 
-void TileProgram::build() {
-  // One block a tile of queries, x fastest, so that blocks that run together
-  // share the K and V of a head in the L2 cache.
-  bool byHead = schedule.getXcds() > 1;
-  gpu::Dimension tileDim = byHead ? gpu::Dimension::y : gpu::Dimension::x;
-  Value tileIndex = gpu::BlockIdOp::create(b, tileDim);
-  head =
-      gpu::BlockIdOp::create(b, byHead ? gpu::Dimension::x : gpu::Dimension::y);
-  if (byHead && op.getHeads() % schedule.getXcds() == 0) {
-    // Consecutive blocks go to the dies in turn, and each die has a cache of
-    // its own: heads fastest, and each die a run of heads, those of a group
-    // (which share K and V) together.
-    Value dies = constant(schedule.getXcds());
-    Value die = arith::RemUIOp::create(b, head, dies);
-    Value inDie = arith::DivUIOp::create(b, head, dies);
-    head = arith::AddIOp::create(
-        b,
-        arith::MulIOp::create(b, die,
-                              constant(op.getHeads() / schedule.getXcds())),
-        inDie);
+WorkItemOp TileProgram::createItem() {
+  auto q = cast<MemRefType>(op.getQ().getType());
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  auto size = [&](unsigned dim, StringRef name) -> Attribute {
+    return q.isDynamicDim(dim) ? b.getStringAttr(name)
+                               : number(q.getDimSize(dim));
+  };
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  auto coordinate = [&](Attribute extent, int64_t step, bool growing,
+                        int64_t sharing, Attribute sequences = {},
+                        Attribute longest = {}) {
+    return CoordinateAttr::get(b.getContext(), extent, step, sequences, longest,
+                               growing, sharing);
+  };
+  // The rows that shapes tell: how long a sequence of a ragged batch is, only
+  // the device knows. Each may have a tile that is cut. The tiles of a head
+  // read the same keys, and later rows see more of them.
+  constexpr int64_t all = 0;
+  int64_t BM = schedule.getBM();
+  bool growing = mask.boundsRight(), ragged = op.isRagged();
+  Attribute longest =
+      ragged ? b.getStringAttr(kLongestQuerySize) : size(1, kLongestQuerySize);
+  SmallVector<Attribute> coordinates{
+      ragged ? coordinate(size(0, kAllQueriesSize), BM, growing, all,
+                          b.getStringAttr("batch"), longest)
+             : coordinate(longest, BM, growing, all),
+      coordinate(number(op.getHeads()), 0, false,
+                 op.getHeads() / op.getKVHeads())};
+  if (!ragged)
+    coordinates.push_back(coordinate(size(0, "batch"), 0, false, 1));
+
+  // Keys of a sequence, about: the most there is room for, or in ragged caches
+  // as many as queries.
+  int64_t bits = 0;
+  Attribute most;
+  for (Value cache : {op.getKeys(), op.getValues()}) {
+    auto type = cast<CacheType>(cache.getType());
+    bits += type.getHeadSize() * type.getElementType().getIntOrFloatBitWidth();
+    if (!most && type.getKind() != CacheKind::Ragged)
+      most = mostTokensOf(type, operand(cache));
   }
+  if (!most)
+    most =
+        expr("product", {expr("ceildiv", {longest, number(BM)}), number(BM)});
+  Attribute reads = expr("product", {expr("max", {most, number(1)}),
+                                     number(llvm::divideCeil(bits, 8))});
+  return WorkItemOp::create(b, b.getArrayAttr(coordinates), reads);
+}
+
+void TileProgram::build() {
+  WorkItemOp item = createItem();
+  Value tileIndex = item.getResult(0);
+  head = item.getResult(1);
   // Sequences of so few rows are another kernel's.
   std::optional<SharedRows> shares = SharedRows::of(op);
   int64_t leastRows = shares ? shares->over : 0;
-  // Later rows see more keys: the longest tiles start first.
-  bool fromEnd = mask.boundsRight();
   if (op.isRagged()) {
     // The numbers of tiles go over all sequences.
     Value offsets = operand(op.getOffsets());
     Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
     auto find = FindTileOp::create(b, tileIndex, offsets,
                                    LaunchSizeOp::create(b, "batch"), rows,
-                                   schedule.getBM(), leastRows, fromEnd);
+                                   schedule.getBM(), leastRows,
+                                   /*fromEnd=*/false);
     batch = find.getSequence();
     tileIndex = find.getTile();
     firstRow = loadOffset(b, offsets, batch, constant(0), rows);
     Value next = arith::AddIOp::create(b, batch, constant(1));
     queries = arith::SubIOp::create(
         b, loadOffset(b, offsets, next, firstRow, rows), firstRow);
-    fromEnd = false;
   } else {
-    batch = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+    batch = item.getResult(2);
   }
-  if (fromEnd && target.readsGridSize) {
-    Value tiles = gpu::GridDimOp::create(b, tileDim);
-    Value last = arith::SubIOp::create(b, tiles, constant(1));
-    tileIndex = arith::SubIOp::create(b, last, tileIndex);
-  }
-  row = arith::MulIOp::create(b, tileIndex, constant(schedule.getBM()));
+  auto rowsOfItem = ItemRowsOp::create(b, tileIndex, schedule.getBM());
+  clusterRow = rowsOfItem.getFirst();
+  row = rowsOfItem.getRow();
   kvHead = arith::DivUIOp::create(b, head,
                                   constant(op.getHeads() / op.getKVHeads()));
   if (!op.isRagged())
@@ -409,15 +444,8 @@ void TileProgram::build() {
                                          constant(leastRows));
     own = arith::SelectOp::create(b, isLong, queries, constant(0));
   }
-  Value active = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, own);
-  if (fromEnd && !target.readsGridSize) {
-    // Blocks past the sequence's own tiles are not active.
-    Value tiles =
-        arith::CeilDivUIOp::create(b, queries, constant(schedule.getBM()));
-    Value last = arith::SubIOp::create(b, tiles, constant(1));
-    tileIndex = arith::SubIOp::create(b, last, tileIndex);
-    row = arith::MulIOp::create(b, tileIndex, constant(schedule.getBM()));
-  }
+  Value active =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, clusterRow, own);
   auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
@@ -429,7 +457,7 @@ void TileProgram::computeTile() {
   Value k = operand(op.getK()), v = operand(op.getV());
   keys = CacheNumKeysOp::create(b, k, batch,
                                 lengthsCountNew(op) ? constant(0) : queries);
-  auto range = KeyRangeOp::create(b, row, queries, keys, BM, mask);
+  auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
   range.setDescending(mask.boundsRight());
   keyLo = range.getLo();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
@@ -767,37 +795,6 @@ LogicalResult nameArguments(AttentionOp op, CacheAppendOp append,
   return success();
 }
 
-/// The blocks of a launch: tiles, heads and sequences, as `TileProgram` numbers
-/// them.
-ArrayAttr gridOf(AttentionOp op, Builder &b) {
-  ScheduleAttr schedule = *op.getSchedule();
-  auto q = cast<MemRefType>(op.getQ().getType());
-  auto size = [&](unsigned dim, StringRef name) -> Attribute {
-    if (q.isDynamicDim(dim))
-      return b.getStringAttr(name);
-    return b.getI64IntegerAttr(q.getDimSize(dim));
-  };
-  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
-  };
-  // The rows that shapes tell: how long a sequence of a ragged batch is, only
-  // the device knows. Each may have a tile that is cut.
-  Attribute rows =
-      op.isRagged() ? size(0, kAllQueriesSize) : size(1, kLongestQuerySize);
-  Attribute tiles =
-      expr("ceildiv", {rows, b.getI64IntegerAttr(schedule.getBM())});
-  Attribute heads = b.getI64IntegerAttr(op.getHeads());
-  Attribute batch =
-      op.isRagged() ? Attribute(b.getStringAttr("batch")) : size(0, "batch");
-  if (op.isRagged()) {
-    tiles = expr("sum", {tiles, batch});
-    batch = b.getI64IntegerAttr(1);
-  }
-  if (schedule.getXcds() > 1)
-    return b.getArrayAttr({heads, tiles, batch});
-  return b.getArrayAttr({tiles, heads, batch});
-}
-
 /// What the shapes of a ragged batch do not tell: how long the longest sequence
 /// is. Nobody has to say; no shorter bound than all rows covers it.
 DictionaryAttr sizesOf(AttentionOp op, Builder &b) {
@@ -855,7 +852,6 @@ struct LowerAttentionPass
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
     kernel->setAttr(KVBufferDialect::kProblemAttr,
                     describeProblem(op, append, attrs));
-    kernel->setAttr(KVBufferDialect::kGridAttr, gridOf(op, attrs));
     if (Attribute rows = op->getAttr(kSharedRowsAttr))
       kernel->setAttr(kSharedRowsAttr, rows);
     if (op.isRagged())

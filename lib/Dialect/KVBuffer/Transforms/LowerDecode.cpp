@@ -143,15 +143,51 @@ void DecodeProgram::enter(Value sequence, const Tiles &tiles) {
   rows = arith::MulIOp::create(b, left, constant(group));
 }
 
+WorkItemOp DecodeProgram::createItem() {
+  auto coordinate = [&](Attribute extent) -> Attribute {
+    return CoordinateAttr::get(b.getContext(), extent, /*step=*/0,
+                               /*sequences=*/Attribute(),
+                               /*longest=*/Attribute(), /*growing=*/false,
+                               /*sharing=*/1);
+  };
+  // Blocks of neighbouring heads read neighbouring rows at the same time.
+  SmallVector<Attribute> coordinates;
+  if (schedule.getEqualShares())
+    coordinates = {coordinate(linesOf()), coordinate(workersOf())};
+  else
+    coordinates = {coordinate(number(op.getKVHeads())),
+                   coordinate(timesSlices(splitsAndShare().first)),
+                   coordinate(str("batch"))};
+  return WorkItemOp::create(b, b.getArrayAttr(coordinates), Attribute());
+}
+
+std::pair<Attribute, Attribute> DecodeProgram::splitsAndShare() {
+  Attribute splits = splitsOf(), share;
+  // Where all sequences have as many tiles, and the host knows how many, it
+  // divides them: two divisions before the first copy take a block as long as
+  // a tile's math.
+  if (Attribute tiles = tilesOnHost()) {
+    auto part = [&](Attribute of) {
+      return expr("max", {number(1), expr("ceildiv", {tiles, of})});
+    };
+    share = schedule.getSplitSize()
+                ? number(schedule.getSplitSize() / schedule.getBN())
+                : part(splits);
+    splits = part(share);
+  }
+  return {splits, share};
+}
+
 void DecodeProgram::build() {
-  kvHead = line = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  block = gpu::BlockIdOp::create(b, gpu::Dimension::y);
+  item = createItem();
+  kvHead = line = item.getResult(0);
+  block = item.getResult(1);
   firstQuery = constant(0);
   if (!oneTile) {
     Value count = tokens >= 0 ? constant(cast<IntegerAttr>(slices).getInt())
                               : LaunchValueOp::create(b, slices).getResult();
     // Tiles of the same keys side by side. Beside many sequences, which stand
-    // along z, the heads alone are along x (kvbuf-fold-grid).
+    // along z, the heads alone are along x (kvbuf-assign-work).
     bool byHead = schedule.getEqualShares();
     Value both = byHead ? line : block;
     slice = arith::RemUIOp::create(b, both, count);
@@ -187,7 +223,7 @@ void DecodeProgram::computeRest() {
   if (!schedule.getEqualShares())
     return choose(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, constant(0)),
-        [&] { computeRestOf(gpu::BlockIdOp::create(b, gpu::Dimension::z)); });
+        [&] { computeRestOf(item.getResult(2)); });
   Value workers = LaunchValueOp::create(b, workersOf());
   Attribute sequences = sequencesWithRest();
   Value rest = isa<StringAttr>(sequences)
@@ -219,26 +255,10 @@ void DecodeProgram::computeRestOf(Value sequence) {
 }
 
 void DecodeProgram::buildSplits() {
-  Attribute splits = splitsOf(), share;
-  // Where all sequences have as many tiles, and the host knows how many, it
-  // divides them: two divisions before the first copy take a block as long as
-  // a tile's math.
-  if (Attribute tiles = tilesOnHost()) {
-    auto part = [&](Attribute of) {
-      return expr("max", {number(1), expr("ceildiv", {tiles, of})});
-    };
-    share = schedule.getSplitSize()
-                ? number(schedule.getSplitSize() / schedule.getBN())
-                : part(splits);
-    splits = part(share);
-  }
-  // Blocks of neighbouring heads read neighbouring rows at the same time.
-  kernel->setAttr(KVBufferDialect::kGridAttr,
-                  b.getArrayAttr({number(op.getKVHeads()), timesSlices(splits),
-                                  str("batch")}));
+  auto [splits, share] = splitsAndShare();
   addScratch(expr("product", {str("batch"), splits}));
   Value split = block;
-  Value sequence = gpu::BlockIdOp::create(b, gpu::Dimension::z);
+  Value sequence = item.getResult(2);
   Tiles tiles = tilesOf(sequence);
   Value splitCount = LaunchValueOp::create(b, splits);
   // Computes tiles [split * share, (split + 1) * share), a piece of `used`.
@@ -291,8 +311,6 @@ Value DecodeProgram::pauseInTiles() {
 
 void DecodeProgram::buildShares() {
   Attribute workers = workersOf();
-  kernel->setAttr(KVBufferDialect::kGridAttr,
-                  b.getArrayAttr({linesOf(), workers, number(1)}));
   if (SharedRows::of(op))
     kernel->setAttr(kResidentBlocksAttr, number(residentBlocks()));
   // Each sequence and each block begins at most one piece.

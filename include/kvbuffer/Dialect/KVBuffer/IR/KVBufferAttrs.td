@@ -213,6 +213,52 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   }];
 }
 
+def KVBuffer_CoordinateAttr : KVBuffer_Attr<"Coordinate", "coordinate"> {
+  let summary = "One coordinate of a kernel's items of work";
+  let description = [{
+    How many items there are along a coordinate of `kvbuffer.work_item`, and what
+    whoever deals items to blocks has to know of them. The extent is an expression
+    over the launch's sizes (`kvbuffer.launch_value`):
+
+    | text | meaning |
+    |---|---|
+    | `<8>` | 8 items |
+    | `<"rows" by 128>` | an item for each 128 rows; the last ones have fewer, or none |
+    | `<"rows" by 128 over "batch">` | the numbers of `kvbuffer.find_tile`: as many items, and one more for each of the sequences that have the rows |
+    | `<.. over "batch" longest "seq">` | the same; the longest sequence has about so many rows. It decides over the order alone |
+    | `<.., growing>` | later items take longer, as under a causal mask |
+    | `<.., sharing = 4>` | items 4i to 4i + 3 read the same of some tensor |
+    | `<.., sharing = all>` | all items along the coordinate do |
+
+    What is not said is not so, and costs speed at most: no order of items, and no
+    number of them that a block has, changes the result.
+
+    Example:
+
+    ```mlir
+    #kvbuffer.coordinate<"seq_q" by 128, growing, sharing = all>
+    ```
+  }];
+  let parameters = (ins
+    AttrOrTypeParameter<"::mlir::Attribute", "rows or items">:$extent,
+    AttrOrTypeParameter<"int64_t", "rows of an item; 0: the extent counts items">:$step,
+    OptionalParameter<"::mlir::Attribute", "sequences that have the rows">:$sequences,
+    OptionalParameter<"::mlir::Attribute", "rows of the longest one">:$longest,
+    AttrOrTypeParameter<"bool", "whether later items take longer">:$growing,
+    AttrOrTypeParameter<"int64_t", "neighbours that read the same; 0: all">:$sharing);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether all items along the coordinate read the same of some tensor.
+    bool isShared() const { return getSharing() == 0; }
+    /// How many items there are, an expression over the launch's sizes; of rows,
+    /// `together` neighbouring items count as one.
+    ::mlir::Attribute getCount(int64_t together = 1) const;
+    /// The number of items where no launch changes it.
+    std::optional<int64_t> getFixedCount() const;
+  }];
+}
+
 def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
   let summary = "The parameters of a buffer (seed page KVBuffer)";
   let description = [{

@@ -57,7 +57,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
     | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |
     | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
-    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages; becomes a part of `kvbuffer.kernel` |
+    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages, in kernels without `kvbuffer.work_item`, from which `kvbuf-assign-work` makes it; becomes a part of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | argument of a kernel that is a cache | a dictionary from what its type calls its sizes to names of its own | where caches of one kernel differ in them |
     | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `defaults`, `instead`, `launch_if`, `requires` | thread and target stages |
@@ -115,7 +115,7 @@ def KVBuffer_Dialect : Dialect {
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
     /// dictionary.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";
-    /// On a `gpu.func` whose blocks loop over tiles: how many blocks to launch;
+    /// On a `gpu.func` without a `kvbuffer.work_item`: how many blocks to launch;
     /// an array of three expressions of the manifest.
     static constexpr ::llvm::StringLiteral kGridAttr = "kvbuffer.grid";
     /// On a kernel from the thread stage on: `block`, `grid`,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Work that several blocks share: numbers that the launch decides, partial
+// Work: the items that blocks take, numbers that the launch decides, partial
 // results in a workspace, the block that arrives last.
 //
 //===----------------------------------------------------------------------===//
@@ -15,6 +15,89 @@
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
+
+def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
+                                                   InferTypeOpAdaptor]> {
+  let summary = "The item of work that a block is at";
+  let description = [{
+    A kernel's work is a grid of items, of as many dimensions as there are
+    `coordinates`; the program is that of one item, and the results say which.
+    Each item is computed once, by some block, in any order.
+
+    Which block computes which items, in which order and how many of them one
+    after the other, how many blocks there are, and which of them work together as
+    a cluster, `kvbuf-assign-work` decides, by the schedule (`tiles`, `cluster`,
+    `xcds`) and the chip; it leaves `gpu.block_id`s and the kernel's
+    `kvbuffer.grid`. What it may know of the items say the coordinates
+    (`#kvbuffer.coordinate`). `reads`, an expression over the launch's sizes, is
+    how many bytes the items along coordinates with `sharing = all` read of what
+    they share, for one place along the others: items that run at the same time
+    read as few different bytes as stay in the cache.
+
+    The op stands once, at the beginning of a kernel without `kvbuffer.grid` and
+    `gpu.block_id`s.
+
+    Blocks of a cluster may be given items that lie past the end of a coordinate
+    counted in rows, as the last one may: such items have no rows, and a program has
+    nothing valid to load and store there.
+
+    Example:
+
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @attend() kernel {
+        %tile, %head, %batch = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <8, sharing = 4>, <"batch">] reads {product = ["seq_k", 512]}
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let arguments = (ins
+    TypedArrayAttrBase<KVBuffer_CoordinateAttr, "coordinates">:$coordinates,
+    OptionalAttr<AnyAttr>:$reads);
+  let results = (outs Variadic<Index>:$items);
+  let assemblyFormat = [{
+    custom<Coordinates>($coordinates) (`reads` $reads^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The coordinate of result `i`.
+    CoordinateAttr getCoordinate(unsigned i) {
+      return ::llvm::cast<CoordinateAttr>(getCoordinates()[i]);
+    }
+    /// The op of a kernel; null if it has none.
+    static WorkItemOp of(::mlir::Operation *kernel);
+    /// The blocks of a launch that has one for each item, as `kvbuffer.grid` says
+    /// it: a dimension for each of the first two coordinates, and one for all
+    /// others, the first of them fastest.
+    ::mlir::ArrayAttr getGridOfItems();
+  }];
+}
+
+def KVBuffer_ItemRowsOp : KVBuffer_Op<"item_rows", [Pure, KVBuffer_NamedResults]> {
+  let summary = "The first row of an item, and of those taken together with it";
+  let description = [{
+    Item i along a coordinate counted in rows has the rows from i * `rows` on:
+    `row`. Where blocks of a cluster take neighbouring items, `first` is the first
+    row of them all, the same in each of these blocks; elsewhere it is `row`.
+
+    What the blocks of a cluster have to agree about follows from `first`: whether
+    there is something to do, and which tiles to walk over. A `kvbuffer.key_range`
+    of `first` becomes that of all of these rows. What a block loads, masks and
+    stores for itself follows from `row`.
+
+    Example:
+
+    ```mlir
+    %first, %row = kvbuffer.item_rows %tile by 128
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "the item: a result of kvbuffer.work_item or kvbuffer.find_tile">:$item,
+    ConfinedAttr<I64Attr, [IntPositive]>:$rows);
+  let results = (outs Index:$first, Index:$row);
+  let assemblyFormat = "$item `by` $rows attr-dict";
+}
 
 def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
   let summary = "A number that the launch computes from its sizes";

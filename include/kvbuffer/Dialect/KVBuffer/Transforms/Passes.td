@@ -136,48 +136,59 @@ def OverlapProducts
     "::mlir::scf::SCFDialect"];
 }
 
-def PersistentTiles
-    : Pass<"kvbuf-persistent-tiles", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Loop over tiles of queries, in an order that shares caches";
+def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Give blocks their items of work";
   let description = [{
-    Tiles of queries have numbers. Where a mask hides keys on the right, so that
-    tiles differ in length, heads come in groups whose caches stay in L2, and
-    the longest tiles of a group come first; the last group is larger, so that
-    short tiles fill the gaps at the end. Else heads follow each other. The sizes
-    of the groups follow from the launch's. Which tensors heads share say the
-    arguments that are caches, which rows and heads there are the grid of one
-    tile a block: [{`ceildiv` = [rows, BM]}, heads, sequences]. By the schedule's
-    `tiles`, a block computes the tile of its own number (`grid`), every n-th of n
-    blocks (`static`), or takes numbers from a counter (`dynamic`,
-    `kvbuffer.next_tile`). For the last two, `kvbuffer.grid` says how many blocks
-    to launch. Where tiles differ in length the blocks of a cluster take its
-    neighbouring tiles in turn, so that none of them has the longest each time.
-  }];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
+    Replaces a kernel's `kvbuffer.work_item` and `kvbuffer.item_rows` by what a
+    block does to come by its items, and sets `kvbuffer.grid`. What it knows of
+    the items say the op's coordinates.
 
-def FoldGrid : Pass<"kvbuf-fold-grid", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Keep a grid within what a launch takes";
-  let description = [{
-    A launch takes at most 65535 blocks along y and z. Where `kvbuffer.grid`
-    leaves the number of blocks along z to the launch, as that of sequences, z
-    gets at most `blocks`, and y, or else x, where it is fixed, gets as many
-    times its own as it takes to cover the rest. The program's ids are computed
-    from both; blocks past the end, of which there are some where `blocks` does
-    not divide the number, do nothing. Kernels with roles or teams stay as they
-    are, with a remark.
+    **Blocks.** A block has one item, with an id for each of the first two
+    coordinates and one for all others; or, in a kernel with `producers`, by the
+    schedule's `tiles` every n-th item of n blocks (`static`), or items by a
+    counter (`dynamic`, `kvbuffer.next_tile`).
 
+    **Order.** Along a coordinate of growing items the last ones come first. In
+    kernels with `producers`, places along the other coordinates come in groups,
+    whose items read no more (`reads`) than stays in the cache, the longest items
+    of a group first; the last group is larger, so that short items fill the gaps
+    at the end. Where items share what they read along two coordinates, they come
+    in strips of `stripItems` (target description) along the first. Else the first
+    coordinate is the fastest.
+
+    **Dies.** With `xcds = n`, and a block for each item, a coordinate along which
+    items read other bytes each, with a fixed number of them that n divides, is
+    the fastest, and each die has a run of it.
+
+    **Clusters.** With `cluster = n` the blocks of a cluster take n neighbouring
+    items along a coordinate of which as many read the same whatever else
+    (`sharing`, a multiple of n), or else of one counted in rows along which all
+    do. There the range of keys of `kvbuffer.item_rows`' `first` becomes that of
+    all the cluster's rows, so that its blocks walk over the same tiles; where
+    items grow, they take the number's items in turn, so that none of them has the
+    longest each time.
+
+    **What a launch takes.** A launch has at most 65535 blocks along y and z. Where
+    the number of blocks along z is the launch's, as that of sequences, z gets
+    at most `blocks`, and y, or else x, where it is fixed, gets as many times its
+    own as it takes to cover the rest. The program's ids are computed from both;
+    blocks past the end, of which there are some where `blocks` does not divide
+    the number, do nothing. That holds for kernels with `kvbuffer.grid` and ids of
+    their own, too; those with roles or teams stay as they are, with a remark.
     Example: of [{`ceildiv` = ["seq_q", 64]}, 4, "batch"] y becomes {`product` =
     [4, {`ceildiv` = ["batch", 32768]} ]} and z {`min` = ["batch", 32768]}.
+
+    What the schedule asks for and the items do not allow, a warning says.
   }];
   let options = [
+    Option<"severalItems", "several-items", "bool", /*default=*/"true",
+           "order items, and let blocks take several, where the schedule says so">,
     Option<"blocks", "blocks", "int64_t", /*default=*/"32768",
            "most blocks along z">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect"];
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
@@ -190,7 +201,7 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
     and the last one's end stand outside of the loop. Tiles without rows are
     passed over; one without keys multiplies a tile of keys that are all masked.
     Expects the loops that
-    `kvbuf-overlap-products` and `kvbuf-persistent-tiles` leave, and first scores
+    `kvbuf-overlap-products` and `kvbuf-assign-work` leave, and first scores
     that are masked by the mask of the range of keys which the number of tiles
     follows from; others stay as they are, with a remark.
   }];
@@ -217,26 +228,6 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];
-}
-
-def PairTiles : Pass<"kvbuf-pair-tiles", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Give a cluster of blocks tiles that read the same keys";
-  let description = [{
-    Where the schedule has `cluster = n` and the program divides the number of its
-    head (`gpu.block_id y`) by a multiple of n, as heads that share a head of the
-    cache do, the program of one head becomes that of block `gpu.cluster_block_id y` of a
-    cluster on n heads that share: the id numbers such groups of heads. They see
-    the same keys, whatever the mask.
-
-    Elsewhere the program of one tile becomes that of block
-    `gpu.cluster_block_id x` of a cluster on n neighbouring tiles: the id
-    of a block numbers such groups of tiles, the range of keys is what any of
-    their rows sees, and the cluster is active if its first tile is. So all
-    blocks of a cluster walk over the same tiles of keys. Tiles past the end
-    of a sequence have no valid rows.
-  }];
-  let dependentDialects = ["::kvbuf::KVBufferDialect",
-                           "::mlir::arith::ArithDialect"];
 }
 
 def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {

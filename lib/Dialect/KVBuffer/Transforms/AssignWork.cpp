@@ -1,0 +1,371 @@
+//===- AssignWork.cpp - Give blocks their items of work -------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssignWork.h"
+#include "LostRequest.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_ASSIGNWORK
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-assign-work"
+
+//===----------------------------------------------------------------------===//
+// Items and sizes
+//===----------------------------------------------------------------------===//
+
+Attribute kvbuf::sizeExpression(Builder &b, StringRef kind,
+                                ArrayRef<Attribute> operands) {
+  return b.getDictionaryAttr(b.getNamedAttr(kind, b.getArrayAttr(operands)));
+}
+
+Value kvbuf::sizeInKernel(ImplicitLocOpBuilder &b, Attribute size) {
+  return emitSizeExpression(b, b.getLoc(), size, [&](StringAttr name) {
+    return LaunchSizeOp::create(b, name).getResult();
+  });
+}
+
+Attribute WorkItems::count(unsigned i) {
+  std::optional<int64_t> fixed = coordinate(i).getFixedCount();
+  if (fixed)
+    return Builder(kernel).getI64IntegerAttr(*fixed / together(i));
+  return coordinate(i).getCount(together(i));
+}
+
+std::optional<unsigned> WorkItems::growing() {
+  for (unsigned i = 0; i < size(); ++i)
+    if (coordinate(i).getGrowing())
+      return i;
+  return std::nullopt;
+}
+
+std::optional<std::array<unsigned, 2>> WorkItems::strips() {
+  SmallVector<unsigned> shared;
+  for (unsigned i = 0; i < size(); ++i)
+    if (coordinate(i).isShared())
+      shared.push_back(i);
+  if (shared.size() < 2 || growing())
+    return std::nullopt;
+  return std::array<unsigned, 2>{shared[0], shared[1]};
+}
+
+LogicalResult kvbuf::replaceItem(WorkItems &items, ArrayRef<Value> numbers,
+                                 function_ref<Value(unsigned)> count,
+                                 Value number) {
+  WorkItemOp op = items.op;
+  SmallVector<Value> values(numbers);
+  std::optional<unsigned> growing = items.growing();
+  if (growing && items.coordinate(*growing).getSequences()) {
+    // Each sequence's own last items come first.
+    for (Operation *user : op.getResult(*growing).getUsers())
+      if (auto find = dyn_cast<FindTileOp>(user))
+        find.setFromEnd(true);
+  } else if (growing) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    // Where it is not these that a cluster takes together, after what it takes.
+    if (items.cluster > 1 && items.clustered != *growing)
+      b.setInsertionPointAfter(op);
+    Value last = arith::SubIOp::create(b, count(*growing), constantIndex(b, 1));
+    values[*growing] = arith::SubIOp::create(b, last, values[*growing]);
+  }
+  if (items.cluster > 1) {
+    bool turns = items.clustersRows() && growing == items.clustered;
+    if (failed(replaceClustered(items, turns ? number : Value())))
+      return failure();
+  }
+  op->replaceAllUsesWith(values);
+  op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// An item for each block
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A launch with a block for each item.
+class BlockOfItem {
+public:
+  /// With `order`, blocks do not take items as they stand in the grid where
+  /// another order is better.
+  BlockOfItem(WorkItems &items, bool order)
+      : items(items), order(order), b(items.op.getLoc(), items.op),
+        numbers(items.size()) {}
+
+  LogicalResult assign();
+
+private:
+  /// Chooses the coordinate whose items, which read other bytes each, are dealt
+  /// to dies; none where there is one die.
+  void chooseDies();
+  /// Says which coordinates stand along which dimension.
+  void place();
+  /// The numbers along coordinate `i`.
+  Value count(unsigned i);
+  /// A size; where the program asks a tensor for it, the tensor's.
+  Value sizeOf(StringAttr name);
+  /// The number of the block's item along coordinate `i`, read off its ids.
+  Value number(unsigned i);
+  /// An id of a block as coordinate `i` of the die that has the block.
+  Value dealToDies(Value id, int64_t count);
+  ArrayAttr grid();
+
+  WorkItems &items;
+  bool order;
+  ImplicitLocOpBuilder b;
+  /// The coordinates along each dimension, the first fastest.
+  std::array<SmallVector<unsigned>, 3> along;
+  std::optional<unsigned> dealt;
+  /// The numbers that have been read.
+  SmallVector<Value> numbers;
+};
+
+void BlockOfItem::chooseDies() {
+  int64_t dies = items.schedule.getXcds();
+  if (dies == 1)
+    return;
+  for (unsigned i = 0; i < items.size(); ++i) {
+    CoordinateAttr coordinate = items.coordinate(i);
+    std::optional<int64_t> count = coordinate.getFixedCount();
+    if (coordinate.isShared() || !count || *count % dies)
+      continue;
+    dealt = i;
+    return;
+  }
+  warnLost(items.op, DEBUG_TYPE, "dies",
+           "items are not dealt to " + Twine(dies) +
+               " dies: along no coordinate, but where all items read the same, "
+               "is their number fixed and divided by " +
+               Twine(dies));
+}
+
+void BlockOfItem::place() {
+  SmallVector<SmallVector<unsigned>> units;
+  if (dealt)
+    units.push_back({*dealt});
+  std::optional<std::array<unsigned, 2>> strips = items.strips();
+  for (unsigned i = 0; i < items.size(); ++i) {
+    if (i == dealt || (strips && i == (*strips)[1]))
+      continue;
+    units.push_back({i});
+    if (strips && i == (*strips)[0])
+      units.back().push_back((*strips)[1]);
+  }
+  for (auto [i, unit] : llvm::enumerate(units))
+    along[std::min<size_t>(i, 2)].append(unit);
+}
+
+ArrayAttr BlockOfItem::grid() {
+  SmallVector<Attribute> blocks;
+  for (ArrayRef<unsigned> dimension : along) {
+    SmallVector<Attribute> counts;
+    for (unsigned i : dimension)
+      counts.push_back(items.count(i));
+    blocks.push_back(counts.empty() ? b.getI64IntegerAttr(1)
+                     : counts.size() == 1
+                         ? counts.front()
+                         : sizeExpression(b, "product", counts));
+  }
+  return b.getArrayAttr(blocks);
+}
+
+Value BlockOfItem::sizeOf(StringAttr name) {
+  for (BlockArgument argument : items.kernel.getArguments()) {
+    auto shape = items.kernel.getArgAttrOfType<ArrayAttr>(
+        argument.getArgNumber(), KVBufferDialect::kShapeAttr);
+    if (!shape)
+      continue;
+    for (Operation *user : argument.getUsers()) {
+      auto dim = dyn_cast<memref::DimOp>(user);
+      std::optional<int64_t> index =
+          dim ? dim.getConstantIndex() : std::nullopt;
+      if (index && *index < int64_t(shape.size()) && shape[*index] == name)
+        return memref::DimOp::create(b, argument, *index);
+    }
+  }
+  return LaunchSizeOp::create(b, name);
+}
+
+Value BlockOfItem::count(unsigned i) {
+  if (std::optional<int64_t> fixed = items.coordinate(i).getFixedCount())
+    return constantIndex(b, *fixed);
+  if (items.target.readsGridSize)
+    for (auto [d, dimension] : llvm::enumerate(along))
+      if (dimension.size() == 1 && dimension.front() == i)
+        return gpu::GridDimOp::create(b, gpu::Dimension(d));
+  return emitSizeExpression(b, b.getLoc(), items.count(i),
+                            [&](StringAttr name) { return sizeOf(name); });
+}
+
+Value BlockOfItem::dealToDies(Value id, int64_t count) {
+  // Consecutive blocks go to the dies in turn, and each die has a cache of its
+  // own: each takes a run of items, so that those which read the same are
+  // together.
+  int64_t n = items.schedule.getXcds();
+  Value dies = constantIndex(b, n);
+  Value die = arith::RemUIOp::create(b, id, dies);
+  Value inDie = arith::DivUIOp::create(b, id, dies);
+  return arith::AddIOp::create(
+      b, arith::MulIOp::create(b, die, constantIndex(b, count / n)), inDie);
+}
+
+Value BlockOfItem::number(unsigned i) {
+  if (numbers[i])
+    return numbers[i];
+  const auto *dimension =
+      llvm::find_if(along, [&](ArrayRef<unsigned> coordinates) {
+        return llvm::is_contained(coordinates, i);
+      });
+  Value id =
+      gpu::BlockIdOp::create(b, gpu::Dimension(dimension - along.begin()));
+  std::optional<std::array<unsigned, 2>> strips = items.strips();
+  ArrayRef<unsigned> left = *dimension;
+  while (!left.empty()) {
+    bool inStrips = strips && left.front() == (*strips)[0];
+    ArrayRef<unsigned> own = left.take_front(inStrips ? 2 : 1);
+    left = left.drop_front(own.size());
+    SmallVector<Value> counts;
+    if (inStrips || !left.empty())
+      for (unsigned c : own)
+        counts.push_back(count(c));
+    Value inside = id;
+    if (!left.empty()) {
+      Value all = counts.front();
+      if (inStrips)
+        all = arith::MulIOp::create(b, counts[0], counts[1]);
+      inside = arith::RemUIOp::create(b, id, all);
+      id = arith::DivUIOp::create(b, id, all);
+    }
+    if (inStrips) {
+      std::array<Value, 2> two = itemInStrips(b, inside, counts[0], counts[1],
+                                              items.target.stripItems);
+      numbers[own[0]] = two[0];
+      numbers[own[1]] = two[1];
+    } else {
+      numbers[own[0]] = inside;
+    }
+  }
+  if (i == dealt)
+    numbers[i] = dealToDies(numbers[i], *items.coordinate(i).getFixedCount());
+  return numbers[i];
+}
+
+LogicalResult BlockOfItem::assign() {
+  chooseDies();
+  place();
+  items.kernel->setAttr(KVBufferDialect::kGridAttr, grid());
+  std::optional<unsigned> growing = items.growing();
+  if (!order || !growing) {
+    for (unsigned i = 0; i < items.size(); ++i)
+      (void)number(i);
+    return replaceItem(
+        items, numbers, [&](unsigned i) { return count(i); },
+        /*number=*/Value());
+  }
+
+  // The blocks' numbers in the grid are those of another order.
+  SmallVector<unsigned> coordinates{*growing};
+  for (unsigned i = 0; i < items.size(); ++i)
+    if (i != *growing)
+      coordinates.push_back(i);
+  SmallVector<Value> counts(items.size());
+  counts[*growing] = count(*growing);
+  for (unsigned i : llvm::reverse(ArrayRef(coordinates).drop_front()))
+    counts[i] = count(i);
+  WorkOrder numbering(b, items, counts);
+  numbering.group(b, items.target.lastTiles);
+  Value inGrid;
+  for (unsigned i : llvm::reverse(coordinates)) {
+    if (!inGrid) {
+      inGrid = number(i);
+      continue;
+    }
+    Value before = arith::MulIOp::create(b, inGrid, counts[i]);
+    inGrid = arith::AddIOp::create(b, before, number(i));
+  }
+  return replaceItem(
+      items, numbering.itemAt(b, inGrid), [&](unsigned i) { return counts[i]; },
+      /*number=*/Value());
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    gpu::GPUFuncOp kernel = getOperation();
+    auto schedule =
+        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    // A loop over items rests on rings, whose slots know when they are free.
+    bool roles = schedule && schedule.getProducers() && severalItems;
+    bool several = roles && schedule.getTiles() != TileOrder::Grid;
+    if (WorkItemOp op = WorkItemOp::of(kernel)) {
+      if (failed(assign(op, schedule, roles, several)))
+        return signalPassFailure();
+    } else if (several) {
+      kernel.emitOpError()
+          << "has no kvbuffer.work_item, whose items blocks take one after the "
+             "other by tiles = "
+          << stringifyEnum(schedule.getTiles())
+          << "; expected one, or tiles = grid";
+      return signalPassFailure();
+    }
+    kernel.walk([](ItemRowsOp op) {
+      OpBuilder b(op);
+      Value row = arith::MulIOp::create(
+          b, op.getLoc(), op.getItem(),
+          arith::ConstantIndexOp::create(b, op.getLoc(), op.getRows()));
+      op->replaceAllUsesWith(ValueRange{row, row});
+      op->erase();
+    });
+    foldGrid(kernel, blocks);
+  }
+
+private:
+  /// Replaces the op of a kernel whose warps may have roles, and whose blocks
+  /// may take several items.
+  LogicalResult assign(WorkItemOp op, ScheduleAttr schedule, bool roles,
+                       bool several) {
+    gpu::GPUFuncOp kernel = getOperation();
+    // What is numbered by ids would not be where the block's item is.
+    WalkResult ids = kernel.walk([&](Operation *other) -> WalkResult {
+      if (!isa<gpu::BlockIdOp, gpu::GridDimOp>(other))
+        return WalkResult::advance();
+      InFlightDiagnostic diag =
+          other->emitOpError()
+          << "stands in a kernel with a kvbuffer.work_item, which does not say "
+             "where in the grid blocks are; expected results of that op";
+      diag.attachNote(op.getLoc()) << "it is here";
+      return diag;
+    });
+    if (ids.wasInterrupted())
+      return failure();
+    if (!schedule)
+      schedule = ScheduleAttr::get(&getContext(), ScheduleParameters());
+    WorkItems items{kernel, op, schedule,
+                    targetOf(kernel).value_or(TargetInfo())};
+    if (!several)
+      return BlockOfItem(items, /*order=*/roles).assign();
+    if (schedule.getCluster() > 1)
+      (void)chooseClusters(items, schedule.getCluster());
+    return loopOverItems(items);
+  }
+};
+} // namespace

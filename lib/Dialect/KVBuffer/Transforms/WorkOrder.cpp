@@ -1,0 +1,177 @@
+//===- WorkOrder.cpp - The order of items of work -------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssignWork.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-assign-work"
+
+WorkOrder::WorkOrder(ImplicitLocOpBuilder &b, WorkItems &items,
+                     ArrayRef<Value> counts)
+    : items(items), counts(counts), inner(items.growing().value_or(0)) {
+  for (unsigned i = 0; i < items.size(); ++i)
+    if (i != inner)
+      rest.push_back(i);
+  if (rest.empty()) {
+    places = constantIndex(b, 1);
+    return;
+  }
+  places = counts[rest.back()];
+  for (unsigned i : llvm::reverse(ArrayRef(rest).drop_back()))
+    places = b.createOrFold<arith::MulIOp>(places, counts[i]);
+}
+
+Value WorkOrder::total(ImplicitLocOpBuilder &b) {
+  return b.createOrFold<arith::MulIOp>(counts[inner], places);
+}
+
+/// Whether an expression is 1 or more, whatever the launch's sizes are.
+static bool isPositive(Attribute expression) {
+  if (auto number = dyn_cast<IntegerAttr>(expression))
+    return number.getInt() > 0;
+  auto dictionary = dyn_cast<DictionaryAttr>(expression);
+  if (!dictionary || dictionary.size() != 1)
+    return false;
+  NamedAttribute only = *dictionary.begin();
+  auto operands = dyn_cast<ArrayAttr>(only.getValue());
+  if (!operands)
+    return false;
+  if (only.getName() == "product" || only.getName() == "min")
+    return llvm::all_of(operands, isPositive);
+  if (only.getName() == "max" || only.getName() == "sum")
+    return llvm::any_of(operands, isPositive);
+  return only.getName() == "ceildiv" && !operands.empty() &&
+         isPositive(operands[0]);
+}
+
+/// Sizes the groups: as many places as the chip's cache has bytes for, in
+/// multiples of those that share what they read; what is left in the end, and
+/// no less than `last` items, is the last group.
+void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t last) {
+  std::optional<Attribute> reads = items.op.getReads();
+  CoordinateAttr grows = items.coordinate(inner);
+  // Items of one place: of the longest sequence, where they are numbered over
+  // all.
+  Value ofPlace = counts[inner];
+  if (grows.getLongest())
+    ofPlace = arith::CeilDivUIOp::create(
+        b, sizeInKernel(b, grows.getLongest()),
+        constantIndex(b, grows.getStep() * items.together(inner)));
+  if (!reads) {
+    remark::missed(items.op.getLoc(),
+                   remark::RemarkOpts::name("tiles").category(DEBUG_TYPE))
+        << "places follow each other: kvbuffer.work_item does not say how many "
+           "bytes items read of what they share (reads)";
+    return;
+  }
+  auto c = [&](int64_t value) { return constantIndex(b, value); };
+  Value one = c(1);
+  Value bytes = sizeInKernel(b, *reads);
+  if (!isPositive(*reads))
+    bytes = b.createOrFold<arith::MaxSIOp>(bytes, one);
+  Value fit =
+      b.createOrFold<arith::DivUIOp>(c(items.target.sharedReadBytes), bytes);
+  int64_t sharing = 1;
+  if (!rest.empty() && !items.coordinate(rest.front()).isShared())
+    sharing = std::max<int64_t>(1, items.coordinate(rest.front()).getSharing() /
+                                       items.together(rest.front()));
+  ofGroup = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
+  Value most = b.createOrFold<arith::DivUIOp>(
+      c(last), b.createOrFold<arith::MaxSIOp>(ofPlace, one));
+  Value before = b.createOrFold<arith::MaxSIOp>(
+      b.createOrFold<arith::SubIOp>(places,
+                                    b.createOrFold<arith::MaxSIOp>(most, one)),
+      c(0));
+  grouped = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::DivUIOp>(before, ofGroup), ofGroup);
+}
+
+void WorkOrder::spread(ImplicitLocOpBuilder &b, Value number,
+                       ArrayRef<unsigned> along, SmallVectorImpl<Value> &item) {
+  for (unsigned i : along.drop_back()) {
+    Value next = b.createOrFold<arith::DivUIOp>(number, counts[i]);
+    item[i] = b.createOrFold<arith::RemUIOp>(number, counts[i]);
+    number = next;
+  }
+  item[along.back()] = number;
+}
+
+/// Groups of places follow each other; in a group of G places from place h on,
+/// number i is item i / G of place h + i % G. So the items that run together
+/// read little, and the longest items of each group come first. Without groups,
+/// place by place.
+SmallVector<Value> WorkOrder::itemAt(ImplicitLocOpBuilder &b, Value t) {
+  SmallVector<Value> item(items.size());
+  if (std::optional<std::array<unsigned, 2>> strips = items.strips()) {
+    auto [first, second] = *strips;
+    Value inside = t;
+    if (items.size() > 2) {
+      Value area = b.createOrFold<arith::MulIOp>(counts[first], counts[second]);
+      inside = b.createOrFold<arith::RemUIOp>(t, area);
+      SmallVector<unsigned> others;
+      for (unsigned i = 0; i < items.size(); ++i)
+        if (i != first && i != second)
+          others.push_back(i);
+      spread(b, b.createOrFold<arith::DivUIOp>(t, area), others, item);
+    }
+    std::array<Value, 2> two = itemInStrips(
+        b, inside, counts[first], counts[second], items.target.stripItems);
+    item[first] = two[0];
+    item[second] = two[1];
+    return item;
+  }
+  if (rest.empty()) {
+    item[inner] = t;
+    return item;
+  }
+  Value place;
+  if (!ofGroup) {
+    place = b.createOrFold<arith::DivUIOp>(t, counts[inner]);
+    item[inner] = b.createOrFold<arith::RemUIOp>(t, counts[inner]);
+  } else {
+    Value groupedItems = arith::MulIOp::create(b, grouped, counts[inner]);
+    Value inGroups =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, t, groupedItems);
+    Value size = arith::SelectOp::create(
+        b, inGroups, ofGroup, arith::SubIOp::create(b, places, grouped));
+    Value first =
+        arith::SelectOp::create(b, inGroups, constantIndex(b, 0), groupedItems);
+    Value number = arith::SubIOp::create(b, t, first);
+    Value all = arith::MulIOp::create(b, size, counts[inner]);
+    Value group = arith::DivUIOp::create(b, number, all);
+    Value inside = arith::RemUIOp::create(b, number, all);
+    Value firstPlace = arith::SelectOp::create(
+        b, inGroups, arith::MulIOp::create(b, group, size).getResult(),
+        grouped);
+    item[inner] = arith::DivUIOp::create(b, inside, size);
+    place = arith::AddIOp::create(
+        b, firstPlace, arith::RemUIOp::create(b, inside, size).getResult());
+  }
+  spread(b, place, rest, item);
+  return item;
+}
+
+std::array<Value, 2> kvbuf::itemInStrips(ImplicitLocOpBuilder &b, Value t,
+                                         Value first, Value second,
+                                         int64_t strip) {
+  Value width = constantIndex(b, strip);
+  Value ofStrip = arith::MulIOp::create(b, width, second);
+  Value number = arith::DivUIOp::create(b, t, ofStrip);
+  Value inside = arith::RemUIOp::create(b, t, ofStrip);
+  Value start = arith::MulIOp::create(b, number, width);
+  // The last strip may be narrower.
+  Value left = arith::SubIOp::create(b, first, start);
+  Value own = arith::MinUIOp::create(b, left, width);
+  Value across = arith::RemUIOp::create(b, inside, own);
+  return {arith::AddIOp::create(b, start, across).getResult(),
+          arith::DivUIOp::create(b, inside, own).getResult()};
+}

@@ -1,0 +1,64 @@
+// What the schedule asks for and the kernel's items do not allow; and programs whose
+// items or rows cannot be told.
+
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))"
+
+#loop = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = dynamic>
+#pairs = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = static, cluster = 2>
+module attributes {kvbuffer.target = "sm_90a"} {
+gpu.module @m {
+  // expected-error @below {{'gpu.func' op has no kvbuffer.work_item, whose items blocks take one after the other by tiles = dynamic; expected one, or tiles = grid}}
+  gpu.func @no_item() kernel attributes {kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, 1], kvbuffer.schedule = #loop} {
+    gpu.return
+  }
+
+  gpu.func @ids(%o: memref<?xindex>) kernel {
+    // expected-note @below {{it is here}}
+    %item = kvbuffer.work_item [<"rows" by 64>]
+    // expected-error @below {{'gpu.block_id' op stands in a kernel with a kvbuffer.work_item, which does not say where in the grid blocks are; expected results of that op}}
+    %id = gpu.block_id x
+    memref.store %item, %o[%id] : memref<?xindex>
+    gpu.return
+  }
+
+  gpu.func @alone(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #pairs} {
+    // expected-warning @below {{no clusters of 2: along no coordinate 2 neighbouring items read the same, or all that are counted in rows}}
+    %tile, %head = kvbuffer.work_item [<"rows" by 64>, <6, sharing = 3>]
+    memref.store %tile, %o[%head] : memref<?xindex>
+    gpu.return
+  }
+
+  // Numbers over sequences that something but a search reads.
+  gpu.func @numbers(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #pairs} {
+    // expected-warning @below {{no clusters of 2}}
+    %number = kvbuffer.work_item [<"rows" by 64 over "users", sharing = all>]
+    memref.store %number, %o[%number] : memref<?xindex>
+    gpu.return
+  }
+
+  gpu.func @other_row(%n: index) kernel attributes {kvbuffer.schedule = #pairs} {
+    %tile = kvbuffer.work_item [<"rows" by 64, sharing = all>]
+    // expected-note @below {{the rows are here}}
+    %first, %row = kvbuffer.item_rows %tile by 64
+    %c32 = arith.constant 32 : index
+    %half = arith.addi %first, %c32 : index
+    // expected-error @below {{'kvbuffer.key_range' op begins at a row that is computed from the first row of a cluster's blocks; expected that row itself, or the block's own}}
+    %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range %half of %n keys %n {BM = 32, mask = #kvbuffer.mask<>}
+    gpu.return
+  }
+}
+}
+
+// -----
+
+#dies = #kvbuffer.schedule<BM = 64, BN = 32, BK = 32, warps = 4, mma_shape = [16, 16, 16], xcds = 4>
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  gpu.func @dies(%o: memref<?x6xindex>) kernel attributes {kvbuffer.schedule = #dies} {
+    // expected-warning @below {{items are not dealt to 4 dies: along no coordinate, but where all items read the same, is their number fixed and divided by 4}}
+    %tile, %head, %batch = kvbuffer.work_item [<16, sharing = all>, <6, sharing = 2>, <"batch">]
+    memref.store %tile, %o[%batch, %head] : memref<?x6xindex>
+    gpu.return
+  }
+}
+}
