@@ -14,7 +14,7 @@ def halves(match):
     half = int(cols) // 2
     fragment = "!kvbuffer.fragment"
     lines = []
-    for part, (into, out) in enumerate([(acc, "%first"), ("%first", result)]):
+    for part, (into, out) in enumerate([(acc, "%half"), ("%half", result)]):
         lines += [
             f"%a{part} = kvbuffer.fragment_slice {a} [0, {part * half}] : "
             f"{fragment}<{rows}x{cols}x{type_}, a> -> {fragment}<{rows}x{half}x{type_}, a>",
