@@ -394,3 +394,16 @@ module attributes {kvbuffer.target = "gfx942"} {
     }
   }
 }
+
+// -----
+
+// Work that nobody has given to blocks.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @work(%a: memref<?xi32> {kvbuffer.name = "a", kvbuffer.shape = ["n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.work_item' op has no per-lane form: no block has an item yet; run kvbuf-assign-work first}}
+      %i = kvbuffer.work_item [<"n">]
+      gpu.return
+    }
+  }
+}

@@ -492,6 +492,9 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
   current = op;
   if (auto lowering = dyn_cast<LaneLoweringInterface>(op))
     return lowering.lowerToLanes(*this);
+  if (isa<WorkItemOp, ItemRowsOp>(op))
+    return op->emitOpError() << "has no per-lane form: no block has an item "
+                                "yet; run kvbuf-assign-work first";
   if (isa_and_nonnull<KVBufferDialect>(op->getDialect()) || op->getNumRegions())
     return op->emitOpError() << "has no per-lane form";
   auto isTiled = [](Type type) { return isa<FragmentType, TileType>(type); };
