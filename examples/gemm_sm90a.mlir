@@ -1,6 +1,7 @@
 // examples/gemm.mlir in the sizes of an H100: tiles of 128 x 256 and four slots. One
-// warpgroup moves tiles by TMA, two multiply by wgmma, and blocks stay for more than
-// one tile. Only the lines of sizes differ; no operation does.
+// warpgroup moves tiles by TMA, two multiply by wgmma. Only the lines of sizes differ;
+// no operation does. With `tiles = static` in the schedule, too, blocks stay for more
+// than one tile; with `cluster = 2` besides, two of them load tiles of B for each other.
 //
 //   kvbuf-compile examples/gemm_sm90a.mlir --target=sm_90a -o gemm.kvbuf
 //   c = kvbuf.load("gemm.kvbuf")(a=a, b=b)                           # Python

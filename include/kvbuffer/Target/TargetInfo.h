@@ -262,7 +262,8 @@ struct TargetInfo {
   /// Where items along two coordinates read the same, each of another tensor (a
   /// product's tiles, of two matrices): blocks that run together take strips of
   /// so many items along the first coordinate, one beside the other along the
-  /// second, so that they read few of either. No other number was tried.
+  /// second, so that they read few of either. As many as the examples of products
+  /// had when they were measured (docs/performance.md).
   int64_t stripItems = 8;
   /// Registers of a lane for addresses, maxima, sums and what is on its way
   /// through an exponential, beside accumulators and operands. With 240 a lane,

@@ -75,7 +75,8 @@ LogicalResult kvbuf::replaceItem(WorkItems &items, ArrayRef<Value> numbers,
         find.setFromEnd(true);
   } else if (growing) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    // Where it is not these that a cluster takes together, after what it takes.
+    // After the items that a cluster takes, where these are along another
+    // coordinate.
     if (items.cluster > 1 && items.clustered != *growing)
       b.setInsertionPointAfter(op);
     Value last = arith::SubIOp::create(b, count(*growing), constantIndex(b, 1));

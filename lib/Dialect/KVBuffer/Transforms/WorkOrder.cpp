@@ -44,12 +44,9 @@ static bool isPositive(Attribute expression) {
   auto operands = dyn_cast<ArrayAttr>(only.getValue());
   if (!operands)
     return false;
-  if (only.getName() == "product" || only.getName() == "min")
-    return llvm::all_of(operands, isPositive);
-  if (only.getName() == "max" || only.getName() == "sum")
+  if (only.getName() == "max")
     return llvm::any_of(operands, isPositive);
-  return only.getName() == "ceildiv" && !operands.empty() &&
-         isPositive(operands[0]);
+  return only.getName() != "floordiv" && llvm::all_of(operands, isPositive);
 }
 
 /// Sizes the groups: as many places as the chip's cache has bytes for, in
