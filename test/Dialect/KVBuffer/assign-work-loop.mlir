@@ -180,5 +180,28 @@ gpu.module @m {
     memref.store %i, %o[%j] : memref<?xindex>
     gpu.return
   }
+
+  // Bytes that may be none, whatever the sizes are, are at least one; others are
+  // divided by as they are.
+  // CHECK-LABEL: gpu.func @perhaps_none
+  // CHECK:         %[[BYTES:.*]] = arith.addi
+  // CHECK:         %[[SOME:.*]] = arith.maxsi %[[BYTES]]
+  // CHECK:         arith.divui %{{.*}}, %[[SOME]]
+  gpu.func @perhaps_none(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
+    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads {sum = [4096, "more"]}
+    memref.store %tile, %o[%head] : memref<?xindex>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @some
+  // CHECK:         %[[KEYS:.*]] = kvbuffer.launch_size "keys"
+  // CHECK:         %[[ANY:.*]] = arith.maxsi %[[KEYS]]
+  // CHECK:         %[[BYTES:.*]] = arith.muli %[[ANY]]
+  // CHECK:         arith.divui %{{.*}}, %[[BYTES]]
+  gpu.func @some(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
+    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads {product = [{max = ["keys", 1]}, 512]}
+    memref.store %tile, %o[%head] : memref<?xindex>
+    gpu.return
+  }
 }
 }
