@@ -306,6 +306,7 @@ LogicalResult LaneLowering::lower(scf::ForOp op) {
   auto loop = scf::ForOp::create(b, bound(op.getLowerBound()),
                                  bound(op.getUpperBound()), bound(op.getStep()),
                                  narrowed(inits));
+  loop.setUnsignedCmp(op.getUnsignedCmp());
   auto regroup = [&](ValueRange from, auto &&to) {
     unsigned next = 0;
     for (auto [i, count] : llvm::enumerate(counts)) {

@@ -31,7 +31,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] {releases = 2 : i64} : <#[[RIGHT]]>
     // CHECK:         kvbuffer.warp_roles producers(4, 40) {
     // CHECK-NEXT:      %[[STEPS:.*]] = arith.ceildivui
-    // CHECK-NEXT:      scf.for %[[I:.*]] = %c1 to %[[STEPS]] step %c1 {
+    // CHECK-NEXT:      scf.for unsigned %[[I:.*]] = %c1 to %[[STEPS]] step %c1 {
     // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
     // CHECK-NEXT:        arith.muli
     // CHECK-NEXT:        arith.subi
@@ -45,7 +45,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NOT:       kvbuffer.ring_load
     // CHECK-NOT:       arith.muli
     // CHECK:           %[[STEPS:.*]] = arith.ceildivui
-    // CHECK-NEXT:      %[[SUM:.*]] = scf.for %[[I:.*]] = %c1 to %[[STEPS]] step %c1 iter_args(
+    // CHECK-NEXT:      %[[SUM:.*]] = scf.for unsigned %[[I:.*]] = %c1 to %[[STEPS]] step %c1 iter_args(
     // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
     // CHECK-NEXT:        %[[AS:.*]] = kvbuffer.ring_wait %[[RA]][%[[N]]]
     // CHECK-NEXT:        %[[BS:.*]] = kvbuffer.ring_wait %[[RB]][%[[N]]]
@@ -68,7 +68,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %steps = arith.ceildivui %k, %c64 : index
       %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
       %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
-      %sum = scf.for %i = %c1 to %steps step %c1 iter_args(%acc = %zero) -> !sum {
+      %sum = scf.for unsigned %i = %c1 to %steps step %c1 iter_args(%acc = %zero) -> !sum {
         %slot = arith.remui %i, %c2 : index
         %at = arith.muli %i, %c64 : index
         %left = arith.subi %k, %at : index

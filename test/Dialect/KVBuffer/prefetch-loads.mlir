@@ -134,6 +134,14 @@ gpu.module @m {
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
     }
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop compares its index without signs
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop compares its index without signs
+    scf.for unsigned %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c2 : index
+      // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
+      %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
     %t0 = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
     // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
     // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load of another iteration is awaited

@@ -463,6 +463,7 @@ LogicalResult RoleWriter::writeFor(scf::ForOp op) {
   auto loop =
       scf::ForOp::create(b, lb, ub, map.lookupOrDefault(op.getStep()), inits);
   loop->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  loop.setUnsignedCmp(op.getUnsignedCmp());
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body = loop.getBody();

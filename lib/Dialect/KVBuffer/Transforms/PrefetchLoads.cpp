@@ -104,6 +104,9 @@ static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
                               ArrayRef<LdsStageOp> stages, int64_t slots) {
   if (slots < 2)
     return "a buffer of one slot cannot be loaded while it is read";
+  // scf::pipelineForLoop refuses them.
+  if (loop.getUnsignedCmp())
+    return "the loop compares its index without signs";
   llvm::SmallPtrSet<Operation *, 8> awaited;
   for (LdsStageOp stage : stages)
     for (Value token : stage.getTokens()) {
