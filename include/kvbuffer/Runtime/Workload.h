@@ -51,8 +51,9 @@ public:
   /// The elements of a head. Head `h` counts query heads for q and o, and
   /// key/value heads for k and v.
   const uint16_t *qRow(int64_t b, int64_t i, int64_t h) const;
-  /// Those of the output, widened; and where they are.
+  /// Those of the output, widened.
   void oRow(int64_t b, int64_t i, int64_t h, std::vector<float> &row) const;
+  /// Where they are.
   const uint8_t *oAddress(int64_t b, int64_t i, int64_t h) const;
   /// The same of a cache, in elements of the queries' type: those of a
   /// quantized cache without their scales, exactly, in `scratch`.

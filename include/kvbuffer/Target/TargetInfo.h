@@ -192,7 +192,7 @@ struct TargetInfo {
   llvm::SmallVector<llvm::StringRef> float8Formats;
   /// Whether pairs of those become bf16 in as many instructions as f16. Where
   /// they do not, and for other formats anywhere, products of what is widened
-  /// are of f16.
+  /// are of f16 where the other operand is in registers.
   bool widensToBF16 = false;
   /// Matrix instructions for operands of those formats, each of either, that
   /// code is generated for; empty where there is none yet.
@@ -262,8 +262,8 @@ struct TargetInfo {
   /// Where items along two coordinates read the same, each of another tensor (a
   /// product's tiles, of two matrices): blocks that run together take strips of
   /// so many items along the first coordinate, one beside the other along the
-  /// second, so that they read few of either. As many as the examples of products
-  /// had when they were measured (docs/performance.md).
+  /// second, so that they read few of either. As many as the examples of
+  /// products had when they were measured (docs/performance.md).
   int64_t stripItems = 8;
   /// Registers of a lane for addresses, maxima, sums and what is on its way
   /// through an exponential, beside accumulators and operands. With 240 a lane,

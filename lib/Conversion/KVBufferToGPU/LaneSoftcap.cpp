@@ -101,16 +101,17 @@ softcapNearZero(const TanhNearZero &tanh, double scale, double cap) {
 
 /// Whether a kernel has results of its softmax's sums beside the output, or an
 /// output of more bits than bf16.
-static bool showsSums(gpu::GPUFuncOp kernel, Type weights) {
-  return !weights.isBF16() ||
-         kernel
-             .walk([](Operation *op) {
-               auto finish = dyn_cast<SoftmaxFinishOp>(op);
-               bool shows = finish ? !finish.getLse().use_empty()
-                                   : isa<PartialStoreOp>(op);
-               return shows ? WalkResult::interrupt() : WalkResult::advance();
-             })
-             .wasInterrupted();
+static bool showsSums(gpu::GPUFuncOp kernel) {
+  return kernel
+      .walk([](Operation *op) {
+        bool shows = isa<PartialStoreOp>(op);
+        if (auto finish = dyn_cast<SoftmaxFinishOp>(op))
+          shows = !finish.getLse().use_empty();
+        if (auto store = dyn_cast<FragmentStoreOp>(op))
+          shows = !store.getFragment().getType().getElementType().isBF16();
+        return shows ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// The least maximum of a row, as a score for `scale` > 0, with which weights
@@ -281,11 +282,8 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   const Values scores = get(op.getScores());
   FragmentType type = op.getScores().getType();
   unsigned chains = foldChains(type);
-  std::optional<double> least =
-      leastMaximum(scale, cap,
-                   showsSums(kernel, softmax.getP().getType().getElementType())
-                       ? kHiddenError
-                       : kHiddenErrorBF16);
+  std::optional<double> least = leastMaximum(
+      scale, cap, showsSums(kernel) ? kHiddenError : kHiddenErrorBF16);
   SmallVector<Values> rows = valuesByRow(type, scores);
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();

@@ -12,6 +12,12 @@
 // WHOLE-LABEL: gpu.func @tensors
 // WHOLE:         kvbuffer.key_range {{.*}}BM = 128 : i64, {{.*}}per_group}
 // WHOLE-LABEL: gpu.func @more
+// A tile that the loop over keys loads, wherever it is, would be filled for all of the
+// block's tiles and emptied for the group's.
+// RUN: sed 's/%v.%c0, %c0, %key./%v[%c0, %c0, %c0]/' %s | %{pass} | FileCheck %s --check-prefix=FIXED
+// FIXED-LABEL: gpu.func @causal
+// FIXED-NOT:     per_group
+// FIXED-LABEL: gpu.func @tensors
 // Joined tiles begin a tile in the last iteration of the one before.
 // RUN: sed 's/producers = 4/producers = 4, overlap_products = true, tiles = static, join_tiles = true/' %s | %{pass} | FileCheck %s --check-prefix=JOINED --implicit-check-not=per_group
 // JOINED: kvbuffer.warp_roles

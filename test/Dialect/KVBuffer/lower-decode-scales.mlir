@@ -1,6 +1,9 @@
 // Scales of tokens are asked for before the product of the scores: two look-ups one
 // after the other, whose latency nothing else hides.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s
+// Where no row's bits may depend on others, queries keep their type.
+// RUN: sed 's/out(%o) {}/out(%o) {batch_invariant}/' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true,split_size=256" | FileCheck %s --check-prefix=INVARIANT --implicit-check-not=fragment_fit
+// INVARIANT: kvbuffer.mma %{{.*}} {transpose_b} : <8x128xbf16, a>, <32x128xbf16, b>
 
 // Queries become f16, which K is widened to.
 // CHECK:      %[[Q:.*]] = kvbuffer.tile_fragment

@@ -36,7 +36,7 @@ def tile(**options):
         text = text.replace(f'kvbuffer.name = "{old}"', f'kvbuffer.name = "{new}"')
     for old, new in SIZES.items():
         text = text.replace(f'"{old}"', f'"{new}"')
-    text = text.replace('{seq_q = "tokens"}', '{longest = "tokens"}')
+    text = text.replace('{seq_q = "tokens"}', '{length = "tokens"}')
     parts = ", ".join(f'{part} = "{name}"' for part, name in NAMES.items()
                       if f'"{name}"' in text)
     return text.replace("kvbuffer.problem = {", f"kvbuffer.problem = {{tensors = {{{parts}}}, ")

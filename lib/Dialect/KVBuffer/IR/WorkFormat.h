@@ -13,10 +13,11 @@
 
 namespace kvbuf {
 
-/// Parses and prints the coordinates of a `kvbuffer.work_item`, without the
-/// attribute's name: [<8>, <"rows" by 64>].
+/// Parses the coordinates of a `kvbuffer.work_item`, without the attribute's
+/// name: [<8>, <"rows" by 64>].
 mlir::ParseResult parseCoordinates(mlir::OpAsmParser &parser,
                                    mlir::ArrayAttr &coordinates);
+/// Prints them so.
 void printCoordinates(mlir::OpAsmPrinter &printer, mlir::Operation *,
                       mlir::ArrayAttr coordinates);
 

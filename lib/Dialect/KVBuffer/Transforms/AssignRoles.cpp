@@ -124,8 +124,8 @@ private:
   /// what the executing group sees, and passes over the tiles before it.
   void trim(KeyRangeOp op, ArrayRef<unsigned> keys);
   /// The first row of the block, where a range of keys is that of its rows or
-  /// of all its cluster's, as kvbuf-assign-work leaves them: the cluster's first
-  /// row and a number times BM. Null: not known.
+  /// of all its cluster's, as kvbuf-assign-work leaves them: the cluster's
+  /// first row and a number times BM. Null: not known.
   Value rowOfBlock(KeyRangeOp op) const;
   /// Whether a group of consumers may see fewer tiles of a descending range of
   /// keys than the last one. Where tiles of queries are whole tiles of keys the
@@ -255,6 +255,22 @@ Value RoleWriter::rowOfBlock(KeyRangeOp op) const {
   return nullptr;
 }
 
+/// Whether how often `load` happens follows from a range of keys: from the
+/// bounds of a loop around it, or from the condition of one.
+static bool isCountedBy(DramLoadOp load, KeyRangeOp op) {
+  for (Operation *parent = load->getParentOp();
+       parent && !isa<gpu::GPUFuncOp>(parent); parent = parent->getParentOp()) {
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      if (followsFrom(loop.getLowerBound(), op) ||
+          followsFrom(loop.getUpperBound(), op))
+        return true;
+    if (auto loop = dyn_cast<scf::WhileOp>(parent))
+      if (followsFrom(loop.getConditionOp().getCondition(), op))
+        return true;
+  }
+  return false;
+}
+
 std::optional<SmallVector<unsigned>>
 RoleWriter::channelsOf(KeyRangeOp op) const {
   SmallVector<unsigned> keys;
@@ -265,7 +281,11 @@ RoleWriter::channelsOf(KeyRangeOp op) const {
     for (Operation *user : channel.buffer->getUsers())
       if (auto load = dyn_cast<DramLoadOp>(user)) {
         ++loads;
-        ofRange += followsFrom(load.getTile(), op);
+        bool isOfRange = followsFrom(load.getTile(), op);
+        ofRange += isOfRange;
+        // Who trims the loop would fill and empty it another number of times.
+        if (!isOfRange && isCountedBy(load, op))
+          return std::nullopt;
       }
     if (ofRange && ofRange != loads)
       return std::nullopt;

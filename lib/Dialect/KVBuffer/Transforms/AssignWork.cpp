@@ -340,6 +340,42 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
   }
 
 private:
+  /// Whether all count the rows of an item as its coordinate does.
+  LogicalResult checkRows(WorkItemOp op) {
+    auto check = [&](Operation *user, StringRef what, int64_t rows,
+                     int64_t expected, Operation *counted) -> LogicalResult {
+      if (rows == expected)
+        return success();
+      InFlightDiagnostic diag = user->emitOpError();
+      diag << "has " << what << " = " << rows;
+      if (expected)
+        diag << " for items of " << expected << " rows; expected "
+             << std::to_string(expected);
+      else
+        diag
+            << " for items that are not counted in rows; expected a coordinate "
+               "with 'by'";
+      diag.attachNote(counted->getLoc()) << "the items are here";
+      return diag;
+    };
+    WalkResult result = getOperation().walk([&](Operation *user) -> WalkResult {
+      auto rows = dyn_cast<ItemRowsOp>(user);
+      auto find = dyn_cast<FindTileOp>(user);
+      if (!rows && !find)
+        return WalkResult::advance();
+      Value number = rows ? rows.getItem() : find.getNumber();
+      StringRef what = rows ? "rows" : "BM";
+      int64_t own = rows ? int64_t(rows.getRows()) : int64_t(find.getBM());
+      if (auto item = dyn_cast<OpResult>(number); item && item.getOwner() == op)
+        return check(user, what, own,
+                     op.getCoordinate(item.getResultNumber()).getStep(), op);
+      if (auto tile = number.getDefiningOp<FindTileOp>(); rows && tile)
+        return check(user, what, own, tile.getBM(), tile);
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   /// Replaces the op of a kernel whose warps may have roles, and whose blocks
   /// may take several items.
   LogicalResult assign(WorkItemOp op, ScheduleAttr schedule, bool roles,
@@ -347,7 +383,9 @@ private:
     gpu::GPUFuncOp kernel = getOperation();
     // What is numbered by ids would not be where the block's item is.
     WalkResult ids = kernel.walk([&](Operation *other) -> WalkResult {
-      if (!isa<gpu::BlockIdOp, gpu::GridDimOp>(other))
+      if (!isa<gpu::BlockIdOp, gpu::GridDimOp, gpu::GlobalIdOp,
+               gpu::ClusterIdOp, gpu::ClusterDimOp, gpu::ClusterDimBlocksOp,
+               gpu::ClusterBlockIdOp>(other))
         return WalkResult::advance();
       InFlightDiagnostic diag =
           other->emitOpError()
@@ -356,7 +394,7 @@ private:
       diag.attachNote(op.getLoc()) << "it is here";
       return diag;
     });
-    if (ids.wasInterrupted())
+    if (ids.wasInterrupted() || failed(checkRows(op)))
       return failure();
     if (!schedule)
       schedule = ScheduleAttr::get(&getContext(), ScheduleParameters());

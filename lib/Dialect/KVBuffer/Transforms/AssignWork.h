@@ -40,6 +40,7 @@ struct WorkItems {
   /// The coordinate along which they take neighbouring items.
   unsigned clustered = 0;
 
+  /// How many coordinates there are, and one of them.
   unsigned size() { return op.getNumResults(); }
   CoordinateAttr coordinate(unsigned i) { return op.getCoordinate(i); }
   /// Items along coordinate `i` that have one number together.
@@ -61,6 +62,7 @@ struct WorkItems {
 /// An expression over the launch's sizes: {`kind` = [operands]}.
 mlir::Attribute sizeExpression(mlir::Builder &b, llvm::StringRef kind,
                                llvm::ArrayRef<mlir::Attribute> operands);
+/// A constant, an index.
 inline mlir::Value constantIndex(mlir::ImplicitLocOpBuilder &b, int64_t value) {
   return mlir::arith::ConstantIndexOp::create(b, value);
 }

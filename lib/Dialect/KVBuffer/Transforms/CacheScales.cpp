@@ -23,6 +23,10 @@ Type kvbuf::weightsOf(AttentionOp op) {
 }
 
 bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
+  // Rows of a warp share their power of two, which decides over the bits of
+  // elements that are far smaller than others.
+  if (op.getBatchInvariant())
+    return false;
   Type key = op.getK().getType().getElementType();
   return op.getElementType().isBF16() && key.getIntOrFloatBitWidth() == 8 &&
          !(target.widensToBF16 &&

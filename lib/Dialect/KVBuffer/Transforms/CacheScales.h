@@ -29,7 +29,8 @@ mlir::Type weightsOf(AttentionOp op);
 
 /// Whether queries that stay in registers become f16 by powers of two
 /// (`kvbuffer.fragment_fit`): those of bf16 beside a quantized K, where that is
-/// widened to f16 in fewer instructions (sm_90a: 520 a tile for 710).
+/// widened to f16 in fewer instructions (sm_90a: 520 a tile for 710), unless
+/// no row's bits may depend on others.
 bool fitsQueries(AttentionOp op, const TargetInfo &target);
 
 /// Whether each token of a cache has a scale of its own.

@@ -100,19 +100,19 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
            << "cluster = " << s.getCluster() << " does not fit: " << why
            << "; expected cluster = 1";
   // Blocks of a cluster take blocks of columns, and then parts of their rows.
+  int64_t parts = 1;
   for (int64_t size : {op.getHeadSize(), op.getValueHeadSize()}) {
     int64_t columns = llvm::divideCeil(size, s.getBK());
-    int64_t parts = cluster / std::gcd(cluster, columns);
-    int64_t rows = parts * target.clusterPartRows;
-    if (s.getBN() % rows)
-      return op.emitOpError()
-             << "cluster = " << cluster << " does not fit BN = " << s.getBN()
-             << ": " << parts
-             << " blocks divide the rows of a tile of keys into "
-             << "parts of whole " << target.clusterPartRows << "; BN = "
-             << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
-             << " would fit";
+    parts = std::lcm(parts, cluster / std::gcd(cluster, columns));
   }
+  int64_t rows = parts * target.clusterPartRows;
+  if (s.getBN() % rows)
+    return op.emitOpError()
+           << "cluster = " << cluster << " does not fit BN = " << s.getBN()
+           << ": " << parts << " blocks divide the rows of a tile of keys into "
+           << "parts of whole " << target.clusterPartRows << "; BN = "
+           << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
+           << " would fit";
   return success();
 }
 

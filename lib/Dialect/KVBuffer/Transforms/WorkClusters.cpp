@@ -76,16 +76,29 @@ Value kvbuf::rankInCluster(ImplicitLocOpBuilder &b, const WorkItems &items,
   return arith::RemUIOp::create(b, sum, constantIndex(b, items.cluster));
 }
 
-/// Whether `op` needs `value`, directly or not.
-static bool dependsOn(Operation *op, Value value) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.omitBlockArguments = true;
-  options.inclusive = true;
-  (void)getBackwardSlice(op, &slice, options);
-  return llvm::any_of(slice, [&](Operation *inner) {
-    return llvm::is_contained(inner->getOperands(), value);
-  });
+/// All that may be computed from `value`, also through branches and what loops
+/// carry.
+static llvm::DenseSet<Value> dependentsOf(Value value) {
+  llvm::DenseSet<Value> seen{value};
+  SmallVector<Value> work{value};
+  auto add = [&](ValueRange values) {
+    for (Value other : values)
+      if (seen.insert(other).second)
+        work.push_back(other);
+  };
+  auto addAllOf = [&](Operation *op) {
+    add(op->getResults());
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        add(block.getArguments());
+  };
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      addAllOf(user);
+      if (user->hasTrait<OpTrait::IsTerminator>())
+        addAllOf(user->getParentOp());
+    }
+  return seen;
 }
 
 /// Rows from item `op` on, of number `value`: those of the cluster and of the
@@ -94,13 +107,16 @@ static LogicalResult replaceRows(WorkItems &items, ItemRowsOp op,
                                  Value number) {
   int64_t rows = op.getRows();
   // Keys are those that the rows of any block see.
+  llvm::DenseSet<Value> dependents = dependentsOf(op.getFirst());
   SmallVector<KeyRangeOp> ranges;
   WalkResult result = items.kernel.walk([&](KeyRangeOp range) -> WalkResult {
     if (range.getRow() == op.getFirst()) {
       ranges.push_back(range);
       return WalkResult::advance();
     }
-    if (!dependsOn(range, op.getFirst()))
+    if (llvm::none_of(range->getOperands(), [&](Value operand) {
+          return dependents.contains(operand);
+        }))
       return WalkResult::advance();
     InFlightDiagnostic diag =
         range.emitOpError()

@@ -34,8 +34,8 @@ def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
     they share, for one place along the others: items that run at the same time
     read as few different bytes as stay in the cache.
 
-    The op stands once, at the beginning of a kernel without `kvbuffer.grid` and
-    `gpu.block_id`s.
+    The op stands once, at the beginning of a kernel without `kvbuffer.grid`.
+    `kvbuf-assign-work` refuses `gpu.block_id`s and the like beside it.
 
     Blocks of a cluster may be given items that lie past the end of a coordinate
     counted in rows, as the last one may: such items have no rows, and a program has
@@ -84,7 +84,8 @@ def KVBuffer_ItemRowsOp : KVBuffer_Op<"item_rows", [Pure, KVBuffer_NamedResults]
     What the blocks of a cluster have to agree about follows from `first`: whether
     there is something to do, and which tiles to walk over. A `kvbuffer.key_range`
     of `first` becomes that of all of these rows. What a block loads, masks and
-    stores for itself follows from `row`.
+    stores for itself follows from `row`. `kvbuf-assign-work` refuses other `rows`
+    than the item's coordinate has, or the search that found it.
 
     Example:
 

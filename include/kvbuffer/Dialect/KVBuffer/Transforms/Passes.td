@@ -182,7 +182,7 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
   }];
   let options = [
     Option<"severalItems", "several-items", "bool", /*default=*/"true",
-           "order items, and let blocks take several, where the schedule says so">,
+           "order items, and let blocks and clusters take several, where the schedule says so; without, a block takes one">,
     Option<"blocks", "blocks", "int64_t", /*default=*/"32768",
            "most blocks along z">];
   let dependentDialects = [
