@@ -42,18 +42,14 @@ static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 /// types that fix the number of queries tell, or the launch.
 static constexpr int64_t kClusterHeadSize = 64;
 
-/// With a soft cap the softmax limits the rate up to so many columns, not
-/// power: blocks of their own are 3 % faster at 64 and level at 128
+/// With a soft cap and without a mask the softmax limits the rate up to so many
+/// columns, not power: blocks of their own are 2 to 3 % faster
 /// (docs/tuning.md).
 static constexpr int64_t kCappedHeadSize = 128;
 
-static bool isSlowedByCap(const ScheduleRequest &request) {
-  return request.capped && request.headSize <= kCappedHeadSize;
-}
-
 static bool gainsByClusters(const TargetInfo &target,
                             const ScheduleRequest &request, int64_t BM) {
-  if (isSlowedByCap(request))
+  if (request.capped && !request.masked && request.headSize <= kCappedHeadSize)
     return false;
   if (request.headSize < kClusterHeadSize ||
       (request.headSize == kClusterHeadSize && request.masked))
@@ -147,10 +143,10 @@ bool detail::chooseRoles(const TargetInfo &target,
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
-    // Under a cap but no mask turns cost 1 to 2 % there.
-    choice.pingPong = entry.turns == Turns::Always ||
-                      (entry.turns == Turns::Alone && choice.cluster == 1 &&
-                       !(isSlowedByCap(request) && !request.masked));
+    // With a cap turns cost 1 to 2 %, or registers under a mask.
+    choice.pingPong =
+        entry.turns == Turns::Always ||
+        (entry.turns == Turns::Alone && choice.cluster == 1 && !request.capped);
     return true;
   }
   choice.note =
