@@ -56,6 +56,19 @@ Value CacheScales::multiply(Value x, Value scale) {
   });
 }
 
+Value CacheScales::fit(AttentionOp op, const TargetInfo &target, Value &q,
+                       FragmentType row, Value &scale) {
+  if (!q || !fitsQueries(op, target))
+    return nullptr;
+  auto type = cast<FragmentType>(q.getType());
+  auto half = FragmentType::get(b.getContext(), type.getRows(), type.getCols(),
+                                b.getF16Type(), Role::A);
+  auto fit = FragmentFitOp::create(b, half, row, q, scale);
+  q = fit.getFragment();
+  scale = nullptr;
+  return fit.getFactor();
+}
+
 Value CacheScales::ofTokens(Value cache, FragmentType type,
                             const TileTokens &tokens) {
   if (!isScaledByToken(typeOf(cache)))

@@ -55,6 +55,12 @@ public:
   mlir::Value ofHead(mlir::Value cache);
   /// Accumulators times a number; `x` itself where that is null.
   mlir::Value multiply(mlir::Value x, mlir::Value scale);
+  /// Makes queries in registers f16 where `fitsQueries` says so: `q` becomes
+  /// what is multiplied, and `scale`, K's, part of what products' rows are
+  /// multiplied by, which is returned. Else, or where `q` is null, returns null
+  /// and changes nothing.
+  mlir::Value fit(AttentionOp op, const TargetInfo &target, mlir::Value &q,
+                  FragmentType row, mlir::Value &scale);
   /// The scales of a tile's tokens, accumulators of `type` whose columns are
   /// tokens; null if the cache has no scales of tokens. Two look-ups, one after
   /// the other, stand before the first of them is there.

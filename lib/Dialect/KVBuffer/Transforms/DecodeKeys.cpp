@@ -67,16 +67,9 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   } else {
     q = TileFragmentOp::create(b, qType, qTile);
   }
-  Value kScale = scales().ofHead(operand(op.getK())), kFactor;
-  Type products = element;
-  if (q && fitsQueries(op, target)) {
-    products = b.getF16Type();
-    auto fit = FragmentFitOp::create(b, fragment(BM, depth, products, Role::A),
-                                     rowType, q, kScale);
-    q = fit.getFragment();
-    kFactor = fit.getFactor();
-    kScale = nullptr;
-  }
+  Value kScale = scales().ofHead(operand(op.getK()));
+  Value kFactor = scales().fit(op, target, q, rowType, kScale);
+  Type products = kFactor ? b.getF16Type() : element;
 
   // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
   Value fullEnd = arith::DivUIOp::create(

@@ -524,15 +524,10 @@ void TileProgram::computeTile() {
       fill(rowType, -std::numeric_limits<float>::infinity()),
       fill(rowType, 0.0f)};
   CacheScales scales(b, batch, kvHead);
-  Value kScale = scales.ofHead(k), kFactor;
-  if (qf && fitsQueries(op, target)) {
+  Value kScale = scales.ofHead(k);
+  Value kFactor = scales.fit(op, target, qf, rowType, kScale);
+  if (kFactor)
     products = b.getF16Type();
-    auto fit = FragmentFitOp::create(b, fragment(BM, depth, products, Role::A),
-                                     rowType, qf, kScale);
-    qf = fit.getFragment();
-    kFactor = fit.getFactor();
-    kScale = nullptr;
-  }
   bool scalesWeights = isScaledByToken(op.getV().getType());
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   // The softmax scales behind the maximum; that needs a positive scale.
