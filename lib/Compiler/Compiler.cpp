@@ -55,7 +55,7 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
   Operation *first = nullptr, *problem = nullptr;
   std::optional<Phase> phase;
   WalkResult walk = module.walk([&](Operation *op) {
-    if (isa<AttentionOp, CacheAppendOp>(op))
+    if (isProblem(op))
       problem = op;
     auto attr = op->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
     if (!attr)
@@ -112,6 +112,14 @@ static LogicalResult verifyForTarget(ModuleOp module) {
   return pm.run(module);
 }
 
+/// The chip that a module is compiled for.
+static llvm::FailureOr<TargetInfo> targetFor(ModuleOp module,
+                                             const CompileOptions &options) {
+  return chooseTarget(module, options.target,
+                      options.defaultTarget.empty() ? StringRef(kDefaultChip)
+                                                    : options.defaultTarget);
+}
+
 /// Runs the pipelines that lead from the module's stage to `goal`, at most the
 /// target stage, for tensors with addresses and strides that are multiples of
 /// `alignment` bytes. Returns the chip.
@@ -123,10 +131,7 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
   llvm::FailureOr<Stage> stage = currentStage(module);
   if (failed(stage))
     return failure();
-  llvm::FailureOr<TargetInfo> target =
-      chooseTarget(module, options.target,
-                   options.defaultTarget.empty() ? StringRef(kDefaultChip)
-                                                 : options.defaultTarget);
+  llvm::FailureOr<TargetInfo> target = targetFor(module, options);
   if (failed(target))
     return failure();
   // Which was said, if it overruled the module's.
@@ -409,10 +414,7 @@ LogicalResult kvbuf::keepOneFunction(ModuleOp module,
 static LogicalResult agreeOnTarget(ModuleOp module,
                                    ArrayRef<ModuleFunction> functions,
                                    const CompileOptions &options) {
-  llvm::FailureOr<TargetInfo> target =
-      chooseTarget(module, options.target,
-                   options.defaultTarget.empty() ? StringRef(kDefaultChip)
-                                                 : options.defaultTarget);
+  llvm::FailureOr<TargetInfo> target = targetFor(module, options);
   if (failed(target))
     return failure();
   for (const ModuleFunction &function : functions) {

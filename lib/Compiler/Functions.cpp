@@ -55,7 +55,7 @@ kvbuf::findFunctions(ModuleOp module) {
     SmallVector<Operation *> problems;
     Operation *kernel = nullptr;
     op.walk<WalkOrder::PreOrder>([&](Operation *inner) {
-      if (isa<AttentionOp, CacheAppendOp>(inner))
+      if (isProblem(inner))
         problems.push_back(inner);
       else if (!kernel && inner->hasAttr(KVBufferDialect::kPhaseAttr))
         kernel = inner;

@@ -40,11 +40,6 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
-/// Whether an op is a problem.
-static bool isProblem(Operation *op) {
-  return isa<AttentionOp, CacheAppendOp>(op);
-}
-
 static SmallVector<NamedOperand> operandsOf(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return namedOperands(attention);

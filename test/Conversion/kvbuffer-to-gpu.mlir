@@ -79,7 +79,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     // lanes hold.
     // CHECK-LABEL: gpu.func @rows
     // CHECK-SAME:    dynamic_shared_bytes = 2048 : i64
-    // CHECK:         scf.for
+    // CHECK:         scf.for unsigned
     // CHECK:           kvbuffer.lane_mma
     // The row maximum crosses the lanes of a quad, bits 0 and 1: two rows a lane. The sum
     // stays a lane's until the loop ends.
@@ -114,7 +114,7 @@ module attributes {kvbuffer.target = "sm_80"} {
       %al = kvbuffer.dram_load %at into %a_slot[%c0] : !tile, !kvbuffer.buffer<#buf>
       %as = kvbuffer.lds_stage %al {younger = 0 : i64} : !kvbuffer.token<#buf>
       %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<16x32xbf16, a>
-      %r:2 = scf.for %i = %c0 to %n step %c16 iter_args(%max = %least, %sum = %none) -> (!row, !row) {
+      %r:2 = scf.for unsigned %i = %c0 to %n step %c16 iter_args(%max = %least, %sum = %none) -> (!row, !row) {
         %bt = kvbuffer.dram_tile %b[%i, %c0] valid(%n, %c32) : !x -> !tile
         %bl = kvbuffer.dram_load %bt into %b_slot[%c0] : !tile, !kvbuffer.buffer<#buf>
         %bs = kvbuffer.lds_stage %bl {younger = 0 : i64} : !kvbuffer.token<#buf>

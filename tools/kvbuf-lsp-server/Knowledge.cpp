@@ -9,6 +9,7 @@
 #include "Knowledge.h"
 #include "Reference.inc"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -183,8 +184,7 @@ json::Array kvbuf::lsp::diagnose(const DialectRegistry &registry,
   if (!module)
     return found;
   bool isProblem = false;
-  module->walk(
-      [&](Operation *op) { isProblem |= isa<AttentionOp, CacheAppendOp>(op); });
+  module->walk([&](Operation *op) { isProblem |= kvbuf::isProblem(op); });
   if (!isProblem)
     return found;
   parsed = true;

@@ -172,7 +172,6 @@ static scf::ForOp dropUnread(IRRewriter &rewriter, scf::ForOp loop,
       scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
                          loop.getUpperBound(), loop.getStep(), inits);
   result->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-  result.setUnsignedCmp(loop.getUnsignedCmp());
   SmallVector<Value> args(loop.getInitArgs());
   for (auto [arg, i] : llvm::zip_equal(result.getRegionIterArgs(), kept)) {
     args[i] = arg;

@@ -13,6 +13,11 @@
 
 namespace kvbuf {
 
+/// Whether an op is a problem: what passes make kernels of.
+inline bool isProblem(mlir::Operation *op) {
+  return mlir::isa<AttentionOp, CacheAppendOp>(op);
+}
+
 /// An operand of a problem, and the name that it has in the kernel and in the
 /// manifest. Those that a problem lacks have null values.
 struct NamedOperand {
