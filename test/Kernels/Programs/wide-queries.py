@@ -3,7 +3,7 @@
 # RUN: %python %s sm_90a
 # RUN: %if ld.lld %{ %python %s gfx942 %}
 # RUN: %if ld.lld %{ %python %s gfx950 %}
-"""Heads that share keys have queries from 2^-110 to 2^120, on the emulator.
+"""Heads that share keys have queries from 2^-116 to 2^120, on the emulator.
 
     wide-queries.py CHIP
 
@@ -89,6 +89,8 @@ CASES = [
     Case(power=120, apart=1), Case(power=100, apart=9),
     # Not smaller: GPUs take subnormal elements for 0.
     Case(power=-100, apart=2), Case(power=-30, apart=20),
+    # The power of two that they would take is more than f32 has.
+    Case(power=-116),
     Case(wrong=np.inf), Case(wrong=np.nan, power=60, apart=3),
     Case(power=40, apart=7, granularity="head", rows=3),
     Case(power=-40, apart=7, granularity="token"),
