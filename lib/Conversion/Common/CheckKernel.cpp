@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
-#include "KVBufferToGPU/LaneLowering.h"
+#include "KVBufferToGPU/LaneLayouts.h"
+#include "KVBufferToGPU/Machine.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"

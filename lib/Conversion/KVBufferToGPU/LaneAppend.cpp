@@ -62,12 +62,12 @@ static ArrayRef<int64_t> shapeOf(Value argument) {
 
 Value LaneLowering::cacheByLanes(Value argument) {
   auto type = cast<CacheType>(argument.getType());
-  const TensorArg &cache = tensors[argument];
+  const TensorArg &cache = signature.tensor(argument);
   constexpr int64_t any = ShapedType::kDynamic;
   bool paged = type.getKind() == CacheKind::Paged;
-  Value blocks = launchSize(sizeOfCache(argument, "num_blocks"));
-  Value room =
-      launchSize(sizeOfCache(argument, paged ? "pages_per_seq" : "max_seq"));
+  Value blocks = signature.launchSize(sizeOfCache(argument, "num_blocks"));
+  Value room = signature.launchSize(
+      sizeOfCache(argument, paged ? "pages_per_seq" : "max_seq"));
   SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
                              type.getHeads(), type.getCacheDepth()};
   Value data = viewOf(b, cache.data, shape, {blocks, paged ? Value() : room},
@@ -98,7 +98,7 @@ LogicalResult LaneLowering::lower(AppendTokensOp op) {
       return op.emitOpError() << "stores into a cache that the program makes; "
                                  "expected one of the kernel's arguments";
   auto tokens = [&](Value argument) {
-    const TensorArg &tensor = tensors[argument];
+    const TensorArg &tensor = signature.tensor(argument);
     return viewOf(b, tensor.data, shapeOf(argument), tensor.sizes,
                   tensor.strides);
   };
@@ -142,7 +142,7 @@ LogicalResult LaneLowering::lower(AppendTokensOp op) {
   };
   Value first = within(op.getFrom(), index(0));
   Value count = shapeOf(op.getK())[1] == ShapedType::kDynamic
-                    ? tensors[op.getK()].sizes[1]
+                    ? signature.tensor(op.getK()).sizes[1]
                     : index(shapeOf(op.getK())[1]);
   Value last = arith::MinSIOp::create(b, within(op.getUpto(), first), count);
   // All lanes go as often.

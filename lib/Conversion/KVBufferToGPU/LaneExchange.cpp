@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "LaneWarps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -211,7 +212,7 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
       for (int64_t i = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
            i < e; ++i)
         elements.push_back(element(vector, i));
-    std::optional<Values> moved = exchangeByLds(op, from, to, elements);
+    std::optional<Values> moved = exchangeByLds(*this, op, from, to, elements);
     if (!moved)
       return op.emitOpError()
              << "cannot change " << from.getLayout() << " into "

@@ -125,10 +125,10 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   for (unsigned i = 0; i < rows; ++i)
     if (!isPastRow(i))
       registers += cols * atom.registers() / rowParts;
-  int64_t fit =
-      llvm::divideCeil(
-          registersOf(lower.target, lower.ldsBytes, lower.blockThreads()), 2) /
-      std::max<int64_t>(registers, 1);
+  int64_t fit = llvm::divideCeil(registersOf(lower.target, lower.lds.bytes(),
+                                             lower.blockThreads()),
+                                 2) /
+                std::max<int64_t>(registers, 1);
   atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
   most = mostOf(op.getCount());
   if (most)
@@ -151,7 +151,7 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   number = emitLinear(b, lower.lane, basis);
   firstLane = arith::AndIOp::create(
       b, lower.lane, lower.i32((lower.target.waveSize - 1) & ~lanesOfRow));
-  in = lower.flat(lower.tensors[op.getParts()].data);
+  in = lower.flat(lower.signature.tensor(op.getParts()).data);
   Value valid =
       arith::MinSIOp::create(b, lower.single(op.getValid()), lower.index(room));
   validRows = lower.toI32(valid);
@@ -161,7 +161,7 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   lastRow = arith::SubIOp::create(b, validRows, lower.i32(1));
   lastRow = arith::MaxSIOp::create(b, lastRow, lower.i32(0));
   Value place =
-      lower.tensors[op.getParts()].strides[op.getIndices().size() - 1];
+      lower.signature.tensor(op.getParts()).strides[op.getIndices().size() - 1];
   stride = mul(b, place, lower.index(op.getStep()));
 }
 
@@ -343,7 +343,7 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
 }
 
 void PartialJoin::emit() {
-  Value base = lower.offsetOf(op.getParts(), op.getIndices());
+  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
   Value count = lower.single(op.getCount());
   State joined;
   if (most && *most <= atOnce) {

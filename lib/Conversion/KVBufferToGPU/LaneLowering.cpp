@@ -67,118 +67,7 @@ bool kvbuf::goesThroughRegisters(const TargetInfo &target,
           isTurnedInLds(target, params));
 }
 
-std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
-                                              bool roles) {
-  if (target.vendor == Vendor::AMD)
-    return createAMDMachine();
-  return roles ? createHopperMachine() : createNVIDIAMachine();
-}
-
-Value Numerics::emitRatio(LaneLowering &lower, Value x, Value y) {
-  return arith::DivFOp::create(lower.b, x, y);
-}
-
-LogicalResult Fragments::emitTileFragment(LaneLowering &, TileFragmentOp op,
-                                          const TileValues &, Values &) {
-  return op.emitOpError() << "has no per-lane form on this target: its "
-                             "fragments come from LDS";
-}
-
-void Copies::emitMeet(LaneLowering &lower) { gpu::BarrierOp::create(lower.b); }
-
-Value Numerics::roundOperand(LaneLowering &lower, Value value, VectorType type,
-                             bool) {
-  return arith::TruncFOp::create(lower.b, type, value);
-}
-
-LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
-                           ScheduleAttr schedule, Machine &machine,
-                           int64_t alignment)
-    : b(kernel.getLoc(), kernel), target(target), schedule(schedule),
-      alignment(alignment), kernel(kernel), blockSchedule(schedule),
-      blockWarps(blockWarpsOf(kernel, schedule)), machine(machine) {
-  if (auto size = this->kernel.getKnownClusterSize())
-    clusterSize = size->front();
-}
-
-//===----------------------------------------------------------------------===//
-// Helpers
-//===----------------------------------------------------------------------===//
-
-Value LaneLowering::index(int64_t value) {
-  return arith::ConstantIndexOp::create(b, value);
-}
-Value LaneLowering::i32(int64_t value) {
-  return arith::ConstantIntOp::create(b, value, 32);
-}
-Value LaneLowering::f32(double value) {
-  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-}
-Value LaneLowering::toI32(Value value) {
-  return arith::IndexCastOp::create(b, b.getI32Type(), value);
-}
-Value LaneLowering::toIndex(Value value) {
-  return arith::IndexCastOp::create(b, b.getIndexType(), value);
-}
-
-Value LaneLowering::flat(Value data) {
-  Type element = cast<MemRefType>(data.getType()).getElementType();
-  auto type = MemRefType::get(
-      {ShapedType::kDynamic}, element, MemRefLayoutAttrInterface(),
-      cast<MemRefType>(data.getType()).getMemorySpace());
-  // The length is of no consequence: nothing asks for it.
-  return memref::ReinterpretCastOp::create(
-      b, type, data, b.getIndexAttr(0),
-      ArrayRef<OpFoldResult>{index(std::numeric_limits<int64_t>::max())},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-}
-
-Value LaneLowering::rowsAligned(const TileValues &tile, int64_t bytes) {
-  Type element = cast<MemRefType>(tile.data.getType()).getElementType();
-  Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
-  if (tile.isPaged())
-    elements = arith::OrIOp::create(b, elements, tile.pageStride);
-  Value inBytes = arith::MulIOp::create(
-      b, elements, index(element.getIntOrFloatBitWidth() / 8));
-  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, tile.data);
-  Value low = arith::AndIOp::create(
-      b, arith::OrIOp::create(b, inBytes, address), index(bytes - 1));
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low, index(0));
-}
-
-Value LaneLowering::rowLine(TileType type, const TileValues &tile, Value row) {
-  auto times = [&](Value count, Value stride) -> Value {
-    return arith::MulIOp::create(b, toIndex(count), stride);
-  };
-  if (!tile.isPaged())
-    return arith::AddIOp::create(b, tile.base, times(row, tile.rowStride));
-  Value group = i32(type.getPageSize());
-  Value line = arith::AddIOp::create(
-      b, tile.base,
-      times(arith::DivUIOp::create(b, row, group), tile.pageStride));
-  return arith::AddIOp::create(
-      b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
-}
-
-bool LaneLowering::looksUpByLane(TileType type) {
-  return type.getPageSize() && !machine.hasRoles() &&
-         type.getRows() <= target.lanesThatLookUp(schedule.getWarps());
-}
-
-Value LaneLowering::shared(Type element) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
-                                   MemRefLayoutAttrInterface(), space);
-  Value bytes = gpu::DynamicSharedMemoryOp::create(b, bytesType);
-  auto type = MemRefType::get({ShapedType::kDynamic}, element,
-                              MemRefLayoutAttrInterface(), space);
-  return memref::ViewOp::create(
-      b, type, bytes, index(0),
-      ValueRange{index(8 * target.ldsBytes / element.getIntOrFloatBitWidth())});
-}
-
-SharedTile LaneLowering::sharedTile(KVBufferAttr params) const {
+SharedTile kvbuf::sharedTile(KVBufferAttr params) {
   SharedTile tile;
   tile.rows = params.getBN();
   tile.blockCols = params.getBK();
@@ -189,35 +78,40 @@ SharedTile LaneLowering::sharedTile(KVBufferAttr params) const {
   return tile;
 }
 
-int64_t LaneLowering::slotAlignment(KVBufferAttr params) const {
+int64_t kvbuf::slotAlignment(KVBufferAttr params) {
   return params.getStages() == 1
              ? kBufferAlignment
              : std::gcd(kBufferAlignment, params.getStageBytes());
 }
 
-void LaneLowering::laneTypes(Type type, SmallVectorImpl<Type> &types) {
-  llvm::TypeSwitch<Type>(type)
-      .Case([&](FragmentType fragment) {
-        const FragmentLayout &layout = layouts.of(fragment);
-        if (fragment.getRole() == Role::Row) {
-          types.append(layout.rowValues(fragment), fragment.getElementType());
-          return;
-        }
-        bool acc = fragment.getRole() == Role::Acc;
-        int64_t width = acc ? layout.registers() : layout.words;
-        types.append(layout.atoms(fragment) * layout.registers() / width,
-                     VectorType::get({width}, fragment.getElementType()));
-      })
-      .Case(
-          [&](PendingType pending) { laneTypes(pending.getFragment(), types); })
-      .Case([&](TokenType token) {
-        types.push_back(b.getI32Type());
-        machine.tokenTypes(*this, token.getParams(), types);
-      })
-      .Case<BufferType, StagedType>(
-          [&](Type) { types.push_back(b.getI32Type()); })
-      .Default([&](Type other) { types.push_back(other); });
+std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
+                                              bool roles) {
+  if (target.vendor == Vendor::AMD)
+    return createAMDMachine();
+  return roles ? createHopperMachine() : createNVIDIAMachine();
 }
+
+Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {
+  return arith::DivFOp::create(lower.b, x, y);
+}
+
+LogicalResult Fragments::emitTileFragment(Lanes &, TileFragmentOp op,
+                                          const TileValues &, Values &) {
+  return op.emitOpError() << "has no per-lane form on this target: its "
+                             "fragments come from LDS";
+}
+
+void Copies::emitMeet(Lanes &lower) { gpu::BarrierOp::create(lower.b); }
+
+Value Numerics::roundOperand(Lanes &lower, Value value, VectorType type, bool) {
+  return arith::TruncFOp::create(lower.b, type, value);
+}
+
+LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
+                           ScheduleAttr schedule, Machine &machine,
+                           int64_t alignment)
+    : Lanes(kernel, target, schedule, machine, alignment), signature(*this),
+      roles(target, schedule) {}
 
 void LaneLowering::narrowTypes(Type type, SmallVectorImpl<Type> &types) {
   if (machine.hasRoles() && type.isIndex())
@@ -241,57 +135,19 @@ bool LaneLowering::staysInLds(scf::ForOp loop, unsigned index) {
          softmax->getParentOp() == loop;
 }
 
-Value LaneLowering::rowSlot(int64_t offset, int64_t rows) {
-  Value at = arith::MulIOp::create(b, blockThread, i32(rows));
-  return toIndex(arith::AddIOp::create(b, at, i32(offset / 4)));
-}
-
-/// What a thread's slot of `rows` f32 is aligned to: its own size, where that
-/// is a power of two.
-static llvm::Align slotAlign(int64_t rows) {
-  return llvm::Align(std::min<int64_t>(16, 4 * (rows & -rows)));
-}
-
-void LaneLowering::storeRows(ArrayRef<Value> rows, int64_t offset) {
-  auto type = VectorType::get({int64_t(rows.size())}, b.getF32Type());
-  vector::StoreOp::create(b, vector::FromElementsOp::create(b, type, rows),
-                          shared(b.getF32Type()),
-                          ValueRange{rowSlot(offset, rows.size())},
-                          /*nontemporal=*/false, slotAlign(rows.size()));
-}
-
-Values LaneLowering::rowValues(Value value) {
-  auto it = inLds.find(value);
-  if (it == inLds.end())
-    return get(value);
-  SmallVector<Type> types;
-  laneTypes(value.getType(), types);
-  int64_t rows = types.size();
-  Value all = vector::LoadOp::create(b, VectorType::get({rows}, b.getF32Type()),
-                                     shared(b.getF32Type()),
-                                     ValueRange{rowSlot(it->second, rows)},
-                                     /*nontemporal=*/false, slotAlign(rows));
-  Values values;
-  for (int64_t i = 0; i < rows; ++i)
-    values.push_back(vector::ExtractOp::create(b, all, ArrayRef<int64_t>{i}));
-  return values;
-}
-
 LogicalResult LaneLowering::lower(scf::ForOp op) {
   Values inits;
   SmallVector<unsigned> counts;
   for (auto [i, init] : llvm::enumerate(op.getInitArgs())) {
     if (staysInLds(op, i)) {
       // Each thread reads and writes its own slot: no barrier is needed.
-      auto it = inLds.find(init);
-      int64_t offset = it == inLds.end() ? ldsBytes : it->second;
-      if (it == inLds.end()) {
-        storeRows(get(init), offset);
-        ldsBytes +=
-            llvm::alignTo(4 * get(init).size() * blockWarps * target.waveSize,
-                          kBufferAlignment);
+      std::optional<int64_t> offset = lds.rowsOf(init);
+      if (!offset) {
+        offset = lds.take(4 * get(init).size() * blockWarps * target.waveSize);
+        storeRows(get(init), *offset);
       }
-      inLds[op.getRegionIterArg(i)] = inLds[op.getResult(i)] = offset;
+      lds.placeRows(op.getRegionIterArg(i), *offset);
+      lds.placeRows(op.getResult(i), *offset);
       counts.push_back(0);
       continue;
     }
@@ -407,7 +263,7 @@ LogicalResult LaneLowering::lower(scf::WhileOp op) {
       auto part = values.slice(next, count);
       // Loops of consumers are the same for all lanes: said so, numbers stay in
       // the scalar unit.
-      if (count == 1 && part[0].getType().isInteger(32) && consumersStart)
+      if (count == 1 && part[0].getType().isInteger(32) && roles.consumersStart)
         setWidened(value, machine.uniform(*this, part[0]));
       else
         setWidened(value, part);
@@ -512,51 +368,16 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
   // Scalar code is the same for every lane.
   IRMapping mapping;
   for (Value operand : op->getOperands()) {
-    auto it = map.find(operand);
-    if (it == map.end() || it->second.size() != 1)
+    Value value = findSingle(operand);
+    if (!value)
       return op->emitOpError()
              << "has an operand without a single per-lane value";
-    mapping.map(operand, it->second.front());
+    mapping.map(operand, value);
   }
   Operation *copy = b.clone(*op, mapping);
   for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
     set(from, {to});
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// What an op's lowering is offered
-//===----------------------------------------------------------------------===//
-
-Values LaneLowering::lanesOf(Value value) {
-  return inLds.contains(value) ? rowValues(value) : get(value);
-}
-
-void LaneLowering::setLanes(Value value, ValueRange lanes) {
-  set(value, Values(lanes));
-}
-
-Values
-LaneLowering::mapElements(TypedValue<FragmentType> fragment,
-                          function_ref<Value(Value, const LaneElement &)> fn) {
-  const FragmentLayout &layout = layouts.of(fragment.getType());
-  int64_t cols = layout.atomCols(fragment.getType());
-  int64_t parts = layout.rowParts().size();
-  return mapElements(
-      get(fragment), [&](Value element, unsigned atom, int64_t reg) {
-        unsigned part = layout.rowPart(reg);
-        return fn(element, {layout.rowOffset(atom / cols, part),
-                            atom % cols * layout.cols + layout.colOffset(reg),
-                            atom / cols * parts + part});
-      });
-}
-
-Value LaneLowering::reduceRow(FragmentType type, Value value, bool isMax) {
-  const FragmentLayout &layout = layouts.of(type);
-  value = reduceLanes(layout, value, isMax);
-  if (layout.colWarps > 1)
-    value = reduceWarps(current, layout, value, isMax).front();
-  return value;
 }
 
 LogicalResult LaneLowering::checkNoRoles(Operation *op) {
@@ -569,7 +390,7 @@ LogicalResult LaneLowering::checkNoRoles(Operation *op) {
 
 LogicalResult LaneLowering::run() {
   b.setInsertionPoint(kernel);
-  if (failed(expandArguments()))
+  if (failed(signature.expand()))
     return failure();
   Value x = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   thread = blockThread = toI32(x);
@@ -577,7 +398,6 @@ LogicalResult LaneLowering::run() {
   warp = machine.uniform(
       *this,
       arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize))));
-  roleWarps = blockThreads() / target.waveSize;
   if (machine.hasRoles()) {
     kernel.walk([&](SoftmaxFinishOp op) {
       accumulatorCols = op.getAcc().getType().getCols();
@@ -591,7 +411,7 @@ LogicalResult LaneLowering::run() {
     int64_t bytes = llvm::alignTo(
         op.getBuffer().getType().getParams().getBytes(), kBufferAlignment);
     if (op.getOffset())
-      ldsBytes = std::max(ldsBytes, int64_t(*op.getOffset()) + copies * bytes);
+      lds.cover(int64_t(*op.getOffset()) + copies * bytes);
   });
   if (failed(machine.prepare(*this, kernel)))
     return failure();
@@ -600,6 +420,6 @@ LogicalResult LaneLowering::run() {
   b.setLoc(kernel.getLoc());
   machine.emitEnd(*this);
   gpu::ReturnOp::create(b);
-  finishKernel();
+  signature.finish();
   return success();
 }

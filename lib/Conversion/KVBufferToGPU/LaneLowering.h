@@ -7,35 +7,17 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Rewrites a scheduled kernel into per-lane code. One block-level value
-/// becomes several lane values:
-///
-/// | type | lane values |
-/// |---|---|
-/// | fragment a, b | words, `vector<w x T>`, atom by atom |
-/// | fragment acc | one `vector<c x T>` an atom |
-/// | fragment row | one f32 for each row that the lane holds |
-/// | tile | see `TileValues` |
-/// | buffer, staged | the byte offset in shared memory, i32 |
-/// | token | the same, and the machine's own token |
-/// | cache, tensor argument | see `TensorArg` |
-/// | ring, mailbox | see `RingValues` |
-/// | pending | as fragment acc |
+/// Rewrites a scheduled kernel into per-lane code.
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
 
-#include "LaneLayouts.h"
-#include "Machine.h"
-#include "kvbuffer/Conversion/LaneLoweringInterface.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "kvbuffer/Target/TargetInfo.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "llvm/ADT/StringMap.h"
-#include <memory>
+#include "BarrierNumbers.h"
+#include "KernelSignature.h"
+#include "LaneRoles.h"
+#include "Lanes.h"
 
 namespace kvbuf {
 
@@ -50,7 +32,7 @@ struct SoftcapNearZero {
 class PartialJoin;
 
 /// Lowers one kernel.
-class LaneLowering : public LaneContext {
+class LaneLowering : public Lanes {
 public:
   /// `alignment`: bytes that addresses and strides of 16-bit tensors are
   /// multiples of.
@@ -76,115 +58,11 @@ public:
   /// have a part.
   mlir::LogicalResult checkNoRoles(mlir::Operation *op);
 
-  // What an op's lowering is offered.
-
-  mlir::ImplicitLocOpBuilder &builder() override { return b; }
-  const TargetInfo &chip() const override { return target; }
-  Values lanesOf(mlir::Value value) override;
-  void setLanes(mlir::Value value, mlir::ValueRange lanes) override;
-  Values mapElements(mlir::TypedValue<FragmentType> fragment,
-                     llvm::function_ref<mlir::Value(mlir::Value element,
-                                                    const LaneElement &at)>
-                         fn) override;
-  mlir::Value laneRow(FragmentType type) override;
-  mlir::Value laneCol(FragmentType type) override;
-  mlir::Value reduceRow(FragmentType type, mlir::Value value,
-                        bool isMax) override;
-  /// Which part of a fragment's rows this warp has, i32.
-  mlir::Value rowPart(const FragmentLayout &layout);
-  /// This warp's place along the columns of a layout's grid of warps, i32.
-  mlir::Value gridCol(const FragmentLayout &layout);
-  /// A column in a warp's part of a fragment as one of the fragment.
-  mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
-                         mlir::Value col);
-
-  // For machines and emitters.
-
-  mlir::ImplicitLocOpBuilder b;
-  const TargetInfo &target;
-  /// By which fragments are spread: the kernel's, or the team's own.
-  ScheduleAttr schedule;
-  /// Bytes that addresses and strides of 16-bit tensors are multiples of.
-  const int64_t alignment;
-  FragmentLayouts layouts;
-  /// Thread in the block, lane in the warp, warp in the block; i32. Among
-  /// producers, thread and warp count from the first producer; in a team, from
-  /// its first warp.
-  mlir::Value thread, lane, warp;
-  /// Warps of the role whose code is being lowered; the block's outside.
-  int64_t roleWarps = 0;
-  /// The team whose code is being lowered, with what its warps know of it.
-  struct Team {
-    TeamOp op;
-    /// The copy's number, i32.
-    mlir::Value copy;
-    /// The named barrier at which its warps meet, i32; null for one warp.
-    mlir::Value barrier;
-  };
-  /// Null outside of teams, where all warps of the block work together.
-  const Team *team = nullptr;
-
-  mlir::Value index(int64_t value);
-  mlir::Value i32(int64_t value);
-  mlir::Value f32(double value);
-  mlir::Value toI32(mlir::Value index);
-  mlir::Value toIndex(mlir::Value i32);
-  /// The lane value of a scalar of the tile program.
-  mlir::Value lookupScalar(mlir::Value value) { return map[value].front(); }
-  /// A tensor in DRAM as one line of elements.
-  mlir::Value flat(mlir::Value data);
-  /// Whether the rows of a tile of 16-bit elements begin at multiples of
-  /// `bytes`; i1, the same for all threads.
-  mlir::Value rowsAligned(const TileValues &tile, int64_t bytes);
-  /// Shared memory as one line of elements of a type.
-  mlir::Value shared(mlir::Type element);
-  /// The offset of row `row` (an i32) of a tile of a tensor, in elements.
-  mlir::Value rowLine(TileType type, const TileValues &tile, mlir::Value row);
-  /// The tile that a buffer's slot is, in LDS.
-  SharedTile sharedTile(KVBufferAttr params) const;
-  /// Threads that copy a tile together, in kernels without roles.
-  int64_t copyThreads() const { return schedule.getWarps() * target.waveSize; }
-  /// Whether lanes have the pages of a cache's tile looked up before it is
-  /// loaded (`TileValues::pages`).
-  bool looksUpByLane(TileType type);
-  /// What every slot's byte offset is a multiple of.
-  int64_t slotAlignment(KVBufferAttr params) const;
-  /// The shared memory block as an address, i32; for machines with roles.
-  mlir::Value ldsAddress;
-  /// Warps that multiply together, and their groups among the consumers.
-  int64_t groupThreads() const {
-    return int64_t(target.warpsPerMatrixGroup) * target.waveSize;
-  }
-  int64_t groups() const {
-    return schedule.getWarps() / target.warpsPerMatrixGroup;
-  }
-  /// The lane's group, whether it is the group's first, and whether it arrives
-  /// for the group at one of the cluster's blocks; consumers only.
-  mlir::Value group, firstOfGroup, arrivesInCluster;
-  /// Blocks of a cluster, and the number of this one in its own; null where
-  /// that is 1.
-  int64_t cluster() const { return clusterSize; }
-  mlir::Value rank;
-  /// Whether this is the one thread that acts for all the producers.
-  mlir::Value firstOfProducers;
-  /// Which producers have code: the most that a load takes.
-  Movers movers = Movers::Lane;
-  /// Whether an op is the producers', of whom perhaps one lane runs.
-  static bool isOfProducers(mlir::Operation *op);
-  /// Goes on where `condition` holds.
-  void enter(mlir::Value condition);
-  /// Numbers of the block's named barriers, as many as `count` in a row.
-  int64_t namedBarriers(int64_t count = 1);
-  /// The kernel parameter of a tensor map.
-  mlir::Value tensorMap(const TensorMapRequest &request) const;
-  /// What a tile's coordinates say of its edges; the rest is empty.
-  TileCoordinates tileEdges(mlir::Value tile) const;
-  /// Whether a load needs threads to copy: an engine's boxes may read rows that
-  /// must read as zero.
-  bool needsCopies(RingLoadOp op) const;
-  /// Sets the insertion point before the consumers' code, for what all of
-  /// it shares.
-  void setInsertionPointToConsumersStart();
+  KernelSignature signature;
+  BarrierNumbers barriers;
+  LaneRoles roles;
+  /// Where each tile lies in its tensor.
+  llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
 
 private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
@@ -200,18 +78,6 @@ private:
   void narrowTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
   Values narrowed(Values values);
   void setWidened(mlir::Value value, mlir::ValueRange lanes);
-  void laneTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
-
-  // Kernel parameters (LaneArguments.cpp).
-  mlir::LogicalResult expandArguments();
-  void finishKernel();
-  /// A tensor map's entry among the manifest's arguments.
-  mlir::DictionaryAttr describeTensorMap(const TensorMapRequest &request);
-  /// The size of the launch that an op asks for, by its name in the manifest:
-  /// the room of a cache, the rows of ragged queries; empty if it needs none.
-  llvm::StringRef sizeNeededBy(mlir::Operation *op);
-  /// Its value: a parameter, or the number that the types fix.
-  mlir::Value launchSize(llvm::StringRef name);
 
   // Movement (LaneMovement.cpp).
   mlir::Value lookup(mlir::Value table, mlir::Value entry);
@@ -222,21 +88,17 @@ private:
   TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params,
                       int64_t block = 0);
   mlir::LogicalResult lower(MakeCacheOp op);
-  /// The size that an op asks for of its cache.
-  mlir::Value roomOf(mlir::Value cache, mlir::Operation *op);
   void lower(CacheNumKeysOp op);
   void lower(CacheTileOp op);
+  /// Whether lanes have the pages of a cache's tile looked up before it is
+  /// loaded (`TileValues::pages`).
+  bool looksUpByLane(TileType type);
   /// The numbers of the pages that a tile's rows lie in, by lanes
   /// (`TileValues::pages`).
   mlir::Value pagesOfRows(CacheTileOp op, const TileValues &tile,
                           mlir::Value tableBase);
   void lower(CacheScaleOp op);
   void lower(DramTileOp op);
-  /// Whether a tile's `valid` rows or columns end where the tensor does, so
-  /// that what is not valid does not exist: `valid` is the size of dimension
-  /// `dimension`, by the names of shapes, less the tile's index there.
-  bool endsWithTensor(DramTileOp op, mlir::Value valid,
-                      int64_t dimension) const;
   void lower(KeyRangeOp op);
   void lower(AllocOp op);
   void describeLds(KVBufferAttr params, int64_t offset);
@@ -280,12 +142,6 @@ private:
   /// not the first.
   SoftmaxState merge(FragmentType type, llvm::ArrayRef<SoftmaxState> states,
                      const llvm::APFloat &scale);
-  /// Element offset of the matrix or element of a tensor at `indices`.
-  mlir::Value offsetOf(mlir::Value tensor, mlir::OperandRange indices);
-  /// Whether this lane is the first of those that share a row.
-  mlir::Value firstOfRow(const FragmentLayout &layout);
-  /// The value of an expression over sizes, by the parameter that has it.
-  llvm::SmallVector<std::pair<mlir::Attribute, mlir::Value>> launchValues;
 
   // Warp roles (LaneRoles.cpp).
   mlir::LogicalResult lower(WarpRolesOp op);
@@ -304,12 +160,6 @@ private:
   void lower(MmaWaitOp op);
   void lower(TurnWaitOp op);
   void lower(TurnPassOp op);
-  /// Reserves LDS for the barriers of `stages` slots; `releases` arrivals
-  /// empty one, `fills` fill it. Returns the byte offset.
-  int64_t allocBarriers(int64_t stages, int64_t releases, int64_t fills = 1);
-  /// The same for one barrier, and for room only.
-  int64_t allocBarrier(int64_t arrivals);
-  int64_t reserveBarriers(int64_t count);
   /// The slot of a filling and the parity of the slot's phases; i32.
   struct Filling {
     mlir::Value slot, parity;
@@ -381,8 +231,6 @@ private:
               bool wait);
   /// Meets the whole block from within a team.
   void meetAtEntry();
-  /// The index of the 32-bit word at byte `base` + `offset` of LDS.
-  mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
   /// Which of the teams that take this is; -1 if it does not.
   static int64_t takerOf(QueueOp op, TeamOp team);
 
@@ -400,24 +248,6 @@ private:
   // Warps that share the columns of a fragment's rows (LaneWarps.cpp).
   void lower(RowReduceOp op);
   void lower(WarpReduceOp op);
-  /// Combines values with those of the lanes of the same number in the warps
-  /// that share a layout's columns, in the order of the warps. `values`: f32,
-  /// as many in each lane. All warps of the block, or of the team, get to `op`.
-  Values reduceWarps(mlir::Operation *op, const FragmentLayout &layout,
-                     llvm::ArrayRef<mlir::Value> values, bool isMax);
-  /// Moves a fragment through LDS into another layout, also of other warps;
-  /// `elements` and what it returns: a lane's elements, atom by atom. Nothing
-  /// where operand b is transposed.
-  std::optional<Values> exchangeByLds(mlir::Operation *op, FragmentType from,
-                                      FragmentType to,
-                                      llvm::ArrayRef<mlir::Value> elements);
-  /// LDS of `bytes` bytes for the block, or for each copy of a team; its byte.
-  mlir::Value scratch(int64_t bytes);
-  /// Meets before LDS that was read is written again: the next time that a loop
-  /// comes to `op`.
-  void meetInLoops(mlir::Operation *op);
-  /// The op of the tile program that is being lowered.
-  mlir::Operation *current = nullptr;
   mlir::LogicalResult lower(MapOp op);
   void lower(FragmentScaleOp op);
   void lower(MaskOp op);
@@ -442,14 +272,6 @@ private:
   llvm::SmallVector<Values> valuesByRow(FragmentType type,
                                         llvm::ArrayRef<mlir::Value> vectors);
 
-  /// Applies `fn` to each element (a register of an atom) of each vector.
-  Values mapElements(
-      llvm::ArrayRef<mlir::Value> vectors,
-      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
-          fn);
-  mlir::Value element(mlir::Value vector, int64_t i);
-  mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
-                          bool isMax);
   /// Folds values with one or two chains: two overlap latencies, one saves
   /// registers.
   static mlir::Value
@@ -511,78 +333,8 @@ private:
                                 FragmentType type,
                                 llvm::ArrayRef<mlir::Value> acc, Values &words);
 
-  const Values &get(mlir::Value value) { return map[value]; }
-
-  // Row values that live in LDS, one slot a thread (schedule `sums_in_lds`).
-
   /// Whether a loop's argument is a softmax's running sum that stays in LDS.
   bool staysInLds(mlir::scf::ForOp loop, unsigned index);
-  /// The lane's row values, loaded here where they live in LDS.
-  Values rowValues(mlir::Value value);
-  /// Stores row values into the slot at `offset` bytes.
-  void storeRows(llvm::ArrayRef<mlir::Value> rows, int64_t offset);
-  /// The address of the lane's slot, as an index of f32 elements.
-  mlir::Value rowSlot(int64_t offset, int64_t rows);
-  /// Values in LDS: byte offset of the first thread's slot.
-  llvm::DenseMap<mlir::Value, int64_t> inLds;
-
-  mlir::Value single(mlir::Value value) { return map[value].front(); }
-  void set(mlir::Value value, Values values) { map[value] = std::move(values); }
-
-  mlir::gpu::GPUFuncOp kernel, lowered;
-  /// The kernel's schedule, the block's warps (of all its teams; without
-  /// producers) and the thread in the block, also in a team.
-  const ScheduleAttr blockSchedule;
-  int64_t blockWarps;
-  mlir::Value blockThread;
-  Machine &machine;
-  /// What kernels with roles need of it.
-  WarpRoles &warpRoles() { return *machine.roles(); }
-  llvm::DenseMap<mlir::Value, Values> map;
-  llvm::DenseMap<mlir::Value, TensorArg> tensors;
-  llvm::SmallVector<mlir::Attribute> parameters, tensorList, ldsList;
-  llvm::SmallVector<mlir::Type> parameterTypes;
-  /// Sizes of the manifest that the tensors' types fix.
-  llvm::StringMap<int64_t> fixedSizes;
-  int64_t ldsBytes = 0;
-  /// Columns of the accumulator that a softmax ends, in kernels with roles.
-  int64_t accumulatorCols = 0;
-  /// Where each tile lies in its tensor.
-  llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
-  /// Tensor maps among the parameters.
-  llvm::SmallVector<std::pair<TensorMapRequest, mlir::Value>> tensorMaps;
-  /// Sizes of the launch among the parameters.
-  llvm::StringMap<mlir::Value> launchSizes;
-  /// The counter among the parameters, if the kernel takes tiles from one.
-  mlir::Value counter;
-  /// All barriers in LDS, and the rest of the block that they are cut from.
-  llvm::SmallVector<LdsBarrier> ldsBarriers;
-  int64_t barrierNext = 0, barrierEnd = 0;
-  /// The next free named barrier; 0 is the block's.
-  int64_t nextNamedBarrier = 1;
-  int64_t clusterSize = 1;
-  /// The barrier of a cluster's end.
-  int64_t endBarrier = 0;
-  /// First of the groups' barriers for turns; 0 before there are any.
-  int64_t turnBarriers = 0;
-  /// The same for where groups ask whether a value is negative.
-  int64_t signBarriers = 0;
-  /// The block's threads, and whether one producer thread does all the work.
-  int64_t blockThreads() const {
-    int64_t producers = machine.hasRoles() ? blockSchedule.getProducers() : 0;
-    return (blockWarps + producers) * target.waveSize;
-  }
-  /// The first op of the consumers' code.
-  mlir::Operation *consumersStart = nullptr;
-  /// The number of each ring's slot 0 among the slots of all rings, and how
-  /// many there are so far.
-  llvm::DenseMap<mlir::Value, int64_t> firstSlots;
-  int64_t nextSlot = 0;
-  /// Rings whose slots each warp releases, not one thread for its group.
-  llvm::DenseSet<mlir::Value> releasedByWarps;
-  /// Where the producers share a tile's number, and their barrier for it.
-  std::optional<int64_t> numberWord;
-  int64_t producerBarrier = 0;
 };
 
 } // namespace kvbuf

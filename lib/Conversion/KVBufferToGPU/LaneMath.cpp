@@ -34,44 +34,7 @@ static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
   return math::FmaOp::create(b, x, y, z);
 }
 
-Value LaneLowering::element(Value vector, int64_t i) {
-  return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{i});
-}
-
 Value LaneLowering::exp2(Value value) { return math::Exp2Op::create(b, value); }
-
-Values
-LaneLowering::mapElements(ArrayRef<Value> vectors,
-                          function_ref<Value(Value, unsigned, int64_t)> fn) {
-  Values results;
-  for (auto [atom, vector] : llvm::enumerate(vectors)) {
-    auto type = cast<VectorType>(vector.getType());
-    Values elements;
-    for (int64_t reg = 0; reg < type.getNumElements(); ++reg)
-      elements.push_back(fn(element(vector, reg), atom, reg));
-    results.push_back(vector::FromElementsOp::create(
-        b, VectorType::get(type.getShape(), elements.front().getType()),
-        elements));
-  }
-  return results;
-}
-
-/// Combines a value over the lanes that hold other columns of the same row.
-Value LaneLowering::reduceLanes(const FragmentLayout &layout, Value value,
-                                bool isMax) {
-  // What all lanes are known to have: of rows that do not exist.
-  if (isMax ? matchPattern(value, m_Constant())
-            : matchPattern(value, m_AnyZeroFloat()))
-    return value;
-  for (unsigned bit : layout.reductionBits()) {
-    auto shuffle =
-        gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
-                               i32(target.waveSize), gpu::ShuffleMode::XOR);
-    Value other = shuffle.getShuffleResult();
-    value = isMax ? maxf(b, value, other) : addf(b, value, other);
-  }
-  return value;
-}
 
 Value LaneLowering::fold(unsigned count, ArrayRef<Value> values,
                          function_ref<Value(Value, Value)> fn) {
@@ -368,11 +331,11 @@ void LaneLowering::lower(AnyNegativeOp op) {
   }
   Value negative =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, i32(0));
-  if (!signBarriers)
-    signBarriers = namedBarriers(groups());
-  Value id = arith::AddIOp::create(b, group, i32(signBarriers));
+  if (!roles.signBarriers)
+    roles.signBarriers = barriers.take(roles.groups);
+  Value id = arith::AddIOp::create(b, roles.group, i32(roles.signBarriers));
   Value any = BarrierAnyOp::create(b, b.getI1Type(), negative, id,
-                                   b.getI64IntegerAttr(groupThreads()));
+                                   b.getI64IntegerAttr(roles.groupThreads));
   // Said to be the same for all lanes, so that loops after a branch on it keep
   // their numbers in the scalar unit.
   any = machine.uniform(
@@ -471,8 +434,8 @@ LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
   // A copy: new values move those that are kept.
   const Values scores = get(op.getScores());
   SoftmaxValues made = softmax(op, scores);
-  if (auto it = inLds.find(op.getSum()); it != inLds.end())
-    storeRows(made.sum, it->second);
+  if (std::optional<int64_t> offset = lds.rowsOf(op.getSum()))
+    storeRows(made.sum, *offset);
   // What nothing multiplies has no layout to be in.
   if (op.getP().getType().getRole() == Role::Acc) {
     set(op.getP(), made.weights);

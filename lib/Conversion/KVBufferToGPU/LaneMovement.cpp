@@ -59,10 +59,10 @@ LogicalResult LaneLowering::lower(MakeCacheOp op) {
       return op.emitOpError()
              << "makes a cache of what is not a memref among the kernel's "
                 "arguments, whose address tiles are read from";
-  const TensorArg data = tensors[op.getData()];
+  const TensorArg data = signature.tensor(op.getData());
   SmallVector<TensorArg> indices;
   for (Value tensor : op.getIndices())
-    indices.push_back(tensors[tensor]);
+    indices.push_back(signature.tensor(tensor));
   auto sizeOf = [&](Value memref, const TensorArg &tensor, unsigned d) {
     auto shape = cast<MemRefType>(memref.getType());
     return shape.isDynamicDim(d) ? tensor.sizes[d] : index(shape.getDimSize(d));
@@ -90,19 +90,13 @@ LogicalResult LaneLowering::lower(MakeCacheOp op) {
     cache.lengths = indices[1].data;
     break;
   }
-  tensors[op.getCache()] = cache;
+  signature.tensor(op.getCache()) = cache;
   set(op.getCache(), {});
   return success();
 }
 
-Value LaneLowering::roomOf(Value cache, Operation *op) {
-  if (Value room = tensors[cache].room)
-    return room;
-  return launchSize(sizeNeededBy(op));
-}
-
 void LaneLowering::lower(CacheNumKeysOp op) {
-  const TensorArg &cache = tensors[op.getCache()];
+  const TensorArg &cache = signature.tensor(op.getCache());
   Value batch = single(op.getBatch());
   Value keys;
   switch (op.getCache().getType().getKind()) {
@@ -110,7 +104,7 @@ void LaneLowering::lower(CacheNumKeysOp op) {
     keys = cache.sizes[1];
     break;
   case CacheKind::Ragged: {
-    Value rows = roomOf(op.getCache(), op);
+    Value rows = signature.roomOf(op.getCache(), op);
     Value first = lookupWithin(cache.offsets, batch, index(0), rows);
     Value next =
         lookupWithin(cache.offsets, add(b, batch, index(1)), first, rows);
@@ -120,7 +114,7 @@ void LaneLowering::lower(CacheNumKeysOp op) {
   case CacheKind::Continuous:
   case CacheKind::Paged: {
     // No more keys than the slot, or the row of the page table, has room for.
-    Value room = roomOf(op.getCache(), op);
+    Value room = signature.roomOf(op.getCache(), op);
     if (int64_t page = op.getCache().getType().getPageSize())
       room = mul(b, room, index(page));
     Value length = lookupWithin(cache.lengths, batch, index(0), room);
@@ -144,7 +138,54 @@ static bool mayCutColumns(DramTileOp op) {
            cols.getInt() >= op.getTile().getType().getCols());
 }
 
-TileCoordinates LaneLowering::tileEdges(Value tile) const {
+/// The size of a dimension of an argument, as a number or the name that its
+/// shape gives it; null where nothing says.
+static Attribute sizeOf(gpu::GPUFuncOp kernel, Value tensor,
+                        int64_t dimension) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  auto type = dyn_cast<MemRefType>(tensor.getType());
+  if (!argument || !type || dimension < 0 || dimension >= type.getRank())
+    return nullptr;
+  Builder b(type.getContext());
+  if (!type.isDynamicDim(dimension))
+    return b.getI64IntegerAttr(type.getDimSize(dimension));
+  if (auto shape = kernel.getArgAttrOfType<ArrayAttr>(
+          argument.getArgNumber(), KVBufferDialect::kShapeAttr))
+    return shape[dimension];
+  // By itself, its name is its own.
+  return b.getArrayAttr({b.getI64IntegerAttr(argument.getArgNumber()),
+                         b.getI64IntegerAttr(dimension)});
+}
+
+/// Whether a tile's `valid` rows or columns end where the tensor does, so that
+/// what is not valid does not exist: `valid` is the size of dimension
+/// `dimension`, by the names of shapes, less the tile's index there.
+static bool endsWithTensor(DramTileOp op, Value valid, int64_t dimension) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  Value size = valid, at = op.getIndices()[dimension];
+  if (auto left = valid.getDefiningOp<arith::SubIOp>()) {
+    if (left.getRhs() != at)
+      return false;
+    size = left.getLhs();
+  } else if (!matchPattern(at, m_Zero())) {
+    return false;
+  }
+  Attribute expected = sizeOf(kernel, op.getTensor(), dimension);
+  Attribute given;
+  Builder builder(op.getContext());
+  IntegerAttr number;
+  if (auto dim = size.getDefiningOp<memref::DimOp>()) {
+    if (std::optional<int64_t> d = dim.getConstantIndex())
+      given = sizeOf(kernel, dim.getSource(), *d);
+  } else if (auto named = size.getDefiningOp<LaunchSizeOp>()) {
+    given = named.getNameAttr();
+  } else if (matchPattern(size, m_Constant(&number))) {
+    given = builder.getI64IntegerAttr(number.getInt());
+  }
+  return given && given == expected;
+}
+
+TileCoordinates kvbuf::tileEdges(Value tile) {
   TileCoordinates edges;
   if (auto op = tile.getDefiningOp<DramTileOp>()) {
     edges.rowDimension = op.getRowDimension();
@@ -173,6 +214,17 @@ TileCoordinates LaneLowering::tileEdges(Value tile) const {
   return edges;
 }
 
+bool kvbuf::needsCopies(RingLoadOp op) {
+  TileCoordinates edges = tileEdges(op.getTile());
+  return edges.colsBehind ||
+         (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
+}
+
+bool LaneLowering::looksUpByLane(TileType type) {
+  return type.getPageSize() && !machine.hasRoles() &&
+         type.getRows() <= target.lanesThatLookUp(schedule.getWarps());
+}
+
 Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
                                 Value tableBase) {
   int64_t page = op.getTile().getType().getPageSize();
@@ -195,7 +247,7 @@ Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(found.thenBlock());
-  Value table = tensors[op.getCache()].table;
+  Value table = signature.tensor(op.getCache()).table;
   scf::YieldOp::create(b, toI32(lookup(table, add(b, tableBase, number))));
   b.setInsertionPointToStart(found.elseBlock());
   scf::YieldOp::create(b, i32(0));
@@ -204,7 +256,7 @@ Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
 
 void LaneLowering::lower(CacheTileOp op) {
   CacheType type = op.getCache().getType();
-  const TensorArg &cache = tensors[op.getCache()];
+  const TensorArg &cache = signature.tensor(op.getCache());
   Value batch = single(op.getBatch()), head = single(op.getHead()),
         start = single(op.getStart());
   int64_t rows = op.getTile().getType().getRows();
@@ -255,7 +307,8 @@ void LaneLowering::lower(CacheTileOp op) {
     // A cache's offsets may differ from those that the keys were counted from:
     // all keys lie within the tensor wherever they say that the sequence
     // begins.
-    Value last = sub(b, roomOf(op.getCache(), op), single(op.getUpto()));
+    Value last =
+        sub(b, signature.roomOf(op.getCache(), op), single(op.getUpto()));
     last = arith::MaxSIOp::create(b, last, index(0));
     Value row =
         add(b, lookupWithin(cache.offsets, batch, index(0), last), start);
@@ -303,7 +356,7 @@ void LaneLowering::lower(CacheTileOp op) {
 
 void LaneLowering::lower(CacheScaleOp op) {
   CacheType type = op.getCache().getType();
-  const TensorArg &cache = tensors[op.getCache()];
+  const TensorArg &cache = signature.tensor(op.getCache());
   Value head = single(op.getHead()), at;
   if (type.getGranularity() == kPerTensor) {
     at = index(0);
@@ -322,7 +375,7 @@ void LaneLowering::lower(CacheScaleOp op) {
     case CacheKind::Ragged: {
       Value first =
           lookupWithin(cache.offsets, batch, index(0),
-                       launchSize(sizeOfCache(
+                       signature.launchSize(sizeOfCache(
                            op.getCache(), type.getLeadingDims().back().name)));
       at = mul(b, add(b, first, token), s[0]);
       break;
@@ -350,7 +403,7 @@ void LaneLowering::lower(CacheScaleOp op) {
 }
 
 void LaneLowering::lower(DramTileOp op) {
-  const TensorArg &tensor = tensors[op.getTensor()];
+  const TensorArg &tensor = signature.tensor(op.getTensor());
   TileValues tile;
   tile.data = tensor.data;
   int64_t rowDimension = op.getRowDimension();
@@ -364,7 +417,7 @@ void LaneLowering::lower(DramTileOp op) {
   if (op.getNumbers()) {
     // Pages of one row, which a table names.
     tile.pageStride = tile.rowStride;
-    tile.table = tensors[op.getNumbers()].data;
+    tile.table = signature.tensor(op.getNumbers()).data;
     tile.tableBase = single(op.getFirst());
     tile.firstKey = index(0);
   }
@@ -397,51 +450,6 @@ void LaneLowering::lower(DramTileOp op) {
   coordinates[op.getTile()] = at;
 }
 
-/// The size of a dimension of an argument, as a number or the name that its
-/// shape gives it; null where nothing says.
-static Attribute sizeOf(gpu::GPUFuncOp kernel, Value tensor,
-                        int64_t dimension) {
-  auto argument = dyn_cast<BlockArgument>(tensor);
-  auto type = dyn_cast<MemRefType>(tensor.getType());
-  if (!argument || !type || dimension < 0 || dimension >= type.getRank())
-    return nullptr;
-  Builder b(type.getContext());
-  if (!type.isDynamicDim(dimension))
-    return b.getI64IntegerAttr(type.getDimSize(dimension));
-  if (auto shape = kernel.getArgAttrOfType<ArrayAttr>(
-          argument.getArgNumber(), KVBufferDialect::kShapeAttr))
-    return shape[dimension];
-  // By itself, its name is its own.
-  return b.getArrayAttr({b.getI64IntegerAttr(argument.getArgNumber()),
-                         b.getI64IntegerAttr(dimension)});
-}
-
-bool LaneLowering::endsWithTensor(DramTileOp op, Value valid,
-                                  int64_t dimension) const {
-  gpu::GPUFuncOp kernel = this->kernel;
-  Value size = valid, at = op.getIndices()[dimension];
-  if (auto left = valid.getDefiningOp<arith::SubIOp>()) {
-    if (left.getRhs() != at)
-      return false;
-    size = left.getLhs();
-  } else if (!matchPattern(at, m_Zero())) {
-    return false;
-  }
-  Attribute expected = sizeOf(kernel, op.getTensor(), dimension);
-  Attribute given;
-  Builder builder(op.getContext());
-  IntegerAttr number;
-  if (auto dim = size.getDefiningOp<memref::DimOp>()) {
-    if (std::optional<int64_t> d = dim.getConstantIndex())
-      given = sizeOf(kernel, dim.getSource(), *d);
-  } else if (auto named = size.getDefiningOp<LaunchSizeOp>()) {
-    given = named.getNameAttr();
-  } else if (matchPattern(size, m_Constant(&number))) {
-    given = builder.getI64IntegerAttr(number.getInt());
-  }
-  return given && given == expected;
-}
-
 void LaneLowering::lower(KeyRangeOp op) {
   Value row = single(op.getRow()), queries = single(op.getQueries()),
         keys = single(op.getKeys());
@@ -450,11 +458,11 @@ void LaneLowering::lower(KeyRangeOp op) {
   int64_t rows = op.getQueriesOfRows();
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
-  bool own = op.getPerGroup() && group && int64_t(op.getGroup()) == 1 &&
+  bool own = op.getPerGroup() && roles.group && int64_t(op.getGroup()) == 1 &&
              rows == schedule.getMmaShape()[0] * schedule.getWarps();
   if (own) {
-    rows /= groups();
-    row = add(b, row, mul(b, toIndex(group), index(rows)));
+    rows /= roles.groups;
+    row = add(b, row, mul(b, toIndex(roles.group), index(rows)));
   }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
@@ -517,14 +525,14 @@ void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
     if (const Swizzle &s = tile.swizzle; s.bits)
       list.append("swizzle", b.getI64ArrayAttr({s.bits, s.base, s.shift}));
   }
-  ldsList.push_back(list.getDictionary(b.getContext()));
+  lds.describe(list.getDictionary(b.getContext()));
 }
 
 void LaneLowering::lower(AllocOp op) {
   KVBufferAttr params = op.getBuffer().getType().getParams();
   int64_t bytes = llvm::alignTo(params.getBytes(), kBufferAlignment);
   // Without a place of its own (kvbuf-allocate-lds), after all the others.
-  int64_t offset = op.getOffset() ? int64_t(*op.getOffset()) : ldsBytes;
+  int64_t offset = op.getOffset() ? int64_t(*op.getOffset()) : lds.bytes();
   Value first = i32(offset);
   // Each copy of a team has a buffer of its own.
   int64_t copies = team ? int64_t(TeamOp(team->op).getCopies()) : 1;
@@ -535,7 +543,7 @@ void LaneLowering::lower(AllocOp op) {
   for (int64_t i = 0; i < copies; ++i)
     describeLds(params, offset + i * bytes);
   if (!op.getOffset())
-    ldsBytes += copies * bytes;
+    lds.take(copies * bytes);
 }
 
 TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,
@@ -610,24 +618,23 @@ LogicalResult LaneLowering::lower(TileFragmentOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult LaneLowering::lower(memref::LoadOp op) {
-  auto it = tensors.find(op.getMemref());
-  if (it == tensors.end())
+  const TensorArg *tensor = signature.findTensor(op.getMemref());
+  if (!tensor)
     return op.emitOpError() << "reads a tensor that is not an argument";
-  const TensorArg &tensor = it->second;
   Value at = index(0);
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {
     Value term = single(position);
-    if (i < tensor.strides.size())
-      term = mul(b, term, tensor.strides[i]);
+    if (i < tensor->strides.size())
+      term = mul(b, term, tensor->strides[i]);
     at = add(b, at, term);
   }
   set(op.getResult(),
-      {memref::LoadOp::create(b, flat(tensor.data), ValueRange{at})});
+      {memref::LoadOp::create(b, flat(tensor->data), ValueRange{at})});
   return success();
 }
 
 void LaneLowering::lower(LaunchSizeOp op) {
-  set(op.getSize(), {launchSize(op.getName())});
+  set(op.getSize(), {signature.launchSize(op.getName())});
 }
 
 /// Entry `i` of the offsets of a ragged batch of `most` rows: the nearest
@@ -649,19 +656,19 @@ static Value emitOffset(LaneLowering &lower, const TensorArg &offsets, Value i,
 }
 
 LogicalResult LaneLowering::lower(FindTileOp op) {
-  auto it = tensors.find(op.getOffsets());
-  if (it == tensors.end())
+  const TensorArg *tensor = signature.findTensor(op.getOffsets());
+  if (!tensor)
     return op.emitOpError() << "reads offsets that are not an argument";
   Value number = toI32(single(op.getNumber())), one = i32(1),
         bm = i32(op.getBM());
   Value rows = toI32(single(op.getRows()));
   auto offset = [&](Value i, Value least) {
-    return emitOffset(*this, it->second, i, least, rows);
+    return emitOffset(*this, *tensor, i, least, rows);
   };
   Value numbers, place;
   if (op.getNumbers()) {
-    numbers = flat(tensors[op.getNumbers()].data);
-    place = offsetOf(op.getNumbers(), op.getODSOperands(5));
+    numbers = flat(signature.tensor(op.getNumbers()).data);
+    place = signature.offsetOf(op.getNumbers(), op.getODSOperands(5));
   }
   auto firstNumber = [&](Value sequence) -> Value {
     if (numbers)
@@ -678,7 +685,7 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
   };
   // The sequence is one of those from `low` to `high`, excluded. The lanes of a
   // warp look at one each, evenly apart; where one lane runs, it halves them.
-  bool alone = movers == Movers::Lane && isOfProducers(op);
+  bool alone = roles.movers == Movers::Lane && isOfProducers(op);
   Type type = b.getI32Type();
   SmallVector<Type> types{type, type};
   SmallVector<Location> locs(2, op.getLoc());
@@ -744,13 +751,13 @@ LogicalResult LaneLowering::lower(FindTileOp op) {
 }
 
 LogicalResult LaneLowering::lower(NumberTilesOp op) {
-  auto it = tensors.find(op.getOffsets());
-  if (it == tensors.end())
+  const TensorArg *tensor = signature.findTensor(op.getOffsets());
+  if (!tensor)
     return op.emitOpError() << "reads offsets that are not an argument";
   Value zero = i32(0), one = i32(1), wave = i32(target.waveSize);
   Value sequences = toI32(single(op.getSequences()));
-  Value numbers = flat(tensors[op.getNumbers()].data);
-  Value place = offsetOf(op.getNumbers(), op.getODSOperands(4));
+  Value numbers = flat(signature.tensor(op.getNumbers()).data);
+  Value place = signature.offsetOf(op.getNumbers(), op.getODSOperands(4));
   Value most = toI32(single(op.getRows()));
   // Every warp looks at all sequences, each lane at some neighbouring ones: the
   // lanes' loads are in flight together, and those of a lane's next sequences
@@ -762,8 +769,8 @@ LogicalResult LaneLowering::lower(NumberTilesOp op) {
       b, arith::AddIOp::create(b, from, each).getResult(), sequences);
   auto tilesOf = [&](Value sequence) -> Value {
     Value next = arith::AddIOp::create(b, sequence, one);
-    Value start = emitOffset(*this, it->second, sequence, zero, most);
-    Value end = emitOffset(*this, it->second, next, start, most);
+    Value start = emitOffset(*this, *tensor, sequence, zero, most);
+    Value end = emitOffset(*this, *tensor, next, start, most);
     Value rows = arith::SubIOp::create(b, end, start);
     Value tiles = arith::CeilDivUIOp::create(b, rows, i32(op.getBM()));
     if (!op.getOver())
@@ -816,10 +823,10 @@ LogicalResult LaneLowering::lower(NumberTilesOp op) {
 }
 
 LogicalResult LaneLowering::lower(memref::DimOp op) {
-  auto it = tensors.find(op.getSource());
+  const TensorArg *tensor = signature.findTensor(op.getSource());
   std::optional<int64_t> dim = op.getConstantIndex();
   auto type = dyn_cast<MemRefType>(op.getSource().getType());
-  if (it == tensors.end() || !dim || !type || *dim >= type.getRank())
+  if (!tensor || !dim || !type || *dim >= type.getRank())
     return op.emitOpError() << "asks for a size that is not a kernel "
                                "parameter; expected a constant dimension of an "
                                "argument of the kernel";
@@ -827,6 +834,6 @@ LogicalResult LaneLowering::lower(memref::DimOp op) {
     set(op.getResult(), {index(type.getDimSize(*dim))});
     return success();
   }
-  set(op.getResult(), {it->second.sizes[*dim]});
+  set(op.getResult(), {tensor->sizes[*dim]});
   return success();
 }

@@ -115,8 +115,8 @@ LogicalResult LaneLowering::lower(PartialStoreOp op) {
   for (Value part : rowValues(op.getSum()))
     sum.push_back(reduceLanes(atom, part, /*isMax=*/false));
 
-  Value out = flat(tensors[op.getParts()].data);
-  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value out = flat(signature.tensor(op.getParts()).data);
+  Value base = signature.offsetOf(op.getParts(), op.getIndices());
   Value rows =
       toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
   Value row = laneRow(type), isFirst = firstOfRow(atom);
@@ -165,8 +165,8 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
   const FragmentLayout &atom = layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  Value in = flat(tensors[op.getParts()].data);
-  Value base = offsetOf(op.getParts(), op.getIndices());
+  Value in = flat(signature.tensor(op.getParts()).data);
+  Value base = signature.offsetOf(op.getParts(), op.getIndices());
   Value rows =
       toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
   // Rows that do not exist read those of the last one that does: no branch
@@ -368,8 +368,8 @@ void LaneLowering::lower(SoftmaxMergeOp op) {
 
 void LaneLowering::lower(SoftmaxSinkOp op) {
   SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
-  Value scores = flat(tensors[op.getSinks()].data);
-  Value base = offsetOf(op.getSinks(), op.getIndices());
+  Value scores = flat(signature.tensor(op.getSinks()).data);
+  Value base = signature.offsetOf(op.getSinks(), op.getIndices());
   FragmentType type = op.getMax().getType();
   const FragmentLayout &layout = layouts.of(type);
   Value row = laneRow(type), isFirst = firstOfRow(layout), zero = f32(0);

@@ -56,10 +56,10 @@ LogicalResult LaneLowering::lower(QueueOp op) {
                     teams.getTeam(op.getFrom()))))
     return failure();
   if (target.namedBarriers > 1) {
-    queue.barriers = namedBarriers(2 * queue.slots * queue.takers);
-    if (nextNamedBarrier <= target.namedBarriers)
+    queue.barriers = barriers.take(2 * queue.slots * queue.takers);
+    if (barriers.taken() <= target.namedBarriers)
       return success();
-    return op.emitOpError() << "needs " << nextNamedBarrier
+    return op.emitOpError() << "needs " << barriers.taken()
                             << " named barriers, two for each slot and team "
                                "that takes; a block of "
                             << target.chip << " has " << target.namedBarriers;
@@ -98,8 +98,7 @@ LogicalResult LaneLowering::layOut(Operation *op, Entries &entries,
                                << " of each lane; expected words of 32 bits";
     entries.words += wordsOf(type);
   }
-  entries.offset = ldsBytes;
-  ldsBytes += llvm::alignTo(entries.slots * entries.bytes(), kBufferAlignment);
+  entries.offset = lds.take(entries.slots * entries.bytes());
   return success();
 }
 
@@ -136,7 +135,7 @@ void LaneLowering::meetAt(const Queue &queue, int64_t taker, Value slot,
 }
 
 void LaneLowering::meetAtEntry() {
-  const Team *outer = std::exchange(team, nullptr);
+  const LaneTeam *outer = std::exchange(team, nullptr);
   machine.emitMeet(*this);
   team = outer;
 }
@@ -212,11 +211,6 @@ void LaneLowering::setEntry(ValueRange fragments, ArrayRef<Value> words) {
     }
     set(fragment, lanes);
   }
-}
-
-Value LaneLowering::wordIndex(Value base, Value offset) {
-  return toIndex(arith::ShRUIOp::create(
-      b, arith::AddIOp::create(b, base, offset), i32(2)));
 }
 
 void LaneLowering::lower(QueuePutOp op) {
@@ -323,14 +317,14 @@ LogicalResult LaneLowering::lower(ShelfOp op) {
   // Nobody uses it.
   if (op.getShelf().use_empty())
     return success();
-  int64_t taken = ldsBytes;
+  int64_t taken = lds.bytes();
   auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
   if (failed(layOut(op, shelf, op.getShelf().getType().getTypes(), like)))
     return failure();
   if (!liesOverBuffers(op))
     return success();
   // After the shelves that lie there already.
-  int64_t bytes = ldsBytes - taken, offset = 0;
+  int64_t bytes = lds.bytes() - taken, offset = 0;
   kernel.walk([&](ShelfOp other) {
     auto it = shelves.find(other.getShelf());
     if (other == op || it == shelves.end() || !liesOverBuffers(other))
@@ -341,7 +335,8 @@ LogicalResult LaneLowering::lower(ShelfOp op) {
                                                         kBufferAlignment)));
   });
   shelf.offset = offset;
-  ldsBytes = std::max(taken, offset + bytes);
+  lds.giveBack(taken);
+  lds.cover(offset + bytes);
   return success();
 }
 

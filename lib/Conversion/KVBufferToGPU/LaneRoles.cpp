@@ -20,27 +20,13 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of a barrier, and of what barriers are cut from: one allocation serves
-/// all the rings of a kernel.
-static constexpr int64_t kBarrierBytes = 8, kBarrierBlock = kBufferAlignment;
-
 //===----------------------------------------------------------------------===//
 // Roles
 //===----------------------------------------------------------------------===//
 
-bool LaneLowering::isOfProducers(Operation *op) {
+bool kvbuf::isOfProducers(Operation *op) {
   auto roles = op->getParentOfType<WarpRolesOp>();
   return roles && roles.getProducers().isAncestor(op->getParentRegion());
-}
-
-int64_t LaneLowering::namedBarriers(int64_t count) {
-  int64_t first = nextNamedBarrier;
-  nextNamedBarrier += count;
-  return first;
-}
-
-void LaneLowering::setInsertionPointToConsumersStart() {
-  b.setInsertionPoint(consumersStart);
 }
 
 LogicalResult LaneLowering::lower(WarpRolesOp op) {
@@ -59,7 +45,7 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
 
   // Every consumer and the producer of every block arrive at its end.
   if (cluster() > 1)
-    endBarrier = allocBarrier(
+    roles.endBarrier = lds.addBarrier(
         (schedule.getWarps() * int64_t(target.waveSize) + 1) * cluster());
   {
     OpBuilder::InsertionGuard guard(b);
@@ -67,11 +53,11 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
-    warpRoles().emitBarrierInit(*this, ldsBarriers);
+    warpRoles().emitBarrierInit(*this, lds.barriers());
   }
   // Another block of the cluster may arrive as soon as it has started.
   if (cluster() > 1) {
-    rank = toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
+    roles.rank = toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
     warpRoles().emitClusterMeet(*this);
   } else {
     gpu::BarrierOp::create(b);
@@ -85,11 +71,11 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     if (count && count != share)
       warpRoles().emitSetRegisters(*this, count, share);
   };
-  movers = Movers::Lane;
+  roles.movers = Movers::Lane;
   RingLoadOp copied;
   op.getProducers().walk([&](RingLoadOp load) {
     Movers needed = warpRoles().moversOf(*this, load);
-    movers = std::max(movers, needed);
+    roles.movers = std::max(roles.movers, needed);
     if (needed != Movers::Lane)
       copied = load;
   });
@@ -100,41 +86,39 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
 
   Value consumes = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, warp,
                                          i32(schedule.getWarps()));
-  auto roles = scf::IfOp::create(b, consumes, /*withElseRegion=*/true);
+  auto branch = scf::IfOp::create(b, consumes, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
-  int64_t outside = roleWarps;
 
   // Consumers.
-  b.setInsertionPointToStart(roles.thenBlock());
-  roleWarps = schedule.getWarps();
+  b.setInsertionPointToStart(branch.thenBlock());
   setRegisters(op.getConsumerRegisters());
-  consumersStart = roles.thenBlock()->getTerminator();
-  group = arith::ShRUIOp::create(
+  roles.consumersStart = branch.thenBlock()->getTerminator();
+  roles.group = arith::ShRUIOp::create(
       b, warp, i32(llvm::Log2_64(target.warpsPerMatrixGroup)));
-  firstOfGroup = arith::CmpIOp::create(
+  roles.firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
-      arith::AndIOp::create(b, thread, i32(groupThreads() - 1)), i32(0));
+      arith::AndIOp::create(b, thread, i32(roles.groupThreads - 1)), i32(0));
   if (cluster() > 1)
-    arrivesInCluster = arith::CmpIOp::create(
+    roles.arrivesInCluster = arith::CmpIOp::create(
         b, arith::CmpIPredicate::slt,
-        arith::AndIOp::create(b, thread, i32(groupThreads() - 1)),
+        arith::AndIOp::create(b, thread, i32(roles.groupThreads - 1)),
         i32(cluster()));
   // What is shared goes before the first op that follows; that op must
   // exist, and stay.
-  consumersStart = i32(0).getDefiningOp();
+  roles.consumersStart = i32(0).getDefiningOp();
   bool turns = false;
   op.getConsumers().walk(
       [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
-  if (turns && groups() > 1) {
+  if (turns && roles.groups > 1) {
     // The first turn: the last group passes it as if it had finished one.
-    turnBarriers = namedBarriers(groups());
+    roles.turnBarriers = barriers.take(roles.groups);
     OpBuilder::InsertionGuard inner(b);
-    Value last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, group,
-                                       i32(groups() - 1));
+    Value last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.group,
+                                       i32(roles.groups - 1));
     auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(pass.thenBlock());
-    machine.namedBarriers()->emitNamedBarrier(*this, i32(turnBarriers),
-                                              2 * groupThreads(),
+    machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.turnBarriers),
+                                              2 * roles.groupThreads,
                                               /*wait=*/false);
   }
   if (failed(lowerBlock(op.getConsumers().front())))
@@ -143,19 +127,18 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   warpRoles().emitConsumersEnd(*this);
   if (cluster() > 1)
     leaveCluster(/*producers=*/false);
-  consumersStart = nullptr;
+  roles.consumersStart = nullptr;
 
   // Producers count their threads from 0.
-  b.setInsertionPointToStart(roles.elseBlock());
-  roleWarps = schedule.getProducers();
+  b.setInsertionPointToStart(branch.elseBlock());
   Value outerThread = thread, outerWarp = warp;
   setRegisters(op.getProducerRegisters());
   thread = arith::SubIOp::create(b, thread,
                                  i32(schedule.getWarps() * target.waveSize));
   warp = arith::SubIOp::create(b, warp, i32(schedule.getWarps()));
-  firstOfProducers =
+  roles.firstOfProducers =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
-  if (movers == Movers::Lane) {
+  if (roles.movers == Movers::Lane) {
     enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0)));
     // Of one lane the assembler knows that coordinates are the same for all.
     enter(warpRoles().emitElect(*this));
@@ -167,17 +150,11 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     leaveCluster(/*producers=*/true);
   thread = outerThread;
   warp = outerWarp;
-  roleWarps = outside;
-  if (nextNamedBarrier > target.namedBarriers)
+  if (barriers.taken() > target.namedBarriers)
     return op.emitOpError()
-           << "needs " << nextNamedBarrier << " named barriers, a block has "
+           << "needs " << barriers.taken() << " named barriers, a block has "
            << target.namedBarriers;
   return success();
-}
-
-void LaneLowering::enter(Value condition) {
-  b.setInsertionPointToStart(
-      scf::IfOp::create(b, condition, /*withElseRegion=*/false).thenBlock());
 }
 
 void LaneLowering::emitClusterArrivals(Value barrier) {
@@ -189,7 +166,7 @@ void LaneLowering::emitClusterArrivals(Value barrier) {
 void LaneLowering::leaveCluster(bool producers) {
   // The barrier's one phase: every thread that reaches into another block's LDS
   // has done so.
-  Value barrier = i32(endBarrier);
+  Value barrier = i32(roles.endBarrier);
   emitClusterArrivals(barrier);
   if (!producers)
     warpRoles().emitBarrierWait(*this, barrier, i32(0));
@@ -198,34 +175,6 @@ void LaneLowering::leaveCluster(bool producers) {
 //===----------------------------------------------------------------------===//
 // Rings
 //===----------------------------------------------------------------------===//
-
-int64_t LaneLowering::reserveBarriers(int64_t count) {
-  int64_t bytes = count * kBarrierBytes;
-  if (barrierNext + bytes > barrierEnd) {
-    barrierNext = ldsBytes;
-    ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
-    barrierEnd = ldsBytes;
-  }
-  int64_t offset = barrierNext;
-  barrierNext += bytes;
-  return offset;
-}
-
-int64_t LaneLowering::allocBarrier(int64_t arrivals) {
-  int64_t offset = reserveBarriers(1);
-  ldsBarriers.push_back({offset, arrivals});
-  return offset;
-}
-
-int64_t LaneLowering::allocBarriers(int64_t stages, int64_t releases,
-                                    int64_t fills) {
-  int64_t offset = reserveBarriers(2 * stages);
-  for (int64_t i = 0; i < stages; ++i)
-    ldsBarriers.push_back({offset + i * kBarrierBytes, fills});
-  for (int64_t i = 0; i < stages; ++i)
-    ldsBarriers.push_back({offset + (stages + i) * kBarrierBytes, releases});
-  return offset;
-}
 
 LaneLowering::Filling LaneLowering::filling(Value fill, int64_t stages) {
   Value number = toI32(single(fill));
@@ -309,7 +258,7 @@ void LaneLowering::lower(RingOp op) {
       byWarps |= !followsProduct(release);
   }
   if (byWarps)
-    releasedByWarps.insert(op.getRing());
+    roles.releasedByWarps.insert(op.getRing());
   int64_t releases = int64_t(op.getReleases()) *
                      (byWarps ? int64_t(target.warpsPerMatrixGroup) : 1);
   if (op.getShared())
@@ -320,15 +269,9 @@ void LaneLowering::lower(RingOp op) {
     if (auto load = dyn_cast<RingLoadOp>(user))
       fills = std::max(fills, warpRoles().warpsOfSlot(*this, load));
   set(op.getRing(),
-      {single(op.getBuffer()), i32(allocBarriers(stages, releases, fills))});
-  firstSlots[op.getRing()] = nextSlot;
-  nextSlot += stages;
-}
-
-bool LaneLowering::needsCopies(RingLoadOp op) const {
-  TileCoordinates edges = tileEdges(op.getTile());
-  return edges.colsBehind ||
-         (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
+      {single(op.getBuffer()), i32(lds.addBarriers(stages, releases, fills))});
+  roles.firstSlots[op.getRing()] = roles.nextSlot;
+  roles.nextSlot += stages;
 }
 
 LogicalResult LaneLowering::lower(RingLoadOp op) {
@@ -350,10 +293,10 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a producer
   // takes a turn from the consumers that share its scheduler.
-  if (movers != Movers::Lane) {
+  if (roles.movers != Movers::Lane) {
     int64_t together = warpRoles().warpsOfSlot(*this, op);
-    Value number =
-        arith::AddIOp::create(b, to.slot, i32(firstSlots.lookup(op.getRing())));
+    Value number = arith::AddIOp::create(
+        b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(
         b, number, i32(schedule.getProducers() / together));
     Value team = arith::DivUIOp::create(b, warp, i32(together));
@@ -379,13 +322,14 @@ void LaneLowering::lower(RingReleaseOp op) {
   RingValues ring =
       ringValues(op.getRing(), op.getRing().getType().getParams().getStages());
   Filling at = filling(op.getFill(), ring.stages);
-  emitRelease(emptyBarrier(ring, at), releasedByWarps.contains(op.getRing()),
+  emitRelease(emptyBarrier(ring, at),
+              roles.releasedByWarps.contains(op.getRing()),
               op.getRing().getDefiningOp<RingOp>().getShared());
 }
 
 void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
   if (!shared) {
-    Value arrives = firstOfGroup;
+    Value arrives = roles.firstOfGroup;
     if (byWarps)
       arrives =
           arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, i32(0));
@@ -393,7 +337,7 @@ void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
     return;
   }
   // Lane r of the group's first warp, or of each warp, arrives at block r.
-  Value arrives = arrivesInCluster;
+  Value arrives = roles.arrivesInCluster;
   if (byWarps)
     arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane,
                                     i32(cluster()));
@@ -413,16 +357,8 @@ void LaneLowering::lower(MailboxOp op) {
                      int64_t(target.warpsPerMatrixGroup * target.waveSize);
   if (op.getShared())
     releases = (releases + 1) * cluster();
-  int64_t barriers = allocBarriers(slots, releases);
-  // The numbers lie in LDS of their own.
-  int64_t words = ldsBytes;
-  int64_t bytes = llvm::alignTo(4 * slots, kBarrierBytes);
-  if (barrierNext + bytes <= barrierEnd) {
-    words = barrierNext;
-    barrierNext += bytes;
-  } else {
-    ldsBytes += llvm::alignTo(bytes, kBarrierBlock);
-  }
+  int64_t barriers = lds.addBarriers(slots, releases);
+  int64_t words = lds.takeBesideBarriers(4 * slots);
   set(op.getBox(), {i32(words), i32(barriers)});
 }
 
@@ -442,8 +378,8 @@ void LaneLowering::lower(MailboxPostOp op) {
   RingValues box = mailboxValues(op.getBox());
   Value value = toI32(single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
-  if (movers != Movers::Lane)
-    enter(firstOfProducers);
+  if (roles.movers != Movers::Lane)
+    enter(roles.firstOfProducers);
   Filling at = filling(op.getNumber(), box.stages);
   warpRoles().emitBarrierWait(*this, emptyBarrier(box, at),
                               arith::XOrIOp::create(b, at.parity, i32(1)));
@@ -451,7 +387,8 @@ void LaneLowering::lower(MailboxPostOp op) {
     // Each block awaits the word, the first one sends it to all.
     warpRoles().emitExpectBytes(*this, fullBarrier(box, at), 4);
     auto leader = scf::IfOp::create(
-        b, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, i32(0)),
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.rank, i32(0)),
         /*withElseRegion=*/false);
     b.setInsertionPointToStart(leader.thenBlock());
     Value word = arith::AddIOp::create(
@@ -486,14 +423,15 @@ void LaneLowering::lower(NextTileOp op) {
   auto take = [&]() -> Value {
     // Nothing is known by a number but the number: fences before and after it
     // would hold up the producers (by 2 % of a launch, docs/tuning.md).
-    return LaneArriveOp::create(b, b.getI32Type(), flat(counter),
+    return LaneArriveOp::create(b, b.getI32Type(),
+                                flat(signature.tileCounter()),
                                 ValueRange{index(0)}, /*relaxed=*/true);
   };
   if (cluster() > 1) {
     // The first block's one thread takes; the others are told.
     auto leader = scf::IfOp::create(
         b, TypeRange{b.getI32Type()},
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, i32(0)),
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.rank, i32(0)),
         /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(leader.thenBlock());
@@ -504,30 +442,30 @@ void LaneLowering::lower(NextTileOp op) {
     set(op.getTile(), {toIndex(leader.getResult(0))});
     return;
   }
-  if (movers == Movers::Lane) {
+  if (roles.movers == Movers::Lane) {
     set(op.getTile(), {toIndex(take())});
     return;
   }
   // One thread takes, the other producers read what it took.
-  if (!numberWord) {
-    numberWord = ldsBytes;
-    ldsBytes += kBarrierBlock;
-    producerBarrier = namedBarriers();
+  if (!roles.numberWord) {
+    roles.numberWord = lds.take(4);
+    roles.producerBarrier = barriers.take();
   }
   int64_t threads = schedule.getProducers() * target.waveSize;
   Value words = shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
-    auto one = scf::IfOp::create(b, firstOfProducers, /*withElseRegion=*/false);
+    auto one =
+        scf::IfOp::create(b, roles.firstOfProducers, /*withElseRegion=*/false);
     b.setInsertionPointToStart(one.thenBlock());
     memref::StoreOp::create(b, take(), words,
-                            ValueRange{index(*numberWord / 4)});
+                            ValueRange{index(*roles.numberWord / 4)});
   }
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(producerBarrier),
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.producerBarrier),
                                             threads, /*wait=*/true);
-  Value number =
-      memref::LoadOp::create(b, words, ValueRange{index(*numberWord / 4)});
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(producerBarrier),
+  Value number = memref::LoadOp::create(
+      b, words, ValueRange{index(*roles.numberWord / 4)});
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.producerBarrier),
                                             threads, /*wait=*/true);
   set(op.getTile(), {toIndex(number)});
 }
@@ -554,21 +492,21 @@ void LaneLowering::lower(MmaWaitOp op) {
 }
 
 void LaneLowering::lower(TurnWaitOp) {
-  if (groups() < 2)
+  if (roles.groups < 2)
     return;
-  Value id = arith::AddIOp::create(b, group, i32(turnBarriers));
-  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * groupThreads(),
+  Value id = arith::AddIOp::create(b, roles.group, i32(roles.turnBarriers));
+  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * roles.groupThreads,
                                             /*wait=*/true);
 }
 
 void LaneLowering::lower(TurnPassOp) {
-  if (groups() < 2)
+  if (roles.groups < 2)
     return;
-  Value next = arith::AddIOp::create(b, group, i32(1));
-  Value wraps =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next, i32(groups()));
+  Value next = arith::AddIOp::create(b, roles.group, i32(1));
+  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
+                                      i32(roles.groups));
   next = arith::SelectOp::create(b, wraps, i32(0), next);
-  Value id = arith::AddIOp::create(b, next, i32(turnBarriers));
-  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * groupThreads(),
+  Value id = arith::AddIOp::create(b, next, i32(roles.turnBarriers));
+  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * roles.groupThreads,
                                             /*wait=*/false);
 }

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "Staging.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -33,48 +34,6 @@ static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
 static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
                      Value x, Value y) {
   return arith::CmpIOp::create(b, predicate, x, y);
-}
-
-Value LaneLowering::laneRow(FragmentType type) {
-  // Parts of the rows are stacked in the order of the warps; a lane's part is
-  // read off the layout.
-  const FragmentLayout &layout = layouts.of(type);
-  SmallVector<int64_t> basis;
-  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
-    basis.push_back(layout.layout.basis("lane", bit, "row"));
-  Value inWarp = emitLinear(b, lane, basis);
-  return arith::AddIOp::create(
-      b, inWarp,
-      arith::MulIOp::create(b, rowPart(layout), i32(layout.warpRows(type))));
-}
-
-Value LaneLowering::laneCol(FragmentType type) {
-  const FragmentLayout &layout = layouts.of(type);
-  SmallVector<int64_t> basis;
-  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
-    basis.push_back(layout.layout.basis("lane", bit, "col"));
-  return addColPart(layout, type, emitLinear(b, lane, basis));
-}
-
-Value LaneLowering::rowPart(const FragmentLayout &layout) {
-  if (!layout.sharesCols())
-    return warp;
-  if (layout.byGridCols)
-    return gridCol(layout);
-  return arith::AndIOp::create(b, warp, i32(layout.gridRows - 1));
-}
-
-Value LaneLowering::gridCol(const FragmentLayout &layout) {
-  return arith::ShRUIOp::create(b, warp, i32(llvm::Log2_64(layout.gridRows)));
-}
-
-Value LaneLowering::addColPart(const FragmentLayout &layout, FragmentType type,
-                               Value col) {
-  if (layout.colWarps == 1)
-    return col;
-  return arith::AddIOp::create(
-      b, col,
-      arith::MulIOp::create(b, gridCol(layout), i32(layout.warpCols(type))));
 }
 
 LogicalResult LaneLowering::lower(FragmentStoreOp op) {
@@ -189,8 +148,9 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
   }
   if (alignment >= kTensorAlignment)
     return emitStore(op, tile, kTensorAlignment);
-  auto aligned = scf::IfOp::create(b, rowsAligned(tile, kTensorAlignment),
-                                   /*withElseRegion=*/true);
+  auto aligned =
+      scf::IfOp::create(b, rowsAligned(*this, tile, kTensorAlignment),
+                        /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(aligned.thenBlock());
   emitStore(op, tile, kTensorAlignment);
@@ -259,7 +219,8 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
         valid = arith::AndIOp::create(b, valid, isFirst);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
-        return add(b, rowLine(op.getTile().getType(), tile, r), toIndex(col));
+        return add(b, rowLine(*this, op.getTile().getType(), tile, r),
+                   toIndex(col));
       };
       auto store = [&](Value value, Value from, int64_t at) {
         int64_t count = cast<VectorType>(value.getType()).getNumElements();
@@ -334,8 +295,8 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
 }
 
 void LaneLowering::lower(RowStoreOp op) {
-  const TensorArg &tensor = tensors[op.getTensor()];
-  Value base = offsetOf(op.getTensor(), op.getIndices());
+  const TensorArg &tensor = signature.tensor(op.getTensor());
+  Value base = signature.offsetOf(op.getTensor(), op.getIndices());
   Value valid = toI32(arith::MinSIOp::create(
       b, single(op.getValid()), index(op.getFragment().getType().getRows())));
   FragmentType type = op.getFragment().getType();

@@ -46,7 +46,7 @@ LogicalResult LaneLowering::lower(TeamsOp op) {
 LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
   int64_t warps = op.getWarps(), copies = op.getCopies();
   b.setLoc(op.getLoc());
-  Team own{op, i32(0), Value()};
+  LaneTeam own{op, i32(0), Value()};
   Value inTeam = warp;
   if (firstWarp)
     inTeam = arith::SubIOp::create(b, warp, i32(firstWarp));
@@ -66,12 +66,12 @@ LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
              << "has " << warps << " warps, which cannot meet by themselves: a "
              << "block of " << target.chip
              << " has no barrier but its own; expected warps(1)";
-    own.barrier = i32(namedBarriers(copies));
+    own.barrier = i32(barriers.take(copies));
     if (copies > 1)
       own.barrier = arith::AddIOp::create(b, own.barrier, own.copy);
-    if (nextNamedBarrier > target.namedBarriers)
+    if (barriers.taken() > target.namedBarriers)
       return op.emitOpError()
-             << "needs " << nextNamedBarrier << " named barriers, a block of "
+             << "needs " << barriers.taken() << " named barriers, a block of "
              << target.chip << " has " << target.namedBarriers;
   }
 

@@ -24,6 +24,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LaneWarps.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -35,16 +36,17 @@ using namespace kvbuf;
 /// The bytes that a lane moves at once, at most.
 static constexpr int64_t kPieceBytes = 16;
 
-Value LaneLowering::scratch(int64_t bytes) {
+/// LDS of `bytes` bytes for the block, or for each copy of a team; its byte.
+static Value scratch(Lanes &lanes, int64_t bytes) {
+  ImplicitLocOpBuilder &b = lanes.b;
   bytes = llvm::alignTo(bytes, kBufferAlignment);
-  TeamOp own = team ? team->op : TeamOp();
+  TeamOp own = lanes.team ? lanes.team->op : TeamOp();
   int64_t copies = own ? int64_t(own.getCopies()) : 1;
-  Value first = i32(ldsBytes);
-  ldsBytes += copies * bytes;
+  Value first = lanes.i32(lanes.lds.take(copies * bytes));
   if (copies == 1)
     return first;
   return arith::AddIOp::create(
-      b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
+      b, first, arith::MulIOp::create(b, lanes.team->copy, lanes.i32(bytes)));
 }
 
 /// Whether all warps that share a fragment's columns meet in the lowering of an
@@ -61,7 +63,9 @@ static bool meets(Operation *op) {
   return isa<LdsStageOp, MeetOp>(op);
 }
 
-void LaneLowering::meetInLoops(Operation *op) {
+/// Meets before LDS that was read is written again: the next time that a loop
+/// comes to `op`.
+static void meetInLoops(Lanes &lanes, Operation *op) {
   auto isLoop = [](Operation *parent) {
     return isa<LoopLikeOpInterface>(parent);
   };
@@ -75,19 +79,21 @@ void LaneLowering::meetInLoops(Operation *op) {
   while (parent && !isLoop(parent) && !isa<gpu::GPUFuncOp>(parent))
     parent = parent->getParentOp();
   if (parent && isLoop(parent))
-    machine.emitMeet(*this);
+    lanes.machine.emitMeet(lanes);
 }
 
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
 
-Values LaneLowering::reduceWarps(Operation *op, const FragmentLayout &layout,
-                                 ArrayRef<Value> values, bool isMax) {
+Values kvbuf::reduceWarps(Lanes &lanes, Operation *op,
+                          const FragmentLayout &layout, ArrayRef<Value> values,
+                          bool isMax) {
+  ImplicitLocOpBuilder &b = lanes.b;
   constexpr int64_t kBytes = 4;
-  int64_t lanes = target.waveSize, threads = schedule.getWarps() * lanes;
-  Value base = scratch(kBytes * threads * values.size());
-  Value lds = shared(b.getF32Type());
+  int64_t wave = lanes.target.waveSize, threads = lanes.threads();
+  Value base = scratch(lanes, kBytes * threads * values.size());
+  Value lds = lanes.shared(b.getF32Type());
   // Pieces of a lane's values that move together: the first one and how many.
   SmallVector<std::pair<int64_t, int64_t>> pieces;
   for (int64_t first = 0, end = values.size(); first < end;) {
@@ -99,9 +105,9 @@ Values LaneLowering::reduceWarps(Operation *op, const FragmentLayout &layout,
   auto place = [&](Value ofThread, std::pair<int64_t, int64_t> piece) {
     auto [first, count] = piece;
     Value at = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, ofThread, i32(kBytes * count)),
-        i32(kBytes * first * threads));
-    return wordIndex(base, at);
+        b, arith::MulIOp::create(b, ofThread, lanes.i32(kBytes * count)),
+        lanes.i32(kBytes * first * threads));
+    return lanes.wordIndex(base, at);
   };
   auto typeOf = [&](int64_t count) {
     return VectorType::get({count}, b.getF32Type());
@@ -110,23 +116,25 @@ Values LaneLowering::reduceWarps(Operation *op, const FragmentLayout &layout,
     auto [first, count] = piece;
     Value vector = vector::FromElementsOp::create(b, typeOf(count),
                                                   values.slice(first, count));
-    vector::StoreOp::create(b, vector, lds, ValueRange{place(thread, piece)},
+    vector::StoreOp::create(b, vector, lds,
+                            ValueRange{place(lanes.thread, piece)},
                             /*nontemporal=*/false, llvm::Align(kBytes * count));
   }
-  machine.emitMeet(*this);
+  lanes.machine.emitMeet(lanes);
   Values results(values.size());
   Value first = arith::AddIOp::create(
-      b, lane, arith::MulIOp::create(b, rowPart(layout), i32(lanes)));
+      b, lanes.lane,
+      arith::MulIOp::create(b, lanes.rowPart(layout), lanes.i32(wave)));
   for (int64_t col = 0; col < layout.gridCols; ++col) {
-    Value other =
-        arith::AddIOp::create(b, first, i32(col * layout.gridRows * lanes));
+    Value other = arith::AddIOp::create(
+        b, first, lanes.i32(col * layout.gridRows * wave));
     for (auto piece : pieces) {
       auto [start, count] = piece;
       Value vector = vector::LoadOp::create(
           b, typeOf(count), lds, ValueRange{place(other, piece)},
           /*nontemporal=*/false, llvm::Align(kBytes * count));
       for (int64_t i = 0; i < count; ++i) {
-        Value value = element(vector, i), &result = results[start + i];
+        Value value = lanes.element(vector, i), &result = results[start + i];
         if (!result)
           result = value;
         else if (isMax)
@@ -136,7 +144,7 @@ Values LaneLowering::reduceWarps(Operation *op, const FragmentLayout &layout,
       }
     }
   }
-  meetInLoops(op);
+  meetInLoops(lanes, op);
   return results;
 }
 
@@ -153,7 +161,7 @@ void LaneLowering::lower(RowReduceOp op) {
     rows.push_back(reduceLanes(layout, row, isMax));
   }
   if (layout.colWarps > 1)
-    rows = reduceWarps(op, layout, rows, isMax);
+    rows = reduceWarps(*this, op, layout, rows, isMax);
   set(op.getRow(), rows);
 }
 
@@ -161,7 +169,7 @@ void LaneLowering::lower(WarpReduceOp op) {
   Values parts = rowValues(op.getSource());
   const FragmentLayout &layout = layouts.of(op.getSource().getType());
   if (layout.colWarps > 1)
-    parts = reduceWarps(op, layout, parts, /*isMax=*/false);
+    parts = reduceWarps(*this, op, layout, parts, /*isMax=*/false);
   set(op.getRow(), parts);
 }
 
@@ -169,19 +177,20 @@ void LaneLowering::lower(WarpReduceOp op) {
 // Exchanges
 //===----------------------------------------------------------------------===//
 
-std::optional<Values> LaneLowering::exchangeByLds(Operation *op,
-                                                  FragmentType from,
-                                                  FragmentType to,
-                                                  ArrayRef<Value> elements) {
-  const FragmentLayout &source = layouts.of(from), &result = layouts.of(to);
+std::optional<Values> kvbuf::exchangeByLds(Lanes &lanes, Operation *op,
+                                           FragmentType from, FragmentType to,
+                                           ArrayRef<Value> elements) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  const FragmentLayout &source = lanes.layouts.of(from),
+                       &result = lanes.layouts.of(to);
   if (source.turned || result.turned)
     return std::nullopt;
   Type element = from.getElementType();
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   int64_t pitch = from.getCols() + kPieceBytes / bytes;
   Value base = arith::DivUIOp::create(
-      b, scratch(from.getRows() * pitch * bytes), i32(bytes));
-  Value lds = shared(element);
+      b, scratch(lanes, from.getRows() * pitch * bytes), lanes.i32(bytes));
+  Value lds = lanes.shared(element);
 
   // Calls `access(place in LDS, first of a lane's elements)` for each run of
   // elements that are neighbours in a row.
@@ -190,15 +199,17 @@ std::optional<Values> LaneLowering::exchangeByLds(Operation *op,
     int64_t run = std::min(layout.columnRun(), kPieceBytes / bytes);
     int64_t cols = layout.atomCols(type);
     // The lane's own part of each place.
-    Value line =
-        arith::MulIOp::create(b, laneRow(type), i32(pitch)).getResult();
+    Value line = arith::MulIOp::create(b, lanes.laneRow(type), lanes.i32(pitch))
+                     .getResult();
     Value own = arith::AddIOp::create(
-        b, base, arith::AddIOp::create(b, line, laneCol(type)).getResult());
+        b, base,
+        arith::AddIOp::create(b, line, lanes.laneCol(type)).getResult());
     for (int64_t atom = 0; atom < layout.atoms(type); ++atom)
       for (int64_t reg = 0; reg < layout.registers(); reg += run) {
         int64_t row = layout.rowOffset(atom / cols, layout.rowPart(reg)),
                 col = atom % cols * layout.cols + layout.colOffset(reg);
-        access(toIndex(arith::AddIOp::create(b, own, i32(row * pitch + col))),
+        access(lanes.toIndex(
+                   arith::AddIOp::create(b, own, lanes.i32(row * pitch + col))),
                atom * layout.registers() + reg, run);
       }
   };
@@ -212,15 +223,15 @@ std::optional<Values> LaneLowering::exchangeByLds(Operation *op,
                             lds, ValueRange{at}, /*nontemporal=*/false,
                             llvm::Align(bytes * run));
   });
-  machine.emitMeet(*this);
+  lanes.machine.emitMeet(lanes);
   Values moved(result.atoms(to) * result.registers());
   forEachRun(to, result, [&](Value at, int64_t first, int64_t run) {
     Value piece =
         vector::LoadOp::create(b, typeOf(run), lds, ValueRange{at},
                                /*nontemporal=*/false, llvm::Align(bytes * run));
     for (int64_t i = 0; i < run; ++i)
-      moved[first + i] = this->element(piece, i);
+      moved[first + i] = lanes.element(piece, i);
   });
-  meetInLoops(op);
+  meetInLoops(lanes, op);
   return moved;
 }

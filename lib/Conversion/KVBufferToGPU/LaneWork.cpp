@@ -23,33 +23,8 @@ static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::MulIOp::create(b, x, y);
 }
 
-Value LaneLowering::offsetOf(Value tensor, OperandRange indices) {
-  const TensorArg &argument = tensors[tensor];
-  Value offset;
-  for (auto [i, position] : llvm::enumerate(indices)) {
-    Value term = single(position);
-    if (i < argument.strides.size())
-      term = mul(b, term, argument.strides[i]);
-    offset = offset ? add(b, offset, term) : term;
-  }
-  return offset ? offset : index(0);
-}
-
-Value LaneLowering::firstOfRow(const FragmentLayout &layout) {
-  int64_t others = 0;
-  for (unsigned bit : layout.reductionBits())
-    others |= int64_t(1) << bit;
-  Value place = arith::AndIOp::create(b, lane, i32(others));
-  // Of the warps that share a row's columns, the first one's.
-  if (layout.colWarps > 1)
-    place = arith::OrIOp::create(b, place, gridCol(layout));
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place, i32(0));
-}
-
 void LaneLowering::lower(LaunchValueOp op) {
-  for (auto [expression, value] : launchValues)
-    if (expression == op.getExpression())
-      set(op.getValue(), {value});
+  set(op.getValue(), {signature.launchValue(op.getExpression())});
 }
 
 //===----------------------------------------------------------------------===//
@@ -57,8 +32,8 @@ void LaneLowering::lower(LaunchValueOp op) {
 //===----------------------------------------------------------------------===//
 
 void LaneLowering::lower(ArriveLastOp op) {
-  Value counters = flat(tensors[op.getCounters()].data);
-  Value at = offsetOf(op.getCounters(), op.getIndices());
+  Value counters = flat(signature.tensor(op.getCounters()).data);
+  Value at = signature.offsetOf(op.getCounters(), op.getIndices());
   Value others = arith::SubIOp::create(b, toI32(single(op.getCount())), i32(1));
   // One thread arrives for the block, once all have stored, and what it has
   // acquired is the others' after the next barrier.
@@ -88,8 +63,7 @@ void LaneLowering::lower(ArriveLastOp op) {
     return;
   }
   // Other warps are told through LDS.
-  Value word = index(ldsBytes / 4), words = shared(b.getI32Type());
-  ldsBytes += kBufferAlignment;
+  Value word = index(lds.take(4) / 4), words = shared(b.getI32Type());
   auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);

@@ -48,7 +48,7 @@ struct TensorArg {
   /// Of caches: table, its row stride, lengths, offsets; null where absent.
   mlir::Value table, tableStride, lengths, offsets;
   /// Of a cache that the program makes of memrefs: the size that its kind names
-  /// (`LaneLowering::sizeNeededBy`), as an index. Null for arguments, whose
+  /// (`KernelSignature::roomOf`), as an index. Null for arguments, whose
   /// room is the launch's size.
   mlir::Value room;
   /// Of quantized caches: scales, and their strides as above.
@@ -98,12 +98,15 @@ struct TileCoordinates {
   bool rowsBefore = false, rowsBehind = false, colsBehind = false;
 };
 
-/// Slots in LDS and the barriers of each: *full*, then *empty*, 8 bytes each.
+/// Slots in LDS and the barriers of each: *full*, then *empty*.
 struct RingValues {
   /// Byte offsets of slot 0 and of slot 0's full barrier; i32.
   mlir::Value slots, barriers;
   int64_t stages;
 };
+
+/// Bytes of a barrier in LDS.
+constexpr int64_t kBarrierBytes = 8;
 
 /// A barrier in LDS: its byte offset and the arrivals that complete it.
 struct LdsBarrier {
@@ -138,6 +141,20 @@ bool goesThroughRegisters(const TargetInfo &target, KVBufferAttr params);
 /// that also looks up pages and copies what no engine can.
 enum class Movers { Lane, Warp };
 
+/// The tile that a buffer's slot is, in LDS.
+SharedTile sharedTile(KVBufferAttr params);
+
+/// What every slot's byte offset is a multiple of.
+int64_t slotAlignment(KVBufferAttr params);
+
+/// What a tile's coordinates say of its edges; the rest is empty.
+TileCoordinates tileEdges(mlir::Value tile);
+
+/// Whether a load needs threads to copy: an engine's boxes may read rows that
+/// must read as zero.
+bool needsCopies(RingLoadOp op);
+
+class Lanes;
 class LaneLowering;
 
 //===----------------------------------------------------------------------===//
@@ -155,27 +172,27 @@ public:
     return 0;
   }
   /// The types of a load's own token, lane values beside the slot's offset.
-  virtual void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+  virtual void tokenTypes(Lanes &lower, KVBufferAttr params,
                           llvm::SmallVectorImpl<mlir::Type> &types) = 0;
   /// How a tile lies in LDS that is transposed on its way there; nothing: as
-  /// `LaneLowering::sharedTile` says.
-  virtual std::optional<TransposedTile> turnedTile(LaneLowering &lower,
+  /// `sharedTile` says.
+  virtual std::optional<TransposedTile> turnedTile(Lanes &lower,
                                                    KVBufferAttr params) {
     return std::nullopt;
   }
   /// Starts copying a tile into LDS at byte `slot`; returns the token.
-  virtual Values emitLoad(LaneLowering &lower, DramLoadOp op,
-                          const TileValues &tile, mlir::Value slot) = 0;
+  virtual Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+                          mlir::Value slot) = 0;
   /// Waits for the loads of an op's tokens and meets the block. `tokens` are
   /// the lane values of its operands, the slot's offset first.
-  virtual void emitStage(LaneLowering &lower, LdsStageOp op,
+  virtual void emitStage(Lanes &lower, LdsStageOp op,
                          llvm::ArrayRef<Values> tokens) = 0;
   /// Meets the other warps of the block, or of the team; waits for no memory
   /// operation.
-  virtual void emitMeet(LaneLowering &lower);
+  virtual void emitMeet(Lanes &lower);
   /// Waits until all copies that the thread has started are in LDS, also those
   /// that nobody reads: the bytes are to have another use.
-  virtual void emitLanding(LaneLowering &lower) = 0;
+  virtual void emitLanding(Lanes &lower) = 0;
 };
 
 /// How fragments come into registers.
@@ -183,14 +200,12 @@ class Fragments {
 public:
   virtual ~Fragments() = default;
   /// Loads a fragment from LDS at byte `slot`.
-  virtual mlir::LogicalResult emitFragmentLoad(LaneLowering &lower,
-                                               FragmentLoadOp op,
+  virtual mlir::LogicalResult emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                                mlir::Value slot,
                                                Values &words) = 0;
   /// Loads a fragment from DRAM; by default says at the op that the chip does
   /// not.
-  virtual mlir::LogicalResult emitTileFragment(LaneLowering &lower,
-                                               TileFragmentOp op,
+  virtual mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
                                                const TileValues &tile,
                                                Values &words);
 };
@@ -200,12 +215,10 @@ class Numerics {
 public:
   virtual ~Numerics() = default;
   /// A value that is the same in all lanes of a wave, known to be so.
-  virtual mlir::Value uniform(LaneLowering &lower, mlir::Value value) {
-    return value;
-  }
+  virtual mlir::Value uniform(Lanes &lower, mlir::Value value) { return value; }
   /// Rounds a vector of f32 to an operand's elements; `isProbability`: each is
   /// finite and not negative.
-  virtual mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
+  virtual mlir::Value roundOperand(Lanes &lower, mlir::Value value,
                                    mlir::VectorType type, bool isProbability);
   /// Whether code that is to run beside products may branch.
   virtual bool branchesBesideProducts() const { return true; }
@@ -213,8 +226,7 @@ public:
   /// smaller of two numbers is one instruction.
   virtual bool sharesReciprocals() const { return false; }
   /// x / y.
-  virtual mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
-                                mlir::Value y);
+  virtual mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y);
 };
 
 /// Barriers of a block at which some of its warps meet.
@@ -222,8 +234,8 @@ class NamedBarriers {
 public:
   virtual ~NamedBarriers() = default;
   /// Meets `threads` threads at the block's barrier `id`; or only arrives.
-  virtual void emitNamedBarrier(LaneLowering &lower, mlir::Value id,
-                                int64_t threads, bool wait) = 0;
+  virtual void emitNamedBarrier(Lanes &lower, mlir::Value id, int64_t threads,
+                                bool wait) = 0;
 };
 
 /// Barriers in LDS that count arrivals and bytes, by phases; offsets are bytes
@@ -233,28 +245,28 @@ public:
   virtual ~PhaseBarriers() = default;
   /// One thread's initialization of all barriers, and what makes it visible to
   /// copy engines. The block meets afterwards.
-  virtual void emitBarrierInit(LaneLowering &lower,
+  virtual void emitBarrierInit(Lanes &lower,
                                llvm::ArrayRef<LdsBarrier> barriers) = 0;
   /// Waits for the phase of this parity to complete.
-  virtual void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
+  virtual void emitBarrierWait(Lanes &lower, mlir::Value barrier,
                                mlir::Value parity) = 0;
   /// Arrives where `predicate` holds; every lane that gets here, without one.
-  virtual void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
+  virtual void emitBarrierArrive(Lanes &lower, mlir::Value barrier,
                                  mlir::Value predicate) = 0;
   /// Where `predicate` holds, arrives at the barrier at this place in block
   /// `rank` of the cluster.
-  virtual void emitClusterArrive(LaneLowering &lower, mlir::Value barrier,
+  virtual void emitClusterArrive(Lanes &lower, mlir::Value barrier,
                                  mlir::Value rank, mlir::Value predicate) = 0;
   /// Arrives, and lets the barrier await `bytes` bytes.
-  virtual void emitExpectBytes(LaneLowering &lower, mlir::Value barrier,
+  virtual void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                                int64_t bytes) = 0;
   /// Sends a word of 4 bytes to place `word` of LDS in block `rank` of the
   /// cluster, where it counts as bytes at `barrier`.
-  virtual void emitClusterStore(LaneLowering &lower, mlir::Value value,
+  virtual void emitClusterStore(Lanes &lower, mlir::Value value,
                                 mlir::Value word, mlir::Value barrier,
                                 mlir::Value rank) = 0;
   /// Meets all threads of the cluster.
-  virtual void emitClusterMeet(LaneLowering &lower) = 0;
+  virtual void emitClusterMeet(Lanes &lower) = 0;
 };
 
 /// Copies of boxes of tensors by an engine, into slots and out of them.
@@ -263,14 +275,14 @@ public:
   virtual ~BoxCopies() = default;
   /// The tensor maps that an op of the kernel needs.
   virtual llvm::SmallVector<TensorMapRequest>
-  tensorMapsFor(LaneLowering &lower, mlir::Operation *op) = 0;
+  tensorMapsFor(Lanes &lower, mlir::Operation *op) = 0;
   /// The type of a tensor map's parameter.
   virtual mlir::Type tensorMapType(mlir::MLIRContext *context) = 0;
   /// Who moves a load's tiles.
-  virtual Movers moversOf(LaneLowering &lower, RingLoadOp op) = 0;
+  virtual Movers moversOf(Lanes &lower, RingLoadOp op) = 0;
   /// Warps that fill a slot together, each its share of the rows, where a load
   /// takes warps; each arrives once. Divides the producers' warps.
-  virtual int64_t warpsOfSlot(LaneLowering &lower, RingLoadOp op) = 0;
+  virtual int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) = 0;
   /// Waits for `empty` to complete the phase of parity `emptyParity`, then
   /// fills the slot; `full` completes when the data is there.
   virtual mlir::LogicalResult
@@ -296,20 +308,19 @@ public:
                                            llvm::ArrayRef<mlir::Value> acc,
                                            Values &results) = 0;
   /// Waits until at most `younger` products are in flight.
-  virtual void emitMmaWait(LaneLowering &lower, Values &values,
-                           int64_t younger) = 0;
+  virtual void emitMmaWait(Lanes &lower, Values &values, int64_t younger) = 0;
 };
 
 /// Warps with roles: some move tiles by an engine, the others multiply.
 class WarpRoles : public PhaseBarriers, public BoxCopies, public AsyncProducts {
 public:
   /// Computes what the whole kernel shares, at its start.
-  virtual void emitRolesPrologue(LaneLowering &lower) = 0;
+  virtual void emitRolesPrologue(Lanes &lower) = 0;
   /// Whether this is the one lane of its warp that was elected; the whole warp
   /// asks.
-  virtual mlir::Value emitElect(LaneLowering &lower) = 0;
+  virtual mlir::Value emitElect(Lanes &lower) = 0;
   /// Changes the registers of a lane from `before` to `count`.
-  virtual void emitSetRegisters(LaneLowering &lower, int64_t count,
+  virtual void emitSetRegisters(Lanes &lower, int64_t count,
                                 int64_t before) = 0;
   /// What consumers do last.
   virtual void emitConsumersEnd(LaneLowering &lower) = 0;
@@ -324,12 +335,12 @@ public:
 class Machine : public Copies, public Fragments, public Numerics {
 public:
   /// Looks at the whole kernel before its first op is lowered.
-  virtual mlir::LogicalResult prepare(LaneLowering &lower,
+  virtual mlir::LogicalResult prepare(Lanes &lower,
                                       mlir::gpu::GPUFuncOp kernel) {
     return mlir::success();
   }
   /// Called after the kernel's last op.
-  virtual void emitEnd(LaneLowering &lower) {}
+  virtual void emitEnd(Lanes &lower) {}
   /// Null on a machine whose blocks have one barrier.
   virtual NamedBarriers *namedBarriers() { return nullptr; }
   /// Null on a machine for kernels without roles.
@@ -346,7 +357,7 @@ std::unique_ptr<Machine> createAMDMachine();
 /// Loads a fragment whose elements are wider than those of its slot, at byte
 /// `slot`, or lie in an order that the machine has no instruction for, by
 /// ordinary reads of LDS.
-mlir::LogicalResult emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
+mlir::LogicalResult emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot, Values &words);
 /// The machine of a target, for kernels with warp roles or without.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);

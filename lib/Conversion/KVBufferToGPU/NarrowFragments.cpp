@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,7 +23,7 @@ using namespace kvbuf;
 /// What swizzles keep together, bytes.
 static constexpr int64_t kMostAtOnce = 16;
 
-LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
+LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                         Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
@@ -41,7 +41,7 @@ LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
            << (widens ? " in " : " out of their order in ") << mma.getWarpCols()
            << " warps that share the columns of rows; "
               "expected warp_cols = 1";
-  SharedTile tile = lower.sharedTile(params);
+  SharedTile tile = sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
   LinearLayout block = tile.block();
   // Places of elements of the fragment, in the product's coordinates.
@@ -82,7 +82,7 @@ LogicalResult kvbuf::emitNarrowFragment(LaneLowering &lower, FragmentLoadOp op,
   Value first = slot;
   if (bytes > 1)
     first = arith::DivUIOp::create(b, slot, lower.i32(bytes));
-  int64_t align = lower.slotAlignment(params) / bytes;
+  int64_t align = slotAlignment(params) / bytes;
   for (auto &[value, images] : address.terms)
     for (int64_t &image : images)
       image /= bytes;

@@ -9,7 +9,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,8 +18,8 @@ namespace kvbuf {
 
 /// The page of a key and its row in the page, of a cache with pages of `page`
 /// tokens; indices.
-inline std::pair<mlir::Value, mlir::Value>
-pageOf(LaneLowering &lower, mlir::Value key, int64_t page) {
+inline std::pair<mlir::Value, mlir::Value> pageOf(Lanes &lower, mlir::Value key,
+                                                  int64_t page) {
   using namespace mlir;
   ImplicitLocOpBuilder &b = lower.b;
   if (llvm::isPowerOf2_64(page))
@@ -35,8 +35,7 @@ pageOf(LaneLowering &lower, mlir::Value key, int64_t page) {
 
 /// Entry `entry` of a table of integers, as an index: a block number, which is
 /// not negative.
-inline mlir::Value blockAt(LaneLowering &lower, mlir::Value table,
-                           mlir::Value entry) {
+inline mlir::Value blockAt(Lanes &lower, mlir::Value table, mlir::Value entry) {
   using namespace mlir;
   Value word =
       memref::LoadOp::create(lower.b, lower.flat(table), ValueRange{entry});

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace kvbuf;
 
-static Value either(LaneLowering &lower, Value condition, Type type,
+static Value either(Lanes &lower, Value condition, Type type,
                     function_ref<Value()> there,
                     function_ref<Value()> otherwise) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -27,7 +27,7 @@ static Value either(LaneLowering &lower, Value condition, Type type,
   return ifOp.getResult(0);
 }
 
-Value kvbuf::loadIf(LaneLowering &lower, Value condition, Type type,
+Value kvbuf::loadIf(Lanes &lower, Value condition, Type type,
                     function_ref<Value()> there) {
   ImplicitLocOpBuilder &b = lower.b;
   return either(lower, condition, type, there, [&]() -> Value {
@@ -35,9 +35,8 @@ Value kvbuf::loadIf(LaneLowering &lower, Value condition, Type type,
   });
 }
 
-Value kvbuf::loadCut(LaneLowering &lower, const TileValues &tile,
-                     VectorType type, Value at, Value ok, Value valid,
-                     int64_t alignment) {
+Value kvbuf::loadCut(Lanes &lower, const TileValues &tile, VectorType type,
+                     Value at, Value ok, Value valid, int64_t alignment) {
   ImplicitLocOpBuilder &b = lower.b;
   Type element = type.getElementType();
   int64_t count = type.getNumElements();
@@ -66,13 +65,43 @@ Value kvbuf::loadCut(LaneLowering &lower, const TileValues &tile,
       [&]() -> Value {
         Values elements;
         for (int64_t i = 0; i < count; ++i)
-          elements.push_back(
-              loadIf(lower, has(i + 1), element, [&]() -> Value {
-                Value loaded = memref::LoadOp::create(
-                    b, source,
-                    ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
-                return asBits(loaded, element);
-              }));
+          elements.push_back(loadIf(lower, has(i + 1), element, [&]() -> Value {
+            Value loaded = memref::LoadOp::create(
+                b, source,
+                ValueRange{arith::AddIOp::create(b, at, lower.index(i))});
+            return asBits(loaded, element);
+          }));
         return vector::FromElementsOp::create(b, type, elements);
       });
+}
+
+Value kvbuf::rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Type element = cast<MemRefType>(tile.data.getType()).getElementType();
+  Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
+  if (tile.isPaged())
+    elements = arith::OrIOp::create(b, elements, tile.pageStride);
+  Value inBytes = arith::MulIOp::create(
+      b, elements, lower.index(element.getIntOrFloatBitWidth() / 8));
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, tile.data);
+  Value low = arith::AndIOp::create(
+      b, arith::OrIOp::create(b, inBytes, address), lower.index(bytes - 1));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low,
+                               lower.index(0));
+}
+
+Value kvbuf::rowLine(Lanes &lower, TileType type, const TileValues &tile,
+                     Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  auto times = [&](Value count, Value stride) -> Value {
+    return arith::MulIOp::create(b, lower.toIndex(count), stride);
+  };
+  if (!tile.isPaged())
+    return arith::AddIOp::create(b, tile.base, times(row, tile.rowStride));
+  Value group = lower.i32(type.getPageSize());
+  Value line = arith::AddIOp::create(
+      b, tile.base,
+      times(arith::DivUIOp::create(b, row, group), tile.pageStride));
+  return arith::AddIOp::create(
+      b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
 }

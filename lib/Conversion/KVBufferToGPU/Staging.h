@@ -7,27 +7,35 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What machines share where lanes load a tile's vectors themselves.
+/// What machines share where lanes access a tile's vectors themselves.
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 
 namespace kvbuf {
 
 /// The vector at element `at` (an index) of a tile's data, of which the first
 /// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
 /// others are zero. `at` is a multiple of `alignment` bytes.
-mlir::Value loadCut(LaneLowering &lower, const TileValues &tile,
-                    mlir::VectorType type, mlir::Value at, mlir::Value ok,
-                    mlir::Value valid, int64_t alignment);
+mlir::Value loadCut(Lanes &lower, const TileValues &tile, mlir::VectorType type,
+                    mlir::Value at, mlir::Value ok, mlir::Value valid,
+                    int64_t alignment);
 
 /// The value of `there` where `condition` holds, else zero.
-mlir::Value loadIf(LaneLowering &lower, mlir::Value condition, mlir::Type type,
+mlir::Value loadIf(Lanes &lower, mlir::Value condition, mlir::Type type,
                    llvm::function_ref<mlir::Value()> there);
+
+/// Whether the rows of a tile of 16-bit elements begin at multiples of `bytes`;
+/// i1, the same for all threads.
+mlir::Value rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes);
+
+/// The offset of row `row` (an i32) of a tile of a tensor, in elements.
+mlir::Value rowLine(Lanes &lower, TileType type, const TileValues &tile,
+                    mlir::Value row);
 
 } // namespace kvbuf
 

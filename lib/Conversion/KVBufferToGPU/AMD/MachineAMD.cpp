@@ -26,7 +26,7 @@ std::unique_ptr<Machine> kvbuf::createAMDMachine() {
 // Waits
 //===----------------------------------------------------------------------===//
 
-LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
+LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
   // What goes through registers is stored in the order in which it is read.
   WalkResult result = kernel.walk([&](FragmentLoadOp op) -> WalkResult {
     FragmentType type = op.getFragment().getType();
@@ -75,7 +75,7 @@ LogicalResult AMDMachine::prepare(LaneLowering &lower, gpu::GPUFuncOp kernel) {
   return failure(result.wasInterrupted());
 }
 
-void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
+void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,
                            ArrayRef<Values> tokens) {
   ImplicitLocOpBuilder &b = lower.b;
   bool direct = false;
@@ -97,14 +97,14 @@ void AMDMachine::emitStage(LaneLowering &lower, LdsStageOp op,
   emitBarrier(lower);
 }
 
-void AMDMachine::emitBarrier(LaneLowering &lower) {
+void AMDMachine::emitBarrier(Lanes &lower) {
   // What a wave has waited for, all its lanes may read. A team of more waves
   // has no barrier, and is refused.
   if (!lower.team)
     WaveBarrierOp::create(lower.b);
 }
 
-void AMDMachine::emitMeet(LaneLowering &lower) {
+void AMDMachine::emitMeet(Lanes &lower) {
   // The backend keeps products after a barrier that they need not wait for,
   // and with them the waits for their operands: a slot that is read would be
   // free.
@@ -115,12 +115,12 @@ void AMDMachine::emitMeet(LaneLowering &lower) {
   emitBarrier(lower);
 }
 
-void AMDMachine::emitEnd(LaneLowering &lower) {
+void AMDMachine::emitEnd(Lanes &lower) {
   // LDS must not be given away while copies may still write it.
   emitLanding(lower);
 }
 
-void AMDMachine::emitLanding(LaneLowering &lower) {
+void AMDMachine::emitLanding(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
                                       IntegerAttr(), IntegerAttr(),
@@ -135,14 +135,14 @@ Attribute AMDMachine::dramSpace(MLIRContext *context) {
   return gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Global);
 }
 
-Value AMDMachine::uniform(LaneLowering &lower, Value value) {
+Value AMDMachine::uniform(Lanes &lower, Value value) {
   return gpu::SubgroupBroadcastOp::create(
       lower.b, value.getType(), value, Value(),
       gpu::BroadcastType::first_active_lane);
 }
 
-Value AMDMachine::roundOperand(LaneLowering &lower, Value value,
-                               VectorType type, bool isProbability) {
+Value AMDMachine::roundOperand(Lanes &lower, Value value, VectorType type,
+                               bool isProbability) {
   if (!isProbability || !type.getElementType().isBF16() ||
       lower.target.roundsToBf16)
     return Machine::roundOperand(lower, value, type, isProbability);
@@ -164,12 +164,11 @@ Value AMDMachine::roundOperand(LaneLowering &lower, Value value,
   return arith::BitcastOp::create(b, type, packed);
 }
 
-Value AMDMachine::ldsBytes(LaneLowering &lower) {
+Value AMDMachine::ldsBytes(Lanes &lower) {
   return lower.shared(lower.b.getI8Type());
 }
 
-TransposedTile AMDMachine::unfoldedTile(LaneLowering &lower,
-                                        KVBufferAttr params) {
+TransposedTile AMDMachine::unfoldedTile(Lanes &lower, KVBufferAttr params) {
   TransposedTile tile;
   tile.keys = params.getBN();
   tile.depth = params.getSmemCols();
@@ -192,7 +191,7 @@ TransposedTile AMDMachine::unfoldedTile(LaneLowering &lower,
   return tile;
 }
 
-TransposedTile AMDMachine::foldedTile(LaneLowering &lower, KVBufferAttr params,
+TransposedTile AMDMachine::foldedTile(Lanes &lower, KVBufferAttr params,
                                       ScheduleAttr schedule) {
   TransposedTile tile = unfoldedTile(lower, params);
   SmallVector<LaneAccess> accesses;
@@ -209,14 +208,13 @@ TransposedTile AMDMachine::foldedTile(LaneLowering &lower, KVBufferAttr params,
   return tile;
 }
 
-TransposedTile AMDMachine::transposedTile(LaneLowering &lower,
-                                          KVBufferAttr params) {
+TransposedTile AMDMachine::transposedTile(Lanes &lower, KVBufferAttr params) {
   auto known = turnedTiles.find(params);
   return known != turnedTiles.end() ? known->second
                                     : foldedTile(lower, params, {});
 }
 
-std::optional<TransposedTile> AMDMachine::turnedTile(LaneLowering &lower,
+std::optional<TransposedTile> AMDMachine::turnedTile(Lanes &lower,
                                                      KVBufferAttr params) {
   if (!isTurnedInLds(lower.target, params))
     return std::nullopt;
@@ -224,17 +222,17 @@ std::optional<TransposedTile> AMDMachine::turnedTile(LaneLowering &lower,
 }
 
 /// Threads of the warps of `schedule`, or of the one that is being lowered.
-static int64_t threadsOf(LaneLowering &lower, ScheduleAttr schedule) {
+static int64_t threadsOf(Lanes &lower, ScheduleAttr schedule) {
   return schedule ? schedule.getWarps() * int64_t(lower.target.waveSize)
-                  : lower.copyThreads();
+                  : lower.threads();
 }
 
-CopyPlan AMDMachine::copyPlan(LaneLowering &lower, KVBufferAttr params,
+CopyPlan AMDMachine::copyPlan(Lanes &lower, KVBufferAttr params,
                               ScheduleAttr schedule) {
   return CopyPlan(lower.target, params, threadsOf(lower, schedule));
 }
 
-StagingPlan AMDMachine::stagingPlan(LaneLowering &lower, KVBufferAttr params,
+StagingPlan AMDMachine::stagingPlan(Lanes &lower, KVBufferAttr params,
                                     ScheduleAttr schedule) {
   // A lane's word is 16 bytes; its halves differ in one bit of the rows.
   unsigned halfBit = 0;
@@ -251,9 +249,8 @@ StagingPlan AMDMachine::stagingPlan(LaneLowering &lower, KVBufferAttr params,
 // Fragments
 //===----------------------------------------------------------------------===//
 
-LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
-                                           FragmentLoadOp op, Value slot,
-                                           Values &words) {
+LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
+                                           Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
@@ -280,7 +277,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   // Where an element of the fragment, at (row, col) in its own coordinates,
   // lies in the slot: rows that are not contracted are the columns of operand
   // b.
-  SharedTile tile = lower.sharedTile(params);
+  SharedTile tile = sharedTile(params);
   std::optional<LinearLayout> transposed;
   if (turned)
     transposed = transposedTile(lower, params).layout();
@@ -394,7 +391,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   }
 
   Value lds = ldsBytes(lower);
-  int64_t align = lower.slotAlignment(params);
+  int64_t align = slotAlignment(params);
   auto word = VectorType::get({atom.registers()}, element);
   // Words are listed [m][k] for a and [k][n] for b.
   int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
@@ -437,8 +434,7 @@ LogicalResult AMDMachine::emitFragmentLoad(LaneLowering &lower,
   return success();
 }
 
-LogicalResult AMDMachine::emitTileFragment(LaneLowering &lower,
-                                           TileFragmentOp op,
+LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                            const TileValues &tile,
                                            Values &words) {
   ImplicitLocOpBuilder &b = lower.b;

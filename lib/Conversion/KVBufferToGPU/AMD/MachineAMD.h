@@ -27,7 +27,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 
-#include "KVBufferToGPU/LaneLowering.h"
+#include "KVBufferToGPU/Lanes.h"
 
 namespace kvbuf {
 
@@ -86,69 +86,69 @@ struct StagingPlan {
 
 class AMDMachine : public Machine {
 public:
-  mlir::LogicalResult prepare(LaneLowering &lower,
+  mlir::LogicalResult prepare(Lanes &lower,
                               mlir::gpu::GPUFuncOp kernel) override;
   mlir::Attribute dramSpace(mlir::MLIRContext *context) override;
   /// Lanes reach a tile's rows by offsets of 31 bits.
   int64_t maxRowStride(int64_t rows, int64_t elementBytes) const override {
     return INT32_MAX / (rows * elementBytes);
   }
-  mlir::Value uniform(LaneLowering &lower, mlir::Value value) override;
-  void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+  mlir::Value uniform(Lanes &lower, mlir::Value value) override;
+  void tokenTypes(Lanes &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
-  Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+  Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
                   mlir::Value slot) override;
-  void emitStage(LaneLowering &lower, LdsStageOp op,
+  void emitStage(Lanes &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
-  void emitMeet(LaneLowering &lower) override;
-  void emitLanding(LaneLowering &lower) override;
-  mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
+  void emitMeet(Lanes &lower) override;
+  void emitLanding(Lanes &lower) override;
+  mlir::LogicalResult emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;
-  mlir::LogicalResult emitTileFragment(LaneLowering &lower, TileFragmentOp op,
+  mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
                                        const TileValues &tile,
                                        Values &words) override;
-  mlir::Value roundOperand(LaneLowering &lower, mlir::Value value,
+  mlir::Value roundOperand(Lanes &lower, mlir::Value value,
                            mlir::VectorType type, bool isProbability) override;
   /// LLVM's scheduler places vector instructions beside MFMAs of their own
   /// block.
   bool branchesBesideProducts() const override { return false; }
-  void emitEnd(LaneLowering &lower) override;
+  void emitEnd(Lanes &lower) override;
 
 private:
   /// The barrier of the block; nothing in a team, which is one wave.
-  void emitBarrier(LaneLowering &lower);
+  void emitBarrier(Lanes &lower);
   /// Bytes of LDS from byte 0 on.
-  mlir::Value ldsBytes(LaneLowering &lower);
+  mlir::Value ldsBytes(Lanes &lower);
   /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`):
   /// in the order in which it is read, its columns folded so that neither the
   /// stores of the kernel's load nor the reads share banks.
-  TransposedTile transposedTile(LaneLowering &lower, KVBufferAttr params);
-  TransposedTile foldedTile(LaneLowering &lower, KVBufferAttr params,
+  TransposedTile transposedTile(Lanes &lower, KVBufferAttr params);
+  TransposedTile foldedTile(Lanes &lower, KVBufferAttr params,
                             ScheduleAttr schedule);
   /// The same without folds.
-  TransposedTile unfoldedTile(LaneLowering &lower, KVBufferAttr params);
-  std::optional<TransposedTile> turnedTile(LaneLowering &lower,
+  TransposedTile unfoldedTile(Lanes &lower, KVBufferAttr params);
+  std::optional<TransposedTile> turnedTile(Lanes &lower,
                                            KVBufferAttr params) override;
   /// The plans of the warps of `schedule`, by default the one that is being
   /// lowered.
-  CopyPlan copyPlan(LaneLowering &lower, KVBufferAttr params,
+  CopyPlan copyPlan(Lanes &lower, KVBufferAttr params,
                     ScheduleAttr schedule = {});
-  StagingPlan stagingPlan(LaneLowering &lower, KVBufferAttr params,
+  StagingPlan stagingPlan(Lanes &lower, KVBufferAttr params,
                           ScheduleAttr schedule = {});
 
   // Copies (MachineAMDCopies.cpp).
-  void emitCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+  void emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
                   mlir::Value slot);
   /// The same for a tile some of whose columns are not valid: no instruction
   /// copies a part of a vector, so that lanes load and store. Waits for it.
-  void emitCutCopies(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+  void emitCutCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
                      mlir::Value slot);
   /// `checkCols`: some of the tile's columns are not valid.
-  Values emitStagedLoads(LaneLowering &lower, DramLoadOp op,
-                         const TileValues &tile, bool checkCols);
-  void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
-                        mlir::Value slot, llvm::ArrayRef<mlir::Value> vectors);
+  Values emitStagedLoads(Lanes &lower, DramLoadOp op, const TileValues &tile,
+                         bool checkCols);
+  void emitStagedStores(Lanes &lower, KVBufferAttr params, mlir::Value slot,
+                        llvm::ArrayRef<mlir::Value> vectors);
 
   /// Loads in flight that any younger load of this kernel is at least, in
   /// instructions of a wave.

@@ -106,7 +106,7 @@ PagesOfTile::PagesOfTile(DramLoadOp op) {
 namespace {
 
 /// The bits of `value` from bit `from` on, `count` of them, at bit 0.
-Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
+Value bitsOf(Lanes &lower, Value value, unsigned from, int64_t size) {
   ImplicitLocOpBuilder &b = lower.b;
   if (from)
     value = arith::ShRUIOp::create(b, value, lower.i32(from));
@@ -116,7 +116,7 @@ Value bitsOf(LaneLowering &lower, Value value, unsigned from, int64_t size) {
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
-  RowSource(LaneLowering &lower, DramLoadOp op, const TileValues &tile)
+  RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile)
       : lower(lower), b(lower.b), op(op), tile(tile), pages(op),
         elementBytes(
             op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
@@ -131,7 +131,7 @@ public:
     if (mayBeginLater())
       lo = tile.lo;
     if (op.getPred())
-      pred = lower.lookupScalar(op.getPred());
+      pred = lower.single(op.getPred());
   }
 
   /// Bytes from one row to the next.
@@ -194,7 +194,7 @@ public:
   Value lineOf(Value row, bool together = false) {
     // Groups of rows follow each other.
     if (!tile.table)
-      return lower.rowLine(op.getTile().getType(), tile, lower.toI32(row));
+      return rowLine(lower, op.getTile().getType(), tile, lower.toI32(row));
     if (knowsPages()) {
       // The page's number among the tile's. Comparisons that no loop changes
       // would be kept as masks, two scalar registers each, by a backend that
@@ -233,7 +233,7 @@ public:
   /// and the offset means nothing.
   Value lineOfLane(Value row) {
     if (!paged())
-      return lower.rowLine(op.getTile().getType(), tile, row);
+      return rowLine(lower, op.getTile().getType(), tile, row);
     auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, valid(row),
                                      /*addThenBlock=*/true,
                                      /*addElseBlock=*/true);
@@ -352,7 +352,7 @@ private:
            keys.getMask().boundsLeft();
   }
 
-  LaneLowering &lower;
+  Lanes &lower;
   ImplicitLocOpBuilder &b;
   DramLoadOp op;
   const TileValues &tile;
@@ -420,11 +420,11 @@ private:
 // Direct copies
 //===----------------------------------------------------------------------===//
 
-void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
-                            const TileValues &tile, Value slot) {
+void AMDMachine::emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
+                            Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   CopyPlan plan = copyPlan(lower, params);
   BlockSource places(layout);
   RowSource source(lower, op, tile);
@@ -527,7 +527,7 @@ void AMDMachine::emitCopies(LaneLowering &lower, DramLoadOp op,
 // Through registers
 //===----------------------------------------------------------------------===//
 
-void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
+void AMDMachine::tokenTypes(Lanes &lower, KVBufferAttr params,
                             SmallVectorImpl<Type> &types) {
   if (!goesThroughRegisters(lower.target, params))
     return;
@@ -537,8 +537,8 @@ void AMDMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
                VectorType::get({width}, storedElement(params)));
 }
 
-Values AMDMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
-                            const TileValues &tile, Value slot) {
+Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+                            Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   bool staged = goesThroughRegisters(lower.target, params);
@@ -583,8 +583,8 @@ struct Piece {
 };
 } // namespace
 
-static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
-                     const StagingPlan &plan, Value number) {
+static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
+                     Value number) {
   ImplicitLocOpBuilder &b = lower.b;
   if (plan.transposed) {
     // Neighbouring lanes take neighbouring columns. Eight of them fill the same
@@ -614,7 +614,7 @@ static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
     return {arith::MulIOp::create(b, keys, lower.i32(4)),
             arith::MulIOp::create(b, cols, lower.i32(plan.depths)), number};
   }
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   BlockSource places(layout);
   int64_t perBlock = layout.blockBytes() / kVectorBytes;
   unsigned bits = llvm::Log2_64(perBlock);
@@ -631,15 +631,15 @@ static Piece pieceAt(LaneLowering &lower, KVBufferAttr params,
   return {row, col, number};
 }
 
-static Piece pieceOf(LaneLowering &lower, KVBufferAttr params,
-                     const StagingPlan &plan, int64_t step) {
+static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
+                     int64_t step) {
   ImplicitLocOpBuilder &b = lower.b;
   return pieceAt(
       lower, params, plan,
       arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads)));
 }
 
-void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
+void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
@@ -677,7 +677,7 @@ void AMDMachine::emitCutCopies(LaneLowering &lower, DramLoadOp op,
 
 /// The index, counted from `data` in its elements, at which a vector of zeros
 /// lies: a constant of the module.
-static Value zerosAt(LaneLowering &lower, Value data) {
+static Value zerosAt(Lanes &lower, Value data) {
   static constexpr StringLiteral kName = "kvbuf_zeros";
   ImplicitLocOpBuilder &b = lower.b;
   auto dataType = cast<MemRefType>(data.getType());
@@ -703,7 +703,7 @@ static Value zerosAt(LaneLowering &lower, Value data) {
   return arith::ShRSIOp::create(b, distance, lower.index(llvm::Log2_64(bytes)));
 }
 
-Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
                                    const TileValues &tile, bool checkCols) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
@@ -810,8 +810,8 @@ Values AMDMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   return vectors;
 }
 
-void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
-                                  Value slot, ArrayRef<Value> vectors) {
+void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
+                                  ArrayRef<Value> vectors) {
   ImplicitLocOpBuilder &b = lower.b;
   StagingPlan plan = stagingPlan(lower, params);
   Value lds = lower.shared(storedElement(params));
@@ -864,7 +864,7 @@ void AMDMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
       // A slot begins at a multiple of what tells a piece's columns apart: one
       // address of a lane for all of them lives through a loop over slots.
       Value byte;
-      if (image < lower.slotAlignment(params))
+      if (image < slotAlignment(params))
         byte = arith::XOrIOp::create(b, first, lower.i32(image));
       else
         byte = arith::AddIOp::create(

@@ -34,7 +34,7 @@ std::unique_ptr<Machine> kvbuf::createHopperMachine() {
 
 /// The exact quotient is a call, whose registers consumers do not have; the
 /// approximate reciprocal is right to 1 ulp (PTX ISA, "rcp").
-Value HopperMachine::emitRatio(LaneLowering &lower, Value x, Value y) {
+Value HopperMachine::emitRatio(Lanes &lower, Value x, Value y) {
   ImplicitLocOpBuilder &b = lower.b;
   Value inverse = NVVM::RcpApproxFtzF32Op::create(b, b.getF32Type(), y);
   return arith::MulFOp::create(b, x, inverse);
@@ -65,9 +65,8 @@ Value HopperMachine::descriptor(LaneLowering &lower, Value offset,
   Value &origin = origins[constant];
   if (!origin) {
     OpBuilder::InsertionGuard guard(b);
-    lower.setInsertionPointToConsumersStart();
-    Value address =
-        arith::AndIOp::create(b, lower.ldsAddress, lower.i32(0x3ffff));
+    b.setInsertionPoint(lower.roles.consumersStart);
+    Value address = arith::AndIOp::create(b, ldsAddress, lower.i32(0x3ffff));
     origin = arith::OrIOp::create(b, units(address), i64(constant));
   }
   return arith::AddIOp::create(b, origin, units(offset));
@@ -146,7 +145,7 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   if (aStaged) {
     KVBufferAttr params = aStaged.getParams();
     Value rows = arith::MulIOp::create(
-        b, lower.group, lower.i32(kGroupRows * rowBytes(params)));
+        b, lower.roles.group, lower.i32(kGroupRows * rowBytes(params)));
     aDesc = descriptor(lower, arith::AddIOp::create(b, a.front(), rows),
                        kDescriptorUnit, kSwizzleRows * rowBytes(params),
                        rowBytes(params));
@@ -183,8 +182,7 @@ static void roundBehind(WgmmaWaitOp wait) {
     conversion->moveAfter(wait);
 }
 
-void HopperMachine::emitMmaWait(LaneLowering &lower, Values &values,
-                                int64_t younger) {
+void HopperMachine::emitMmaWait(Lanes &lower, Values &values, int64_t younger) {
   auto wait = WgmmaWaitOp::create(lower.b, ValueRange(values).getTypes(),
                                   values, younger);
   values.assign(wait.getResults().begin(), wait.getResults().end());
@@ -199,7 +197,7 @@ void HopperMachine::emitMmaWait(LaneLowering &lower, Values &values,
 void HopperMachine::waitForStores(LaneLowering &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   auto leader =
-      scf::IfOp::create(b, lower.firstOfGroup, /*withElseRegion=*/false);
+      scf::IfOp::create(b, lower.roles.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
   NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
@@ -222,9 +220,10 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
            << params.getBN() << " x " << params.getSmemCols()
            << ", expected 1 x " << type.getRows() << " x " << type.getCols();
   Value id = arith::AddIOp::create(
-      b, lower.group, lower.i32(once(lower, storeBarriers, lower.groups())));
+      b, lower.roles.group,
+      lower.i32(once(lower, storeBarriers, lower.roles.groups)));
   auto meetGroup = [&] {
-    emitNamedBarrier(lower, id, lower.groupThreads(), /*wait=*/true);
+    emitNamedBarrier(lower, id, lower.roles.groupThreads, /*wait=*/true);
   };
   bool first = !std::exchange(storesInFlight, true);
   if (!first || op->getParentOfType<scf::ForOp>() ||
@@ -236,7 +235,7 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
 
   // Four 8x8 matrices, 16 rows by 16 columns, an instruction: lane l gives the
   // address of row l % 16, of the left half if l < 16.
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   LinearAddress address;
   SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 4);
   llvm::append_range(basis, imagesOf(layout, "col", 3, 1));
@@ -273,13 +272,13 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   meetGroup();
 
   auto leader =
-      scf::IfOp::create(b, lower.firstOfGroup, /*withElseRegion=*/false);
+      scf::IfOp::create(b, lower.roles.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
-  Value map = lower.tensorMap(
-      {at.tensor, at.rowDimension, kGroupRows, params.getBK(), 0,
-       params.getDepth()});
-  Value rows = arith::MulIOp::create(b, lower.group, lower.i32(kGroupRows));
+  Value map = lower.signature.tensorMap({at.tensor, at.rowDimension, kGroupRows,
+                                         params.getBK(), 0, params.getDepth()});
+  Value rows =
+      arith::MulIOp::create(b, lower.roles.group, lower.i32(kGroupRows));
   Value from = arith::AddIOp::create(
       b, buffer, arith::MulIOp::create(b, rows, lower.i32(rowBytes(params))));
   Values rest = at.position;

@@ -9,15 +9,16 @@
 /// \file
 /// Tiles move by the tensor copy engine (TMA), those over small pages by boxes
 /// of a page each, or, where no box fits, by lanes (MachineHopperPages.cpp);
-/// slots change hands through mbarriers (MachineHopperRings.cpp); products are wgmma (MachineHopper.cpp). PTX ISA:
-/// "cp.async.bulk.tensor", "mbarrier", "Asynchronous warpgroup level matrix
-/// instructions", "setmaxnreg".
+/// slots change hands through mbarriers (MachineHopperRings.cpp); products are
+/// wgmma (MachineHopper.cpp). PTX ISA: "cp.async.bulk.tensor", "mbarrier",
+/// "Asynchronous warpgroup level matrix instructions", "setmaxnreg".
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINEHOPPER_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINEHOPPER_H
 
+#include "KVBufferToGPU/LaneLowering.h"
 #include "MachineNVIDIA.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -28,10 +29,6 @@ constexpr int64_t kGroupRows = 64;
 /// Rows after which a swizzled tile repeats.
 constexpr int64_t kSwizzleRows = 8;
 
-/// A pointer into shared memory; with `cluster` one that may lead to any block
-/// of the cluster, of which the own block's shared memory is a part.
-mlir::Value pointer(LaneLowering &lower, mlir::Value offset,
-                    bool cluster = false);
 /// Bytes of a row of one LDS block: what the swizzle spans.
 int64_t rowBytes(KVBufferAttr params);
 /// Bytes of one LDS block of BN x BK elements.
@@ -44,47 +41,43 @@ mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
 /// Rows of a box of a load: those of a tile that one block loads, or of a tile
 /// over small pages so many as lie in one page wherever the tile begins. 0 if a
 /// swizzled tile is not made of so few rows.
-int64_t boxRows(LaneLowering &lower, RingLoadOp op);
+int64_t boxRows(Lanes &lower, RingLoadOp op);
 /// Makes what this thread has written to LDS visible to the matrix unit.
-void fenceWrites(LaneLowering &lower);
+void fenceWrites(Lanes &lower);
 /// A row (i32) of a tile, or else the valid row that is nearest, if there is
 /// one.
-mlir::Value nearestRow(LaneLowering &lower, const TileValues &tile,
-                       mlir::Value row);
+mlir::Value nearestRow(Lanes &lower, const TileValues &tile, mlir::Value row);
 /// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
-Values ifAnyRow(LaneLowering &lower, const TileValues &tile, int64_t count,
+Values ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
                 llvm::function_ref<Values()> emit);
 
 /// See the file's comment.
 class HopperMachine : public NVIDIAMachine, public WarpRoles {
 public:
   WarpRoles *roles() override { return this; }
-  mlir::Value emitRatio(LaneLowering &lower, mlir::Value x,
-                        mlir::Value y) override;
+  mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y) override;
   llvm::SmallVector<TensorMapRequest>
-  tensorMapsFor(LaneLowering &lower, mlir::Operation *op) override;
+  tensorMapsFor(Lanes &lower, mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
-  Movers moversOf(LaneLowering &lower, RingLoadOp op) override;
-  int64_t warpsOfSlot(LaneLowering &lower, RingLoadOp op) override;
-  void emitRolesPrologue(LaneLowering &lower) override;
-  void emitBarrierInit(LaneLowering &lower,
+  Movers moversOf(Lanes &lower, RingLoadOp op) override;
+  int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) override;
+  void emitRolesPrologue(Lanes &lower) override;
+  void emitBarrierInit(Lanes &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
-  mlir::Value uniform(LaneLowering &lower, mlir::Value value) override;
-  mlir::Value emitElect(LaneLowering &lower) override;
-  void emitBarrierWait(LaneLowering &lower, mlir::Value barrier,
+  mlir::Value uniform(Lanes &lower, mlir::Value value) override;
+  mlir::Value emitElect(Lanes &lower) override;
+  void emitBarrierWait(Lanes &lower, mlir::Value barrier,
                        mlir::Value parity) override;
-  void emitBarrierArrive(LaneLowering &lower, mlir::Value barrier,
+  void emitBarrierArrive(Lanes &lower, mlir::Value barrier,
                          mlir::Value predicate) override;
-  void emitClusterArrive(LaneLowering &lower, mlir::Value barrier,
-                         mlir::Value rank, mlir::Value predicate) override;
-  void emitExpectBytes(LaneLowering &lower, mlir::Value barrier,
+  void emitClusterArrive(Lanes &lower, mlir::Value barrier, mlir::Value rank,
+                         mlir::Value predicate) override;
+  void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                        int64_t bytes) override;
-  void emitClusterStore(LaneLowering &lower, mlir::Value value,
-                        mlir::Value word, mlir::Value barrier,
-                        mlir::Value rank) override;
-  void emitClusterMeet(LaneLowering &lower) override;
-  void emitSetRegisters(LaneLowering &lower, int64_t count,
-                        int64_t before) override;
+  void emitClusterStore(Lanes &lower, mlir::Value value, mlir::Value word,
+                        mlir::Value barrier, mlir::Value rank) override;
+  void emitClusterMeet(Lanes &lower) override;
+  void emitSetRegisters(Lanes &lower, int64_t count, int64_t before) override;
   mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
                                    const TileValues &tile,
                                    const TileCoordinates &at, mlir::Value slot,
@@ -95,8 +88,7 @@ public:
                                    mlir::Value slot,
                                    llvm::ArrayRef<mlir::Value> acc,
                                    Values &results) override;
-  void emitMmaWait(LaneLowering &lower, Values &values,
-                   int64_t younger) override;
+  void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
   mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
                                    const TileCoordinates &at,
                                    llvm::ArrayRef<mlir::Value> values,
@@ -104,10 +96,14 @@ public:
   void emitConsumersEnd(LaneLowering &lower) override;
 
 private:
+  /// A pointer into shared memory; with `cluster` one that may lead to any
+  /// block of the cluster, of which the own block's shared memory is a part.
+  mlir::Value pointer(Lanes &lower, mlir::Value offset,
+                      bool cluster = false) const;
   /// The barriers of a block's role, made at their first use.
   static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
     if (!first)
-      first = lower.namedBarriers(count);
+      first = lower.barriers.take(count);
     return first;
   }
   mlir::Value descriptor(LaneLowering &lower, mlir::Value offset,
@@ -116,7 +112,7 @@ private:
   /// The pages of a tile over small pages: lane j holds the block of the rows
   /// from j times those of a box on. Where those are not valid, the block of
   /// the valid row that is nearest.
-  mlir::Value emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
+  mlir::Value emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
                                 const TileValues &tile);
   /// Asks for a tile's boxes; `blocks` is what emitBlocksOfBoxes returns, or
   /// null.
@@ -125,25 +121,26 @@ private:
                  mlir::Value blocks);
   /// Rows of a box of a tile of which not all rows are valid; 0 where such
   /// tiles are copied by a warp.
-  int64_t cutRows(LaneLowering &lower, RingLoadOp op);
-  /// Asks for a tile whose last rows may not be valid in boxes of `cutRows` rows:
-  /// those of valid rows, and zeros, which lie outside of the tensor, for
+  int64_t cutRows(Lanes &lower, RingLoadOp op);
+  /// Asks for a tile whose last rows may not be valid in boxes of `cutRows`
+  /// rows: those of valid rows, and zeros, which lie outside of the tensor, for
   /// others. The box that the end cuts a warp copies.
   void emitCutTile(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
                    const TileCoordinates &at, mlir::Value slot,
                    mlir::Value full);
   /// One warp copies a tile of which not all rows are valid, and waits for it.
-  void emitWarpCopies(LaneLowering &lower, RingLoadOp op,
-                      const TileValues &tile, mlir::Value slot,
-                      mlir::Value full, mlir::Value blocks);
-  /// The lanes of `warpsOfSlot` warps copy a tile over pages that no box is made
-  /// of, wait for their copies and arrive.
+  void emitWarpCopies(Lanes &lower, RingLoadOp op, const TileValues &tile,
+                      mlir::Value slot, mlir::Value full, mlir::Value blocks);
+  /// The lanes of `warpsOfSlot` warps copy a tile over pages that no box is
+  /// made of, wait for their copies and arrive.
   void emitLaneCopies(LaneLowering &lower, RingLoadOp op,
                       const TileValues &tile, mlir::Value slot,
                       mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
   void waitForStores(LaneLowering &lower);
 
+  /// Shared memory's address, i32.
+  mlir::Value ldsAddress;
   /// Descriptors of byte 0 of LDS, by their constant part.
   llvm::DenseMap<int64_t, mlir::Value> origins;
   int64_t storeBarriers = 0;

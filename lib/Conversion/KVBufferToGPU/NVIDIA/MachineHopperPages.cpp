@@ -24,16 +24,15 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
-Value hopper::nearestRow(LaneLowering &lower, const TileValues &tile,
-                         Value row) {
+Value hopper::nearestRow(Lanes &lower, const TileValues &tile, Value row) {
   ImplicitLocOpBuilder &b = lower.b;
   Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
   return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, row, last),
                                 tile.lo);
 }
 
-Values hopper::ifAnyRow(LaneLowering &lower, const TileValues &tile,
-                        int64_t count, function_ref<Values()> emit) {
+Values hopper::ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
+                        function_ref<Values()> emit) {
   ImplicitLocOpBuilder &b = lower.b;
   SmallVector<Type> types(count, b.getI32Type());
   Value any =
@@ -55,9 +54,11 @@ namespace {
 /// every 32: its group knows the rows that it copies in its next steps, and a
 /// step asks a lane of the own group, whose place there is a number.
 struct RowCopies {
-  LaneLowering &lower;
+  Lanes &lower;
   ImplicitLocOpBuilder &b;
   KVBufferAttr params;
+  /// Shared memory's address, i32.
+  Value ldsAddress;
   SharedTile layout;
   int64_t lanes, perRow, rowsPerStep;
   /// The lane's place in its group, and the group, i32.
@@ -65,9 +66,9 @@ struct RowCopies {
   /// Where the lane's part of a row lies in LDS.
   LinearAddress address;
 
-  RowCopies(LaneLowering &lower, KVBufferAttr params)
-      : lower(lower), b(lower.b), params(params),
-        layout(lower.sharedTile(params)), lanes(lower.target.waveSize),
+  RowCopies(Lanes &lower, KVBufferAttr params, Value ldsAddress)
+      : lower(lower), b(lower.b), params(params), ldsAddress(ldsAddress),
+        layout(sharedTile(params)), lanes(lower.target.waveSize),
         perRow(rowBytes(params) / kTensorAlignment),
         rowsPerStep(lanes / perRow) {
     place = arith::AndIOp::create(b, lower.lane, lower.i32(perRow - 1));
@@ -172,7 +173,7 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
     Value to = arith::ExtUIOp::create(
         b, b.getI64Type(),
         arith::AddIOp::create(
-            b, lower.ldsAddress,
+            b, ldsAddress,
             lower.toI32(address.emit(b, slot, kSwizzleRows * rowBytes(params),
                                      byte & reach)))
             .getResult());
@@ -188,7 +189,7 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
   }
 }
 
-int64_t HopperMachine::warpsOfSlot(LaneLowering &lower, RingLoadOp op) {
+int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
   // docs/tuning.md).
   constexpr int64_t warps = 2;
@@ -204,7 +205,7 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();
-  RowCopies copies(lower, params);
+  RowCopies copies(lower, params, ldsAddress);
   const SharedTile &layout = copies.layout;
   auto images = [&](StringRef dim, int64_t step, int64_t count) {
     SmallVector<int64_t> basis =

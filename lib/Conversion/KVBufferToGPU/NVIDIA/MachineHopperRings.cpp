@@ -29,15 +29,6 @@ static constexpr int64_t kCutRows = 32;
 /// Steps of a warp's copies that stand beside each other, so that they overlap.
 static constexpr int64_t kStepsAtOnce = 1;
 
-Value hopper::pointer(LaneLowering &lower, Value offset, bool cluster) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value address = arith::AddIOp::create(b, lower.ldsAddress, offset);
-  auto type = LLVM::LLVMPointerType::get(
-      b.getContext(), unsigned(cluster ? NVVM::NVVMMemorySpace::SharedCluster
-                                       : NVVM::NVVMMemorySpace::Shared));
-  return LLVM::IntToPtrOp::create(b, type, address);
-}
-
 int64_t hopper::rowBytes(KVBufferAttr params) {
   return params.getBK() * params.getElementType().getIntOrFloatBitWidth() / 8;
 }
@@ -95,7 +86,7 @@ struct ClusterParts {
 };
 } // namespace
 
-static ClusterParts clusterParts(LaneLowering &lower, RingLoadOp op) {
+static ClusterParts clusterParts(Lanes &lower, RingLoadOp op) {
   if (!isShared(op))
     return {1, 1};
   KVBufferAttr params = op.getRing().getType().getParams();
@@ -104,7 +95,7 @@ static ClusterParts clusterParts(LaneLowering &lower, RingLoadOp op) {
   return {columns, lower.cluster() / columns};
 }
 
-int64_t hopper::boxRows(LaneLowering &lower, RingLoadOp op) {
+int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
   int64_t rows = op.getRing().getType().getParams().getBN();
   if (int64_t page = op.getTile().getType().getPageSize()) {
     int64_t common = std::gcd(rows, page);
@@ -113,31 +104,30 @@ int64_t hopper::boxRows(LaneLowering &lower, RingLoadOp op) {
   return rows / clusterParts(lower, op).rows;
 }
 
-Movers HopperMachine::moversOf(LaneLowering &lower, RingLoadOp op) {
+Movers HopperMachine::moversOf(Lanes &lower, RingLoadOp op) {
   // The lanes of a warp look up a page each, or copy.
   bool paged = op.getTile().getType().getPageSize();
-  return paged || lower.needsCopies(op) ? Movers::Warp : Movers::Lane;
+  return paged || needsCopies(op) ? Movers::Warp : Movers::Lane;
 }
 
-int64_t HopperMachine::cutRows(LaneLowering &lower, RingLoadOp op) {
-  TileCoordinates edges = lower.tileEdges(op.getTile());
+int64_t HopperMachine::cutRows(Lanes &lower, RingLoadOp op) {
+  TileCoordinates edges = tileEdges(op.getTile());
   TileType type = op.getTile().getType();
   // Where the first rows may be missing, too, what that takes would leave the
   // producers without registers.
   if (isShared(op) || edges.colsBehind || edges.rowsBefore ||
-      type.getPageSize() || !lower.needsCopies(op))
+      type.getPageSize() || !needsCopies(op))
     return 0;
   KVBufferAttr params = op.getRing().getType().getParams();
   Copy copy{type, params, lower.target.waveSize};
-  int64_t least =
-      std::max(kSwizzleRows, copy.rowsPerStep(lower.sharedTile(params)));
+  int64_t least = std::max(kSwizzleRows, copy.rowsPerStep(sharedTile(params)));
   for (int64_t rows = kCutRows; rows >= least; rows /= 2)
     if (params.getBN() % rows == 0)
       return rows;
   return 0;
 }
 
-SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(LaneLowering &lower,
+SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
                                                            Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
     Value tensor = tensorOf(load.getTile());
@@ -145,7 +135,7 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(LaneLowering &lower,
       return {};
     KVBufferAttr params = load.getRing().getType().getParams();
     TensorMapRequest whole{tensor,
-                           lower.tileEdges(load.getTile()).rowDimension,
+                           tileEdges(load.getTile()).rowDimension,
                            boxRows(lower, load),
                            params.getBK(),
                            params.getHeadDimOffset(),
@@ -162,7 +152,7 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(LaneLowering &lower,
     if (store.getVia())
       if (Value tensor = tensorOf(store.getTile()))
         return {TensorMapRequest{
-            tensor, lower.tileEdges(store.getTile()).rowDimension, kGroupRows,
+            tensor, tileEdges(store.getTile()).rowDimension, kGroupRows,
             store.getVia().getType().getParams().getBK(), 0,
             store.getVia().getType().getParams().getDepth()}};
   return {};
@@ -172,14 +162,23 @@ Type HopperMachine::tensorMapType(MLIRContext *context) {
   return LLVM::LLVMPointerType::get(context);
 }
 
-void HopperMachine::emitRolesPrologue(LaneLowering &lower) {
+void HopperMachine::emitRolesPrologue(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(
       b, lower.shared(b.getI8Type()));
-  lower.ldsAddress = lower.toI32(address);
+  ldsAddress = lower.toI32(address);
 }
 
-void HopperMachine::emitBarrierInit(LaneLowering &lower,
+Value HopperMachine::pointer(Lanes &lower, Value offset, bool cluster) const {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value address = arith::AddIOp::create(b, ldsAddress, offset);
+  auto type = LLVM::LLVMPointerType::get(
+      b.getContext(), unsigned(cluster ? NVVM::NVVMMemorySpace::SharedCluster
+                                       : NVVM::NVVMMemorySpace::Shared));
+  return LLVM::IntToPtrOp::create(b, type, address);
+}
+
+void HopperMachine::emitBarrierInit(Lanes &lower,
                                     ArrayRef<LdsBarrier> barriers) {
   ImplicitLocOpBuilder &b = lower.b;
   for (const LdsBarrier &barrier : barriers)
@@ -188,21 +187,20 @@ void HopperMachine::emitBarrierInit(LaneLowering &lower,
   NVVM::FenceMbarrierInitOp::create(b);
 }
 
-Value HopperMachine::emitElect(LaneLowering &lower) {
+Value HopperMachine::emitElect(Lanes &lower) {
   // After it the assembler knows that one lane runs, and keeps the coordinates
   // of boxes in uniform registers without asking whether lanes agree.
   return NVVM::ElectSyncOp::create(lower.b, lower.b.getI1Type(), Value());
 }
 
-void HopperMachine::emitBarrierWait(LaneLowering &lower, Value barrier,
-                                    Value parity) {
+void HopperMachine::emitBarrierWait(Lanes &lower, Value barrier, Value parity) {
   // How long one try may sleep, ns; the op tries again.
   constexpr int64_t ticks = 10'000'000;
   NVVM::MBarrierTryWaitParityOp::create(lower.b, pointer(lower, barrier),
                                         parity, lower.i32(ticks));
 }
 
-Value HopperMachine::uniform(LaneLowering &lower, Value value) {
+Value HopperMachine::uniform(Lanes &lower, Value value) {
   // The first lane's: ptxas then knows that the lanes agree.
   return gpu::ShuffleOp::create(lower.b, value, lower.i32(0),
                                 lower.i32(lower.target.waveSize),
@@ -210,7 +208,7 @@ Value HopperMachine::uniform(LaneLowering &lower, Value value) {
       .getShuffleResult();
 }
 
-void HopperMachine::emitBarrierArrive(LaneLowering &lower, Value barrier,
+void HopperMachine::emitBarrierArrive(Lanes &lower, Value barrier,
                                       Value predicate) {
   ImplicitLocOpBuilder &b = lower.b;
   // An arrival that expects no bytes: the form that takes a predicate, where a
@@ -220,30 +218,30 @@ void HopperMachine::emitBarrierArrive(LaneLowering &lower, Value barrier,
       NVVM::MemScopeKind::CTA, /*relaxed=*/false, predicate);
 }
 
-void HopperMachine::emitClusterArrive(LaneLowering &lower, Value barrier,
-                                      Value rank, Value predicate) {
+void HopperMachine::emitClusterArrive(Lanes &lower, Value barrier, Value rank,
+                                      Value predicate) {
   ClusterArriveOp::create(lower.b, pointer(lower, barrier), rank, predicate);
 }
 
-void HopperMachine::emitExpectBytes(LaneLowering &lower, Value barrier,
+void HopperMachine::emitExpectBytes(Lanes &lower, Value barrier,
                                     int64_t bytes) {
   NVVM::MBarrierArriveExpectTxOp::create(
       lower.b, TypeRange(), pointer(lower, barrier), lower.i32(bytes),
       NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
 }
 
-void HopperMachine::emitClusterStore(LaneLowering &lower, Value value,
-                                     Value word, Value barrier, Value rank) {
+void HopperMachine::emitClusterStore(Lanes &lower, Value value, Value word,
+                                     Value barrier, Value rank) {
   ClusterStoreOp::create(lower.b, value, pointer(lower, word),
                          pointer(lower, barrier), rank);
 }
 
-void HopperMachine::emitClusterMeet(LaneLowering &lower) {
+void HopperMachine::emitClusterMeet(Lanes &lower) {
   NVVM::ClusterArriveOp::create(lower.b, UnitAttr());
   NVVM::ClusterWaitOp::create(lower.b, UnitAttr());
 }
 
-void HopperMachine::emitSetRegisters(LaneLowering &lower, int64_t count,
+void HopperMachine::emitSetRegisters(Lanes &lower, int64_t count,
                                      int64_t before) {
   NVVM::SetMaxRegisterOp::create(lower.b, count,
                                  count > before
@@ -255,7 +253,7 @@ void HopperMachine::emitSetRegisters(LaneLowering &lower, int64_t count,
 // Loads
 //===----------------------------------------------------------------------===//
 
-void hopper::fenceWrites(LaneLowering &lower) {
+void hopper::fenceWrites(Lanes &lower) {
   MLIRContext *context = lower.b.getContext();
   NVVM::FenceProxyOp::create(
       lower.b, NVVM::ProxyKind::async_shared,
@@ -263,14 +261,14 @@ void hopper::fenceWrites(LaneLowering &lower) {
 }
 
 /// The row in its page of row `row` (i32) of a tile. Keys fit 32 bits.
-static Value rowInPage(LaneLowering &lower, TileType type,
-                       const TileValues &tile, Value row) {
+static Value rowInPage(Lanes &lower, TileType type, const TileValues &tile,
+                       Value row) {
   ImplicitLocOpBuilder &b = lower.b;
   Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
   return arith::RemUIOp::create(b, key, lower.i32(type.getPageSize()));
 }
 
-Value HopperMachine::emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
+Value HopperMachine::emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
                                        const TileValues &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
@@ -288,7 +286,7 @@ Value HopperMachine::emitBlocksOfBoxes(LaneLowering &lower, RingLoadOp op,
 }
 
 /// The value that lane `lane` (i32) of the warp holds.
-static Value ofLane(LaneLowering &lower, Value value, Value lane) {
+static Value ofLane(Lanes &lower, Value value, Value lane) {
   return gpu::ShuffleOp::create(lower.b, value, lane,
                                 lower.i32(lower.target.waveSize),
                                 gpu::ShuffleMode::IDX)
@@ -308,13 +306,14 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   for (int64_t box = 0; blocks && box < boxes; ++box)
     blockOf.push_back(ofLane(lower, blocks, lower.i32(box)));
   OpBuilder::InsertionGuard guard(b);
-  if (lower.movers != Movers::Lane)
+  if (lower.roles.movers != Movers::Lane)
     lower.enter(emitElect(lower));
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
-  Value map = lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
-                               params.getHeadDimOffset(), params.getDepth()});
+  Value map = lower.signature.tensorMap(
+      {at.tensor, at.rowDimension, rows, params.getBK(),
+       params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
   Value firstColumn = at.column;
@@ -326,7 +325,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       return arith::AddIOp::create(
           b, at, arith::MulIOp::create(b, part, lower.i32(by)).getResult());
     };
-    Value part = lower.rank;
+    Value part = lower.roles.rank;
     if (parts.columns > 1) {
       Value ofColumns =
           arith::RemUIOp::create(b, part, lower.i32(parts.columns));
@@ -367,7 +366,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   }
 }
 
-void HopperMachine::emitWarpCopies(LaneLowering &lower, RingLoadOp op,
+void HopperMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
                                    const TileValues &tile, Value slot,
                                    Value full, Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -445,9 +444,9 @@ void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
         lower.i32(params.getStageBytes()));
     NVVM::MBarrierExpectTxOp::create(b, barrier, bytes,
                                      NVVM::MemScopeKind::CTA);
-    Value map =
-        lower.tensorMap({at.tensor, at.rowDimension, rows, params.getBK(),
-                         params.getHeadDimOffset(), params.getDepth()});
+    Value map = lower.signature.tensorMap(
+        {at.tensor, at.rowDimension, rows, params.getBK(),
+         params.getHeadDimOffset(), params.getDepth()});
     auto loop = scf::ForOp::create(b, zero, lower.i32(groups), lower.i32(1));
     keepLoop(loop);
     b.setInsertionPointToStart(loop.getBody());
@@ -533,7 +532,7 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
   if (type.getPageSize())
     blocks = emitBlocksOfBoxes(lower, op, tile);
   emitBarrierWait(lower, empty, emptyParity);
-  if (!lower.needsCopies(op)) {
+  if (!needsCopies(op)) {
     emitBoxes(lower, op, tile, at, slot, full, blocks);
     return success();
   }

@@ -8,6 +8,7 @@
 
 #include "MachineNVIDIA.h"
 #include "KVBufferToGPU/Pages.h"
+#include "KVBufferToGPU/Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -30,7 +31,7 @@ std::unique_ptr<Machine> kvbuf::createNVIDIAMachine() {
   return std::make_unique<NVIDIAMachine>();
 }
 
-void NVIDIAMachine::tokenTypes(LaneLowering &lower, KVBufferAttr params,
+void NVIDIAMachine::tokenTypes(Lanes &lower, KVBufferAttr params,
                                SmallVectorImpl<Type> &types) {
   if (goesThroughRegisters(lower.target, params))
     stagedTypes(lower, params, types);
@@ -49,12 +50,11 @@ SmallVector<int64_t> NVIDIAMachine::imagesOf(const SharedTile &tile,
   return images;
 }
 
-Value NVIDIAMachine::emitAddress(LaneLowering &lower,
-                                 const LinearAddress &address, Value first,
-                                 KVBufferAttr params, int64_t row,
+Value NVIDIAMachine::emitAddress(Lanes &lower, const LinearAddress &address,
+                                 Value first, KVBufferAttr params, int64_t row,
                                  int64_t col) {
-  SharedTile layout = lower.sharedTile(params);
-  int64_t align = lower.slotAlignment(params) / layout.elementBytes;
+  SharedTile layout = sharedTile(params);
+  int64_t align = slotAlignment(params) / layout.elementBytes;
   int64_t offset = layout.byteOffset(row, col) / layout.elementBytes;
   if (llvm::isPowerOf2_64(layout.rows))
     return address.emit(lower.b, first, align, offset);
@@ -65,7 +65,7 @@ Value NVIDIAMachine::emitAddress(LaneLowering &lower,
   return arith::AddIOp::create(lower.b, inBlock, lower.index(block));
 }
 
-Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
+Value NVIDIAMachine::emitPageLookup(Lanes &lower, TileType type,
                                     const TileValues &tile, Value row,
                                     int64_t ahead) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -85,7 +85,7 @@ Value NVIDIAMachine::emitPageLookup(LaneLowering &lower, TileType type,
   return block;
 }
 
-Value NVIDIAMachine::emitLineInPage(LaneLowering &lower, TileType type,
+Value NVIDIAMachine::emitLineInPage(Lanes &lower, TileType type,
                                     const TileValues &tile, Value row,
                                     Value block) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -100,7 +100,7 @@ Value NVIDIAMachine::emitLineInPage(LaneLowering &lower, TileType type,
   return arith::AddIOp::create(b, line, tile.base);
 }
 
-Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
+Value NVIDIAMachine::emitPagedRow(Lanes &lower, TileType type,
                                   const TileValues &tile, Value row,
                                   Value rowOk) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -109,7 +109,7 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
                           pageFromLane(lower, tile, row));
   // Groups of rows follow each other.
   if (!tile.table)
-    return lower.rowLine(type, tile, row);
+    return rowLine(lower, type, tile, row);
   if (!rowOk)
     return emitLineInPage(lower, type, tile, row,
                           emitPageLookup(lower, type, tile, row));
@@ -126,7 +126,7 @@ Value NVIDIAMachine::emitPagedRow(LaneLowering &lower, TileType type,
   return emitLineInPage(lower, type, tile, row, guarded.getResult(0));
 }
 
-Value NVIDIAMachine::pageFromLane(LaneLowering &lower, const TileValues &tile,
+Value NVIDIAMachine::pageFromLane(Lanes &lower, const TileValues &tile,
                                   Value row) {
   return gpu::ShuffleOp::create(lower.b, tile.pages, row,
                                 lower.i32(lower.target.waveSize),
@@ -134,10 +134,10 @@ Value NVIDIAMachine::pageFromLane(LaneLowering &lower, const TileValues &tile,
       .getShuffleResult();
 }
 
-Values NVIDIAMachine::pagesOfSteps(LaneLowering &lower, Copy &copy,
+Values NVIDIAMachine::pagesOfSteps(Lanes &lower, Copy &copy,
                                    const TileValues &tile, bool aligned) {
   ImplicitLocOpBuilder &b = lower.b;
-  SharedTile layout = lower.sharedTile(copy.params);
+  SharedTile layout = sharedTile(copy.params);
   int64_t page = copy.type.getPageSize(), perStep = copy.rowsPerStep(layout);
   copy.alignedPages = aligned && page % perStep == 0 && layout.rows % page == 0;
   Value row = arith::ShRUIOp::create(
@@ -177,7 +177,7 @@ int64_t NVIDIAMachine::Copy::rowsPerStep(const SharedTile &layout) const {
 /// The elements to copy of `width` at `from`, of which `valid` (i32, perhaps
 /// less than 0 or more than `width`) are there, and none unless `ok` (or null):
 /// sets `count`, and where there is nothing to copy an address that exists.
-static void emitCut(LaneLowering &lower, Value ok, Value valid, int64_t width,
+static void emitCut(Lanes &lower, Value ok, Value valid, int64_t width,
                     Value &from, Value &count) {
   ImplicitLocOpBuilder &b = lower.b;
   Value zero = lower.i32(0);
@@ -201,14 +201,14 @@ void NVIDIAMachine::keepLoop(scf::ForOp loop) {
                                     {}, {}, {}, {}, {}, {}, {}));
 }
 
-void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
+void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
                                const TileValues &tile, Value slot,
                                bool checkRows) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = copy.params;
   TileType tileType = copy.type;
   Type element = params.getElementType();
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   int64_t width = copy.bytes / layout.elementBytes;
   int64_t threads = copy.threads, columns = params.getColumnsOf(copy.block);
   // Consecutive threads walk the vectors of a block's row, then the next row.
@@ -370,13 +370,13 @@ void NVIDIAMachine::emitCopies(LaneLowering &lower, const Copy &copy,
   }
 }
 
-void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
+void NVIDIAMachine::emitWordCopies(Lanes &lower, const Copy &copy,
                                    const TileValues &tile, Value slot,
                                    bool async) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = copy.params;
   Type element = params.getElementType();
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   int64_t width = copy.bytes / layout.elementBytes;
   // Consecutive threads walk the words of a block's row, as far as there are
   // threads, then the next row.
@@ -514,7 +514,7 @@ void NVIDIAMachine::emitWordCopies(LaneLowering &lower, const Copy &copy,
                             /*nontemporal=*/false, llvm::Align(copy.bytes));
 }
 
-void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
+void NVIDIAMachine::emitTileCopies(Lanes &lower, DramLoadOp op,
                                    const Copy &whole, const TileValues &tile,
                                    Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -526,7 +526,7 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
   auto unlessAligned = [&](int64_t bytes, function_ref<void()> then) {
     if (lower.alignment >= bytes)
       return then();
-    auto ifOp = scf::IfOp::create(b, lower.rowsAligned(tile, bytes),
+    auto ifOp = scf::IfOp::create(b, rowsAligned(lower, tile, bytes),
                                   /*withElseRegion=*/true);
     b.setInsertionPointToStart(ifOp.thenBlock());
     then();
@@ -573,8 +573,8 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
     copy.pages = cut.pages = {};
     // Where a step is not a whole number of rows, there is no code without
     // loops.
-    bool unrolls = copy.perRow(lower.sharedTile(params)) <= copy.threads &&
-                   !tile.isPaged();
+    bool unrolls =
+        copy.perRow(sharedTile(params)) <= copy.threads && !tile.isPaged();
     unlessAligned(bytes, [&] {
       auto copyCut = [&] {
         emitWordCopies(lower, cut, tile, slot, /*async=*/true);
@@ -590,7 +590,7 @@ void NVIDIAMachine::emitTileCopies(LaneLowering &lower, DramLoadOp op,
   emitWordCopies(lower, cut, tile, slot, /*async=*/false);
 }
 
-Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
+Values NVIDIAMachine::emitLoad(Lanes &lower, DramLoadOp op,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   Values values;
@@ -602,7 +602,7 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   } else {
     OpBuilder::InsertionGuard guard(b);
     Copy copy{op.getTile().getType(), op.getBuffer().getType().getParams(),
-              lower.copyThreads(), int64_t(op.getBlock())};
+              lower.threads(), int64_t(op.getBlock())};
     // Ahead of all branches, where the lanes of a warp are known to be
     // together.
     Values pages;
@@ -612,7 +612,7 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
                        startsWithPage(op.getTile(), copy.type.getPageSize()));
     copy.pages = pages;
     if (op.getPred()) {
-      auto issued = scf::IfOp::create(b, lower.lookupScalar(op.getPred()),
+      auto issued = scf::IfOp::create(b, lower.single(op.getPred()),
                                       /*withElseRegion=*/false);
       b.setInsertionPointToStart(issued.thenBlock());
     }
@@ -628,7 +628,7 @@ Values NVIDIAMachine::emitLoad(LaneLowering &lower, DramLoadOp op,
   return values;
 }
 
-void NVIDIAMachine::emitStage(LaneLowering &lower, LdsStageOp op,
+void NVIDIAMachine::emitStage(Lanes &lower, LdsStageOp op,
                               ArrayRef<Values> tokens) {
   ImplicitLocOpBuilder &b = lower.b;
   Value group;
@@ -647,7 +647,7 @@ void NVIDIAMachine::emitStage(LaneLowering &lower, LdsStageOp op,
   emitMeet(lower);
 }
 
-void NVIDIAMachine::emitMeet(LaneLowering &lower) {
+void NVIDIAMachine::emitMeet(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   if (!lower.team)
     gpu::BarrierOp::create(b);
@@ -660,13 +660,13 @@ void NVIDIAMachine::emitMeet(LaneLowering &lower) {
     NVVM::SyncWarpOp::create(b, lower.i32(-1));
 }
 
-void NVIDIAMachine::emitLanding(LaneLowering &lower) {
+void NVIDIAMachine::emitLanding(Lanes &lower) {
   if (hasAsyncCopies)
     NVVM::CpAsyncWaitGroupOp::create(lower.b, 0);
 }
 
-void NVIDIAMachine::emitNamedBarrier(LaneLowering &lower, Value id,
-                                     int64_t threads, bool wait) {
+void NVIDIAMachine::emitNamedBarrier(Lanes &lower, Value id, int64_t threads,
+                                     bool wait) {
   ImplicitLocOpBuilder &b = lower.b;
   Value count = lower.i32(threads);
   if (wait)
@@ -679,7 +679,7 @@ void NVIDIAMachine::emitNamedBarrier(LaneLowering &lower, Value id,
 /// Adds the columns of a warp's part of a fragment to an address, as far as
 /// they are places in a block; returns the elements of the blocks before them,
 /// or null.
-static Value emitColPart(LaneLowering &lower, const FragmentLayout &atom,
+static Value emitColPart(Lanes &lower, const FragmentLayout &atom,
                          FragmentType type, const SharedTile &tile,
                          LinearAddress &address) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -725,15 +725,14 @@ int64_t NVIDIAMachine::matricesAtOnce(ArrayRef<Matrix> all, int64_t slotCol,
   return inOne(4) ? 4 : inOne(2) ? 2 : 1;
 }
 
-LogicalResult NVIDIAMachine::emitFragmentLoad(LaneLowering &lower,
-                                              FragmentLoadOp op, Value slot,
-                                              Values &words) {
+LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
+                                              Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   if (type.getElementType() != params.getElementType())
     return emitNarrowFragmentLoad(lower, op, slot, words);
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
   // Rows of b that are the result's columns: as operand b,
   // [contracted][columns], it is transposed in LDS.

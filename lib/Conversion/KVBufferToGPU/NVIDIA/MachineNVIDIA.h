@@ -15,7 +15,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINENVIDIA_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_MACHINENVIDIA_H
 
-#include "KVBufferToGPU/LaneLowering.h"
+#include "KVBufferToGPU/Lanes.h"
 
 namespace kvbuf {
 
@@ -24,22 +24,22 @@ class NVIDIAMachine : public Machine, public NamedBarriers {
 public:
   NamedBarriers *namedBarriers() override { return this; }
   bool sharesReciprocals() const override { return true; }
-  mlir::LogicalResult prepare(LaneLowering &lower,
+  mlir::LogicalResult prepare(Lanes &lower,
                               mlir::gpu::GPUFuncOp kernel) override;
-  void tokenTypes(LaneLowering &lower, KVBufferAttr params,
+  void tokenTypes(Lanes &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
-  Values emitLoad(LaneLowering &lower, DramLoadOp op, const TileValues &tile,
+  Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
                   mlir::Value slot) override;
-  void emitStage(LaneLowering &lower, LdsStageOp op,
+  void emitStage(Lanes &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
-  void emitMeet(LaneLowering &lower) override;
-  void emitLanding(LaneLowering &lower) override;
-  void emitNamedBarrier(LaneLowering &lower, mlir::Value id, int64_t threads,
+  void emitMeet(Lanes &lower) override;
+  void emitLanding(Lanes &lower) override;
+  void emitNamedBarrier(Lanes &lower, mlir::Value id, int64_t threads,
                         bool wait) override;
-  mlir::LogicalResult emitFragmentLoad(LaneLowering &lower, FragmentLoadOp op,
+  mlir::LogicalResult emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot,
                                        Values &words) override;
-  mlir::LogicalResult emitTileFragment(LaneLowering &lower, TileFragmentOp op,
+  mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
                                        const TileValues &tile,
                                        Values &words) override;
 
@@ -77,14 +77,14 @@ protected:
   /// Asks LLVM not to unroll a loop.
   static void keepLoop(mlir::scf::ForOp loop);
   /// Starts a tile's copies. `checkRows`: not every row is valid.
-  void emitCopies(LaneLowering &lower, const Copy &copy, const TileValues &tile,
+  void emitCopies(Lanes &lower, const Copy &copy, const TileValues &tile,
                   mlir::Value slot, bool checkRows);
   /// The same, `copy.bytes` (8 or 4) at a time and in a loop of little code,
   /// for tiles whose rows do not begin at multiples of 16 bytes: `async` copies
   /// where they begin at multiples of these, else by loads of elements, which
   /// the threads wait for, and stores.
-  void emitWordCopies(LaneLowering &lower, const Copy &copy,
-                      const TileValues &tile, mlir::Value slot, bool async);
+  void emitWordCopies(Lanes &lower, const Copy &copy, const TileValues &tile,
+                      mlir::Value slot, bool async);
   /// A matrix of 8 rows that ldmatrix reads: its first row and column in the
   /// fragment.
   struct Matrix {
@@ -97,25 +97,24 @@ protected:
   static int64_t matricesAtOnce(llvm::ArrayRef<Matrix> matrices,
                                 int64_t slotCol, int64_t blockCols);
   /// Loads a fragment whose elements are wider than the slot's.
-  mlir::LogicalResult emitNarrowFragmentLoad(LaneLowering &lower,
-                                             FragmentLoadOp op,
+  mlir::LogicalResult emitNarrowFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                              mlir::Value slot, Values &words);
   /// A load's copies, of the kind that the tile's rows allow.
-  void emitTileCopies(LaneLowering &lower, DramLoadOp op, const Copy &whole,
+  void emitTileCopies(Lanes &lower, DramLoadOp op, const Copy &whole,
                       const TileValues &tile, mlir::Value slot);
 
   // Through registers (MachineNVIDIAStaging.cpp).
 
   /// The copies whose vectors a lane loads and stores instead.
-  static Copy stagedCopy(LaneLowering &lower, KVBufferAttr params);
+  static Copy stagedCopy(Lanes &lower, KVBufferAttr params);
   /// The types of the vectors that a lane holds of a tile.
-  static void stagedTypes(LaneLowering &lower, KVBufferAttr params,
+  static void stagedTypes(Lanes &lower, KVBufferAttr params,
                           llvm::SmallVectorImpl<mlir::Type> &types);
   /// Loads them; what is not valid is zero.
-  static Values emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+  static Values emitStagedLoads(Lanes &lower, DramLoadOp op,
                                 const TileValues &tile);
   /// Stores them in the slot at byte `slot`.
-  static void emitStagedStores(LaneLowering &lower, KVBufferAttr params,
+  static void emitStagedStores(Lanes &lower, KVBufferAttr params,
                                mlir::Value slot,
                                llvm::ArrayRef<mlir::Value> vectors);
   /// Whether the kernel has asynchronous copies, whose groups waits count.
@@ -125,29 +124,28 @@ protected:
 
   /// The entry (i32) of the page that row `row` (i32) of a tile over small
   /// pages lies in, or of the one `ahead` pages later. The row is there.
-  static mlir::Value emitPageLookup(LaneLowering &lower, TileType type,
+  static mlir::Value emitPageLookup(Lanes &lower, TileType type,
                                     const TileValues &tile, mlir::Value row,
                                     int64_t ahead = 0);
   /// The element that row `row` (i32) begins with, in the page `block` (i32).
-  static mlir::Value emitLineInPage(LaneLowering &lower, TileType type,
+  static mlir::Value emitLineInPage(Lanes &lower, TileType type,
                                     const TileValues &tile, mlir::Value row,
                                     mlir::Value block);
   /// The page (i32) of row `row` (i32), from the lane that has it.
-  static mlir::Value pageFromLane(LaneLowering &lower, const TileValues &tile,
+  static mlir::Value pageFromLane(Lanes &lower, const TileValues &tile,
                                   mlir::Value row);
   /// Gets the pages of each step of a copy from the lanes that have them.
   /// `aligned`: the tile starts where a page does.
-  static Values pagesOfSteps(LaneLowering &lower, Copy &copy,
-                             const TileValues &tile, bool aligned);
+  static Values pagesOfSteps(Lanes &lower, Copy &copy, const TileValues &tile,
+                             bool aligned);
   /// The element of a tile over small pages that row `row` (i32) begins with;
   /// looked up where `rowOk`, or always if that is null.
-  static mlir::Value emitPagedRow(LaneLowering &lower, TileType type,
+  static mlir::Value emitPagedRow(Lanes &lower, TileType type,
                                   const TileValues &tile, mlir::Value row,
                                   mlir::Value rowOk);
   /// The index, in elements, of (row, col) of a tile in LDS whose slot starts
   /// at element `first`, moved by the terms of `address`.
-  static mlir::Value emitAddress(LaneLowering &lower,
-                                 const LinearAddress &address,
+  static mlir::Value emitAddress(Lanes &lower, const LinearAddress &address,
                                  mlir::Value first, KVBufferAttr params,
                                  int64_t row, int64_t col);
   /// The images under a tile's layout of an element coordinate's bits, in

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KVBufferToGPU/Staging.h"
 #include "MachineNVIDIA.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,8 +21,7 @@
 using namespace mlir;
 using namespace kvbuf;
 
-LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
-                                              TileFragmentOp op,
+LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                               const TileValues &tile,
                                               Values &words) {
   // Groups of warps that multiply together read operands from LDS.
@@ -81,7 +81,7 @@ LogicalResult NVIDIAMachine::emitTileFragment(LaneLowering &lower,
                                     /*addElseBlock=*/true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(load.thenBlock());
-      Value line = arith::AddIOp::create(b, lower.rowLine(tileType, tile, at),
+      Value line = arith::AddIOp::create(b, rowLine(lower, tileType, tile, at),
                                          lower.toIndex(col));
       Values loaded;
       for (const Place &place : places) {

@@ -69,14 +69,14 @@ struct Placement {
 };
 } // namespace
 
-LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
+LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
                                                     FragmentLoadOp op,
                                                     Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   Type narrow = params.getElementType(), wide = type.getElementType();
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
   Placement placement{atom};
   bool isA = type.getRole() == Role::A, turned = atom.turned;
@@ -126,7 +126,7 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(LaneLowering &lower,
   Type unit = b.getF16Type();
   Value shared = lower.shared(unit);
   Value first = arith::DivUIOp::create(b, slot, lower.i32(kUnit));
-  int64_t align = lower.slotAlignment(params) / kUnit;
+  int64_t align = slotAlignment(params) / kUnit;
   auto place = [&](const LinearAddress &address, int64_t row,
                    int64_t col) -> Value {
     // Where a block begins is no XOR of bits if its rows are no power of two.

@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Register-staged tiles of NVIDIAMachine: each lane loads the vectors of a slot
-/// that it would copy, the token carries them, and the wait for it stores them.
-/// The loads are ordinary ones, so that a lane waits for them where it stores.
+/// Register-staged tiles of NVIDIAMachine: each lane loads the vectors of a
+/// slot that it would copy, the token carries them, and the wait for it stores
+/// them. The loads are ordinary ones, so that a lane waits for them where it
+/// stores.
 ///
 //===----------------------------------------------------------------------===//
 
-#include "MachineNVIDIA.h"
 #include "KVBufferToGPU/Staging.h"
+#include "MachineNVIDIA.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -23,8 +24,7 @@
 using namespace mlir;
 using namespace kvbuf;
 
-LogicalResult NVIDIAMachine::prepare(LaneLowering &lower,
-                                     gpu::GPUFuncOp kernel) {
+LogicalResult NVIDIAMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
   hasAsyncCopies = false;
   kernel.walk([&](DramLoadOp op) {
     hasAsyncCopies |= !goesThroughRegisters(
@@ -33,48 +33,46 @@ LogicalResult NVIDIAMachine::prepare(LaneLowering &lower,
   return success();
 }
 
-NVIDIAMachine::Copy NVIDIAMachine::stagedCopy(LaneLowering &lower,
+NVIDIAMachine::Copy NVIDIAMachine::stagedCopy(Lanes &lower,
                                               KVBufferAttr params) {
-  Copy copy{TileType(), params, lower.copyThreads()};
+  Copy copy{TileType(), params, lower.threads()};
   return copy;
 }
 
-void NVIDIAMachine::stagedTypes(LaneLowering &lower, KVBufferAttr params,
+void NVIDIAMachine::stagedTypes(Lanes &lower, KVBufferAttr params,
                                 SmallVectorImpl<Type> &types) {
-  SharedTile layout = lower.sharedTile(params);
-  int64_t steps =
-      layout.rows / stagedCopy(lower, params).rowsPerStep(layout);
-  types.append(steps * layout.repeats,
-               VectorType::get({params.getSimdWidth()},
-                               params.getElementType()));
+  SharedTile layout = sharedTile(params);
+  int64_t steps = layout.rows / stagedCopy(lower, params).rowsPerStep(layout);
+  types.append(
+      steps * layout.repeats,
+      VectorType::get({params.getSimdWidth()}, params.getElementType()));
 }
 
-/// The first vector of a lane, by its number among those that copy: `col` counts
-/// vectors.
-static std::pair<Value, Value> firstVector(LaneLowering &lower,
-                                           int64_t perRow) {
+/// The first vector of a lane, by its number among those that copy: `col`
+/// counts vectors.
+static std::pair<Value, Value> firstVector(Lanes &lower, int64_t perRow) {
   ImplicitLocOpBuilder &b = lower.b;
   Value col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
-  Value row = arith::ShRUIOp::create(b, lower.thread,
-                                     lower.i32(llvm::Log2_64(perRow)));
+  Value row =
+      arith::ShRUIOp::create(b, lower.thread, lower.i32(llvm::Log2_64(perRow)));
   return {row, col};
 }
 
 /// Whether a lane has vectors, where there are more threads than a step has;
 /// null: each has.
-static Value isBusy(LaneLowering &lower, int64_t busy, int64_t threads) {
+static Value isBusy(Lanes &lower, int64_t busy, int64_t threads) {
   if (busy >= threads)
     return Value();
   return arith::CmpIOp::create(lower.b, arith::CmpIPredicate::ult, lower.thread,
                                lower.i32(busy));
 }
 
-Values NVIDIAMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
+Values NVIDIAMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
                                       const TileValues &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   TileType tileType = op.getTile().getType();
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   Copy copy = stagedCopy(lower, params);
   int64_t perRow = copy.perRow(layout), perStep = copy.rowsPerStep(layout);
   int64_t width = params.getSimdWidth();
@@ -94,7 +92,7 @@ Values NVIDIAMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
   };
   if (op.getPred())
-    always = both(always, lower.lookupScalar(op.getPred()));
+    always = both(always, lower.single(op.getPred()));
   Values vectors;
   for (int64_t step = 0; step < layout.rows; step += perStep) {
     Value r = arith::AddIOp::create(b, row, lower.i32(step));
@@ -122,8 +120,7 @@ Values NVIDIAMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
       Value at = arith::AddIOp::create(b, line, lower.index(start));
       if (tile.cols) {
         Value first = arith::AddIOp::create(b, laneCol, lower.i32(start));
-        Value end =
-            arith::MinSIOp::create(b, tile.cols, lower.i32(columns));
+        Value end = arith::MinSIOp::create(b, tile.cols, lower.i32(columns));
         if (!ok)
           ok = arith::ConstantIntOp::create(b, 1, 1);
         vectors.push_back(loadCut(lower, tile, type, at, ok,
@@ -142,10 +139,10 @@ Values NVIDIAMachine::emitStagedLoads(LaneLowering &lower, DramLoadOp op,
   return vectors;
 }
 
-void NVIDIAMachine::emitStagedStores(LaneLowering &lower, KVBufferAttr params,
+void NVIDIAMachine::emitStagedStores(Lanes &lower, KVBufferAttr params,
                                      Value slot, ArrayRef<Value> vectors) {
   ImplicitLocOpBuilder &b = lower.b;
-  SharedTile layout = lower.sharedTile(params);
+  SharedTile layout = sharedTile(params);
   Copy copy = stagedCopy(lower, params);
   int64_t perRow = copy.perRow(layout), perStep = copy.rowsPerStep(layout);
   auto [row, col] = firstVector(lower, perRow);

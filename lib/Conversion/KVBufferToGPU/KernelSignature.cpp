@@ -1,4 +1,4 @@
-//===- LaneArguments.cpp - Kernel parameters --------------------*- C++ -*-===//
+//===- KernelSignature.cpp - What a kernel is launched with -----*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "KernelSignature.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -254,7 +254,9 @@ static bool storesScales(Value cache) {
          llvm::any_of(cache.getUsers(), llvm::IsaPred<AppendTokensOp>);
 }
 
-StringRef LaneLowering::sizeNeededBy(Operation *op) {
+/// The size of the launch that an op asks for, by its name in the manifest: the
+/// room of a cache, the rows of ragged queries; empty if it needs none.
+static StringRef sizeNeededBy(Operation *op) {
   if (auto size = dyn_cast<LaunchSizeOp>(op))
     return size.getName();
   TypedValue<CacheType> value;
@@ -279,16 +281,19 @@ StringRef LaneLowering::sizeNeededBy(Operation *op) {
   return "";
 }
 
-Value LaneLowering::launchSize(StringRef name) {
+Value KernelSignature::launchSize(StringRef name) {
   auto fixed = fixedSizes.find(name);
-  return fixed == fixedSizes.end() ? launchSizes[name] : index(fixed->second);
+  return fixed == fixedSizes.end() ? launchSizes[name]
+                                   : lanes.index(fixed->second);
 }
 
-LogicalResult LaneLowering::expandArguments() {
+LogicalResult KernelSignature::expand() {
+  ImplicitLocOpBuilder &b = lanes.b;
+  gpu::GPUFuncOp kernel = lanes.kernel;
   MLIRContext *context = b.getContext();
   // The schedule says how many threads a block has; what was launched otherwise
   // would be another kernel.
-  SmallVector<int32_t> block{int32_t(blockThreads()), 1, 1};
+  SmallVector<int32_t> block{int32_t(lanes.blockThreads()), 1, 1};
   if (auto known = kernel.getKnownBlockSizeAttr();
       known && known.asArrayRef() != ArrayRef<int32_t>(block))
     return kernel.emitOpError()
@@ -328,7 +333,7 @@ LogicalResult LaneLowering::expandArguments() {
     list.append("tensor", str(tensor.str()));
     parameter(argument,
               MemRefType::get({}, element, MemRefLayoutAttrInterface(),
-                              machine.dramSpace(context)),
+                              lanes.machine.dramSpace(context)),
               list.getDictionary(context), std::move(assign));
   };
   // `limit`: the largest stride that the kernel takes, 0 for any.
@@ -402,7 +407,7 @@ LogicalResult LaneLowering::expandArguments() {
       bool ofCache = cache || llvm::any_of(kernel.getArgument(i).getUsers(),
                                            llvm::IsaPred<MakeCacheOp>);
       int64_t rows = !ofCache        ? loadedRows(kernel.getArgument(i), along)
-                     : d == rank - 3 ? schedule.getBN()
+                     : d == rank - 3 ? lanes.schedule.getBN()
                                      : 0;
       // Memory that the runtime provides is dense: what types fix is a number.
       ArrayRef<int64_t> inner = ArrayRef(dims).drop_front(d + 1);
@@ -410,13 +415,13 @@ LogicalResult LaneLowering::expandArguments() {
       if ((access == "workspace" || access == "counter") &&
           !ShapedType::isDynamicShape(inner))
         known = ShapedType::getNumElements(inner);
-      stride(
-          i, name, d,
-          rows ? machine.maxRowStride(rows, element.getIntOrFloatBitWidth() / 8)
-               : 0,
-          [this, known](TensorArg &t, Value v) {
-            t.strides.push_back(known ? index(*known) : v);
-          });
+      stride(i, name, d,
+             rows ? lanes.machine.maxRowStride(
+                        rows, element.getIntOrFloatBitWidth() / 8)
+                  : 0,
+             [this, known](TensorArg &t, Value v) {
+               t.strides.push_back(known ? lanes.index(*known) : v);
+             });
     }
     // The sizes that the program asks for, and those that dense caches need.
     llvm::BitVector needed(rank);
@@ -556,14 +561,15 @@ LogicalResult LaneLowering::expandArguments() {
                                       : "max_seq"));
         }
     }
-    if (!machine.hasRoles())
+    if (!lanes.machine.hasRoles())
       return;
-    for (const TensorMapRequest &request : warpRoles().tensorMapsFor(*this, op))
+    for (const TensorMapRequest &request :
+         lanes.warpRoles().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
   });
   for (auto &[request, value] : tensorMaps) {
-    parameterTypes.push_back(warpRoles().tensorMapType(context));
+    parameterTypes.push_back(lanes.warpRoles().tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
   }
   for (StringRef name : launchNames) {
@@ -595,27 +601,60 @@ LogicalResult LaneLowering::expandArguments() {
     map.second = lowered.getArgument(ordinary + i);
   for (auto [i, name] : llvm::enumerate(launchNames))
     launchSizes[name] =
-        toIndex(lowered.getArgument(ordinary + tensorMaps.size() + i));
+        lanes.toIndex(lowered.getArgument(ordinary + tensorMaps.size() + i));
   for (auto [i, entry] : llvm::enumerate(launchValues))
-    entry.second = toIndex(lowered.getArgument(ordinary + tensorMaps.size() +
-                                               launchNames.size() + i));
+    entry.second = lanes.toIndex(lowered.getArgument(
+        ordinary + tensorMaps.size() + launchNames.size() + i));
   if (counts)
     counter = lowered.getArguments().back();
   for (auto [slot, value] :
        llvm::zip_equal(slots, lowered.getArguments().take_front(ordinary))) {
     // Sizes come as i32 and are indices in the program.
-    Value v = value.getType().isInteger(32) ? toIndex(value) : Value(value);
+    Value v =
+        value.getType().isInteger(32) ? lanes.toIndex(value) : Value(value);
     slot.assign(tensors[kernel.getArgument(slot.argument)], v);
   }
   return success();
 }
 
+const TensorArg *KernelSignature::findTensor(Value value) const {
+  auto it = tensors.find(value);
+  return it == tensors.end() ? nullptr : &it->second;
+}
+
+Value KernelSignature::offsetOf(Value tensor, OperandRange indices) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  const TensorArg &argument = tensors[tensor];
+  Value offset;
+  for (auto [i, position] : llvm::enumerate(indices)) {
+    Value term = lanes.single(position);
+    if (i < argument.strides.size())
+      term = arith::MulIOp::create(b, term, argument.strides[i]);
+    offset = offset ? arith::AddIOp::create(b, offset, term).getResult() : term;
+  }
+  return offset ? offset : lanes.index(0);
+}
+
+Value KernelSignature::roomOf(Value cache, Operation *op) {
+  if (Value room = tensors[cache].room)
+    return room;
+  return launchSize(sizeNeededBy(op));
+}
+
+Value KernelSignature::launchValue(Attribute expression) const {
+  for (const auto &[known, value] : launchValues)
+    if (known == expression)
+      return value;
+  return nullptr;
+}
+
 DictionaryAttr
-LaneLowering::describeTensorMap(const TensorMapRequest &request) {
+KernelSignature::describeTensorMap(const TensorMapRequest &request) {
+  ImplicitLocOpBuilder &b = lanes.b;
   auto make = request.tensor.getDefiningOp<MakeCacheOp>();
   auto argument = cast<BlockArgument>(make ? make.getData() : request.tensor);
-  Attribute name =
-      kernel.getArgAttr(argument.getArgNumber(), KVBufferDialect::kNameAttr);
+  Attribute name = lanes.kernel.getArgAttr(argument.getArgNumber(),
+                                           KVBufferDialect::kNameAttr);
   // Columns, rows, and the other dimensions from the innermost on: heads and,
   // where there is one, the batch or block.
   auto cache = dyn_cast<CacheType>(request.tensor.getType());
@@ -644,19 +683,21 @@ LaneLowering::describeTensorMap(const TensorMapRequest &request) {
   return list.getDictionary(b.getContext());
 }
 
-Value LaneLowering::tensorMap(const TensorMapRequest &request) const {
+Value KernelSignature::tensorMap(const TensorMapRequest &request) const {
   for (const auto &[known, value] : tensorMaps)
     if (known == request)
       return value;
   return nullptr;
 }
 
-void LaneLowering::finishKernel() {
+void KernelSignature::finish() {
+  ImplicitLocOpBuilder &b = lanes.b;
+  gpu::GPUFuncOp kernel = lanes.kernel;
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
   NamedAttrList list;
-  list.append("alignment", b.getI64IntegerAttr(alignment));
+  list.append("alignment", b.getI64IntegerAttr(lanes.alignment));
   list.append("args", b.getArrayAttr(parameters));
-  list.append("block", b.getI64ArrayAttr({blockThreads(), 1, 1}));
+  list.append("block", b.getI64ArrayAttr({lanes.blockThreads(), 1, 1}));
   if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr)) {
     SmallVector<NamedAttribute> defaults;
     for (NamedAttribute size : sizes)
@@ -665,7 +706,7 @@ void LaneLowering::finishKernel() {
             {size.getName(), fixSizes(size.getValue(), fixedSizes)});
     list.append("defaults", b.getDictionaryAttr(defaults));
   }
-  list.append("dynamic_shared_bytes", b.getI64IntegerAttr(ldsBytes));
+  list.append("dynamic_shared_bytes", b.getI64IntegerAttr(lanes.lds.bytes()));
   list.append("entry", str(kernel.getName()));
   if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
     list.append("grid", fixSizes(grid, fixedSizes));
@@ -674,8 +715,8 @@ void LaneLowering::finishKernel() {
   lowered->setAttr(KVBufferDialect::kKernelAttr,
                    list.getDictionary(b.getContext()));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));
-  if (!ldsList.empty())
-    lowered->setAttr(kLdsAttr, b.getArrayAttr(ldsList));
+  if (ArrayRef<Attribute> buffers = lanes.lds.described(); !buffers.empty())
+    lowered->setAttr(kLdsAttr, b.getArrayAttr(buffers));
   kernel.erase();
   lowered->setAttr(KVBufferDialect::kPhaseAttr,
                    PhaseAttr::get(b.getContext(), Phase::Thread));

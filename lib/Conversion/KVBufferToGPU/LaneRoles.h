@@ -1,0 +1,73 @@
+//===- LaneRoles.h - What a kernel with warp roles keeps ----------*- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H
+
+#include "Machine.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace kvbuf {
+
+/// What is known of the warps of a kernel with roles while it is lowered.
+struct LaneRoles {
+  LaneRoles(const TargetInfo &target, ScheduleAttr schedule)
+      : groupThreads(int64_t(target.warpsPerMatrixGroup) * target.waveSize),
+        groups(target.warpsPerMatrixGroup
+                   ? schedule.getWarps() / target.warpsPerMatrixGroup
+                   : 0) {}
+
+  // Consumers.
+
+  /// Threads that multiply together, and their groups.
+  const int64_t groupThreads, groups;
+  /// The lane's group, whether it is the group's first, and whether it arrives
+  /// for the group at one of the cluster's blocks.
+  mlir::Value group, firstOfGroup, arrivesInCluster;
+  /// The first op of their code, before which goes what all of it shares.
+  mlir::Operation *consumersStart = nullptr;
+  /// First of the groups' barriers for turns; 0 before there are any.
+  int64_t turnBarriers = 0;
+  /// The same for where groups ask whether a value is negative.
+  int64_t signBarriers = 0;
+
+  // Producers.
+
+  /// Which of them have code: the most that a load takes.
+  Movers movers = Movers::Lane;
+  /// Whether this is the one thread that acts for all of them.
+  mlir::Value firstOfProducers;
+  /// Where they share a tile's number, and their barrier for it.
+  std::optional<int64_t> numberWord;
+  int64_t producerBarrier = 0;
+
+  // Rings.
+
+  /// The number of each ring's slot 0 among the slots of all rings, and how
+  /// many there are so far.
+  llvm::DenseMap<mlir::Value, int64_t> firstSlots;
+  int64_t nextSlot = 0;
+  /// Rings whose slots each warp releases, not one thread for its group.
+  llvm::DenseSet<mlir::Value> releasedByWarps;
+
+  // Clusters.
+
+  /// The number of this block in its own; null where it is alone.
+  mlir::Value rank;
+  /// The barrier of a cluster's end.
+  int64_t endBarrier = 0;
+};
+
+/// Whether an op is the producers', of whom perhaps one lane runs.
+bool isOfProducers(mlir::Operation *op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H

@@ -1,0 +1,279 @@
+//===- Lanes.cpp - A kernel as lane code --------------------------*- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lanes.h"
+#include "LaneWarps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+Lanes::Lanes(gpu::GPUFuncOp kernel, const TargetInfo &target,
+             ScheduleAttr schedule, Machine &machine, int64_t alignment)
+    : b(kernel.getLoc(), kernel), target(target), machine(machine),
+      kernel(kernel), alignment(alignment), blockSchedule(schedule),
+      blockWarps(blockWarpsOf(kernel, schedule)), schedule(schedule) {}
+
+int64_t Lanes::blockThreads() const {
+  int64_t producers = machine.hasRoles() ? blockSchedule.getProducers() : 0;
+  return (blockWarps + producers) * target.waveSize;
+}
+
+int64_t Lanes::cluster() const {
+  gpu::GPUFuncOp function = kernel;
+  auto size = function.getKnownClusterSize();
+  return size ? size->front() : 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars and memory
+//===----------------------------------------------------------------------===//
+
+Value Lanes::index(int64_t value) {
+  return arith::ConstantIndexOp::create(b, value);
+}
+Value Lanes::i32(int64_t value) {
+  return arith::ConstantIntOp::create(b, value, 32);
+}
+Value Lanes::f32(double value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+Value Lanes::toI32(Value value) {
+  return arith::IndexCastOp::create(b, b.getI32Type(), value);
+}
+Value Lanes::toIndex(Value value) {
+  return arith::IndexCastOp::create(b, b.getIndexType(), value);
+}
+
+void Lanes::enter(Value condition) {
+  b.setInsertionPointToStart(
+      scf::IfOp::create(b, condition, /*withElseRegion=*/false).thenBlock());
+}
+
+Value Lanes::flat(Value data) {
+  Type element = cast<MemRefType>(data.getType()).getElementType();
+  auto type = MemRefType::get(
+      {ShapedType::kDynamic}, element, MemRefLayoutAttrInterface(),
+      cast<MemRefType>(data.getType()).getMemorySpace());
+  // The length is of no consequence: nothing asks for it.
+  return memref::ReinterpretCastOp::create(
+      b, type, data, b.getIndexAttr(0),
+      ArrayRef<OpFoldResult>{index(std::numeric_limits<int64_t>::max())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+}
+
+Value Lanes::shared(Type element) {
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                                   MemRefLayoutAttrInterface(), space);
+  Value bytes = gpu::DynamicSharedMemoryOp::create(b, bytesType);
+  auto type = MemRefType::get({ShapedType::kDynamic}, element,
+                              MemRefLayoutAttrInterface(), space);
+  return memref::ViewOp::create(
+      b, type, bytes, index(0),
+      ValueRange{index(8 * target.ldsBytes / element.getIntOrFloatBitWidth())});
+}
+
+Value Lanes::wordIndex(Value base, Value offset) {
+  return toIndex(arith::ShRUIOp::create(
+      b, arith::AddIOp::create(b, base, offset), i32(2)));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value Lanes::findSingle(Value value) const {
+  auto it = map.find(value);
+  return it != map.end() && it->second.size() == 1 ? it->second.front()
+                                                   : Value();
+}
+
+void Lanes::laneTypes(Type type, SmallVectorImpl<Type> &types) {
+  llvm::TypeSwitch<Type>(type)
+      .Case([&](FragmentType fragment) {
+        const FragmentLayout &layout = layouts.of(fragment);
+        if (fragment.getRole() == Role::Row) {
+          types.append(layout.rowValues(fragment), fragment.getElementType());
+          return;
+        }
+        bool acc = fragment.getRole() == Role::Acc;
+        int64_t width = acc ? layout.registers() : layout.words;
+        types.append(layout.atoms(fragment) * layout.registers() / width,
+                     VectorType::get({width}, fragment.getElementType()));
+      })
+      .Case(
+          [&](PendingType pending) { laneTypes(pending.getFragment(), types); })
+      .Case([&](TokenType token) {
+        types.push_back(b.getI32Type());
+        machine.tokenTypes(*this, token.getParams(), types);
+      })
+      .Case<BufferType, StagedType>(
+          [&](Type) { types.push_back(b.getI32Type()); })
+      .Default([&](Type other) { types.push_back(other); });
+}
+
+Value Lanes::rowSlot(int64_t offset, int64_t rows) {
+  Value at = arith::MulIOp::create(b, blockThread, i32(rows));
+  return toIndex(arith::AddIOp::create(b, at, i32(offset / 4)));
+}
+
+/// What a thread's slot of `rows` f32 is aligned to: its own size, where that
+/// is a power of two.
+static llvm::Align slotAlign(int64_t rows) {
+  return llvm::Align(std::min<int64_t>(16, 4 * (rows & -rows)));
+}
+
+void Lanes::storeRows(ArrayRef<Value> rows, int64_t offset) {
+  auto type = VectorType::get({int64_t(rows.size())}, b.getF32Type());
+  vector::StoreOp::create(b, vector::FromElementsOp::create(b, type, rows),
+                          shared(b.getF32Type()),
+                          ValueRange{rowSlot(offset, rows.size())},
+                          /*nontemporal=*/false, slotAlign(rows.size()));
+}
+
+Values Lanes::rowValues(Value value) {
+  std::optional<int64_t> offset = lds.rowsOf(value);
+  if (!offset)
+    return get(value);
+  SmallVector<Type> types;
+  laneTypes(value.getType(), types);
+  int64_t rows = types.size();
+  Value all = vector::LoadOp::create(b, VectorType::get({rows}, b.getF32Type()),
+                                     shared(b.getF32Type()),
+                                     ValueRange{rowSlot(*offset, rows)},
+                                     /*nontemporal=*/false, slotAlign(rows));
+  Values values;
+  for (int64_t i = 0; i < rows; ++i)
+    values.push_back(vector::ExtractOp::create(b, all, ArrayRef<int64_t>{i}));
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Where a lane's elements lie
+//===----------------------------------------------------------------------===//
+
+Value Lanes::laneRow(FragmentType type) {
+  // Parts of the rows are stacked in the order of the warps; a lane's part is
+  // read off the layout.
+  const FragmentLayout &layout = layouts.of(type);
+  SmallVector<int64_t> basis;
+  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
+    basis.push_back(layout.layout.basis("lane", bit, "row"));
+  Value inWarp = emitLinear(b, lane, basis);
+  return arith::AddIOp::create(
+      b, inWarp,
+      arith::MulIOp::create(b, rowPart(layout), i32(layout.warpRows(type))));
+}
+
+Value Lanes::laneCol(FragmentType type) {
+  const FragmentLayout &layout = layouts.of(type);
+  SmallVector<int64_t> basis;
+  for (unsigned bit = 0; bit < layout.layout.inLog2("lane"); ++bit)
+    basis.push_back(layout.layout.basis("lane", bit, "col"));
+  return addColPart(layout, type, emitLinear(b, lane, basis));
+}
+
+Value Lanes::rowPart(const FragmentLayout &layout) {
+  if (!layout.sharesCols())
+    return warp;
+  if (layout.byGridCols)
+    return gridCol(layout);
+  return arith::AndIOp::create(b, warp, i32(layout.gridRows - 1));
+}
+
+Value Lanes::gridCol(const FragmentLayout &layout) {
+  return arith::ShRUIOp::create(b, warp, i32(llvm::Log2_64(layout.gridRows)));
+}
+
+Value Lanes::addColPart(const FragmentLayout &layout, FragmentType type,
+                        Value col) {
+  if (layout.colWarps == 1)
+    return col;
+  return arith::AddIOp::create(
+      b, col,
+      arith::MulIOp::create(b, gridCol(layout), i32(layout.warpCols(type))));
+}
+
+Value Lanes::firstOfRow(const FragmentLayout &layout) {
+  int64_t others = 0;
+  for (unsigned bit : layout.reductionBits())
+    others |= int64_t(1) << bit;
+  Value place = arith::AndIOp::create(b, lane, i32(others));
+  // Of the warps that share a row's columns, the first one's.
+  if (layout.colWarps > 1)
+    place = arith::OrIOp::create(b, place, gridCol(layout));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place, i32(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+Value Lanes::element(Value vector, int64_t i) {
+  return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{i});
+}
+
+Values Lanes::mapElements(ArrayRef<Value> vectors,
+                          function_ref<Value(Value, unsigned, int64_t)> fn) {
+  Values results;
+  for (auto [atom, vector] : llvm::enumerate(vectors)) {
+    auto type = cast<VectorType>(vector.getType());
+    Values elements;
+    for (int64_t reg = 0; reg < type.getNumElements(); ++reg)
+      elements.push_back(fn(element(vector, reg), atom, reg));
+    results.push_back(vector::FromElementsOp::create(
+        b, VectorType::get(type.getShape(), elements.front().getType()),
+        elements));
+  }
+  return results;
+}
+
+Values Lanes::mapElements(TypedValue<FragmentType> fragment,
+                          function_ref<Value(Value, const LaneElement &)> fn) {
+  const FragmentLayout &layout = layouts.of(fragment.getType());
+  int64_t cols = layout.atomCols(fragment.getType());
+  int64_t parts = layout.rowParts().size();
+  return mapElements(
+      get(fragment), [&](Value element, unsigned atom, int64_t reg) {
+        unsigned part = layout.rowPart(reg);
+        return fn(element, {layout.rowOffset(atom / cols, part),
+                            atom % cols * layout.cols + layout.colOffset(reg),
+                            atom / cols * parts + part});
+      });
+}
+
+Value Lanes::reduceLanes(const FragmentLayout &layout, Value value,
+                         bool isMax) {
+  // What all lanes are known to have: of rows that do not exist.
+  if (isMax ? matchPattern(value, m_Constant())
+            : matchPattern(value, m_AnyZeroFloat()))
+    return value;
+  for (unsigned bit : layout.reductionBits()) {
+    auto shuffle =
+        gpu::ShuffleOp::create(b, value, i32(int64_t(1) << bit),
+                               i32(target.waveSize), gpu::ShuffleMode::XOR);
+    Value other = shuffle.getShuffleResult();
+    value = isMax ? arith::MaxNumFOp::create(b, value, other).getResult()
+                  : arith::AddFOp::create(b, value, other).getResult();
+  }
+  return value;
+}
+
+Value Lanes::reduceRow(FragmentType type, Value value, bool isMax) {
+  const FragmentLayout &layout = layouts.of(type);
+  value = reduceLanes(layout, value, isMax);
+  if (layout.colWarps > 1)
+    value = reduceWarps(*this, current, layout, value, isMax).front();
+  return value;
+}

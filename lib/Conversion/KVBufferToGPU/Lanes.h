@@ -1,0 +1,188 @@
+//===- Lanes.h - A kernel as lane code -----------------------------*- C++
+//-*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the lowering of every op needs. One block-level value becomes several
+/// lane values:
+///
+/// | type | lane values |
+/// |---|---|
+/// | fragment a, b | words, `vector<w x T>`, atom by atom |
+/// | fragment acc | one `vector<c x T>` an atom |
+/// | fragment row | one f32 for each row that the lane holds |
+/// | tile | see `TileValues` |
+/// | buffer, staged | the byte offset in shared memory, i32 |
+/// | token | the same, and the machine's own token |
+/// | cache, tensor argument | see `TensorArg` |
+/// | ring, mailbox | see `RingValues` |
+/// | pending | as fragment acc |
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
+
+#include "LaneLayouts.h"
+#include "LdsPlan.h"
+#include "Machine.h"
+#include "kvbuffer/Conversion/LaneLoweringInterface.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvbuf {
+
+/// The team whose code is being lowered, with what its warps know of it.
+struct LaneTeam {
+  TeamOp op;
+  /// The copy's number, i32.
+  mlir::Value copy;
+  /// The named barrier at which its warps meet, i32; null for one warp.
+  mlir::Value barrier;
+};
+
+/// A kernel that is being lowered: where its code goes, whose code it is, which
+/// lane values its values have become, and what lies in LDS.
+class Lanes : public LaneContext {
+public:
+  /// `alignment`: bytes that addresses and strides of 16-bit tensors are
+  /// multiples of.
+  Lanes(mlir::gpu::GPUFuncOp kernel, const TargetInfo &target,
+        ScheduleAttr schedule, Machine &machine, int64_t alignment);
+
+  // What ops of other dialects are offered, too.
+
+  mlir::ImplicitLocOpBuilder &builder() override { return b; }
+  const TargetInfo &chip() const override { return target; }
+  Values lanesOf(mlir::Value value) override { return rowValues(value); }
+  void setLanes(mlir::Value value, mlir::ValueRange lanes) override {
+    set(value, Values(lanes));
+  }
+  Values mapElements(mlir::TypedValue<FragmentType> fragment,
+                     llvm::function_ref<mlir::Value(mlir::Value element,
+                                                    const LaneElement &at)>
+                         fn) override;
+  mlir::Value laneRow(FragmentType type) override;
+  mlir::Value laneCol(FragmentType type) override;
+  mlir::Value reduceRow(FragmentType type, mlir::Value value,
+                        bool isMax) override;
+
+  // The kernel.
+
+  mlir::ImplicitLocOpBuilder b;
+  const TargetInfo &target;
+  Machine &machine;
+  /// The kernel as it was: its ops are lowered, not changed.
+  mlir::gpu::GPUFuncOp kernel;
+  /// Bytes that addresses and strides of 16-bit tensors are multiples of.
+  const int64_t alignment;
+  /// The kernel's schedule, and the block's warps of all teams, without
+  /// producers; also in a team.
+  const ScheduleAttr blockSchedule;
+  const int64_t blockWarps;
+  /// Threads of the block, producers too.
+  int64_t blockThreads() const;
+  /// Blocks of a cluster.
+  int64_t cluster() const;
+  /// Columns of the accumulator that a softmax ends, in kernels with roles;
+  /// else 0.
+  int64_t accumulatorCols = 0;
+  LdsPlan lds;
+
+  // Whose code is being lowered.
+
+  /// By which fragments are spread: the kernel's, or the team's own.
+  ScheduleAttr schedule;
+  FragmentLayouts layouts;
+  /// Thread in the block, lane in the warp, warp in the block; i32. Among
+  /// producers, thread and warp count from the first producer; in a team, from
+  /// its first warp.
+  mlir::Value thread, lane, warp;
+  /// How many threads of a team, or of a kernel without roles, there are.
+  int64_t threads() const { return schedule.getWarps() * target.waveSize; }
+  /// The thread in the block, also in a team; i32.
+  mlir::Value blockThread;
+  /// Null outside of teams, where all warps of the block work together.
+  const LaneTeam *team = nullptr;
+  /// The op of the tile program.
+  mlir::Operation *current = nullptr;
+  /// What kernels with roles need of the machine.
+  WarpRoles &warpRoles() const { return *machine.roles(); }
+
+  // Scalars.
+
+  mlir::Value index(int64_t value);
+  mlir::Value i32(int64_t value);
+  mlir::Value f32(double value);
+  mlir::Value toI32(mlir::Value index);
+  mlir::Value toIndex(mlir::Value i32);
+  /// Goes on where `condition` holds.
+  void enter(mlir::Value condition);
+
+  // Memory.
+
+  /// A tensor in DRAM as one line of elements.
+  mlir::Value flat(mlir::Value data);
+  /// Shared memory as one line of elements of a type.
+  mlir::Value shared(mlir::Type element);
+  /// The index of the 32-bit word at byte `base` + `offset` of LDS.
+  mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
+
+  // Values.
+
+  /// What a lane holds of a value; of one whose rows lie in LDS, nothing.
+  const Values &get(mlir::Value value) { return map[value]; }
+  void set(mlir::Value value, Values lanes) { map[value] = std::move(lanes); }
+  /// The lane value of a scalar of the tile program.
+  mlir::Value single(mlir::Value value) { return map[value].front(); }
+  /// The same, or null for a value that has not one lane value.
+  mlir::Value findSingle(mlir::Value value) const;
+  /// The types of what a lane holds of a value of a type.
+  void laneTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
+  /// What a lane holds of a value, loaded here where its rows live in LDS
+  /// (schedule `sums_in_lds`).
+  Values rowValues(mlir::Value value);
+  /// Stores row values into the slots at `offset` bytes, one a thread.
+  void storeRows(llvm::ArrayRef<mlir::Value> rows, int64_t offset);
+
+  // Where a lane's elements lie.
+
+  /// Which part of a fragment's rows this warp has, i32.
+  mlir::Value rowPart(const FragmentLayout &layout);
+  /// This warp's place along the columns of a layout's grid of warps, i32.
+  mlir::Value gridCol(const FragmentLayout &layout);
+  /// A column in a warp's part of a fragment as one of the fragment.
+  mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
+                         mlir::Value col);
+  /// Whether this lane is the first of those that share a row.
+  mlir::Value firstOfRow(const FragmentLayout &layout);
+
+  // Elements.
+
+  mlir::Value element(mlir::Value vector, int64_t i);
+  /// Applies `fn` to each element (a register of an atom) of each vector.
+  Values mapElements(
+      llvm::ArrayRef<mlir::Value> vectors,
+      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
+          fn);
+  /// Combines a value over the lanes that hold other columns of the same row.
+  mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
+                          bool isMax);
+
+private:
+  /// The address of the lane's slot, as an index of f32 elements.
+  mlir::Value rowSlot(int64_t offset, int64_t rows);
+
+  llvm::DenseMap<mlir::Value, Values> map;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
