@@ -15,6 +15,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LaneAppend.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
@@ -60,13 +61,16 @@ static ArrayRef<int64_t> shapeOf(Value argument) {
   return cast<MemRefType>(argument.getType()).getShape();
 }
 
-Value LaneLowering::cacheByLanes(Value argument) {
+/// A cache among the arguments as ops on caches by lanes take it.
+static Value cacheByLanes(LaneLowering &lower, Value argument) {
+  ImplicitLocOpBuilder &b = lower.b;
   auto type = cast<CacheType>(argument.getType());
-  const TensorArg &cache = signature.tensor(argument);
+  const TensorArg &cache = lower.signature.tensor(argument);
   constexpr int64_t any = ShapedType::kDynamic;
   bool paged = type.getKind() == CacheKind::Paged;
-  Value blocks = signature.launchSize(sizeOfCache(argument, "num_blocks"));
-  Value room = signature.launchSize(
+  Value blocks =
+      lower.signature.launchSize(sizeOfCache(argument, "num_blocks"));
+  Value room = lower.signature.launchSize(
       sizeOfCache(argument, paged ? "pages_per_seq" : "max_seq"));
   SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
                              type.getHeads(), type.getCacheDepth()};
@@ -92,22 +96,23 @@ Value LaneLowering::cacheByLanes(Value argument) {
                              /*max_prompt=*/Value(), /*max_context=*/Value());
 }
 
-LogicalResult LaneLowering::lower(AppendTokensOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   for (Value cache : {Value(op.getKCache()), Value(op.getVCache())})
     if (cache && !isa<BlockArgument>(cache))
       return op.emitOpError() << "stores into a cache that the program makes; "
                                  "expected one of the kernel's arguments";
   auto tokens = [&](Value argument) {
-    const TensorArg &tensor = signature.tensor(argument);
+    const TensorArg &tensor = lower.signature.tensor(argument);
     return viewOf(b, tensor.data, shapeOf(argument), tensor.sizes,
                   tensor.strides);
   };
   AppendOperands operands;
   operands.k = tokens(op.getK());
-  operands.kCache = cacheByLanes(op.getKCache());
+  operands.kCache = cacheByLanes(lower, op.getKCache());
   if (op.getV()) {
     operands.v = tokens(op.getV());
-    operands.vCache = cacheByLanes(op.getVCache());
+    operands.vCache = cacheByLanes(lower, op.getVCache());
   }
   if (op.getCos()) {
     operands.cos = tokens(op.getCos());
@@ -116,47 +121,47 @@ LogicalResult LaneLowering::lower(AppendTokensOp op) {
   }
   // A head lies within a wave.
   FailureOr<AppendShares> shares =
-      dealHeads(op, operands, target, target.waveSize);
+      dealHeads(op, operands, lower.target, lower.target.waveSize);
   if (failed(shares))
     return failure();
 
   AppendEmitter emitter(b, operands, *shares);
-  emitter.batch = single(op.getBatch());
-  emitter.head = single(op.getHead());
-  int64_t lanes = shares->lanes, atOnce = blockThreads() / lanes;
-  Value tid = toIndex(blockThread);
-  Value slot = arith::DivUIOp::create(b, tid, index(lanes));
-  Value place = arith::RemUIOp::create(b, tid, index(lanes));
-  Value dim = arith::MulIOp::create(b, place, index(shares->piece()));
+  emitter.batch = lower.single(op.getBatch());
+  emitter.head = lower.single(op.getHead());
+  int64_t lanes = shares->lanes, atOnce = lower.blockThreads() / lanes;
+  Value tid = lower.toIndex(lower.blockThread);
+  Value slot = arith::DivUIOp::create(b, tid, lower.index(lanes));
+  Value place = arith::RemUIOp::create(b, tid, lower.index(lanes));
+  Value dim = arith::MulIOp::create(b, place, lower.index(shares->piece()));
   // Lanes past a head, and past the last head that there is room for.
   Value works = emitter.both(
-      emitter.isLess(slot, index(atOnce)),
-      emitter.isLess(
-          place, index(operands.keysLayout().getHeadSize() / shares->width)));
-  emitter.dim = arith::SelectOp::create(b, works, dim, index(0));
+      emitter.isLess(slot, lower.index(atOnce)),
+      emitter.isLess(place, lower.index(operands.keysLayout().getHeadSize() /
+                                        shares->width)));
+  emitter.dim = arith::SelectOp::create(b, works, dim, lower.index(0));
 
   Value length = CacheLengthOp::create(b, operands.kCache, emitter.batch);
   auto within = [&](Value position, Value least) -> Value {
-    Value token = arith::SubIOp::create(b, single(position), length);
+    Value token = arith::SubIOp::create(b, lower.single(position), length);
     return arith::MaxSIOp::create(b, token, least);
   };
-  Value first = within(op.getFrom(), index(0));
+  Value first = within(op.getFrom(), lower.index(0));
   Value count = shapeOf(op.getK())[1] == ShapedType::kDynamic
-                    ? signature.tensor(op.getK()).sizes[1]
-                    : index(shapeOf(op.getK())[1]);
+                    ? lower.signature.tensor(op.getK()).sizes[1]
+                    : lower.index(shapeOf(op.getK())[1]);
   Value last = arith::MinSIOp::create(b, within(op.getUpto(), first), count);
   // All lanes go as often.
-  auto loop = scf::ForOp::create(b, first, last, index(atOnce));
+  auto loop = scf::ForOp::create(b, first, last, lower.index(atOnce));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value token = arith::AddIOp::create(b, loop.getInductionVar(), slot);
     emitter.active = emitter.both(works, emitter.isLess(token, last));
-    token = arith::SelectOp::create(b, emitter.active, token, index(0));
+    token = arith::SelectOp::create(b, emitter.active, token, lower.index(0));
     emitter.lead = {emitter.batch, token};
     emitter.emit([&] {
       emitter.position = arith::SelectOp::create(
-          b, emitter.active, emitter.add(length, token), index(-1));
+          b, emitter.active, emitter.add(length, token), lower.index(-1));
     });
   }
   // What all lanes have stored, all loads of the block see from here on.

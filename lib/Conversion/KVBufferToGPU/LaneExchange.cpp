@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "LaneExchange.h"
 #include "LaneWarps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -145,7 +145,7 @@ static SmallVector<int64_t> spanOf(ArrayRef<int64_t> numbers) {
 /// other lanes hold in different registers: one shuffle for each of them, of
 /// which a lane takes its own. Nothing where the fragment is cut otherwise.
 static std::optional<Values>
-exchangeByShuffles(LaneLowering &lower, const FragmentLayout &source,
+exchangeByShuffles(Lanes &lower, const FragmentLayout &source,
                    FragmentType from, const FragmentLayout &result,
                    FragmentType to, ArrayRef<Value> words) {
   int64_t rows = std::max(source.rows, result.rows),
@@ -201,18 +201,20 @@ exchangeByShuffles(LaneLowering &lower, const FragmentLayout &source,
   return moved;
 }
 
-LogicalResult LaneLowering::lower(ExchangeOp op) {
+LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayout &source = layouts.of(from), &result = layouts.of(to);
+  const FragmentLayout &source = lanes.layouts.of(from),
+                       &result = lanes.layouts.of(to);
   // Of an accumulator the registers are one vector, of an operand words.
   int64_t width = to.getRole() == Role::Acc ? result.registers() : result.words;
   if (source.sharesCols() || result.sharesCols()) {
     Values elements;
-    for (Value vector : get(op.getSource()))
+    for (Value vector : lanes.get(op.getSource()))
       for (int64_t i = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
            i < e; ++i)
-        elements.push_back(element(vector, i));
-    std::optional<Values> moved = exchangeByLds(*this, op, from, to, elements);
+        elements.push_back(lanes.element(vector, i));
+    std::optional<Values> moved = exchangeByLds(lanes, op, from, to, elements);
     if (!moved)
       return op.emitOpError()
              << "cannot change " << from.getLayout() << " into "
@@ -222,23 +224,24 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
       vectors.push_back(vector::FromElementsOp::create(
           b, VectorType::get({width}, to.getElementType()),
           ArrayRef<Value>(*moved).slice(i, width)));
-    set(op.getFragment(), vectors);
+    lanes.set(op.getFragment(), vectors);
     return success();
   }
   std::optional<SmallVector<int64_t>> order;
-  if (target.transposesAmongLanes)
+  if (lanes.target.transposesAmongLanes)
     order = transposedWords(source, from, result, to);
   if (!order) {
-    const Values held = get(op.getSource());
+    const Values held = lanes.get(op.getSource());
     std::optional<Values> moved =
-        exchangeByShuffles(*this, source, from, result, to, wordsOf(b, held));
+        exchangeByShuffles(lanes, source, from, result, to, wordsOf(b, held));
     if (!moved)
       return op.emitOpError()
              << "cannot change " << from.getLayout() << " into "
              << to.getLayout()
              << "; expected layouts that give each warp the same elements, in "
                 "whole instructions";
-    set(op.getFragment(), vectorsOf(b, *moved, to.getElementType(), width));
+    lanes.set(op.getFragment(),
+              vectorsOf(b, *moved, to.getElementType(), width));
     return success();
   }
 
@@ -246,7 +249,7 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
   bool whole = from.getRole() == Role::Acc;
   width = result.words;
   int64_t perAtom = source.registers() / width;
-  const Values held = get(op.getSource());
+  const Values held = lanes.get(op.getSource());
   auto wordType = VectorType::get({1}, b.getI32Type());
   auto pieceType = VectorType::get({width}, to.getElementType());
   Values results, elements;
@@ -269,7 +272,7 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
       continue;
     }
     for (int64_t i = 0; i < width; ++i)
-      elements.push_back(element(piece, i));
+      elements.push_back(lanes.element(piece, i));
     if (int64_t(elements.size()) < result.registers())
       continue;
     results.push_back(vector::FromElementsOp::create(
@@ -277,6 +280,6 @@ LogicalResult LaneLowering::lower(ExchangeOp op) {
         elements));
     elements.clear();
   }
-  set(op.getFragment(), results);
+  lanes.set(op.getFragment(), results);
   return success();
 }

@@ -13,7 +13,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "LaneFit.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -31,8 +31,9 @@ static constexpr int64_t kLargest = 14;
 /// The largest exponent field of a factor whose inverse is no subnormal.
 static constexpr int64_t kLargestField = 2 * kBias - 1;
 
-void LaneLowering::lower(FragmentFitOp op) {
-  const Values &words = get(op.getSource());
+void kvbuf::lowerOp(Lanes &lanes, FragmentFitOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  const Values &words = lanes.get(op.getSource());
   // The largest magnitude, as the integer of its bits and one step more: with
   // that infinities and NaNs, whose exponents are the largest, are negative,
   // and do not count.
@@ -53,27 +54,29 @@ void LaneLowering::lower(FragmentFitOp op) {
   Value top = arith::ConstantIntOp::create(b, kStep, 16);
   int64_t count = cast<VectorType>(largest.getType()).getNumElements();
   for (int64_t i = 0; i < count; ++i)
-    top = arith::MaxSIOp::create(b, top, element(largest, i));
+    top = arith::MaxSIOp::create(b, top, lanes.element(largest, i));
   top = arith::ExtSIOp::create(b, b.getI32Type(), top);
-  for (int64_t lanes = 1; lanes < target.waveSize; lanes *= 2) {
-    auto shuffle = gpu::ShuffleOp::create(
-        b, top, i32(lanes), i32(target.waveSize), gpu::ShuffleMode::XOR);
+  for (int64_t apart = 1; apart < lanes.target.waveSize; apart *= 2) {
+    auto shuffle = gpu::ShuffleOp::create(b, top, lanes.i32(apart),
+                                          lanes.i32(lanes.target.waveSize),
+                                          gpu::ShuffleMode::XOR);
     top = arith::MaxSIOp::create(b, top, shuffle.getShuffleResult());
   }
   // Exponent fields: that of the largest, and those of the powers of two.
   Value field = arith::SubIOp::create(
-      b, arith::ShRUIOp::create(b, top, i32(kMantissaBits)), i32(1));
+      b, arith::ShRUIOp::create(b, top, lanes.i32(kMantissaBits)),
+      lanes.i32(1));
   Value up = arith::MinSIOp::create(
-      b, arith::SubIOp::create(b, i32(2 * kBias + kLargest), field),
-      i32(kLargestField));
-  Value down = arith::SubIOp::create(b, i32(2 * kBias), up);
+      b, arith::SubIOp::create(b, lanes.i32(2 * kBias + kLargest), field),
+      lanes.i32(kLargestField));
+  Value down = arith::SubIOp::create(b, lanes.i32(2 * kBias), up);
   auto power = [&](Value exponent) -> Value {
     return arith::BitcastOp::create(
-        b, b.getF32Type(), arith::ShLIOp::create(b, exponent, i32(23)));
+        b, b.getF32Type(), arith::ShLIOp::create(b, exponent, lanes.i32(23)));
   };
   Value multiplier = power(up), factor = power(down);
   if (op.getScale())
-    factor = arith::MulFOp::create(b, factor, single(op.getScale()));
+    factor = arith::MulFOp::create(b, factor, lanes.single(op.getScale()));
 
   Values fitted;
   for (Value word : words) {
@@ -84,8 +87,8 @@ void LaneLowering::lower(FragmentFitOp op) {
                               vector::BroadcastOp::create(b, wide, multiplier));
     fitted.push_back(arith::TruncFOp::create(b, type.clone(b.getF16Type()), x));
   }
-  set(op.getFragment(), fitted);
+  lanes.set(op.getFragment(), fitted);
   SmallVector<Type> rows;
-  laneTypes(op.getFactor().getType(), rows);
-  set(op.getFactor(), Values(rows.size(), factor));
+  lanes.laneTypes(op.getFactor().getType(), rows);
+  lanes.set(op.getFactor(), Values(rows.size(), factor));
 }

@@ -12,6 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneArithmetic.h"
+#include "LaneLowering.h"
 #include "LanePartials.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -60,15 +62,16 @@ static int64_t registersOf(const TargetInfo &target, int64_t ldsBytes,
                                (std::max<int64_t>(blocks, 1) * threads));
 }
 
+namespace {
 /// Lowers a join of partial results.
-class kvbuf::PartialJoin {
+class PartialJoin {
 public:
   PartialJoin(LaneLowering &lower, PartialJoinOp op, RowMemory memory);
 
   void emit();
 
 private:
-  using State = LaneLowering::SoftmaxState;
+  using State = SoftmaxState;
 
   /// Joins the first of `left` partial results, `atOnce` at most, of which the
   /// first is at `base`, with what those before them have come to, if any.
@@ -105,6 +108,7 @@ private:
   Value number, firstLane;
   Value in, row, validRows, lastRow, stride;
 };
+} // namespace
 
 PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
                          RowMemory memory)
@@ -249,7 +253,7 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
       b, VectorType::get({memory.atOnce}, b.getF32Type()), zero);
   auto exp2Of = [&](Value offset, Value top) {
     Value scaled = arith::MulFOp::create(b, top, negScale);
-    return lower.exp2(arith::SubFOp::create(b, offset, scaled));
+    return exp2(b, arith::SubFOp::create(b, offset, scaled));
   };
   for (unsigned i = 0; i < rows; ++i) {
     if (i % rowsAtOnce == 0)
@@ -387,11 +391,11 @@ void PartialJoin::emit() {
   lower.set(op.getSum(), joined.sum);
 }
 
-LogicalResult LaneLowering::lower(PartialJoinOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialJoinOp op) {
   FailureOr<RowMemory> memory =
-      rowMemory(*this, op, layouts.of(op.getAcc().getType()));
+      rowMemory(lower, op, lower.layouts.of(op.getAcc().getType()));
   if (failed(memory))
     return failure();
-  PartialJoin(*this, op, std::move(*memory)).emit();
+  PartialJoin(lower, op, std::move(*memory)).emit();
   return success();
 }

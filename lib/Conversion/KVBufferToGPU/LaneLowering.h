@@ -29,8 +29,6 @@ struct SoftcapNearZero {
   llvm::SmallVector<double> coefficients;
 };
 
-class PartialJoin;
-
 /// Lowers one kernel.
 class LaneLowering : public Lanes {
 public:
@@ -43,15 +41,9 @@ public:
   /// Replaces the kernel; errors are reported at the op that causes them.
   mlir::LogicalResult run();
 
-  /// Lowers an op of our own: what its model calls (LaneModels.cpp).
-  template <typename OpTy> mlir::LogicalResult lowerOwn(OpTy op) {
-    if constexpr (std::is_void_v<decltype(lower(op))>) {
-      lower(op);
-      return mlir::success();
-    } else {
-      return lower(op);
-    }
-  }
+  /// Lowers the ops of a block but its terminator, whose operands then have
+  /// their lanes.
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
   /// Whether an op of roles stands where it can be lowered.
   mlir::LogicalResult checkRoles(mlir::Operation *op);
   /// An error for an op that takes all the threads of the block, of which roles
@@ -64,84 +56,7 @@ public:
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
 
-private:
-  mlir::LogicalResult lowerBlock(mlir::Block &block);
-  mlir::LogicalResult lowerOp(mlir::Operation *op);
-  mlir::LogicalResult lower(mlir::scf::ForOp op);
-  mlir::LogicalResult lower(mlir::scf::IfOp op);
-  mlir::LogicalResult lower(mlir::scf::WhileOp op);
-  /// Arithmetic on indices, done in 32 bits.
-  void lowerNarrow(mlir::Operation *op);
-  /// In kernels with roles, indices pass through loops and branches as i32: the
-  /// types of a value's lanes there, values on their way in, and those that
-  /// come out.
-  void narrowTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
-  Values narrowed(Values values);
-  void setWidened(mlir::Value value, mlir::ValueRange lanes);
-
-  // Movement (LaneMovement.cpp).
-  mlir::Value lookup(mlir::Value table, mlir::Value entry);
-  mlir::Value lookupWithin(mlir::Value lengths, mlir::Value entry,
-                           mlir::Value least, mlir::Value most);
-  /// A tile as a buffer reads it: from the first column of a block that the
-  /// buffer takes.
-  TileValues sourceOf(mlir::TypedValue<TileType> tile, KVBufferAttr params,
-                      int64_t block = 0);
-  mlir::LogicalResult lower(MakeCacheOp op);
-  void lower(CacheNumKeysOp op);
-  void lower(CacheTileOp op);
-  /// Whether lanes have the pages of a cache's tile looked up before it is
-  /// loaded (`TileValues::pages`).
-  bool looksUpByLane(TileType type);
-  /// The numbers of the pages that a tile's rows lie in, by lanes
-  /// (`TileValues::pages`).
-  mlir::Value pagesOfRows(CacheTileOp op, const TileValues &tile,
-                          mlir::Value tableBase);
-  void lower(CacheScaleOp op);
-  void lower(DramTileOp op);
-  void lower(KeyRangeOp op);
-  void lower(AllocOp op);
-  void describeLds(KVBufferAttr params, int64_t offset);
-  void lower(DramLoadOp op);
-  void lower(LdsStageOp op);
-  mlir::LogicalResult lower(FragmentLoadOp op);
-  void lower(StagedViewOp op);
-  mlir::LogicalResult lower(FragmentStoreOp op);
-  void emitStore(FragmentStoreOp op, const TileValues &tile);
-  /// The same with stores of at most `bytes` bytes, which its rows begin at
-  /// multiples of; `checkCols`: element by element, those of valid columns.
-  void emitStore(FragmentStoreOp op, const TileValues &tile, int64_t bytes,
-                 bool checkCols = false);
-  mlir::LogicalResult lower(TileFragmentOp op);
-  void lower(RowStoreOp op);
-  mlir::LogicalResult lower(mlir::memref::LoadOp op);
-  mlir::LogicalResult lower(mlir::memref::DimOp op);
-
-  // New tokens that the block reads (LaneAppend.cpp).
-  mlir::LogicalResult lower(AppendTokensOp op);
-  /// A cache among the arguments as ops on caches by lanes take it.
-  mlir::Value cacheByLanes(mlir::Value argument);
-
-  // Work that blocks share (LaneWork.cpp), and what it comes to
-  // (LanePartials.cpp, LaneJoin.cpp).
-  void lower(LaunchValueOp op);
-  void lower(ArriveLastOp op);
-  mlir::LogicalResult lower(ShareWorkOp op);
-  mlir::LogicalResult lower(PartialStoreOp op);
-  mlir::LogicalResult lower(PartialLoadOp op);
-  mlir::LogicalResult lower(PartialJoinOp op);
-  void lower(SoftmaxMergeOp op);
-  void lower(SoftmaxSinkOp op);
-  friend class PartialJoin;
-  /// The lane values of a softmax over some of the keys.
-  struct SoftmaxState {
-    Values acc, max, sum;
-  };
-  /// Joins some of them, in their order; `scale` as in
-  /// `kvbuffer.softmax_merge`. One without an accumulator has one of 0, and is
-  /// not the first.
-  SoftmaxState merge(FragmentType type, llvm::ArrayRef<SoftmaxState> states,
-                     const llvm::APFloat &scale);
+  // Ops whose lowering is a member.
 
   // Warp roles (LaneRoles.cpp).
   mlir::LogicalResult lower(WarpRolesOp op);
@@ -153,9 +68,6 @@ private:
   void lower(MailboxPostOp op);
   void lower(MailboxTakeOp op);
   void lower(NextTileOp op);
-  void lower(LaunchSizeOp op);
-  mlir::LogicalResult lower(FindTileOp op);
-  mlir::LogicalResult lower(NumberTilesOp op);
   mlir::LogicalResult lower(MmaStartOp op);
   void lower(MmaWaitOp op);
   void lower(TurnWaitOp op);
@@ -237,49 +149,6 @@ private:
   // Soft caps (LaneSoftcap.cpp).
   void lower(SoftcapOp op);
 
-  // Mathematics (LaneMath.cpp).
-  void lower(FragmentFillOp op);
-  void lower(FragmentSliceOp op);
-  void lower(MmaOp op);
-  mlir::LogicalResult lower(FragmentConvertOp op);
-  void lower(FragmentFitOp op);
-  mlir::LogicalResult lower(ExchangeOp op);
-
-  // Warps that share the columns of a fragment's rows (LaneWarps.cpp).
-  void lower(RowReduceOp op);
-  void lower(WarpReduceOp op);
-  mlir::LogicalResult lower(MapOp op);
-  void lower(FragmentScaleOp op);
-  void lower(MaskOp op);
-  mlir::LogicalResult lower(OnlineSoftmaxOp op);
-  void lower(AnyNegativeOp op);
-  /// The largest of numbers by their bits as signed integers, of which machines
-  /// may take three at a time: so also as numbers, unless all are negative.
-  mlir::Value largestOfBits(unsigned chains,
-                            mlir::ArrayRef<mlir::Value> values);
-  void lower(RescaleOp op);
-  void lower(SoftmaxFinishOp op);
-
-  // The softmax in two parts, and turns (LaneSoftmax.cpp).
-  void lower(RaiseMaxOp op);
-  void lower(ApplyRaiseOp op);
-  void lower(SoftmaxHeadOp op);
-  void lower(CarryExcessOp op);
-  mlir::LogicalResult lower(SoftmaxTailOp op);
-  void lower(MeetOp op);
-  void lower(StaggerOp op);
-  /// The lane's elements of an accumulator of this type, by row.
-  llvm::SmallVector<Values> valuesByRow(FragmentType type,
-                                        llvm::ArrayRef<mlir::Value> vectors);
-
-  /// Folds values with one or two chains: two overlap latencies, one saves
-  /// registers.
-  static mlir::Value
-  fold(unsigned count, llvm::ArrayRef<mlir::Value> values,
-       llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> fn);
-  /// Chains in which a row's elements are added up or compared.
-  unsigned foldChains(FragmentType scores);
-  mlir::Value exp2(mlir::Value value);
   /// 1 / x by the approximate instruction.
   mlir::Value reciprocal(mlir::Value x);
   /// Scores, as a soft cap of any size makes them.
@@ -313,28 +182,9 @@ private:
     Values maxima, coefficients;
   };
   llvm::DenseMap<mlir::Value, CapInSoftmax> capsInSoftmax;
-  /// What a softmax makes of scores.
-  struct SoftmaxValues {
-    /// Accumulators, not yet operands: what a product in flight reads must not
-    /// be defined in a branch.
-    Values weights, max, sum, rescale;
-  };
-  SoftmaxValues softmax(OnlineSoftmaxOp op, mlir::ArrayRef<mlir::Value> scores);
-  /// What rounding to an operand's element type adds to a weight, an f32.
-  mlir::Value roundingOf(mlir::Value weight, mlir::Type operand);
-  /// What rounding adds to the weight of a row's largest score: 2 to the power
-  /// of what the product of `max` and `scale`, in base 2, loses by its own
-  /// rounding.
-  mlir::Value largestExcess(mlir::Value max, mlir::Value scale,
-                            mlir::Type operand);
-  /// Accumulator elements as words of operand a; errors if lanes would have to
-  /// exchange data.
-  mlir::LogicalResult toOperand(mlir::Operation *op, FragmentType from,
-                                FragmentType type,
-                                llvm::ArrayRef<mlir::Value> acc, Values &words);
 
-  /// Whether a loop's argument is a softmax's running sum that stays in LDS.
-  bool staysInLds(mlir::scf::ForOp loop, unsigned index);
+private:
+  mlir::LogicalResult lowerOp(mlir::Operation *op);
 };
 
 } // namespace kvbuf

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneMap.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -13,14 +14,15 @@ using namespace mlir;
 using namespace kvbuf;
 
 /// The region's body, once for each element that the lane holds.
-LogicalResult LaneLowering::lower(MapOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getResult().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   SmallVector<Values> inputs;
   for (Value input : op.getInputs())
-    inputs.push_back(get(input));
+    inputs.push_back(lower.get(input));
   Block &body = op.getBody().front();
   Value rowArgument = body.getArgument(inputs.size()),
         colArgument = body.getArgument(inputs.size() + 1);
@@ -28,18 +30,18 @@ LogicalResult LaneLowering::lower(MapOp op) {
   auto base = [&](Value inLane, Value first) -> Value {
     if (!first)
       return inLane;
-    return arith::AddIOp::create(b, toI32(single(first)), inLane);
+    return arith::AddIOp::create(b, lower.toI32(lower.single(first)), inLane);
   };
   bool needsRow = !rowArgument.use_empty(), needsCol = !colArgument.use_empty();
-  Value firstRow = needsRow ? base(laneRow(type), op.getRow()) : Value(),
-        firstCol = needsCol ? base(laneCol(type), op.getCol()) : Value();
+  Value firstRow = needsRow ? base(lower.laneRow(type), op.getRow()) : Value(),
+        firstCol = needsCol ? base(lower.laneCol(type), op.getCol()) : Value();
   // One value for each row and each column of registers.
   llvm::DenseMap<int64_t, Value> rows, columns;
   auto coordinate = [&](llvm::DenseMap<int64_t, Value> &known, Value first,
                         int64_t offset) {
     Value &value = known[offset];
     if (!value)
-      value = toIndex(arith::AddIOp::create(b, first, i32(offset)));
+      value = lower.toIndex(arith::AddIOp::create(b, first, lower.i32(offset)));
     return value;
   };
   if (needsRow)
@@ -56,23 +58,23 @@ LogicalResult LaneLowering::lower(MapOp op) {
     Values elements;
     for (int64_t reg = 0; reg < atom.registers(); ++reg) {
       for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
-        set(argument, {element(input[index], reg)});
+        lower.set(argument, {lower.element(input[index], reg)});
       if (needsRow)
-        set(rowArgument,
-            {rows[atom.rowOffset(index / cols, atom.rowPart(reg))]});
+        lower.set(rowArgument,
+                  {rows[atom.rowOffset(index / cols, atom.rowPart(reg))]});
       if (needsCol)
-        set(colArgument,
-            {columns[index % cols * atom.cols + atom.colOffset(reg)]});
-      if (failed(lowerBlock(body)))
+        lower.set(colArgument,
+                  {columns[index % cols * atom.cols + atom.colOffset(reg)]});
+      if (failed(lower.lowerBlock(body)))
         return failure();
       elements.push_back(
-          single(cast<YieldOp>(body.getTerminator()).getValue()));
+          lower.single(cast<YieldOp>(body.getTerminator()).getValue()));
     }
     b.setLoc(op.getLoc());
     auto wide =
         VectorType::get({int64_t(elements.size())}, type.getElementType());
     results.push_back(vector::FromElementsOp::create(b, wide, elements));
   }
-  set(op.getResult(), results);
+  lower.set(op.getResult(), results);
   return success();
 }

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneMath.h"
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,39 +36,14 @@ static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
   return math::FmaOp::create(b, x, y, z);
 }
 
-Value LaneLowering::exp2(Value value) { return math::Exp2Op::create(b, value); }
-
-Value LaneLowering::fold(unsigned count, ArrayRef<Value> values,
-                         function_ref<Value(Value, Value)> fn) {
-  Value chains[2];
-  for (auto [i, value] : llvm::enumerate(values)) {
-    Value &chain = chains[i % count];
-    chain = chain ? fn(chain, value) : value;
-  }
-  return chains[1] ? fn(chains[0], chains[1]) : chains[0];
-}
-
-unsigned LaneLowering::foldChains(FragmentType scores) {
-  if (!machine.hasRoles() || !schedule.getConsumerRegisters())
-    return 2;
-  // A lane's output, scores and weights are what no compiler can save.
-  const FragmentLayout &layout = layouts.of(scores);
-  int64_t lanes = layout.rowWarps * layout.colWarps * target.waveSize;
-  int64_t elements = scores.getRows() * (accumulatorCols + scores.getCols()) +
-                     scores.getRows() * scores.getCols() / 2;
-  return schedule.getConsumerRegisters() - elements / lanes <
-                 target.twoChainRegisters
-             ? 1
-             : 2;
-}
-
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
 
-void LaneLowering::lower(FragmentFillOp op) {
+void kvbuf::lowerOp(Lanes &lanes, FragmentFillOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   SmallVector<Type> types;
-  laneTypes(op.getFragment().getType(), types);
+  lanes.laneTypes(op.getFragment().getType(), types);
   Values values;
   for (Type type : types) {
     Attribute value = b.getFloatAttr(getElementTypeOrSelf(type),
@@ -76,12 +53,12 @@ void LaneLowering::lower(FragmentFillOp op) {
     values.push_back(
         arith::ConstantOp::create(b, type, cast<TypedAttr>(value)));
   }
-  set(op.getFragment(), values);
+  lanes.set(op.getFragment(), values);
 }
 
-void LaneLowering::lower(FragmentSliceOp op) {
+void kvbuf::lowerOp(Lanes &lanes, FragmentSliceOp op) {
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayout &atom = layouts.of(from);
+  const FragmentLayout &atom = lanes.layouts.of(from);
   int64_t perAtom =
       from.getRole() == Role::Acc ? 1 : atom.registers() / atom.words;
   // Atoms are listed row by row of [m][k], [k][n] or [m][n]; rows of a turned b
@@ -94,18 +71,20 @@ void LaneLowering::lower(FragmentSliceOp op) {
   for (int64_t i = 0; i < toOuter; ++i)
     for (int64_t j = 0; j < toInner; ++j)
       for (int64_t w = 0; w < perAtom; ++w)
-        values.push_back(get(
+        values.push_back(lanes.get(
             op.getSource())[((row + i) * fromInner + col + j) * perAtom + w]);
-  set(op.getFragment(), values);
+  lanes.set(op.getFragment(), values);
 }
 
-void LaneLowering::lower(MmaOp op) {
+void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies
   // in LDS (see Machine::emitFragmentLoad).
   FragmentType aType = op.getA().getType(), bType = op.getB().getType(),
                accType = op.getAcc().getType();
-  const FragmentLayout &aAtom = layouts.of(aType), &bAtom = layouts.of(bType),
-                       &accAtom = layouts.of(accType);
+  const FragmentLayout &aAtom = lanes.layouts.of(aType),
+                       &bAtom = lanes.layouts.of(bType),
+                       &accAtom = lanes.layouts.of(accType);
   auto product = cast<MmaLayoutAttr>(accType.getLayout());
   int64_t group = product.getGroup();
   int64_t aWords = aAtom.registers() / aAtom.words;
@@ -116,8 +95,8 @@ void LaneLowering::lower(MmaOp op) {
   int64_t first = op.getColumn() / accAtom.cols;
   int64_t ns = bAtom.atomCols(bType);
   int64_t ms = accAtom.atoms(accType) / accNs;
-  Values acc = get(op.getAcc());
-  ArrayRef<Value> a = get(op.getA()), bs = get(op.getB());
+  Values acc = lanes.get(op.getAcc());
+  ArrayRef<Value> a = lanes.get(op.getA()), bs = lanes.get(op.getB());
   // The part of an atom's words that feeds instruction `g` of its group.
   auto part = [&](ArrayRef<Value> words, int64_t width, int64_t g) {
     if (group == 1)
@@ -143,13 +122,14 @@ void LaneLowering::lower(MmaOp op) {
           c = LaneMmaOp::create(b, c.getType(), c, part(left, leftWidth, g),
                                 part(right, rightWidth, g), product.getShape());
       }
-  set(op.getResult(), acc);
+  lanes.set(op.getResult(), acc);
 }
 
-LogicalResult LaneLowering::toOperand(Operation *op, FragmentType from,
-                                      FragmentType type, ArrayRef<Value> acc,
-                                      Values &words) {
-  const FragmentLayout &a = layouts.of(type), &c = layouts.of(from);
+LogicalResult kvbuf::toOperand(Lanes &lanes, Operation *op, FragmentType from,
+                               FragmentType type, ArrayRef<Value> acc,
+                               Values &words) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  const FragmentLayout &a = lanes.layouts.of(type), &c = lanes.layouts.of(from);
   // Each register of the operand must be a register of the same lane.
   bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");
   for (unsigned bit = 0; sameLanes && bit < a.layout.inLog2("lane"); ++bit)
@@ -173,15 +153,15 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType from,
           break;
         }
         elements.push_back(
-            element(acc[row / c.rows * accCols + col / c.cols], held));
+            lanes.element(acc[row / c.rows * accCols + col / c.cols], held));
       }
       if (!sameLanes)
         break;
       auto wide = VectorType::get({a.words}, b.getF32Type());
       auto narrow = VectorType::get({a.words}, type.getElementType());
       for (int64_t w = 0; w < a.registers(); w += a.words)
-        words.push_back(machine.roundOperand(
-            *this,
+        words.push_back(lanes.machine.roundOperand(
+            lanes,
             vector::FromElementsOp::create(
                 b, wide, ArrayRef<Value>(elements).slice(w, a.words)),
             narrow, /*isProbability=*/isa<OnlineSoftmaxOp, SoftmaxTailOp>(op)));
@@ -193,23 +173,25 @@ LogicalResult LaneLowering::toOperand(Operation *op, FragmentType from,
   return success();
 }
 
-LogicalResult LaneLowering::lower(FragmentConvertOp op) {
+LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
   if (to.getRole() == Role::A && from.getRole() == Role::Acc) {
     Values words;
-    if (failed(toOperand(op, from, to, get(op.getSource()), words)))
+    if (failed(
+            toOperand(lanes, op, from, to, lanes.get(op.getSource()), words)))
       return failure();
-    set(op.getFragment(), words);
+    lanes.set(op.getFragment(), words);
     return success();
   }
   if (to.getRole() != from.getRole() || !from.getElementType().isF32())
     return op.emitOpError() << "cannot convert " << from << " to " << to;
   Values values;
-  for (Value vector : get(op.getSource()))
+  for (Value vector : lanes.get(op.getSource()))
     values.push_back(arith::TruncFOp::create(
         b, cast<VectorType>(vector.getType()).clone(to.getElementType()),
         vector));
-  set(op.getFragment(), values);
+  lanes.set(op.getFragment(), values);
   return success();
 }
 
@@ -217,37 +199,39 @@ LogicalResult LaneLowering::lower(FragmentConvertOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-void LaneLowering::lower(FragmentScaleOp op) {
-  Value factor = f32(op.getFactor().convertToFloat());
-  set(op.getResult(),
-      mapElements(get(op.getSource()), [&](Value s, unsigned, int64_t) {
-        return mulf(b, s, factor);
-      }));
+void kvbuf::lowerOp(Lanes &lanes, FragmentScaleOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value factor = lanes.f32(op.getFactor().convertToFloat());
+  lanes.set(op.getResult(), lanes.mapElements(lanes.get(op.getSource()),
+                                              [&](Value s, unsigned, int64_t) {
+                                                return mulf(b, s, factor);
+                                              }));
 }
 
 /// Windows that reach further are compared in 64 bits first: their ends as
 /// columns of a tile need not fit into 32. More than any tile is wide.
 static constexpr int64_t kFarReach = int64_t(1) << 29;
 
-void LaneLowering::lower(MaskOp op) {
+void kvbuf::lowerOp(Lanes &lanes, MaskOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  int64_t rows = get(op.getScores()).size() / cols * parts;
+  int64_t rows = lanes.get(op.getScores()).size() / cols * parts;
   MaskAttr mask = op.getMask();
-  Value row = single(op.getRow()), key = single(op.getKey()),
-        keys = single(op.getKeys());
-  Value shift = arith::SubIOp::create(b, keys, single(op.getQueries()));
+  Value row = lanes.single(op.getRow()), key = lanes.single(op.getKey()),
+        keys = lanes.single(op.getKeys());
+  Value shift = arith::SubIOp::create(b, keys, lanes.single(op.getQueries()));
   // Per row, the columns of the tile that this lane keeps: those whose constant
   // part is in [low, high). One comparison of a register with a constant a
   // score.
-  Value col = laneCol(type), laneRows = laneRow(type);
-  Value edge = toI32(arith::SubIOp::create(b, keys, key));
+  Value col = lanes.laneCol(type), laneRows = lanes.laneRow(type);
+  Value edge = lanes.toI32(arith::SubIOp::create(b, keys, key));
   // The position of row 0 as a column of this tile.
   Value start =
       arith::SubIOp::create(b, arith::AddIOp::create(b, row, shift), key);
-  Value origin = toI32(start);
+  Value origin = lanes.toI32(start);
   // Rows of one query stand at one position; else a lane's rows are constants
   // apart.
   int64_t group = op.getGroup();
@@ -259,22 +243,23 @@ void LaneLowering::lower(MaskOp op) {
     Value first = position;
     bool far = std::abs(reach) > kFarReach;
     if (far) {
-      Value bounded = arith::AddIOp::create(b, start, index(reach));
-      bounded = arith::MinSIOp::create(b, bounded, index(kFarReach));
-      bounded = arith::MaxSIOp::create(b, bounded, index(-kFarReach));
-      first = toI32(bounded);
+      Value bounded = arith::AddIOp::create(b, start, lanes.index(reach));
+      bounded = arith::MinSIOp::create(b, bounded, lanes.index(kFarReach));
+      bounded = arith::MaxSIOp::create(b, bounded, lanes.index(-kFarReach));
+      first = lanes.toI32(bounded);
       if (group == 1)
         first = arith::AddIOp::create(b, first, laneRows);
     }
     Values columns;
     for (int64_t r = 0; r < rows; ++r) {
-      Value offset = i32(atom.rowOffset(r / parts, r % parts));
+      Value offset = lanes.i32(atom.rowOffset(r / parts, r % parts));
       if (group > 1)
         offset = arith::DivUIOp::create(
             b, arith::AddIOp::create(b, laneRows, offset).getResult(),
-            i32(group));
+            lanes.i32(group));
       Value at = arith::AddIOp::create(b, first, offset);
-      columns.push_back(far ? at : arith::AddIOp::create(b, at, i32(reach)));
+      columns.push_back(far ? at
+                            : arith::AddIOp::create(b, at, lanes.i32(reach)));
     }
     return columns;
   };
@@ -292,19 +277,20 @@ void LaneLowering::lower(MaskOp op) {
     if (mask.boundsLeft())
       low[r] = arith::SubIOp::create(b, begins[r], col);
   }
-  Value hidden = f32(-std::numeric_limits<double>::infinity());
-  set(op.getResult(),
-      mapElements(
-          get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
+  Value hidden = lanes.f32(-std::numeric_limits<double>::infinity());
+  lanes.set(
+      op.getResult(),
+      lanes.mapElements(
+          lanes.get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
             int64_t r = index / cols * parts + atom.rowPart(reg);
             int64_t at = index % cols * atom.cols + atom.colOffset(reg);
             Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
-                                               high[r], i32(at));
+                                               high[r], lanes.i32(at));
             if (low[r])
               keep = arith::AndIOp::create(
                   b, keep,
                   arith::CmpIOp::create(b, arith::CmpIPredicate::sle, low[r],
-                                        i32(at)));
+                                        lanes.i32(at)));
             return arith::SelectOp::create(b, keep, s, hidden).getResult();
           }));
 }
@@ -313,91 +299,96 @@ void LaneLowering::lower(MaskOp op) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
-Value LaneLowering::largestOfBits(unsigned chains, ArrayRef<Value> values) {
-  Values bits;
-  for (Value value : values)
-    bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
-  Value top = fold(chains, bits, [&](Value x, Value y) -> Value {
-    return arith::MaxSIOp::create(b, x, y);
-  });
-  return arith::BitcastOp::create(b, b.getF32Type(), top);
-}
-
-void LaneLowering::lower(AnyNegativeOp op) {
+void kvbuf::lowerOp(LaneLowering &lower, AnyNegativeOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   Value all;
-  for (Value row : get(op.getRows())) {
+  for (Value row : lower.get(op.getRows())) {
     Value bits = arith::BitcastOp::create(b, b.getI32Type(), row);
     all = all ? arith::OrIOp::create(b, all, bits).getResult() : bits;
   }
   Value negative =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, i32(0));
-  if (!roles.signBarriers)
-    roles.signBarriers = barriers.take(roles.groups);
-  Value id = arith::AddIOp::create(b, roles.group, i32(roles.signBarriers));
-  Value any = BarrierAnyOp::create(b, b.getI1Type(), negative, id,
-                                   b.getI64IntegerAttr(roles.groupThreads));
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, lower.i32(0));
+  if (!lower.roles.signBarriers)
+    lower.roles.signBarriers = lower.barriers.take(lower.roles.groups);
+  Value id = arith::AddIOp::create(b, lower.roles.group,
+                                   lower.i32(lower.roles.signBarriers));
+  Value any =
+      BarrierAnyOp::create(b, b.getI1Type(), negative, id,
+                           b.getI64IntegerAttr(lower.roles.groupThreads));
   // Said to be the same for all lanes, so that loops after a branch on it keep
   // their numbers in the scalar unit.
-  any = machine.uniform(
-      *this, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
-  set(op.getAny(),
-      {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, any, i32(0))});
+  any = lower.machine.uniform(
+      lower, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
+  lower.set(op.getAny(), {arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                                any, lower.i32(0))});
 }
 
-LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
-                                                  ArrayRef<Value> scores) {
+namespace {
+/// What a softmax makes of scores.
+struct SoftmaxValues {
+  /// Accumulators, not yet operands: what a product in flight reads must not be
+  /// defined in a branch.
+  Values weights, max, sum, rescale;
+};
+} // namespace
+
+static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
+                             ArrayRef<Value> scores) {
+  ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   // A copy: new values move those that are kept.
-  const Values max = get(op.getMax());
+  const Values max = lower.get(op.getMax());
   int64_t rows = max.size();
-  Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
-  Value negScale = f32(-op.getScale().convertToFloat() * std::numbers::log2e);
-  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  Value scale = lower.f32(op.getScale().convertToFloat() * std::numbers::log2e);
+  Value negScale =
+      lower.f32(-op.getScale().convertToFloat() * std::numbers::log2e);
+  Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
+        zero = lower.f32(0);
 
-  unsigned chains = foldChains(type);
+  unsigned chains = foldChains(lower, type);
 
   // Scores by row.
   SmallVector<Values> byRow(rows);
   for (auto [index, vector] : llvm::enumerate(scores))
     for (int64_t reg = 0; reg < atom.registers(); ++reg)
       byRow[index / cols * parts + atom.rowPart(reg)].push_back(
-          element(vector, reg));
+          lower.element(vector, reg));
 
   auto larger = [&](Value x, Value y) { return maxf(b, x, y); };
   auto sumOf = [&](Value x, Value y) { return addf(b, x, y); };
   // Scores that are still to be capped: a factor of each, in base 2.
-  auto cap = capsInSoftmax.find(op.getScores());
-  const CapInSoftmax *capped =
-      cap == capsInSoftmax.end() ? nullptr : &cap->second;
+  auto cap = lower.capsInSoftmax.find(op.getScores());
+  const LaneLowering::CapInSoftmax *capped =
+      cap == lower.capsInSoftmax.end() ? nullptr : &cap->second;
 
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   Values largest;
   if (op.getRowMax())
-    largest = get(op.getRowMax());
+    largest = lower.get(op.getRowMax());
   for (int64_t r = 0; r < rows; ++r) {
     if (!largest.empty()) {
       newMax[r] = maxf(b, max[r], largest[r]);
       continue;
     }
     if (capped) {
-      Value top = reduceLanes(atom, capped->maxima[r], /*isMax=*/true);
-      top = mulf(b, top, capFactor(capped->coefficients, top));
+      Value top = lower.reduceLanes(atom, capped->maxima[r], /*isMax=*/true);
+      top = mulf(b, top, lower.capFactor(capped->coefficients, top));
       double unit = op.getScale().convertToFloat() * std::numbers::log2e;
-      newMax[r] = maxf(b, max[r], mulf(b, top, f32(1 / unit)));
+      newMax[r] = maxf(b, max[r], mulf(b, top, lower.f32(1 / unit)));
       continue;
     }
     Values candidates{max[r]};
     llvm::append_range(candidates, byRow[r]);
-    if (op.getNotNegative() && target.integerMaxima) {
-      newMax[r] = reduceLanes(atom, largestOfBits(chains, candidates),
-                              /*isMax=*/true);
+    if (op.getNotNegative() && lower.target.integerMaxima) {
+      newMax[r] = lower.reduceLanes(atom, largestOfBits(b, chains, candidates),
+                                    /*isMax=*/true);
       continue;
     }
-    newMax[r] = reduceLanes(atom, fold(chains, candidates, larger),
-                            /*isMax=*/true);
+    newMax[r] = lower.reduceLanes(atom, fold(chains, candidates, larger),
+                                  /*isMax=*/true);
   }
   for (int64_t r = 0; r < rows; ++r) {
     offset[r] = mulf(b, newMax[r], negScale);
@@ -411,75 +402,78 @@ LaneLowering::SoftmaxValues LaneLowering::softmax(OnlineSoftmaxOp op,
     }
     // Of offsets as they were rounded: so it is exactly 1 where the maximum
     // stays, and no weight is counted under two offsets.
-    rescale[r] = exp2(subf(b, offset[r], before));
+    rescale[r] = exp2(b, subf(b, offset[r], before));
   }
   SmallVector<Values> probabilities(rows);
-  Values p = mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
-    int64_t r = index / cols * parts + atom.rowPart(reg);
-    Value factor = capped ? capFactor(capped->coefficients, s) : scale;
-    Value value = exp2(fma(b, s, factor, offset[r]));
-    probabilities[r].push_back(value);
-    return value;
-  });
+  Values p =
+      lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+        int64_t r = index / cols * parts + atom.rowPart(reg);
+        Value factor =
+            capped ? lower.capFactor(capped->coefficients, s) : scale;
+        Value value = exp2(b, fma(b, s, factor, offset[r]));
+        probabilities[r].push_back(value);
+        return value;
+      });
   // The sum stays this lane's part of it until the end; adding the old sum last
   // keeps it off the critical path.
-  Values sum = rowValues(op.getSum());
+  Values sum = lower.rowValues(op.getSum());
   for (int64_t r = 0; r < rows; ++r)
     newSum[r] =
         fma(b, sum[r], rescale[r], fold(chains, probabilities[r], sumOf));
   return {p, newMax, newSum, rescale};
 }
 
-LogicalResult LaneLowering::lower(OnlineSoftmaxOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, OnlineSoftmaxOp op) {
   // A copy: new values move those that are kept.
-  const Values scores = get(op.getScores());
-  SoftmaxValues made = softmax(op, scores);
-  if (std::optional<int64_t> offset = lds.rowsOf(op.getSum()))
-    storeRows(made.sum, *offset);
+  const Values scores = lower.get(op.getScores());
+  SoftmaxValues made = softmax(lower, op, scores);
+  if (std::optional<int64_t> offset = lower.lds.rowsOf(op.getSum()))
+    lower.storeRows(made.sum, *offset);
   // What nothing multiplies has no layout to be in.
   if (op.getP().getType().getRole() == Role::Acc) {
-    set(op.getP(), made.weights);
+    lower.set(op.getP(), made.weights);
   } else if (!op.getP().use_empty()) {
     Values words;
-    if (failed(toOperand(op, op.getScores().getType(), op.getP().getType(),
-                         made.weights, words)))
+    if (failed(toOperand(lower, op, op.getScores().getType(),
+                         op.getP().getType(), made.weights, words)))
       return failure();
-    set(op.getP(), words);
+    lower.set(op.getP(), words);
   }
-  set(op.getNewMax(), made.max);
-  set(op.getNewSum(), made.sum);
-  set(op.getRescale(), made.rescale);
+  lower.set(op.getNewMax(), made.max);
+  lower.set(op.getNewSum(), made.sum);
+  lower.set(op.getRescale(), made.rescale);
   return success();
 }
 
-void LaneLowering::lower(RescaleOp op) {
+void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   // Copies: new values move those that are kept.
-  const Values factor = get(op.getFactor()), acc = get(op.getAcc());
-  bool branches = target.branchedRescaleAccumulators &&
+  const Values factor = lanes.get(op.getFactor()), acc = lanes.get(op.getAcc());
+  bool branches = lanes.target.branchedRescaleAccumulators &&
                   int64_t(acc.size()) * atom.registers() >=
-                      target.branchedRescaleAccumulators;
+                      lanes.target.branchedRescaleAccumulators;
   // A factor is exactly 1 where the maximum stays, so nothing changes.
   Values changes;
-  if (target.predicatesRescale || branches)
+  if (lanes.target.predicatesRescale || branches)
     for (Value f : factor)
       changes.push_back(
-          arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, f, f32(1)));
+          arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, f, lanes.f32(1)));
   auto multiply = [&] {
-    return mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+    return lanes.mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
       int64_t row = index / cols * parts + atom.rowPart(reg);
       Value product = mulf(b, x, factor[row]);
       // One predicated multiplication: assemblers fold the two.
-      if (target.predicatesRescale)
+      if (lanes.target.predicatesRescale)
         product = arith::SelectOp::create(b, changes[row], product, x);
       return product;
     });
   };
   if (!branches)
-    return set(op.getResult(), multiply());
+    return lanes.set(op.getResult(), multiply());
   Value any = changes.front();
   for (Value change : llvm::drop_begin(changes))
     any = arith::OrIOp::create(b, any, change);
@@ -493,49 +487,42 @@ void LaneLowering::lower(RescaleOp op) {
     b.setInsertionPointToEnd(apply.elseBlock());
     scf::YieldOp::create(b, acc);
   }
-  set(op.getResult(), Values(apply->result_begin(), apply->result_end()));
+  lanes.set(op.getResult(), Values(apply->result_begin(), apply->result_end()));
 }
 
-Value LaneLowering::roundingOf(Value weight, Type operand) {
-  // Conversions come in pairs.
-  auto wide = VectorType::get({2}, b.getF32Type());
-  Value pair =
-      vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
-  Value rounded =
-      machine.roundOperand(*this, pair, VectorType::get({2}, operand),
-                           /*isProbability=*/true);
-  Value back = arith::ExtFOp::create(b, b.getF32Type(), element(rounded, 0));
-  return subf(b, back, weight);
-}
-
-Value LaneLowering::largestExcess(Value max, Value scale, Type operand) {
+/// What rounding adds to the weight of a row's largest score: 2 to the power of
+/// what the product of `max` and `scale`, in base 2, loses by its own rounding.
+static Value largestExcess(Lanes &lanes, Value max, Value scale, Type operand) {
+  ImplicitLocOpBuilder &b = lanes.b;
   // A row without a key: -inf - -inf would be NaN.
-  Value none =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
-                            f32(-std::numeric_limits<double>::infinity()));
-  max = arith::SelectOp::create(b, none, f32(0), max);
+  Value none = arith::CmpFOp::create(
+      b, arith::CmpFPredicate::OEQ, max,
+      lanes.f32(-std::numeric_limits<double>::infinity()));
+  max = arith::SelectOp::create(b, none, lanes.f32(0), max);
   Value offset = arith::NegFOp::create(b, mulf(b, max, scale));
-  return roundingOf(exp2(fma(b, max, scale, offset)), operand);
+  return roundingOf(lanes, exp2(b, fma(b, max, scale, offset)), operand);
 }
 
-void LaneLowering::lower(SoftmaxFinishOp op) {
+void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  Value scale = f32(op.getScale().convertToFloat() * std::numbers::log2e);
-  Value ln2 = f32(std::numbers::ln2), zero = f32(0), one = f32(1);
-  Value lowest = f32(-std::numeric_limits<double>::infinity());
+  Value scale = lanes.f32(op.getScale().convertToFloat() * std::numbers::log2e);
+  Value ln2 = lanes.f32(std::numbers::ln2), zero = lanes.f32(0),
+        one = lanes.f32(1);
+  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   Value sink;
   if (op.getSink())
-    sink = mulf(b, single(op.getSink()), f32(std::numbers::log2e));
+    sink = mulf(b, lanes.single(op.getSink()), lanes.f32(std::numbers::log2e));
   Values inverse, lse, excess;
   if (op.getExcess())
-    excess = get(op.getExcess());
+    excess = lanes.get(op.getExcess());
   Type weights = findWeightType(op.getMax());
   for (auto [row, m, l] :
-       llvm::enumerate(get(op.getMax()), rowValues(op.getSum()))) {
-    Value sum = reduceLanes(atom, l, /*isMax=*/false);
+       llvm::enumerate(lanes.get(op.getMax()), lanes.rowValues(op.getSum()))) {
+    Value sum = lanes.reduceLanes(atom, l, /*isMax=*/false);
     // Base-2 logarithm of the largest term; -inf for a row without a key.
     Value top = mulf(b, m, scale);
     Value factor = one;
@@ -544,8 +531,8 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
       joint = arith::SelectOp::create(b, none, zero, joint);
-      factor = exp2(arith::SubFOp::create(b, top, joint));
-      sum = fma(b, sum, factor, exp2(arith::SubFOp::create(b, sink, joint)));
+      factor = exp2(b, arith::SubFOp::create(b, top, joint));
+      sum = fma(b, sum, factor, exp2(b, arith::SubFOp::create(b, sink, joint)));
       top = joint;
     }
     Value empty =
@@ -553,19 +540,21 @@ void LaneLowering::lower(SoftmaxFinishOp op) {
     // The output is of weights as they were rounded, the LSE of the weights.
     Value divisor = sum;
     if (!excess.empty())
-      divisor =
-          fma(b, reduceLanes(atom, excess[row], /*isMax=*/false), factor, sum);
+      divisor = fma(b, lanes.reduceLanes(atom, excess[row], /*isMax=*/false),
+                    factor, sum);
     else if (weights)
-      divisor = fma(b, largestExcess(m, scale, weights), factor, sum);
-    Value ratio = machine.emitRatio(*this, factor, divisor);
+      divisor = fma(b, largestExcess(lanes, m, scale, weights), factor, sum);
+    Value ratio = lanes.machine.emitRatio(lanes, factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     Value logarithm = addf(b, top, math::Log2Op::create(b, sum));
     lse.push_back(
         arith::SelectOp::create(b, empty, lowest, mulf(b, logarithm, ln2)));
   }
-  set(op.getResult(),
-      mapElements(get(op.getAcc()), [&](Value x, unsigned index, int64_t reg) {
+  lanes.set(
+      op.getResult(),
+      lanes.mapElements(lanes.get(op.getAcc()), [&](Value x, unsigned index,
+                                                    int64_t reg) {
         return mulf(b, x, inverse[index / cols * parts + atom.rowPart(reg)]);
       }));
-  set(op.getLse(), lse);
+  lanes.set(op.getLse(), lse);
 }

@@ -6,7 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneAppend.h"
+#include "LaneControl.h"
+#include "LaneExchange.h"
+#include "LaneFit.h"
 #include "LaneLowering.h"
+#include "LaneMap.h"
+#include "LaneMath.h"
+#include "LaneMovement.h"
+#include "LanePartials.h"
+#include "LaneSoftmax.h"
+#include "LaneStores.h"
+#include "LaneTiles.h"
+#include "LaneWarps.h"
+#include "LaneWork.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -25,8 +38,20 @@ enum class Warps {
   Block
 };
 
-/// The lowering of an op of our own is a member of LaneLowering: it shares what
-/// the kernel has been found to be.
+/// The emitter of an op of our own: a function, or a member of LaneLowering.
+template <typename OpTy>
+auto emit(LaneLowering &lowering, OpTy op, int)
+    -> decltype(lowerOp(lowering, op)) {
+  return lowerOp(lowering, op);
+}
+template <typename OpTy>
+auto emit(LaneLowering &lowering, OpTy op, long)
+    -> decltype(lowering.lower(op)) {
+  return lowering.lower(op);
+}
+
+/// The lowering of an op of our own. Its emitter may ask for all that is known
+/// of the kernel.
 template <typename OpTy, Warps warps>
 struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
@@ -36,7 +61,13 @@ struct LaneModel
       return failure();
     if (warps == Warps::Block && failed(lowering.checkNoRoles(op)))
       return failure();
-    return lowering.lowerOwn(cast<OpTy>(op));
+    auto own = cast<OpTy>(op);
+    if constexpr (std::is_void_v<decltype(emit(lowering, own, 0))>) {
+      emit(lowering, own, 0);
+      return success();
+    } else {
+      return emit(lowering, own, 0);
+    }
   }
 };
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneMovement.h"
 #include "LaneLowering.h"
 #include "Pages.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
@@ -18,15 +19,17 @@ using namespace kvbuf;
 
 /// Entry `entry` of a table of integers, as an index. Entries are block
 /// numbers: not negative.
-Value LaneLowering::lookup(Value table, Value entry) {
-  return blockAt(*this, table, entry);
+static Value lookup(Lanes &lanes, Value table, Value entry) {
+  return blockAt(lanes, table, entry);
 }
 
 /// Entry `entry` of lengths or offsets, which lie in device memory where nobody
 /// has checked them: the nearest number from `least` to `most`.
-Value LaneLowering::lookupWithin(Value lengths, Value entry, Value least,
-                                 Value most) {
-  Value word = memref::LoadOp::create(b, flat(lengths), ValueRange{entry});
+static Value lookupWithin(Lanes &lanes, Value lengths, Value entry, Value least,
+                          Value most) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value word =
+      memref::LoadOp::create(b, lanes.flat(lengths), ValueRange{entry});
   Value number = arith::IndexCastOp::create(b, b.getIndexType(), word);
   number = arith::MaxSIOp::create(b, number, least);
   return arith::MinSIOp::create(b, number, most);
@@ -46,7 +49,7 @@ static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
 // Caches and tiles
 //===----------------------------------------------------------------------===//
 
-LogicalResult LaneLowering::lower(MakeCacheOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, MakeCacheOp op) {
   auto type = dyn_cast<CacheType>(op.getCache().getType());
   if (!type)
     return op.emitOpError() << "makes a cache of a kind whose tiles no program "
@@ -59,13 +62,14 @@ LogicalResult LaneLowering::lower(MakeCacheOp op) {
       return op.emitOpError()
              << "makes a cache of what is not a memref among the kernel's "
                 "arguments, whose address tiles are read from";
-  const TensorArg data = signature.tensor(op.getData());
+  const TensorArg data = lower.signature.tensor(op.getData());
   SmallVector<TensorArg> indices;
   for (Value tensor : op.getIndices())
-    indices.push_back(signature.tensor(tensor));
+    indices.push_back(lower.signature.tensor(tensor));
   auto sizeOf = [&](Value memref, const TensorArg &tensor, unsigned d) {
     auto shape = cast<MemRefType>(memref.getType());
-    return shape.isDynamicDim(d) ? tensor.sizes[d] : index(shape.getDimSize(d));
+    return shape.isDynamicDim(d) ? tensor.sizes[d]
+                                 : lower.index(shape.getDimSize(d));
   };
   TensorArg cache;
   cache.data = data.data;
@@ -90,40 +94,43 @@ LogicalResult LaneLowering::lower(MakeCacheOp op) {
     cache.lengths = indices[1].data;
     break;
   }
-  signature.tensor(op.getCache()) = cache;
-  set(op.getCache(), {});
+  lower.signature.tensor(op.getCache()) = cache;
+  lower.set(op.getCache(), {});
   return success();
 }
 
-void LaneLowering::lower(CacheNumKeysOp op) {
-  const TensorArg &cache = signature.tensor(op.getCache());
-  Value batch = single(op.getBatch());
+void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  Value batch = lower.single(op.getBatch());
   Value keys;
   switch (op.getCache().getType().getKind()) {
   case CacheKind::Dense:
     keys = cache.sizes[1];
     break;
   case CacheKind::Ragged: {
-    Value rows = signature.roomOf(op.getCache(), op);
-    Value first = lookupWithin(cache.offsets, batch, index(0), rows);
-    Value next =
-        lookupWithin(cache.offsets, add(b, batch, index(1)), first, rows);
+    Value rows = lower.signature.roomOf(op.getCache(), op);
+    Value first =
+        lookupWithin(lower, cache.offsets, batch, lower.index(0), rows);
+    Value next = lookupWithin(lower, cache.offsets,
+                              add(b, batch, lower.index(1)), first, rows);
     keys = sub(b, next, first);
     break;
   }
   case CacheKind::Continuous:
   case CacheKind::Paged: {
     // No more keys than the slot, or the row of the page table, has room for.
-    Value room = signature.roomOf(op.getCache(), op);
+    Value room = lower.signature.roomOf(op.getCache(), op);
     if (int64_t page = op.getCache().getType().getPageSize())
-      room = mul(b, room, index(page));
-    Value length = lookupWithin(cache.lengths, batch, index(0), room);
-    keys = arith::MinSIOp::create(b, add(b, length, single(op.getNewTokens())),
-                                  room);
+      room = mul(b, room, lower.index(page));
+    Value length =
+        lookupWithin(lower, cache.lengths, batch, lower.index(0), room);
+    keys = arith::MinSIOp::create(
+        b, add(b, length, lower.single(op.getNewTokens())), room);
     break;
   }
   }
-  set(op.getKeys(), {keys});
+  lower.set(op.getKeys(), {keys});
 }
 
 /// A lane's words of a fragment that is read from a tensor have at most so many
@@ -220,45 +227,53 @@ bool kvbuf::needsCopies(RingLoadOp op) {
          (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
 }
 
-bool LaneLowering::looksUpByLane(TileType type) {
-  return type.getPageSize() && !machine.hasRoles() &&
-         type.getRows() <= target.lanesThatLookUp(schedule.getWarps());
+/// Whether lanes have the pages of a cache's tile looked up before it is loaded
+/// (`TileValues::pages`).
+static bool looksUpByLane(Lanes &lanes, TileType type) {
+  return type.getPageSize() && !lanes.machine.hasRoles() &&
+         type.getRows() <=
+             lanes.target.lanesThatLookUp(lanes.schedule.getWarps());
 }
 
-Value LaneLowering::pagesOfRows(CacheTileOp op, const TileValues &tile,
-                                Value tableBase) {
+/// The numbers of the pages that a tile's rows lie in, by lanes
+/// (`TileValues::pages`).
+static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
+                         const TileValues &tile, Value tableBase) {
+  ImplicitLocOpBuilder &b = lower.b;
   int64_t page = op.getTile().getType().getPageSize();
   auto numberOf = [&](Value row) {
-    return pageOf(*this, add(b, tile.firstKey, toIndex(row)), page).first;
+    return pageOf(lower, add(b, tile.firstKey, lower.toIndex(row)), page).first;
   };
-  Value number = numberOf(lane);
+  Value number = numberOf(lower.lane);
   // No look-up of a page of which no row is there. A row before those that
   // are there may be its page's first, whose number others ask for.
   Value exists =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane, tile.hi);
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane, tile.hi);
   if (!matchPattern(tile.lo, m_Zero()))
     exists = arith::AndIOp::create(
         b, exists,
         arith::CmpIOp::create(b, arith::CmpIPredicate::uge, number,
                               numberOf(tile.lo)));
   if (op.getPred())
-    exists = arith::AndIOp::create(b, exists, single(op.getPred()));
+    exists = arith::AndIOp::create(b, exists, lower.single(op.getPred()));
   auto found = scf::IfOp::create(b, TypeRange{b.getI32Type()}, exists,
                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(found.thenBlock());
-  Value table = signature.tensor(op.getCache()).table;
-  scf::YieldOp::create(b, toI32(lookup(table, add(b, tableBase, number))));
+  Value table = lower.signature.tensor(op.getCache()).table;
+  scf::YieldOp::create(
+      b, lower.toI32(lookup(lower, table, add(b, tableBase, number))));
   b.setInsertionPointToStart(found.elseBlock());
-  scf::YieldOp::create(b, i32(0));
+  scf::YieldOp::create(b, lower.i32(0));
   return found.getResult(0);
 }
 
-void LaneLowering::lower(CacheTileOp op) {
+void kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   CacheType type = op.getCache().getType();
-  const TensorArg &cache = signature.tensor(op.getCache());
-  Value batch = single(op.getBatch()), head = single(op.getHead()),
-        start = single(op.getStart());
+  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
+        start = lower.single(op.getStart());
   int64_t rows = op.getTile().getType().getRows();
 
   TileValues tile;
@@ -267,25 +282,26 @@ void LaneLowering::lower(CacheTileOp op) {
   // no registers to spare for more.
   TileCoordinates at = tileEdges(op.getTile());
   auto fromStart = [&](Value key) {
-    return sub(b, toI32(single(key)), toI32(start));
+    return sub(b, lower.toI32(lower.single(key)), lower.toI32(start));
   };
-  tile.lo = i32(0);
+  tile.lo = lower.i32(0);
   if (at.rowsBefore)
-    tile.lo = arith::MaxSIOp::create(b, fromStart(op.getFrom()), i32(0));
-  tile.hi = arith::MinSIOp::create(b, fromStart(op.getUpto()), i32(rows));
+    tile.lo = arith::MaxSIOp::create(b, fromStart(op.getFrom()), lower.i32(0));
+  tile.hi = arith::MinSIOp::create(b, fromStart(op.getUpto()), lower.i32(rows));
 
   // A look-up that the program must not make where nothing is loaded.
   auto guardedLookup = [&](Value table, Value entry) -> Value {
     if (!op.getPred())
-      return lookup(table, entry);
-    auto ifOp = scf::IfOp::create(b, TypeRange{b.getIndexType()},
-                                  single(op.getPred()), /*addThenBlock=*/true,
-                                  /*addElseBlock=*/true);
+      return lookup(lower, table, entry);
+    auto ifOp =
+        scf::IfOp::create(b, TypeRange{b.getIndexType()},
+                          lower.single(op.getPred()), /*addThenBlock=*/true,
+                          /*addElseBlock=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(b, lookup(table, entry));
+    scf::YieldOp::create(b, lookup(lower, table, entry));
     b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, index(0));
+    scf::YieldOp::create(b, lower.index(0));
     return ifOp.getResult(0);
   };
 
@@ -293,7 +309,7 @@ void LaneLowering::lower(CacheTileOp op) {
   at.tensor = op.getCache();
   auto place = [&](std::initializer_list<Value> position) {
     for (Value index : position)
-      at.position.push_back(toI32(index));
+      at.position.push_back(lower.toI32(index));
   };
   switch (type.getKind()) {
   case CacheKind::Dense:
@@ -307,11 +323,12 @@ void LaneLowering::lower(CacheTileOp op) {
     // A cache's offsets may differ from those that the keys were counted from:
     // all keys lie within the tensor wherever they say that the sequence
     // begins.
-    Value last =
-        sub(b, signature.roomOf(op.getCache(), op), single(op.getUpto()));
-    last = arith::MaxSIOp::create(b, last, index(0));
+    Value last = sub(b, lower.signature.roomOf(op.getCache(), op),
+                     lower.single(op.getUpto()));
+    last = arith::MaxSIOp::create(b, last, lower.index(0));
     Value row =
-        add(b, lookupWithin(cache.offsets, batch, index(0), last), start);
+        add(b, lookupWithin(lower, cache.offsets, batch, lower.index(0), last),
+            start);
     place({row, head});
     tile.base = add(b, mul(b, head, s[1]), mul(b, row, s[0]));
     break;
@@ -329,12 +346,12 @@ void LaneLowering::lower(CacheTileOp op) {
     int64_t page = type.getPageSize();
     Value tableBase = mul(b, batch, cache.tableStride);
     if (TileType small = op.getTile().getType(); small.getPageSize()) {
-      place({index(0), head, index(0)});
+      place({lower.index(0), head, lower.index(0)});
       tile.base = mul(b, head, s[2]);
       tile.firstKey = start;
       tile.pageStride = s[0];
-      if (looksUpByLane(small)) {
-        tile.pages = pagesOfRows(op, tile, tableBase);
+      if (looksUpByLane(lower, small)) {
+        tile.pages = pagesOfRows(lower, op, tile, tableBase);
         break;
       }
       // Each row, or box of rows, finds its own page when it is loaded.
@@ -342,7 +359,7 @@ void LaneLowering::lower(CacheTileOp op) {
       tile.tableBase = tableBase;
       break;
     }
-    auto [number, offset] = pageOf(*this, start, page);
+    auto [number, offset] = pageOf(lower, start, page);
     Value block = guardedLookup(cache.table, add(b, tableBase, number));
     place({offset, head, block});
     tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
@@ -350,20 +367,22 @@ void LaneLowering::lower(CacheTileOp op) {
     break;
   }
   }
-  set(op.getTile(), tile.pack());
-  coordinates[op.getTile()] = at;
+  lower.set(op.getTile(), tile.pack());
+  lower.coordinates[op.getTile()] = at;
 }
 
-void LaneLowering::lower(CacheScaleOp op) {
+void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   CacheType type = op.getCache().getType();
-  const TensorArg &cache = signature.tensor(op.getCache());
-  Value head = single(op.getHead()), at;
+  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  Value head = lower.single(op.getHead()), at;
   if (type.getGranularity() == kPerTensor) {
-    at = index(0);
+    at = lower.index(0);
   } else if (type.getGranularity() == kPerHead) {
     at = head;
   } else {
-    Value batch = single(op.getBatch()), token = single(op.getToken());
+    Value batch = lower.single(op.getBatch()),
+          token = lower.single(op.getToken());
     ArrayRef<Value> s = cache.scaleStrides;
     auto from = [&](Value block, Value row) {
       return add(b, mul(b, block, s[0]), mul(b, row, s[1]));
@@ -374,36 +393,38 @@ void LaneLowering::lower(CacheScaleOp op) {
       break;
     case CacheKind::Ragged: {
       Value first =
-          lookupWithin(cache.offsets, batch, index(0),
-                       signature.launchSize(sizeOfCache(
+          lookupWithin(lower, cache.offsets, batch, lower.index(0),
+                       lower.signature.launchSize(sizeOfCache(
                            op.getCache(), type.getLeadingDims().back().name)));
       at = mul(b, add(b, first, token), s[0]);
       break;
     }
     case CacheKind::Continuous:
-      at = from(lookup(cache.table, batch), token);
+      at = from(lookup(lower, cache.table, batch), token);
       break;
     case CacheKind::Paged: {
-      auto [number, offset] = pageOf(*this, token, type.getPageSize());
+      auto [number, offset] = pageOf(lower, token, type.getPageSize());
       Value entry = add(b, mul(b, batch, cache.tableStride), number);
-      at = from(lookup(cache.table, entry), offset);
+      at = from(lookup(lower, cache.table, entry), offset);
       break;
     }
     }
     at = add(b, at, mul(b, head, s.back()));
     if (type.getGranularity() < type.getHeadSize())
       at = add(b, at,
-               arith::DivUIOp::create(b, single(op.getHeadDim()),
-                                      index(type.getGranularity())));
+               arith::DivUIOp::create(b, lower.single(op.getHeadDim()),
+                                      lower.index(type.getGranularity())));
   }
-  Value scale = memref::LoadOp::create(b, flat(cache.scales), ValueRange{at});
+  Value scale =
+      memref::LoadOp::create(b, lower.flat(cache.scales), ValueRange{at});
   if (!scale.getType().isF32())
     scale = arith::ExtFOp::create(b, b.getF32Type(), scale);
-  set(op.getScale(), {scale});
+  lower.set(op.getScale(), {scale});
 }
 
-void LaneLowering::lower(DramTileOp op) {
-  const TensorArg &tensor = signature.tensor(op.getTensor());
+void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const TensorArg &tensor = lower.signature.tensor(op.getTensor());
   TileValues tile;
   tile.data = tensor.data;
   int64_t rowDimension = op.getRowDimension();
@@ -412,33 +433,36 @@ void LaneLowering::lower(DramTileOp op) {
     // Rows of a group lie one head apart.
     tile.pageStride = tile.rowStride;
     tile.rowStride = tensor.strides[rowDimension + 1];
-    tile.firstKey = index(0);
+    tile.firstKey = lower.index(0);
   }
   if (op.getNumbers()) {
     // Pages of one row, which a table names.
     tile.pageStride = tile.rowStride;
-    tile.table = signature.tensor(op.getNumbers()).data;
-    tile.tableBase = single(op.getFirst());
-    tile.firstKey = index(0);
+    tile.table = lower.signature.tensor(op.getNumbers()).data;
+    tile.tableBase = lower.single(op.getFirst());
+    tile.firstKey = lower.index(0);
   }
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {
     // Columns lie side by side.
-    Value term = single(position);
+    Value term = lower.single(position);
     if (i < tensor.strides.size())
       term = mul(b, term, tensor.strides[i]);
     tile.base = tile.base ? add(b, tile.base, term) : term;
   }
-  tile.lo = i32(0);
-  tile.hi = toI32(arith::MinSIOp::create(
-      b, single(op.getValid()), index(op.getTile().getType().getRows())));
+  tile.lo = lower.i32(0);
+  tile.hi = lower.toI32(
+      arith::MinSIOp::create(b, lower.single(op.getValid()),
+                             lower.index(op.getTile().getType().getRows())));
   if (op.isWindow())
-    tile.cols = toI32(arith::MinSIOp::create(
-        b, single(op.getValidCols()), index(op.getTile().getType().getCols())));
-  set(op.getTile(), tile.pack());
+    tile.cols = lower.toI32(
+        arith::MinSIOp::create(b, lower.single(op.getValidCols()),
+                               lower.index(op.getTile().getType().getCols())));
+  lower.set(op.getTile(), tile.pack());
   TileCoordinates at = tileEdges(op.getTile());
   at.tensor = op.getTensor();
   auto place = [&](int64_t dimension) {
-    at.position.push_back(toI32(single(op.getIndices()[dimension])));
+    at.position.push_back(
+        lower.toI32(lower.single(op.getIndices()[dimension])));
   };
   place(rowDimension);
   int64_t last = tensor.strides.size();
@@ -446,37 +470,42 @@ void LaneLowering::lower(DramTileOp op) {
     if (dimension != rowDimension)
       place(dimension);
   if (op.isWindow())
-    at.column = toI32(single(op.getIndices()[last]));
-  coordinates[op.getTile()] = at;
+    at.column = lower.toI32(lower.single(op.getIndices()[last]));
+  lower.coordinates[op.getTile()] = at;
 }
 
-void LaneLowering::lower(KeyRangeOp op) {
-  Value row = single(op.getRow()), queries = single(op.getQueries()),
-        keys = single(op.getKeys());
+void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value row = lower.single(op.getRow()),
+        queries = lower.single(op.getQueries()),
+        keys = lower.single(op.getKeys());
   MaskAttr mask = op.getMask();
-  Value zero = index(0);
+  Value zero = lower.index(0);
   int64_t rows = op.getQueriesOfRows();
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
-  bool own = op.getPerGroup() && roles.group && int64_t(op.getGroup()) == 1 &&
-             rows == schedule.getMmaShape()[0] * schedule.getWarps();
+  bool own =
+      op.getPerGroup() && lower.roles.group && int64_t(op.getGroup()) == 1 &&
+      rows == lower.schedule.getMmaShape()[0] * lower.schedule.getWarps();
   if (own) {
-    rows /= roles.groups;
-    row = add(b, row, mul(b, toIndex(roles.group), index(rows)));
+    rows /= lower.roles.groups;
+    row = add(b, row,
+              mul(b, lower.toIndex(lower.roles.group), lower.index(rows)));
   }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
   Value shift = sub(b, keys, queries);
-  Value end = arith::MinSIOp::create(b, add(b, row, index(rows)), queries);
+  Value end =
+      arith::MinSIOp::create(b, add(b, row, lower.index(rows)), queries);
   Value first = add(b, row, shift);
-  Value last = add(b, sub(b, end, index(1)), shift);
+  Value last = add(b, sub(b, end, lower.index(1)), shift);
   if (mask.boundsRight()) {
-    Value reach = index(mask.rightReach() + 1);
+    Value reach = lower.index(mask.rightReach() + 1);
     hi = arith::MinSIOp::create(b, keys, add(b, last, reach));
     fullHi = arith::MinSIOp::create(b, keys, add(b, first, reach));
   }
   if (mask.boundsLeft()) {
-    Value left = index(mask.getLeft());
+    Value left = lower.index(mask.getLeft());
     lo = arith::MaxSIOp::create(b, zero, sub(b, first, left));
     fullLo = arith::MaxSIOp::create(b, zero, sub(b, last, left));
   }
@@ -486,10 +515,10 @@ void LaneLowering::lower(KeyRangeOp op) {
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
     hi = arith::SelectOp::create(b, any, hi, zero);
   }
-  set(op.getLo(), {lo});
-  set(op.getHi(), {hi});
-  set(op.getFullLo(), {fullLo});
-  set(op.getFullHi(), {fullHi});
+  lower.set(op.getLo(), {lo});
+  lower.set(op.getHi(), {hi});
+  lower.set(op.getFullLo(), {fullLo});
+  lower.set(op.getFullHi(), {fullHi});
 }
 
 //===----------------------------------------------------------------------===//
@@ -497,7 +526,8 @@ void LaneLowering::lower(KeyRangeOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Notes what lies at `offset`, for messages.
-void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
+static void describeLds(Lanes &lanes, KVBufferAttr params, int64_t offset) {
+  ImplicitLocOpBuilder &b = lanes.b;
   NamedAttrList list;
   auto add = [&](StringRef name, int64_t value) {
     list.append(name, b.getI64IntegerAttr(value));
@@ -510,7 +540,7 @@ void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
   SharedTile tile = sharedTile(params);
   add("element_bytes", tile.elementBytes);
   if (std::optional<TransposedTile> turned =
-          machine.turnedTile(*this, params)) {
+          lanes.machine.turnedTile(lanes, params)) {
     add("keys", turned->keys);
     add("depth", turned->depth);
     add("banks", turned->banks);
@@ -525,75 +555,79 @@ void LaneLowering::describeLds(KVBufferAttr params, int64_t offset) {
     if (const Swizzle &s = tile.swizzle; s.bits)
       list.append("swizzle", b.getI64ArrayAttr({s.bits, s.base, s.shift}));
   }
-  lds.describe(list.getDictionary(b.getContext()));
+  lanes.lds.describe(list.getDictionary(b.getContext()));
 }
 
-void LaneLowering::lower(AllocOp op) {
+void kvbuf::lowerOp(Lanes &lanes, AllocOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   int64_t bytes = llvm::alignTo(params.getBytes(), kBufferAlignment);
   // Without a place of its own (kvbuf-allocate-lds), after all the others.
-  int64_t offset = op.getOffset() ? int64_t(*op.getOffset()) : lds.bytes();
-  Value first = i32(offset);
+  int64_t offset =
+      op.getOffset() ? int64_t(*op.getOffset()) : lanes.lds.bytes();
+  Value first = lanes.i32(offset);
   // Each copy of a team has a buffer of its own.
-  int64_t copies = team ? int64_t(TeamOp(team->op).getCopies()) : 1;
+  int64_t copies = lanes.team ? int64_t(TeamOp(lanes.team->op).getCopies()) : 1;
   if (copies > 1)
     first = arith::AddIOp::create(
-        b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
-  set(op.getBuffer(), {first});
+        b, first, arith::MulIOp::create(b, lanes.team->copy, lanes.i32(bytes)));
+  lanes.set(op.getBuffer(), {first});
   for (int64_t i = 0; i < copies; ++i)
-    describeLds(params, offset + i * bytes);
+    describeLds(lanes, params, offset + i * bytes);
   if (!op.getOffset())
-    lds.take(copies * bytes);
+    lanes.lds.take(copies * bytes);
 }
 
-TileValues LaneLowering::sourceOf(TypedValue<TileType> tile,
-                                  KVBufferAttr params, int64_t block) {
-  TileValues source = TileValues::unpack(tile.getType(), get(tile));
+TileValues kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
+                           KVBufferAttr params, int64_t block) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  TileValues source = TileValues::unpack(tile.getType(), lanes.get(tile));
   if (int64_t first = params.getHeadDimOffset() + block * params.getBK())
-    source.base = add(b, source.base, index(first));
+    source.base = add(b, source.base, lanes.index(first));
   return source;
 }
 
-void LaneLowering::lower(DramLoadOp op) {
+void kvbuf::lowerOp(Lanes &lanes, DramLoadOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  Value slot = single(op.getBuffer());
+  Value slot = lanes.single(op.getBuffer());
   if (params.getStages() > 1)
     slot = arith::AddIOp::create(
         b, slot,
-        arith::MulIOp::create(b, toI32(single(op.getSlot())),
-                              i32(params.getStageBytes())));
-  TileValues tile = sourceOf(op.getTile(), params, op.getBlock());
-  Values token = machine.emitLoad(*this, op, tile, slot);
+        arith::MulIOp::create(b, lanes.toI32(lanes.single(op.getSlot())),
+                              lanes.i32(params.getStageBytes())));
+  TileValues tile = sourceOf(lanes, op.getTile(), params, op.getBlock());
+  Values token = lanes.machine.emitLoad(lanes, op, tile, slot);
   token.insert(token.begin(), slot);
-  set(op.getToken(), token);
+  lanes.set(op.getToken(), token);
 }
 
-void LaneLowering::lower(LdsStageOp op) {
+void kvbuf::lowerOp(Lanes &lanes, LdsStageOp op) {
   SmallVector<Values> tokens;
   for (Value token : op.getTokens())
-    tokens.push_back(get(token));
-  machine.emitStage(*this, op, tokens);
+    tokens.push_back(lanes.get(token));
+  lanes.machine.emitStage(lanes, op, tokens);
   for (auto [token, staged] : llvm::zip_equal(op.getTokens(), op.getStaged()))
-    set(staged, {get(token)[0]});
+    lanes.set(staged, {lanes.get(token)[0]});
 }
 
-LogicalResult LaneLowering::lower(FragmentLoadOp op) {
+LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentLoadOp op) {
   Values words;
-  if (failed(
-          machine.emitFragmentLoad(*this, op, single(op.getStaged()), words)))
+  if (failed(lanes.machine.emitFragmentLoad(
+          lanes, op, lanes.single(op.getStaged()), words)))
     return failure();
-  set(op.getFragment(), words);
+  lanes.set(op.getFragment(), words);
   return success();
 }
 
-void LaneLowering::lower(StagedViewOp op) {
+void kvbuf::lowerOp(Lanes &lanes, StagedViewOp op) {
   // The view's place is in its type.
-  set(op.getView(), {single(op.getSource())});
+  lanes.set(op.getView(), {lanes.single(op.getSource())});
 }
 
-LogicalResult LaneLowering::lower(TileFragmentOp op) {
+LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
   TileValues tile =
-      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+      TileValues::unpack(op.getTile().getType(), lanes.get(op.getTile()));
   // A lane's words are whole, or past the tile's columns.
   int64_t cols = op.getTile().getType().getCols();
   auto made = op.getTile().getDefiningOp<DramTileOp>();
@@ -607,9 +641,9 @@ LogicalResult LaneLowering::lower(TileFragmentOp op) {
            << "reads " << cols << " columns; expected a multiple of "
            << kWordColumns;
   Values words;
-  if (failed(machine.emitTileFragment(*this, op, tile, words)))
+  if (failed(lanes.machine.emitTileFragment(lanes, op, tile, words)))
     return failure();
-  set(op.getFragment(), words);
+  lanes.set(op.getFragment(), words);
   return success();
 }
 
@@ -617,213 +651,25 @@ LogicalResult LaneLowering::lower(TileFragmentOp op) {
 // Tensors read by scalar code
 //===----------------------------------------------------------------------===//
 
-LogicalResult LaneLowering::lower(memref::LoadOp op) {
-  const TensorArg *tensor = signature.findTensor(op.getMemref());
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::LoadOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const TensorArg *tensor = lower.signature.findTensor(op.getMemref());
   if (!tensor)
     return op.emitOpError() << "reads a tensor that is not an argument";
-  Value at = index(0);
+  Value at = lower.index(0);
   for (auto [i, position] : llvm::enumerate(op.getIndices())) {
-    Value term = single(position);
+    Value term = lower.single(position);
     if (i < tensor->strides.size())
       term = mul(b, term, tensor->strides[i]);
     at = add(b, at, term);
   }
-  set(op.getResult(),
-      {memref::LoadOp::create(b, flat(tensor->data), ValueRange{at})});
+  lower.set(op.getResult(), {memref::LoadOp::create(b, lower.flat(tensor->data),
+                                                    ValueRange{at})});
   return success();
 }
 
-void LaneLowering::lower(LaunchSizeOp op) {
-  set(op.getSize(), {signature.launchSize(op.getName())});
-}
-
-/// Entry `i` of the offsets of a ragged batch of `most` rows: the nearest
-/// number from `least` to `most`. All are 32-bit integers.
-static Value emitOffset(LaneLowering &lower, const TensorArg &offsets, Value i,
-                        Value least, Value most) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value row = memref::LoadOp::create(b, lower.flat(offsets.data),
-                                     ValueRange{lower.toIndex(i)});
-  bool wide = !row.getType().isInteger(32);
-  if (wide) {
-    least = arith::ExtSIOp::create(b, row.getType(), least);
-    most = arith::ExtSIOp::create(b, row.getType(), most);
-  }
-  row = arith::MaxSIOp::create(b, row, least);
-  row = arith::MinSIOp::create(b, row, most);
-  return wide ? arith::TruncIOp::create(b, b.getI32Type(), row).getResult()
-              : row;
-}
-
-LogicalResult LaneLowering::lower(FindTileOp op) {
-  const TensorArg *tensor = signature.findTensor(op.getOffsets());
-  if (!tensor)
-    return op.emitOpError() << "reads offsets that are not an argument";
-  Value number = toI32(single(op.getNumber())), one = i32(1),
-        bm = i32(op.getBM());
-  Value rows = toI32(single(op.getRows()));
-  auto offset = [&](Value i, Value least) {
-    return emitOffset(*this, *tensor, i, least, rows);
-  };
-  Value numbers, place;
-  if (op.getNumbers()) {
-    numbers = flat(signature.tensor(op.getNumbers()).data);
-    place = signature.offsetOf(op.getNumbers(), op.getODSOperands(5));
-  }
-  auto firstNumber = [&](Value sequence) -> Value {
-    if (numbers)
-      return memref::LoadOp::create(
-          b, numbers, ValueRange{add(b, place, toIndex(sequence))});
-    return arith::AddIOp::create(
-        b, arith::DivUIOp::create(b, offset(sequence, i32(0)), bm).getResult(),
-        sequence);
-  };
-  Value sequences = toI32(single(op.getSequences()));
-  auto notAbove = [&](Value sequence) -> Value {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
-                                 firstNumber(sequence), number);
-  };
-  // The sequence is one of those from `low` to `high`, excluded. The lanes of a
-  // warp look at one each, evenly apart; where one lane runs, it halves them.
-  bool alone = roles.movers == Movers::Lane && isOfProducers(op);
-  Type type = b.getI32Type();
-  SmallVector<Type> types{type, type};
-  SmallVector<Location> locs(2, op.getLoc());
-  auto loop = scf::WhileOp::create(b, types, ValueRange{i32(0), sequences});
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Block *before = b.createBlock(&loop.getBefore(), {}, types, locs);
-    Value size = arith::SubIOp::create(b, before->getArgument(1),
-                                       before->getArgument(0));
-    Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, size, one);
-    scf::ConditionOp::create(b, more, before->getArguments());
-    Block *after = b.createBlock(&loop.getAfter(), {}, types, locs);
-    Value low = after->getArgument(0), high = after->getArgument(1);
-    if (alone) {
-      Value middle = arith::ShRUIOp::create(
-          b, arith::AddIOp::create(b, low, high).getResult(), one);
-      Value isAfter = notAbove(middle);
-      scf::YieldOp::create(
-          b, ValueRange{arith::SelectOp::create(b, isAfter, middle, low),
-                        arith::SelectOp::create(b, isAfter, high, middle)});
-    } else {
-      Value step = arith::CeilDivUIOp::create(
-          b, arith::SubIOp::create(b, high, low).getResult(),
-          i32(target.waveSize));
-      Value mine = arith::AddIOp::create(
-          b, low, arith::MulIOp::create(b, lane, step).getResult());
-      Value last = arith::SubIOp::create(b, high, one);
-      Value inside =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, mine, last);
-      Value found = arith::AndIOp::create(
-          b, inside, notAbove(arith::MinSIOp::create(b, mine, last)));
-      // The first one counts whatever its offset is.
-      Value past = arith::SubIOp::create(
-          b,
-          arith::MaxSIOp::create(
-              b, LaneCountOp::create(b, b.getI32Type(), found).getResult(), one)
-              .getResult(),
-          one);
-      Value from = arith::AddIOp::create(
-          b, low, arith::MulIOp::create(b, past, step).getResult());
-      scf::YieldOp::create(
-          b,
-          ValueRange{from, arith::MinSIOp::create(
-                               b, arith::AddIOp::create(b, from, step), high)});
-    }
-  }
-  Value sequence = loop.getResult(0);
-  Value tile = arith::SubIOp::create(b, number, firstNumber(sequence));
-  if (op.getFromEnd()) {
-    Value start = offset(sequence, i32(0));
-    Value end = offset(arith::AddIOp::create(b, sequence, one), start);
-    Value length = arith::SubIOp::create(b, end, start);
-    Value last = arith::SubIOp::create(
-        b, arith::CeilDivUIOp::create(b, length, bm).getResult(), one);
-    Value isTile =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile, last);
-    tile = arith::SelectOp::create(
-        b, isTile, arith::SubIOp::create(b, last, tile).getResult(), tile);
-  }
-  set(op.getSequence(), {toIndex(sequence)});
-  set(op.getTile(), {toIndex(tile)});
-  return success();
-}
-
-LogicalResult LaneLowering::lower(NumberTilesOp op) {
-  const TensorArg *tensor = signature.findTensor(op.getOffsets());
-  if (!tensor)
-    return op.emitOpError() << "reads offsets that are not an argument";
-  Value zero = i32(0), one = i32(1), wave = i32(target.waveSize);
-  Value sequences = toI32(single(op.getSequences()));
-  Value numbers = flat(signature.tensor(op.getNumbers()).data);
-  Value place = signature.offsetOf(op.getNumbers(), op.getODSOperands(4));
-  Value most = toI32(single(op.getRows()));
-  // Every warp looks at all sequences, each lane at some neighbouring ones: the
-  // lanes' loads are in flight together, and those of a lane's next sequences
-  // are of the same lines.
-  Value each = arith::CeilDivUIOp::create(b, sequences, wave);
-  Value from = arith::MinSIOp::create(
-      b, arith::MulIOp::create(b, lane, each).getResult(), sequences);
-  Value upto = arith::MinSIOp::create(
-      b, arith::AddIOp::create(b, from, each).getResult(), sequences);
-  auto tilesOf = [&](Value sequence) -> Value {
-    Value next = arith::AddIOp::create(b, sequence, one);
-    Value start = emitOffset(*this, *tensor, sequence, zero, most);
-    Value end = emitOffset(*this, *tensor, next, start, most);
-    Value rows = arith::SubIOp::create(b, end, start);
-    Value tiles = arith::CeilDivUIOp::create(b, rows, i32(op.getBM()));
-    if (!op.getOver())
-      return tiles;
-    Value isLong = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rows,
-                                         i32(op.getOver()));
-    return arith::SelectOp::create(b, isLong, tiles, zero);
-  };
-  // Calls `visit` with each of the lane's sequences and the tiles before it.
-  auto forOwn = [&](Value before, function_ref<void(Value, Value)> visit) {
-    auto loop = scf::ForOp::create(b, from, upto, one, ValueRange{before});
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value sofar = loop.getRegionIterArg(0);
-    visit(loop.getInductionVar(), sofar);
-    Value next =
-        arith::AddIOp::create(b, sofar, tilesOf(loop.getInductionVar()));
-    scf::YieldOp::create(b, next);
-    return loop.getResult(0);
-  };
-  Value own = forOwn(zero, [](Value, Value) {});
-  // Tiles of the lanes before this one, and of all.
-  Value before = zero, all = own;
-  for (int64_t bit = 1; bit < target.waveSize; bit *= 2) {
-    Value others =
-        gpu::ShuffleOp::create(b, all, i32(bit), wave, gpu::ShuffleMode::XOR)
-            .getShuffleResult();
-    Value isAfter = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::ne,
-        arith::AndIOp::create(b, lane, i32(bit)).getResult(), zero);
-    before = arith::AddIOp::create(
-        b, before,
-        arith::SelectOp::create(b, isAfter, others, zero).getResult());
-    all = arith::AddIOp::create(b, all, others);
-  }
-  Value isFirst =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, zero);
-  auto write = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(write.thenBlock());
-    (void)forOwn(before, [&](Value sequence, Value sofar) {
-      memref::StoreOp::create(b, sofar, numbers,
-                              ValueRange{add(b, place, toIndex(sequence))});
-    });
-  }
-  gpu::BarrierOp::create(b);
-  set(op.getTiles(), {toIndex(machine.uniform(*this, all))});
-  return success();
-}
-
-LogicalResult LaneLowering::lower(memref::DimOp op) {
-  const TensorArg *tensor = signature.findTensor(op.getSource());
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::DimOp op) {
+  const TensorArg *tensor = lower.signature.findTensor(op.getSource());
   std::optional<int64_t> dim = op.getConstantIndex();
   auto type = dyn_cast<MemRefType>(op.getSource().getType());
   if (!tensor || !dim || !type || *dim >= type.getRank())
@@ -831,9 +677,9 @@ LogicalResult LaneLowering::lower(memref::DimOp op) {
                                "parameter; expected a constant dimension of an "
                                "argument of the kernel";
   if (!type.isDynamicDim(*dim)) {
-    set(op.getResult(), {index(type.getDimSize(*dim))});
+    lower.set(op.getResult(), {lower.index(type.getDimSize(*dim))});
     return success();
   }
-  set(op.getResult(), {tensor->sizes[*dim]});
+  lower.set(op.getResult(), {tensor->sizes[*dim]});
   return success();
 }

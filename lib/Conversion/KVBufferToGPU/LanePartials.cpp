@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LanePartials.h"
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -45,7 +46,7 @@ int64_t RowMemory::placeOf(int64_t col) const {
   return place;
 }
 
-RowMemory::RowMemory(LaneLowering &lower, FragmentType type,
+RowMemory::RowMemory(Lanes &lower, FragmentType type,
                      const FragmentLayout &atom, ArrayRef<int64_t> columns)
     : columns(columns), parts(atom.rowParts().size()) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -104,23 +105,24 @@ llvm::Align kvbuf::alignOf(int64_t run, int64_t width) {
   return llvm::Align(4 * std::gcd(std::gcd(run, width), int64_t(4)));
 }
 
-LogicalResult LaneLowering::lower(PartialStoreOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  const Values acc = get(op.getAcc()), max = get(op.getMax());
+  const Values acc = lower.get(op.getAcc()), max = lower.get(op.getMax());
   Values sum;
-  for (Value part : rowValues(op.getSum()))
-    sum.push_back(reduceLanes(atom, part, /*isMax=*/false));
+  for (Value part : lower.rowValues(op.getSum()))
+    sum.push_back(lower.reduceLanes(atom, part, /*isMax=*/false));
 
-  Value out = flat(signature.tensor(op.getParts()).data);
-  Value base = signature.offsetOf(op.getParts(), op.getIndices());
-  Value rows =
-      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
-  Value row = laneRow(type), isFirst = firstOfRow(atom);
-  FailureOr<RowMemory> memory = rowMemory(*this, op, atom);
+  Value out = lower.flat(lower.signature.tensor(op.getParts()).data);
+  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
+  Value rows = lower.toI32(arith::MinSIOp::create(
+      b, lower.single(op.getValid()), lower.index(room)));
+  Value row = lower.laneRow(type), isFirst = lower.firstOfRow(atom);
+  FailureOr<RowMemory> memory = rowMemory(lower, op, atom);
   if (failed(memory))
     return failure();
   unsigned rowParts = atom.rowParts().size();
@@ -129,23 +131,24 @@ LogicalResult LaneLowering::lower(PartialStoreOp op) {
     if (oneWarp &&
         isPast(op.getValid(), room, atom.rowOffset(i / rowParts, i % rowParts)))
       continue;
-    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
+    Value r =
+        add(b, row, lower.i32(atom.rowOffset(i / rowParts, i % rowParts)));
     auto valid = scf::IfOp::create(
         b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows),
         /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(valid.thenBlock());
-    Value inPart = mul(b, toIndex(r), index(width));
+    Value inPart = mul(b, lower.toIndex(r), lower.index(width));
     Value line = add(b, base, inPart);
     Value from = add(b, base, add(b, inPart, memory->lane));
     auto many = VectorType::get({memory->atOnce}, b.getF32Type());
     for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
       Values values;
       for (auto [vector, reg] : words.registers)
-        values.push_back(element(acc[vector], reg));
+        values.push_back(lower.element(acc[vector], reg));
       vector::StoreOp::create(
           b, vector::FromElementsOp::create(b, many, values), out,
-          ValueRange{add(b, from, index(words.at))},
+          ValueRange{add(b, from, lower.index(words.at))},
           /*nontemporal=*/false, alignOf(memory->atOnce, width));
     }
     auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
@@ -153,40 +156,44 @@ LogicalResult LaneLowering::lower(PartialStoreOp op) {
     auto pair = VectorType::get({2}, b.getF32Type());
     vector::StoreOp::create(
         b, vector::FromElementsOp::create(b, pair, ValueRange{top, sum[i]}),
-        out, ValueRange{add(b, line, index(type.getCols()))},
+        out, ValueRange{add(b, line, lower.index(type.getCols()))},
         /*nontemporal=*/false, alignOf(2, width));
   }
   return success();
 }
 
-LogicalResult LaneLowering::lower(PartialLoadOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  Value in = flat(signature.tensor(op.getParts()).data);
-  Value base = signature.offsetOf(op.getParts(), op.getIndices());
-  Value rows =
-      toI32(arith::MinSIOp::create(b, single(op.getValid()), index(room)));
+  Value in = lower.flat(lower.signature.tensor(op.getParts()).data);
+  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
+  Value rows = lower.toI32(arith::MinSIOp::create(
+      b, lower.single(op.getValid()), lower.index(room)));
   // Rows that do not exist read those of the last one that does: no branch
   // keeps loads from being in flight together. Which rows a lane reads does not
   // depend on whether there are any.
-  Value most = single(op.getValid());
+  Value most = lower.single(op.getValid());
   if (auto choice = op.getValid().getDefiningOp<arith::SelectOp>())
     if (matchPattern(choice.getFalseValue(), m_Zero()))
-      most = single(choice.getTrueValue());
-  Value lastRow = toI32(arith::MinSIOp::create(b, most, index(room)));
+      most = lower.single(choice.getTrueValue());
+  Value lastRow =
+      lower.toI32(arith::MinSIOp::create(b, most, lower.index(room)));
   lastRow = arith::MaxSIOp::create(
-      b, arith::SubIOp::create(b, lastRow, i32(1)).getResult(), i32(0));
-  Value row = laneRow(type), isFirst = firstOfRow(atom);
-  FailureOr<RowMemory> memory = rowMemory(*this, op, atom);
+      b, arith::SubIOp::create(b, lastRow, lower.i32(1)).getResult(),
+      lower.i32(0));
+  Value row = lower.laneRow(type), isFirst = lower.firstOfRow(atom);
+  FailureOr<RowMemory> memory = rowMemory(lower, op, atom);
   if (failed(memory))
     return failure();
-  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+  Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
+        zero = lower.f32(0);
   unsigned rowParts = atom.rowParts().size();
   SmallVector<Type> types;
-  laneTypes(op.getMax().getType(), types);
+  lower.laneTypes(op.getMax().getType(), types);
   Values max, sum;
   int64_t vectors = types.size() / rowParts * cols;
   SmallVector<Values> elements(vectors, Values(atom.registers()));
@@ -201,17 +208,18 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
       sum.push_back(zero);
       continue;
     }
-    Value r = add(b, row, i32(atom.rowOffset(i / rowParts, i % rowParts)));
+    Value r =
+        add(b, row, lower.i32(atom.rowOffset(i / rowParts, i % rowParts)));
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
     // The same for all partial results that are loaded side by side.
-    Value inPart =
-        mul(b, toIndex(arith::MinSIOp::create(b, r, lastRow)), index(width));
+    Value inPart = mul(b, lower.toIndex(arith::MinSIOp::create(b, r, lastRow)),
+                       lower.index(width));
     Value line = add(b, base, inPart);
     Value from = add(b, base, add(b, inPart, memory->lane));
     auto many = VectorType::get({memory->atOnce}, b.getF32Type());
     for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
       Value loaded = vector::LoadOp::create(
-          b, many, in, ValueRange{add(b, from, index(words.at))},
+          b, many, in, ValueRange{add(b, from, lower.index(words.at))},
           /*nontemporal=*/false, alignOf(memory->atOnce, width));
       // A merge multiplies it by 0, but the row that was read instead may be
       // infinite.
@@ -221,10 +229,10 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
         elements[place.first][place.second] =
             vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{int64_t(n)});
     }
-    Value pair =
-        vector::LoadOp::create(b, VectorType::get({2}, b.getF32Type()), in,
-                               ValueRange{add(b, line, index(type.getCols()))},
-                               /*nontemporal=*/false, alignOf(2, width));
+    Value pair = vector::LoadOp::create(
+        b, VectorType::get({2}, b.getF32Type()), in,
+        ValueRange{add(b, line, lower.index(type.getCols()))},
+        /*nontemporal=*/false, alignOf(2, width));
     max.push_back(arith::SelectOp::create(
         b, exists, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{0}),
         lowest));
@@ -237,9 +245,9 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
   auto vector = VectorType::get({atom.registers()}, b.getF32Type());
   for (Values &values : elements)
     acc.push_back(vector::FromElementsOp::create(b, vector, values));
-  set(op.getAcc(), acc);
-  set(op.getMax(), max);
-  set(op.getSum(), sum);
+  lower.set(op.getAcc(), acc);
+  lower.set(op.getMax(), max);
+  lower.set(op.getSum(), sum);
   return success();
 }
 
@@ -247,11 +255,14 @@ LogicalResult LaneLowering::lower(PartialLoadOp op) {
 // Merges
 //===----------------------------------------------------------------------===//
 
-LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
-                                               ArrayRef<SoftmaxState> states,
-                                               const APFloat &scale) {
-  Value negScale = f32(-scale.convertToFloat() * std::numbers::log2e);
-  Value lowest = f32(-std::numeric_limits<double>::infinity()), zero = f32(0);
+/// Joins some states, in their order; `scale` as in `kvbuffer.softmax_merge`.
+/// One without an accumulator has one of 0, and is not the first.
+static SoftmaxState merge(Lanes &lanes, FragmentType type,
+                          ArrayRef<SoftmaxState> states, const APFloat &scale) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value negScale = lanes.f32(-scale.convertToFloat() * std::numbers::log2e);
+  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()),
+        zero = lanes.f32(0);
   // What each state's rows are multiplied by.
   SmallVector<Values> factors(states.size());
   SoftmaxState joined;
@@ -267,7 +278,7 @@ LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
     Value sum;
     for (auto [state, own] : llvm::zip_equal(states, factors)) {
       Value before = arith::MulFOp::create(b, state.max[r], negScale);
-      own.push_back(exp2(arith::SubFOp::create(b, offset, before)));
+      own.push_back(exp2(b, arith::SubFOp::create(b, offset, before)));
       if (sum)
         sum = math::FmaOp::create(b, state.sum[r], own[r], sum);
       else
@@ -276,10 +287,10 @@ LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
     joined.max.push_back(max);
     joined.sum.push_back(sum);
   }
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  joined.acc = mapElements(
+  joined.acc = lanes.mapElements(
       states.front().acc,
       [&](Value value, unsigned index, int64_t reg) -> Value {
         int64_t r = index / cols * parts + atom.rowPart(reg);
@@ -287,7 +298,7 @@ LaneLowering::SoftmaxState LaneLowering::merge(FragmentType type,
         for (auto [state, own] :
              llvm::drop_begin(llvm::zip_equal(states, factors)))
           if (!state.acc.empty())
-            total = math::FmaOp::create(b, element(state.acc[index], reg),
+            total = math::FmaOp::create(b, lanes.element(state.acc[index], reg),
                                         own[r], total);
         return total;
       });
@@ -336,7 +347,7 @@ static void leavesOf(SoftmaxMergeOp root,
   }
 }
 
-void LaneLowering::lower(SoftmaxMergeOp op) {
+void kvbuf::lowerOp(Lanes &lanes, SoftmaxMergeOp op) {
   // A tree of merges is one: each row's maximum is known before the first
   // weight is computed, so that each partial result is scaled once. As long as
   // registers hold all of them.
@@ -344,10 +355,10 @@ void LaneLowering::lower(SoftmaxMergeOp op) {
   SmallVector<std::pair<SoftmaxMergeOp, bool>> leaves;
   leavesOf(root, leaves);
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t registers = atom.atoms(type) * atom.registers();
   bool together = int64_t(leaves.size()) * registers <=
-                  int64_t(target.registersPerLane) * 5 / 8;
+                  int64_t(lanes.target.registersPerLane) * 5 / 8;
   if (!together)
     leaves = {{op, false}, {op, true}};
   else if (root != op)
@@ -355,39 +366,43 @@ void LaneLowering::lower(SoftmaxMergeOp op) {
   SmallVector<SoftmaxState> states;
   for (auto [merge, isOther] : leaves)
     if (isOther)
-      states.push_back({get(merge.getOtherAcc()), get(merge.getOtherMax()),
-                        rowValues(merge.getOtherSum())});
+      states.push_back({lanes.get(merge.getOtherAcc()),
+                        lanes.get(merge.getOtherMax()),
+                        lanes.rowValues(merge.getOtherSum())});
     else
-      states.push_back({get(merge.getAcc()), get(merge.getMax()),
-                        rowValues(merge.getSum())});
-  SoftmaxState joined = merge(type, states, op.getScale());
-  set(op.getNewAcc(), joined.acc);
-  set(op.getNewMax(), joined.max);
-  set(op.getNewSum(), joined.sum);
+      states.push_back({lanes.get(merge.getAcc()), lanes.get(merge.getMax()),
+                        lanes.rowValues(merge.getSum())});
+  SoftmaxState joined = merge(lanes, type, states, op.getScale());
+  lanes.set(op.getNewAcc(), joined.acc);
+  lanes.set(op.getNewMax(), joined.max);
+  lanes.set(op.getNewSum(), joined.sum);
 }
 
-void LaneLowering::lower(SoftmaxSinkOp op) {
-  SoftmaxState own{get(op.getAcc()), get(op.getMax()), rowValues(op.getSum())};
-  Value scores = flat(signature.tensor(op.getSinks()).data);
-  Value base = signature.offsetOf(op.getSinks(), op.getIndices());
+void kvbuf::lowerOp(LaneLowering &lower, SoftmaxSinkOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SoftmaxState own{lower.get(op.getAcc()), lower.get(op.getMax()),
+                   lower.rowValues(op.getSum())};
+  Value scores = lower.flat(lower.signature.tensor(op.getSinks()).data);
+  Value base = lower.signature.offsetOf(op.getSinks(), op.getIndices());
   FragmentType type = op.getMax().getType();
-  const FragmentLayout &layout = layouts.of(type);
-  Value row = laneRow(type), isFirst = firstOfRow(layout), zero = f32(0);
+  const FragmentLayout &layout = lower.layouts.of(type);
+  Value row = lower.laneRow(type), isFirst = lower.firstOfRow(layout),
+        zero = lower.f32(0);
   // Maxima are of scores before they are scaled.
-  Value unscaled = f32(1 / op.getScale().convertToFloat());
+  Value unscaled = lower.f32(1 / op.getScale().convertToFloat());
   unsigned parts = layout.rowParts().size();
   SoftmaxState sink;
   for (unsigned r = 0; r < own.max.size(); ++r) {
-    Value at = add(b, row, i32(layout.rowOffset(r / parts, r % parts)));
-    at = arith::RemUIOp::create(b, at, i32(op.getGroup()));
-    Value score = memref::LoadOp::create(b, scores,
-                                         ValueRange{add(b, base, toIndex(at))});
+    Value at = add(b, row, lower.i32(layout.rowOffset(r / parts, r % parts)));
+    at = arith::RemUIOp::create(b, at, lower.i32(op.getGroup()));
+    Value score = memref::LoadOp::create(
+        b, scores, ValueRange{add(b, base, lower.toIndex(at))});
     sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
-    sink.sum.push_back(arith::SelectOp::create(b, isFirst, f32(1), zero));
+    sink.sum.push_back(arith::SelectOp::create(b, isFirst, lower.f32(1), zero));
   }
   SoftmaxState joined =
-      merge(op.getAcc().getType(), {own, sink}, op.getScale());
-  set(op.getNewAcc(), joined.acc);
-  set(op.getNewMax(), joined.max);
-  set(op.getNewSum(), joined.sum);
+      merge(lower, op.getAcc().getType(), {own, sink}, op.getScale());
+  lower.set(op.getNewAcc(), joined.acc);
+  lower.set(op.getNewMax(), joined.max);
+  lower.set(op.getNewSum(), joined.sum);
 }

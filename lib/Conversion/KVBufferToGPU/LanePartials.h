@@ -9,9 +9,16 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEPARTIALS_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEPARTIALS_H
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 
 namespace kvbuf {
+
+class LaneLowering;
+
+/// The lane values of a softmax over some of the keys.
+struct SoftmaxState {
+  Values acc, max, sum;
+};
 
 /// Words of a row that a lane moves at once: registers of vectors, and where
 /// they lie in the row's memory less what depends on the lane.
@@ -24,7 +31,7 @@ struct Words {
 class RowMemory {
 public:
   /// `columns`: the column at each bit of a place in a row.
-  RowMemory(LaneLowering &lower, FragmentType type, const FragmentLayout &atom,
+  RowMemory(Lanes &lower, FragmentType type, const FragmentLayout &atom,
             llvm::ArrayRef<int64_t> columns);
 
   /// What depends on the lane.
@@ -52,7 +59,7 @@ llvm::Align alignOf(int64_t run, int64_t width);
 /// How lanes access what an op stores or loads; an error at the op if its order
 /// of columns does not fit.
 template <typename OpTy>
-mlir::FailureOr<RowMemory> rowMemory(LaneLowering &lower, OpTy op,
+mlir::FailureOr<RowMemory> rowMemory(Lanes &lower, OpTy op,
                                      const FragmentLayout &atom) {
   FragmentType type = op.getAcc().getType();
   llvm::ArrayRef<int64_t> columns =
@@ -64,6 +71,13 @@ mlir::FailureOr<RowMemory> rowMemory(LaneLowering &lower, OpTy op,
            << own << ", expected a multiple";
   return RowMemory(lower, type, atom, columns);
 }
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+mlir::LogicalResult lowerOp(LaneLowering &lower, PartialStoreOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, PartialLoadOp op);
+void lowerOp(Lanes &lanes, SoftmaxMergeOp op);
+void lowerOp(LaneLowering &lower, SoftmaxSinkOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, PartialJoinOp op);
 
 } // namespace kvbuf
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "LaneMovement.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -288,7 +289,7 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // The phase before the filling's own: slots start empty, as if phase -1 had
   // completed.
   Value emptyParity = arith::XOrIOp::create(b, to.parity, i32(1));
-  TileValues tile = sourceOf(op.getTile(), params);
+  TileValues tile = sourceOf(*this, op.getTile(), params);
   OpBuilder::InsertionGuard guard(b);
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a producer

@@ -14,6 +14,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -172,7 +173,7 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
          reg < e; ++reg) {
       Value x = mulf(b, element(vector, reg), inner);
       x = arith::MinimumFOp::create(b, x, limit);
-      sums.push_back(addf(b, exp2(x), one));
+      sums.push_back(addf(b, exp2(b, x), one));
     }
   // gain / (y z) of each pair of sums, and of one that is left alone.
   auto productAt = [&](size_t i) {
@@ -281,10 +282,10 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   // A copy: new values move those that are kept.
   const Values scores = get(op.getScores());
   FragmentType type = op.getScores().getType();
-  unsigned chains = foldChains(type);
+  unsigned chains = foldChains(*this, type);
   std::optional<double> least = leastMaximum(
       scale, cap, showsSums(kernel) ? kHiddenError : kHiddenErrorBF16);
-  SmallVector<Values> rows = valuesByRow(type, scores);
+  SmallVector<Values> rows = valuesByRow(*this, type, scores);
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();
   };
@@ -311,7 +312,7 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   Values tops, lows;
   Value outside;
   for (const Values &row : rows) {
-    tops.push_back(largestOfBits(chains, row));
+    tops.push_back(largestOfBits(b, chains, row));
     Value top = arith::BitcastOp::create(b, b.getI32Type(), tops.back());
     // Negative ones, and what is no number, are above the bound, too.
     Value bound = arith::BitcastOp::create(b, b.getI32Type(), f32(near.bound));

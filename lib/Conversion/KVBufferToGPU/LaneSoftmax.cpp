@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "LaneSoftmax.h"
+#include "LaneArithmetic.h"
+#include "LaneMath.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,34 +31,23 @@ static Value chain(ArrayRef<Value> values,
   return result;
 }
 
-SmallVector<Values> LaneLowering::valuesByRow(FragmentType type,
-                                              ArrayRef<Value> vectors) {
-  const FragmentLayout &atom = layouts.of(type);
-  int64_t cols = atom.atomCols(type);
-  unsigned parts = atom.rowParts().size();
-  SmallVector<Values> rows(vectors.size() / cols * parts);
-  for (auto [index, vector] : llvm::enumerate(vectors))
-    for (int64_t reg = 0; reg < atom.registers(); ++reg)
-      rows[index / cols * parts + atom.rowPart(reg)].push_back(
-          element(vector, reg));
-  return rows;
-}
-
-void LaneLowering::lower(RaiseMaxOp op) {
+void kvbuf::lowerOp(Lanes &lanes, RaiseMaxOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   // A copy: new values move those that are kept.
-  Values max = get(op.getMax());
+  Values max = lanes.get(op.getMax());
   auto larger = [&](Value x, Value y) -> Value {
     return arith::MaxNumFOp::create(b, x, y);
   };
-  Value slack = f32(kSlack / scale);
+  Value slack = lanes.f32(kSlack / scale);
   if (op.getExact())
-    slack = arith::SelectOp::create(b, single(op.getExact()), f32(0), slack);
+    slack = arith::SelectOp::create(b, lanes.single(op.getExact()),
+                                    lanes.f32(0), slack);
   // Each lane looks at its own scores; who raises asks the others of the row.
   Values own;
   Value needed;
-  for (auto [row, values] : llvm::enumerate(
-           valuesByRow(op.getScores().getType(), get(op.getScores())))) {
+  for (auto [row, values] : llvm::enumerate(valuesByRow(
+           lanes, op.getScores().getType(), lanes.get(op.getScores())))) {
     own.push_back(chain(values, larger));
     Value limit = arith::AddFOp::create(b, max[row], slack);
     Value above =
@@ -70,51 +61,54 @@ void LaneLowering::lower(RaiseMaxOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(raise.thenBlock());
-    Value lowest = f32(-std::numeric_limits<double>::infinity());
+    Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
     Values newMax, factors;
     for (auto [row, value] : llvm::enumerate(own)) {
-      Value raised = reduceLanes(layouts.of(op.getScores().getType()),
-                                 larger(max[row], value), /*isMax=*/true);
+      Value raised =
+          lanes.reduceLanes(lanes.layouts.of(op.getScores().getType()),
+                            larger(max[row], value), /*isMax=*/true);
       // A row that has seen no key: -inf - -inf would be NaN.
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
-      Value finite = arith::SelectOp::create(b, none, f32(0), raised);
+      Value finite = arith::SelectOp::create(b, none, lanes.f32(0), raised);
       Value down = arith::SubFOp::create(b, max[row], finite);
       newMax.push_back(raised);
-      factors.push_back(exp2(arith::MulFOp::create(b, down, f32(scale))));
+      factors.push_back(
+          exp2(b, arith::MulFOp::create(b, down, lanes.f32(scale))));
     }
     llvm::append_range(newMax, factors);
     scf::YieldOp::create(b, newMax);
     b.setInsertionPointToEnd(raise.elseBlock());
     Values same(max);
-    same.append(max.size(), f32(1));
+    same.append(max.size(), lanes.f32(1));
     scf::YieldOp::create(b, same);
   }
   ValueRange results = raise.getResults();
   auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
-  set(op.getNewMax(), take(results.take_front(max.size())));
-  set(op.getFactor(), take(results.drop_front(max.size())));
-  set(op.getRaised(), {any});
+  lanes.set(op.getNewMax(), take(results.take_front(max.size())));
+  lanes.set(op.getFactor(), take(results.drop_front(max.size())));
+  lanes.set(op.getRaised(), {any});
 }
 
-void LaneLowering::lower(ApplyRaiseOp op) {
-  Values acc = get(op.getAcc()), factors = get(op.getFactor());
-  Values sum = rowValues(op.getSum()), before(acc);
+void kvbuf::lowerOp(Lanes &lanes, ApplyRaiseOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Values acc = lanes.get(op.getAcc()), factors = lanes.get(op.getFactor());
+  Values sum = lanes.rowValues(op.getSum()), before(acc);
   llvm::append_range(before, sum);
   SmallVector<Type> types;
   for (Value value : before)
     types.push_back(value.getType());
-  auto apply = scf::IfOp::create(b, types, single(op.getRaised()),
+  auto apply = scf::IfOp::create(b, types, lanes.single(op.getRaised()),
                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(apply.thenBlock());
     FragmentType type = op.getAcc().getType();
-    const FragmentLayout &atom = layouts.of(type);
+    const FragmentLayout &atom = lanes.layouts.of(type);
     int64_t cols = atom.atomCols(type);
     unsigned parts = atom.rowParts().size();
     Values results =
-        mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+        lanes.mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
           Value factor = factors[index / cols * parts + atom.rowPart(reg)];
           return arith::MulFOp::create(b, x, factor).getResult();
         });
@@ -126,8 +120,8 @@ void LaneLowering::lower(ApplyRaiseOp op) {
   }
   ValueRange results = apply.getResults();
   auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
-  set(op.getNewAcc(), take(results.take_front(acc.size())));
-  set(op.getNewSum(), take(results.drop_front(acc.size())));
+  lanes.set(op.getNewAcc(), take(results.take_front(acc.size())));
+  lanes.set(op.getNewSum(), take(results.drop_front(acc.size())));
 }
 
 /// Whether the head of a softmax makes a lane's element a weight: the elements
@@ -136,59 +130,65 @@ static bool isHead(int64_t column, int64_t columns) {
   return 2 * column < columns;
 }
 
-void LaneLowering::lower(SoftmaxHeadOp op) {
+void kvbuf::lowerOp(Lanes &lanes, SoftmaxHeadOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
-  Value lowest = f32(-std::numeric_limits<double>::infinity());
+  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   Values offset;
-  for (Value max : get(op.getMax())) {
+  for (Value max : lanes.get(op.getMax())) {
     if (op.getMasked()) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
-      max = arith::SelectOp::create(b, none, f32(0), max);
+      max = arith::SelectOp::create(b, none, lanes.f32(0), max);
     }
-    offset.push_back(arith::MulFOp::create(b, max, f32(-scale)));
+    offset.push_back(arith::MulFOp::create(b, max, lanes.f32(-scale)));
   }
   // What rounding adds to the lane's largest weight; its score was found for
   // the maximum already.
   Values excess;
-  for (auto [row, values] : llvm::enumerate(
-           valuesByRow(op.getScores().getType(), get(op.getScores())))) {
+  for (auto [row, values] : llvm::enumerate(valuesByRow(
+           lanes, op.getScores().getType(), lanes.get(op.getScores())))) {
     Value own = chain(values, [&](Value x, Value y) -> Value {
       return arith::MaxNumFOp::create(b, x, y);
     });
-    Value weight = exp2(math::FmaOp::create(b, own, f32(scale), offset[row]));
-    excess.push_back(roundingOf(weight, op.getOperand()));
+    Value weight =
+        exp2(b, math::FmaOp::create(b, own, lanes.f32(scale), offset[row]));
+    excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
-  set(op.getExcess(), excess);
-  set(op.getExponents(),
-      mapElements(get(op.getScores()),
-                  [&](Value s, unsigned index, int64_t reg) -> Value {
-                    int64_t row = index / cols * parts + atom.rowPart(reg);
-                    Value x =
-                        math::FmaOp::create(b, s, f32(scale), offset[row]);
-                    return isHead(index % cols * atom.cols, type.getCols())
-                               ? exp2(x)
-                               : x;
-                  }));
+  lanes.set(op.getExcess(), excess);
+  lanes.set(op.getExponents(),
+            lanes.mapElements(
+                lanes.get(op.getScores()),
+                [&](Value s, unsigned index, int64_t reg) -> Value {
+                  int64_t row = index / cols * parts + atom.rowPart(reg);
+                  Value x =
+                      math::FmaOp::create(b, s, lanes.f32(scale), offset[row]);
+                  return isHead(index % cols * atom.cols, type.getCols())
+                             ? exp2(b, x)
+                             : x;
+                }));
 }
 
-LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
+LogicalResult kvbuf::lowerOp(Lanes &lanes, SoftmaxTailOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getExponents().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lanes.layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  Values p = mapElements(
-      get(op.getExponents()), [&](Value x, unsigned index, int64_t) -> Value {
-        return isHead(index % cols * atom.cols, type.getCols()) ? x : exp2(x);
+  Values p = lanes.mapElements(
+      lanes.get(op.getExponents()),
+      [&](Value x, unsigned index, int64_t) -> Value {
+        return isHead(index % cols * atom.cols, type.getCols()) ? x
+                                                                : exp2(b, x);
       });
   // The sum stays this lane's part of it until the end.
-  Values sum = rowValues(op.getSum()), excess;
+  Values sum = lanes.rowValues(op.getSum()), excess;
   if (op.getExcess())
-    excess = get(op.getExcess());
-  for (auto [row, values] : llvm::enumerate(valuesByRow(type, p))) {
+    excess = lanes.get(op.getExcess());
+  for (auto [row, values] : llvm::enumerate(valuesByRow(lanes, type, p))) {
     values.insert(values.begin(), sum[row]);
     if (!excess.empty())
       values.push_back(excess[row]);
@@ -199,33 +199,36 @@ LogicalResult LaneLowering::lower(SoftmaxTailOp op) {
   // What nothing multiplies has no layout to be in.
   if (!op.getP().use_empty()) {
     Values words;
-    if (failed(toOperand(op, type, op.getP().getType(), p, words)))
+    if (failed(toOperand(lanes, op, type, op.getP().getType(), p, words)))
       return failure();
-    set(op.getP(), words);
+    lanes.set(op.getP(), words);
   }
-  set(op.getNewSum(), sum);
+  lanes.set(op.getNewSum(), sum);
   return success();
 }
 
-void LaneLowering::lower(CarryExcessOp op) {
+void kvbuf::lowerOp(Lanes &lanes, CarryExcessOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   Values carried;
-  for (auto [value, factor, excess] : llvm::zip_equal(
-           get(op.getCarried()), get(op.getFactor()), get(op.getExcess())))
+  for (auto [value, factor, excess] :
+       llvm::zip_equal(lanes.get(op.getCarried()), lanes.get(op.getFactor()),
+                       lanes.get(op.getExcess())))
     carried.push_back(math::FmaOp::create(b, value, factor, excess));
-  set(op.getNewCarried(), carried);
+  lanes.set(op.getNewCarried(), carried);
 }
 
-void LaneLowering::lower(MeetOp op) { machine.emitMeet(*this); }
+void kvbuf::lowerOp(Lanes &lanes, MeetOp) { lanes.machine.emitMeet(lanes); }
 
-void LaneLowering::lower(StaggerOp op) {
+void kvbuf::lowerOp(Lanes &lanes, StaggerOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   // All lanes of a warp agree on it.
-  Value upper = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, warp,
-                                      i32(schedule.getWarps() / 2));
+  Value upper = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, lanes.warp,
+                                      lanes.i32(lanes.schedule.getWarps() / 2));
   if (op.getEnd())
     upper = arith::XOrIOp::create(
         b, upper, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   auto extra = scf::IfOp::create(b, upper, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(extra.thenBlock());
-  machine.emitMeet(*this);
+  lanes.machine.emitMeet(lanes);
 }

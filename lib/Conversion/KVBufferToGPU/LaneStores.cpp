@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneStores.h"
 #include "LaneLowering.h"
 #include "Staging.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -36,37 +37,47 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::CmpIOp::create(b, predicate, x, y);
 }
 
-LogicalResult LaneLowering::lower(FragmentStoreOp op) {
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile);
+/// The same with stores of at most `bytes` bytes, which its rows begin at
+/// multiples of; `checkCols`: element by element, those of valid columns.
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile,
+                      int64_t bytes, bool checkCols = false);
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   TileValues tile =
-      TileValues::unpack(op.getTile().getType(), get(op.getTile()));
+      TileValues::unpack(op.getTile().getType(), lower.get(op.getTile()));
   if (!op.getVia() || !op->getParentOfType<WarpRolesOp>()) {
-    emitStore(op, tile);
+    emitStore(lower, op, tile);
     return success();
   }
-  auto at = coordinates.find(op.getTile());
-  if (at == coordinates.end())
+  auto at = lower.coordinates.find(op.getTile());
+  if (at == lower.coordinates.end())
     return op.emitOpError() << "expected a tile that kvbuffer.dram_tile makes";
   // An engine's box would write rows and columns that are not the tile's.
   TileType type = op.getTile().getType();
   Value whole;
   if (at->second.rowsBehind)
-    whole = compare(b, arith::CmpIPredicate::sge, tile.hi, i32(type.getRows()));
+    whole = compare(b, arith::CmpIPredicate::sge, tile.hi,
+                    lower.i32(type.getRows()));
   if (at->second.colsBehind) {
-    Value cols =
-        compare(b, arith::CmpIPredicate::sge, tile.cols, i32(type.getCols()));
+    Value cols = compare(b, arith::CmpIPredicate::sge, tile.cols,
+                         lower.i32(type.getCols()));
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return warpRoles().emitStoreVia(*this, op, at->second,
-                                    get(op.getFragment()), single(op.getVia()));
+    return lower.warpRoles().emitStoreVia(lower, op, at->second,
+                                          lower.get(op.getFragment()),
+                                          lower.single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  if (failed(warpRoles().emitStoreVia(
-          *this, op, at->second, get(op.getFragment()), single(op.getVia()))))
+  if (failed(lower.warpRoles().emitStoreVia(lower, op, at->second,
+                                            lower.get(op.getFragment()),
+                                            lower.single(op.getVia()))))
     return failure();
   b.setInsertionPointToStart(ifWhole.elseBlock());
-  emitStore(op, tile);
+  emitStore(lower, op, tile);
   return success();
 }
 
@@ -82,7 +93,7 @@ struct Piece {
 /// Transposes words among lanes: of `words`, 2^s values of 32 bits of every
 /// lane, lane i of the 2^s that differ in the s `bits` gets the i-th of each,
 /// in the lanes' order. 2^(s-1) shuffles for each bit.
-static void exchange(LaneLowering &lower, MutableArrayRef<Value> words,
+static void exchange(Lanes &lower, MutableArrayRef<Value> words,
                      ArrayRef<unsigned> bits) {
   ImplicitLocOpBuilder &b = lower.b;
   for (auto [step, bit] : llvm::enumerate(bits)) {
@@ -108,7 +119,7 @@ static void exchange(LaneLowering &lower, MutableArrayRef<Value> words,
 
 /// The consecutive columns that a lane holds once the lanes that differ in
 /// `bits` have exchanged `pieces`, one word each and as many as the lanes.
-static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
+static Value joinPieces(Lanes &lower, ArrayRef<Piece> pieces,
                         ArrayRef<unsigned> bits) {
   ImplicitLocOpBuilder &b = lower.b;
   auto word = VectorType::get({1}, b.getI32Type());
@@ -128,47 +139,52 @@ static Value joinPieces(LaneLowering &lower, ArrayRef<Piece> pieces,
       joined);
 }
 
-void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile) {
+static void emitStore(Lanes &lanes, FragmentStoreOp op,
+                      const TileValues &tile) {
+  ImplicitLocOpBuilder &b = lanes.b;
   if (tile.cols) {
     // Where columns are cut, each element is looked at.
     TileType type = op.getTile().getType();
-    auto whole = scf::IfOp::create(
-        b,
-        compare(b, arith::CmpIPredicate::sge, tile.cols, i32(type.getCols())),
-        /*withElseRegion=*/true);
+    auto whole =
+        scf::IfOp::create(b,
+                          compare(b, arith::CmpIPredicate::sge, tile.cols,
+                                  lanes.i32(type.getCols())),
+                          /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(whole.thenBlock());
     TileValues rest = tile;
     rest.cols = Value();
-    emitStore(op, rest);
+    emitStore(lanes, op, rest);
     b.setInsertionPointToStart(whole.elseBlock());
-    emitStore(op, tile, type.getElementType().getIntOrFloatBitWidth() / 8,
+    emitStore(lanes, op, tile,
+              type.getElementType().getIntOrFloatBitWidth() / 8,
               /*checkCols=*/true);
     return;
   }
-  if (alignment >= kTensorAlignment)
-    return emitStore(op, tile, kTensorAlignment);
+  if (lanes.alignment >= kTensorAlignment)
+    return emitStore(lanes, op, tile, kTensorAlignment);
   auto aligned =
-      scf::IfOp::create(b, rowsAligned(*this, tile, kTensorAlignment),
+      scf::IfOp::create(b, rowsAligned(lanes, tile, kTensorAlignment),
                         /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(aligned.thenBlock());
-  emitStore(op, tile, kTensorAlignment);
+  emitStore(lanes, op, tile, kTensorAlignment);
   b.setInsertionPointToStart(aligned.elseBlock());
-  emitStore(op, tile, alignment);
+  emitStore(lanes, op, tile, lanes.alignment);
 }
 
-void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
-                             int64_t bytes, bool checkCols) {
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile,
+                      int64_t bytes, bool checkCols) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getFragment().getType();
-  const FragmentLayout &atom = layouts.of(type);
-  const Values &vectors = get(op.getFragment());
+  const FragmentLayout &atom = lanes.layouts.of(type);
+  const Values &vectors = lanes.get(op.getFragment());
   int64_t atomCols = atom.atomCols(type);
   int64_t atomRows = vectors.size() / atomCols;
   int64_t cols = op.getTile().getType().getCols();
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  Value out = flat(tile.data);
-  Value row = laneRow(type);
+  Value out = lanes.flat(tile.data);
+  Value row = lanes.laneRow(type);
   // Of warps that share the columns, the last ones may hold some that the tile
   // does not have, for fragments are as wide as instructions need.
   int64_t lastFrom = (atom.colWarps - 1) * atom.warpCols(type);
@@ -178,23 +194,24 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
   // Of warps that hold the same columns, the first one stores.
   Value isFirst;
   if (atom.sharesCols() && atom.colWarps == 1)
-    isFirst = compare(b, arith::CmpIPredicate::eq, gridCol(atom), i32(0));
+    isFirst =
+        compare(b, arith::CmpIPredicate::eq, lanes.gridCol(atom), lanes.i32(0));
 
   // Runs of registers with consecutive columns go out in one store, after an
   // exchange where the layout allows one and no vector is cut off.
   int64_t run = atom.columnRun(), width = kTensorAlignment * 8 / bits;
-  SmallVector<unsigned> lanes;
+  SmallVector<unsigned> ofRow;
   if (bytes >= kTensorAlignment && cols % width == 0)
-    lanes = atom.vectorLanes(bits, width);
+    ofRow = atom.vectorLanes(bits, width);
   // The first column of a lane after an exchange among the first bits: each of
   // them chooses between vectors now, no longer between parts of one.
   auto laneColumn = [&](size_t steps) {
     SmallVector<int64_t> basis;
     for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
       basis.push_back(atom.layout.basis("lane", bit, "col"));
-    for (auto [step, bit] : llvm::enumerate(ArrayRef(lanes).take_front(steps)))
+    for (auto [step, bit] : llvm::enumerate(ArrayRef(ofRow).take_front(steps)))
       basis[bit] = width << step;
-    return addColPart(atom, type, emitLinear(b, lane, basis));
+    return lanes.addColPart(atom, type, emitLinear(b, lanes.lane, basis));
   };
 
   for (int64_t i = 0; i < atomRows; ++i)
@@ -213,14 +230,15 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
       llvm::sort(pieces,
                  [](const Piece &x, const Piece &y) { return x.at < y.at; });
 
-      Value r = arith::AddIOp::create(b, row, i32(atom.rowOffset(i, part)));
+      Value r =
+          arith::AddIOp::create(b, row, lanes.i32(atom.rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
       if (isFirst)
         valid = arith::AndIOp::create(b, valid, isFirst);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
-        return add(b, rowLine(*this, op.getTile().getType(), tile, r),
-                   toIndex(col));
+        return add(b, rowLine(lanes, op.getTile().getType(), tile, r),
+                   lanes.toIndex(col));
       };
       auto store = [&](Value value, Value from, int64_t at) {
         int64_t count = cast<VectorType>(value.getType()).getNumElements();
@@ -233,41 +251,38 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
                 b, value, value,
                 llvm::to_vector(llvm::seq(first, first + step)));
           vector::StoreOp::create(
-              b, part, out, ValueRange{add(b, from, index(at + first))},
+              b, part, out, ValueRange{add(b, from, lanes.index(at + first))},
               /*nontemporal=*/false, llvm::Align(step * bits / 8));
         }
       };
       OpBuilder::InsertionGuard guard(b);
-      auto enter = [&](Value condition) {
-        auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-        b.setInsertionPointToStart(ifOp.thenBlock());
-      };
 
       // As many at a time as there are lanes, half as many of what is left, and
       // so on. Lanes whose row is not valid exchange, too. Each store follows
       // its own exchange: fewer words wait in registers.
       ArrayRef<Piece> left = pieces;
-      for (size_t steps = lanes.size(); steps > 0; --steps) {
+      for (size_t steps = ofRow.size(); steps > 0; --steps) {
         size_t group = size_t(1) << steps;
         if (left.size() < group)
           continue;
         Value col = laneColumn(steps), from = lineFrom(col);
         for (; left.size() >= group; left = left.drop_front(group)) {
-          Value joined = joinPieces(*this, left.take_front(group),
-                                    ArrayRef(lanes).take_front(steps));
+          Value joined = joinPieces(lanes, left.take_front(group),
+                                    ArrayRef(ofRow).take_front(steps));
           OpBuilder::InsertionGuard inner(b);
-          enter(valid);
+          lanes.enter(valid);
           // A vector is all of the tile or none: its width divides the columns.
           if (lastFrom && mayLeave(left[group - 1])) {
-            Value c = arith::AddIOp::create(b, col, i32(left.front().at));
-            enter(compare(b, arith::CmpIPredicate::slt, c, i32(cols)));
+            Value c = arith::AddIOp::create(b, col, lanes.i32(left.front().at));
+            lanes.enter(
+                compare(b, arith::CmpIPredicate::slt, c, lanes.i32(cols)));
           }
           store(joined, from, left.front().at);
         }
       }
       if (left.empty())
         continue;
-      enter(valid);
+      lanes.enter(valid);
       Value col = laneColumn(0);
       Value from = lineFrom(col);
       for (const Piece &piece : left) {
@@ -276,8 +291,8 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
           Value whole = piece.value;
           for (int64_t i = 0; i < run; ++i) {
             OpBuilder::InsertionGuard one(b);
-            Value c = arith::AddIOp::create(b, col, i32(piece.at + i));
-            enter(compare(b, arith::CmpIPredicate::slt, c, tile.cols));
+            Value c = arith::AddIOp::create(b, col, lanes.i32(piece.at + i));
+            lanes.enter(compare(b, arith::CmpIPredicate::slt, c, tile.cols));
             store(vector::ShuffleOp::create(b, whole, whole,
                                             ArrayRef<int64_t>{i}),
                   from, piece.at + i);
@@ -285,40 +300,43 @@ void LaneLowering::emitStore(FragmentStoreOp op, const TileValues &tile,
           continue;
         }
         // Columns of an atom that the tile may not have.
-        if ((lanes.empty() || lastFrom) && mayLeave(piece)) {
-          Value c = arith::AddIOp::create(b, col, i32(piece.at));
-          enter(compare(b, arith::CmpIPredicate::slt, c, i32(cols)));
+        if ((ofRow.empty() || lastFrom) && mayLeave(piece)) {
+          Value c = arith::AddIOp::create(b, col, lanes.i32(piece.at));
+          lanes.enter(
+              compare(b, arith::CmpIPredicate::slt, c, lanes.i32(cols)));
         }
         store(piece.value, from, piece.at);
       }
     }
 }
 
-void LaneLowering::lower(RowStoreOp op) {
-  const TensorArg &tensor = signature.tensor(op.getTensor());
-  Value base = signature.offsetOf(op.getTensor(), op.getIndices());
-  Value valid = toI32(arith::MinSIOp::create(
-      b, single(op.getValid()), index(op.getFragment().getType().getRows())));
+void kvbuf::lowerOp(LaneLowering &lower, RowStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const TensorArg &tensor = lower.signature.tensor(op.getTensor());
+  Value base = lower.signature.offsetOf(op.getTensor(), op.getIndices());
+  Value valid = lower.toI32(arith::MinSIOp::create(
+      b, lower.single(op.getValid()),
+      lower.index(op.getFragment().getType().getRows())));
   FragmentType type = op.getFragment().getType();
-  const FragmentLayout &layout = layouts.of(type);
+  const FragmentLayout &layout = lower.layouts.of(type);
   // The lanes that share a row hold the same value: the first of them stores.
-  Value first = firstOfRow(layout);
-  Value row = laneRow(type);
-  Value out = flat(tensor.data);
+  Value first = lower.firstOfRow(layout);
+  Value row = lower.laneRow(type);
+  Value out = lower.flat(tensor.data);
   unsigned parts = layout.rowParts().size();
-  for (auto [i, value] : llvm::enumerate(get(op.getFragment()))) {
+  for (auto [i, value] : llvm::enumerate(lower.get(op.getFragment()))) {
     Value r = arith::AddIOp::create(
-        b, row, i32(layout.rowOffset(i / parts, i % parts)));
+        b, row, lower.i32(layout.rowOffset(i / parts, i % parts)));
     Value store = arith::AndIOp::create(
         b, first, compare(b, arith::CmpIPredicate::slt, r, valid));
     auto guarded = scf::IfOp::create(b, store, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(guarded.thenBlock());
-    Value at = toIndex(r);
+    Value at = lower.toIndex(r);
     if (op.getGroup() > 1) {
-      Value group = i32(op.getGroup());
-      at = add(b, toIndex(arith::DivUIOp::create(b, r, group)),
-               mul(b, toIndex(arith::RemUIOp::create(b, r, group)),
+      Value group = lower.i32(op.getGroup());
+      at = add(b, lower.toIndex(arith::DivUIOp::create(b, r, group)),
+               mul(b, lower.toIndex(arith::RemUIOp::create(b, r, group)),
                    tensor.strides.back()));
     }
     memref::StoreOp::create(b, value, out, ValueRange{add(b, base, at)});

@@ -25,7 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneWarps.h"
-#include "LaneLowering.h"
+#include "LaneArithmetic.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
@@ -148,29 +148,31 @@ Values kvbuf::reduceWarps(Lanes &lanes, Operation *op,
   return results;
 }
 
-void LaneLowering::lower(RowReduceOp op) {
+void kvbuf::lowerOp(Lanes &lanes, RowReduceOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getSource().getType();
-  const FragmentLayout &layout = layouts.of(type);
+  const FragmentLayout &layout = lanes.layouts.of(type);
   bool isMax = op.getKind() == Reduction::Maximum;
   Values rows;
-  for (const Values &elements : valuesByRow(type, get(op.getSource()))) {
+  for (const Values &elements :
+       valuesByRow(lanes, type, lanes.get(op.getSource()))) {
     Value row = elements.front();
     for (Value element : ArrayRef(elements).drop_front())
       row = isMax ? arith::MaxNumFOp::create(b, row, element).getResult()
                   : arith::AddFOp::create(b, row, element).getResult();
-    rows.push_back(reduceLanes(layout, row, isMax));
+    rows.push_back(lanes.reduceLanes(layout, row, isMax));
   }
   if (layout.colWarps > 1)
-    rows = reduceWarps(*this, op, layout, rows, isMax);
-  set(op.getRow(), rows);
+    rows = reduceWarps(lanes, op, layout, rows, isMax);
+  lanes.set(op.getRow(), rows);
 }
 
-void LaneLowering::lower(WarpReduceOp op) {
-  Values parts = rowValues(op.getSource());
-  const FragmentLayout &layout = layouts.of(op.getSource().getType());
+void kvbuf::lowerOp(Lanes &lanes, WarpReduceOp op) {
+  Values parts = lanes.rowValues(op.getSource());
+  const FragmentLayout &layout = lanes.layouts.of(op.getSource().getType());
   if (layout.colWarps > 1)
-    parts = reduceWarps(*this, op, layout, parts, /*isMax=*/false);
-  set(op.getRow(), parts);
+    parts = reduceWarps(lanes, op, layout, parts, /*isMax=*/false);
+  lanes.set(op.getRow(), parts);
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,10 @@ std::optional<Values> exchangeByLds(Lanes &lanes, mlir::Operation *op,
                                     FragmentType from, FragmentType to,
                                     llvm::ArrayRef<mlir::Value> elements);
 
+/// Lowers an op; its model calls it (LaneModels.cpp).
+void lowerOp(Lanes &lanes, RowReduceOp op);
+void lowerOp(Lanes &lanes, WarpReduceOp op);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEWARPS_H

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaneWork.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -23,23 +24,25 @@ static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::MulIOp::create(b, x, y);
 }
 
-void LaneLowering::lower(LaunchValueOp op) {
-  set(op.getValue(), {signature.launchValue(op.getExpression())});
+void kvbuf::lowerOp(LaneLowering &lower, LaunchValueOp op) {
+  lower.set(op.getValue(), {lower.signature.launchValue(op.getExpression())});
 }
 
 //===----------------------------------------------------------------------===//
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-void LaneLowering::lower(ArriveLastOp op) {
-  Value counters = flat(signature.tensor(op.getCounters()).data);
-  Value at = signature.offsetOf(op.getCounters(), op.getIndices());
-  Value others = arith::SubIOp::create(b, toI32(single(op.getCount())), i32(1));
+void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value counters = lower.flat(lower.signature.tensor(op.getCounters()).data);
+  Value at = lower.signature.offsetOf(op.getCounters(), op.getIndices());
+  Value others = arith::SubIOp::create(
+      b, lower.toI32(lower.single(op.getCount())), lower.i32(1));
   // One thread arrives for the block, once all have stored, and what it has
   // acquired is the others' after the next barrier.
   gpu::BarrierOp::create(b);
-  Value isOne =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
+  Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.thread,
+                                      lower.i32(0));
   auto arrive = scf::IfOp::create(b, TypeRange{b.getI1Type()}, isOne,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   {
@@ -51,19 +54,20 @@ void LaneLowering::lower(ArriveLastOp op) {
     auto reset = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
     scf::YieldOp::create(b, isLast);
     b.setInsertionPointToStart(reset.thenBlock());
-    memref::StoreOp::create(b, i32(0), counters, at);
+    memref::StoreOp::create(b, lower.i32(0), counters, at);
     b.setInsertionPointToStart(arrive.elseBlock());
     scf::YieldOp::create(
         b, arith::ConstantOp::create(b, b.getBoolAttr(false)).getResult());
   }
   Value last = arrive.getResult(0);
-  if (blockThreads() == target.waveSize) {
+  if (lower.blockThreads() == lower.target.waveSize) {
     gpu::BarrierOp::create(b);
-    set(op.getLast(), {LaneAnyOp::create(b, last)});
+    lower.set(op.getLast(), {LaneAnyOp::create(b, last)});
     return;
   }
   // Other warps are told through LDS.
-  Value word = index(lds.take(4) / 4), words = shared(b.getI32Type());
+  Value word = lower.index(lower.lds.take(4) / 4),
+        words = lower.shared(b.getI32Type());
   auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -73,9 +77,9 @@ void LaneLowering::lower(ArriveLastOp op) {
   }
   gpu::BarrierOp::create(b);
   Value told = memref::LoadOp::create(b, words, word);
-  told = machine.uniform(*this, told);
-  set(op.getLast(),
-      {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, told, i32(0))});
+  told = lower.machine.uniform(lower, told);
+  lower.set(op.getLast(), {arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                                 told, lower.i32(0))});
 }
 
 //===----------------------------------------------------------------------===//
@@ -86,15 +90,16 @@ void LaneLowering::lower(ArriveLastOp op) {
 /// what is read for another.
 static constexpr int64_t kItemsAtOnce = 4;
 
-LogicalResult LaneLowering::lower(ShareWorkOp op) {
-  if (machine.hasRoles())
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (lower.machine.hasRoles())
     return op.emitOpError() << "has no per-lane form beside "
                                "kvbuffer.warp_roles: the lanes of a warp look "
                                "at the items together";
   Block &body = op.getBody().front();
-  Value zero = i32(0), wave = i32(target.waveSize);
-  Value items = toI32(single(op.getItems()));
-  Value lastItem = arith::SubIOp::create(b, items, i32(1));
+  Value zero = lower.i32(0), wave = lower.i32(lower.target.waveSize);
+  Value items = lower.toI32(lower.single(op.getItems()));
+  Value lastItem = arith::SubIOp::create(b, items, lower.i32(1));
   auto isBelow = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
   };
@@ -105,14 +110,14 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
     return arith::MaxSIOp::create(b, x, y);
   };
   auto fromLane = [&](Value value, int64_t bit) -> Value {
-    return gpu::ShuffleOp::create(b, value, i32(bit), wave,
+    return gpu::ShuffleOp::create(b, value, lower.i32(bit), wave,
                                   gpu::ShuffleMode::XOR)
         .getShuffleResult();
   };
   auto ofLanes = [&](Value value, function_ref<Value(Value, Value)> join) {
-    for (int64_t bit = 1; bit < target.waveSize; bit *= 2)
+    for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2)
       value = join(value, fromLane(value, bit));
-    return machine.uniform(*this, value);
+    return lower.machine.uniform(lower, value);
   };
   auto sum = [&](Value x, Value y) { return add(b, x, y); };
   // An item, whether there is one, its units.
@@ -120,23 +125,24 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
   auto unitsOf = [&](Value item) {
     Value exists = isBelow(item, items);
     // No branch: lanes without an item look at the last one.
-    set(body.getArgument(0),
-        {toIndex(arith::MinSIOp::create(b, item, lastItem))});
-    if (failed(lowerBlock(body)))
+    lower.set(body.getArgument(0),
+              {lower.toIndex(arith::MinSIOp::create(b, item, lastItem))});
+    if (failed(lower.lowerBlock(body)))
       lowered = failure();
     if (failed(lowered))
       return std::pair(exists, zero);
     b.setLoc(op.getLoc());
-    Value units = toI32(single(cast<YieldOp>(body.getTerminator()).getValue()));
+    Value units = lower.toI32(
+        lower.single(cast<YieldOp>(body.getTerminator()).getValue()));
     return std::pair(exists, choose(exists, larger(units, zero), zero));
   };
   // The lane's items of those from `from` on: they follow each other.
   using Items = SmallVector<std::pair<Value, Value>, kItemsAtOnce>;
   auto unitsFrom = [&](Value from) {
-    Value first = add(b, from, mul(b, lane, i32(kItemsAtOnce)));
+    Value first = add(b, from, mul(b, lower.lane, lower.i32(kItemsAtOnce)));
     Items all;
     for (int64_t i = 0; i < kItemsAtOnce; ++i)
-      all.push_back(unitsOf(add(b, first, i32(i))));
+      all.push_back(unitsOf(add(b, first, lower.i32(i))));
     return all;
   };
   auto sumOf = [&](const Items &all) {
@@ -148,8 +154,8 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
   // A loop over the items, as many at a time as a wave's lanes look at.
   auto forItems = [&](Value end, Values inits,
                       function_ref<Values(Value, ValueRange)> iteration) {
-    auto loop = scf::ForOp::create(b, zero, end,
-                                   i32(kItemsAtOnce * target.waveSize), inits);
+    auto loop = scf::ForOp::create(
+        b, zero, end, lower.i32(kItemsAtOnce * lower.target.waveSize), inits);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -164,10 +170,10 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
   if (failed(lowered))
     return failure();
   Value total = ofLanes(mine, sum);
-  Value size = larger(
-      arith::CeilDivUIOp::create(b, total, toI32(single(op.getWorkers()))),
-      toI32(single(op.getLeast())));
-  Value begin = mul(b, toI32(single(op.getWorker())), size);
+  Value size = larger(arith::CeilDivUIOp::create(
+                          b, total, lower.toI32(lower.single(op.getWorkers()))),
+                      lower.toI32(lower.single(op.getLeast())));
+  Value begin = mul(b, lower.toI32(lower.single(op.getWorker())), size);
   Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
   // Of the items that a lane has looked at: those that end by `begin`, where
   // the last of these ends, and those that start before `end`.
@@ -181,15 +187,15 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
         Items own = unitsFrom(from);
         // Units of the lanes before this one, and of all.
         Value before = zero, all = sumOf(own);
-        for (int64_t bit = 1; bit < target.waveSize; bit *= 2) {
+        for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2) {
           Value others = fromLane(all, bit);
           Value isAfter = arith::CmpIOp::create(
               b, arith::CmpIPredicate::ne,
-              arith::AndIOp::create(b, lane, i32(bit)), zero);
+              arith::AndIOp::create(b, lower.lane, lower.i32(bit)), zero);
           before = add(b, before, choose(isAfter, others, zero));
           all = add(b, all, others);
         }
-        Value starts = add(b, sofar[0], before), one = i32(1);
+        Value starts = add(b, sofar[0], before), one = lower.i32(1);
         Value past = sofar[1], lastEnd = sofar[2], reached = sofar[3];
         for (auto [exists, units] : own) {
           Value ends = add(b, starts, units);
@@ -207,9 +213,9 @@ LogicalResult LaneLowering::lower(ShareWorkOp op) {
       });
   Value first = ofLanes(found[1], sum), start = ofLanes(found[2], larger),
         reached = ofLanes(found[3], sum);
-  set(op.getSize(), {toIndex(size)});
-  set(op.getFirst(), {toIndex(first)});
-  set(op.getStart(), {toIndex(start)});
-  set(op.getEnd(), {toIndex(larger(reached, first))});
+  lower.set(op.getSize(), {lower.toIndex(size)});
+  lower.set(op.getFirst(), {lower.toIndex(first)});
+  lower.set(op.getStart(), {lower.toIndex(start)});
+  lower.set(op.getEnd(), {lower.toIndex(larger(reached, first))});
   return success();
 }

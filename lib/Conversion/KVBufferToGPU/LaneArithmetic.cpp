@@ -1,0 +1,81 @@
+//===- LaneArithmetic.cpp - What softmaxes and caps compute -----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneArithmetic.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+Value kvbuf::exp2(ImplicitLocOpBuilder &b, Value value) {
+  return math::Exp2Op::create(b, value);
+}
+
+Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
+                  function_ref<Value(Value, Value)> fn) {
+  Value chains[2];
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value &chain = chains[i % count];
+    chain = chain ? fn(chain, value) : value;
+  }
+  return chains[1] ? fn(chains[0], chains[1]) : chains[0];
+}
+
+unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
+  if (!lanes.machine.hasRoles() || !lanes.schedule.getConsumerRegisters())
+    return 2;
+  // A lane's output, scores and weights are what no compiler can save.
+  const FragmentLayout &layout = lanes.layouts.of(scores);
+  int64_t all = layout.rowWarps * layout.colWarps * lanes.target.waveSize;
+  int64_t elements =
+      scores.getRows() * (lanes.accumulatorCols + scores.getCols()) +
+      scores.getRows() * scores.getCols() / 2;
+  return lanes.schedule.getConsumerRegisters() - elements / all <
+                 lanes.target.twoChainRegisters
+             ? 1
+             : 2;
+}
+
+Value kvbuf::largestOfBits(ImplicitLocOpBuilder &b, unsigned chains,
+                           ArrayRef<Value> values) {
+  Values bits;
+  for (Value value : values)
+    bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
+  Value top = fold(chains, bits, [&](Value x, Value y) -> Value {
+    return arith::MaxSIOp::create(b, x, y);
+  });
+  return arith::BitcastOp::create(b, b.getF32Type(), top);
+}
+
+SmallVector<Values> kvbuf::valuesByRow(Lanes &lanes, FragmentType type,
+                                       ArrayRef<Value> vectors) {
+  const FragmentLayout &atom = lanes.layouts.of(type);
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
+  SmallVector<Values> rows(vectors.size() / cols * parts);
+  for (auto [index, vector] : llvm::enumerate(vectors))
+    for (int64_t reg = 0; reg < atom.registers(); ++reg)
+      rows[index / cols * parts + atom.rowPart(reg)].push_back(
+          lanes.element(vector, reg));
+  return rows;
+}
+
+Value kvbuf::roundingOf(Lanes &lanes, Value weight, Type operand) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  // Conversions come in pairs.
+  auto wide = VectorType::get({2}, b.getF32Type());
+  Value pair =
+      vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
+  Value rounded =
+      lanes.machine.roundOperand(lanes, pair, VectorType::get({2}, operand),
+                                 /*isProbability=*/true);
+  Value back =
+      arith::ExtFOp::create(b, b.getF32Type(), lanes.element(rounded, 0));
+  return arith::SubFOp::create(b, back, weight);
+}

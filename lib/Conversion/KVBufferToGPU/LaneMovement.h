@@ -1,0 +1,42 @@
+//===- LaneMovement.h - Caches, tiles and loads -----------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEMOVEMENT_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEMOVEMENT_H
+
+#include "Lanes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace kvbuf {
+
+class LaneLowering;
+
+/// A tile as a buffer reads it: from the first column of a block that the
+/// buffer takes.
+TileValues sourceOf(Lanes &lanes, mlir::TypedValue<TileType> tile,
+                    KVBufferAttr params, int64_t block = 0);
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+mlir::LogicalResult lowerOp(LaneLowering &lower, MakeCacheOp op);
+void lowerOp(LaneLowering &lower, CacheNumKeysOp op);
+void lowerOp(LaneLowering &lower, CacheTileOp op);
+void lowerOp(LaneLowering &lower, CacheScaleOp op);
+void lowerOp(LaneLowering &lower, DramTileOp op);
+void lowerOp(LaneLowering &lower, KeyRangeOp op);
+void lowerOp(Lanes &lanes, AllocOp op);
+void lowerOp(Lanes &lanes, DramLoadOp op);
+void lowerOp(Lanes &lanes, LdsStageOp op);
+mlir::LogicalResult lowerOp(Lanes &lanes, FragmentLoadOp op);
+void lowerOp(Lanes &lanes, StagedViewOp op);
+mlir::LogicalResult lowerOp(Lanes &lanes, TileFragmentOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::memref::LoadOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::memref::DimOp op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEMOVEMENT_H

@@ -1,0 +1,25 @@
+//===- LaneTiles.h - Tiles of ragged batches by their numbers ---*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETILES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETILES_H
+
+#include "Lanes.h"
+
+namespace kvbuf {
+
+class LaneLowering;
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+void lowerOp(LaneLowering &lower, LaunchSizeOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, FindTileOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, NumberTilesOp op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETILES_H

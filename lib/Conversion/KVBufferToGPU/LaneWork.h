@@ -1,0 +1,25 @@
+//===- LaneWork.h - Work that blocks share ----------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEWORK_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEWORK_H
+
+#include "Lanes.h"
+
+namespace kvbuf {
+
+class LaneLowering;
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+void lowerOp(LaneLowering &lower, LaunchValueOp op);
+void lowerOp(LaneLowering &lower, ArriveLastOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, ShareWorkOp op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEWORK_H

@@ -1,0 +1,105 @@
+//===- Machine.cpp - What machines have in common ---------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lanes.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+Values TileValues::pack() const {
+  Values values{data, base, rowStride, lo, hi};
+  if (pages)
+    values.append({pages, firstKey, pageStride});
+  else if (isPaged())
+    values.append({table, tableBase, firstKey, pageStride});
+  if (cols)
+    values.push_back(cols);
+  return values;
+}
+
+TileValues TileValues::unpack(TileType type, ValueRange values) {
+  TileValues tile;
+  tile.data = values[0];
+  tile.base = values[1];
+  tile.rowStride = values[2];
+  tile.lo = values[3];
+  tile.hi = values[4];
+  values = values.drop_front(5);
+  // The columns of a cache's tile are all there.
+  if (type.getPageSize() && values.size() == 3) {
+    tile.pages = values[0];
+    tile.firstKey = values[1];
+    tile.pageStride = values[2];
+    return tile;
+  }
+  if (type.getPageSize()) {
+    tile.table = values[0];
+    tile.tableBase = values[1];
+    tile.firstKey = values[2];
+    tile.pageStride = values[3];
+    values = values.drop_front(4);
+  }
+  // A window: of rows one stride apart, or of groups of rows.
+  if (!values.empty())
+    tile.cols = values.front();
+  return tile;
+}
+
+bool kvbuf::isTurnedInLds(const TargetInfo &target, KVBufferAttr params) {
+  return params.getOrder() == Dimension::Cols ||
+         (params.contractsRows() && !target.readsTransposed &&
+          params.getElementType().getIntOrFloatBitWidth() > 8);
+}
+
+bool kvbuf::goesThroughRegisters(const TargetInfo &target,
+                                 KVBufferAttr params) {
+  return params.getPolicy() == Policy::RegisterStaged ||
+         (params.getPolicy() == Policy::Streaming &&
+          isTurnedInLds(target, params));
+}
+
+SharedTile kvbuf::sharedTile(KVBufferAttr params) {
+  SharedTile tile;
+  tile.rows = params.getBN();
+  tile.blockCols = params.getBK();
+  tile.repeats = params.getSmemCols() / params.getBK();
+  tile.elementBytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  if (ArrayRef<int64_t> s = params.getSwizzle(); !s.empty())
+    tile.swizzle = {unsigned(s[0]), unsigned(s[1]), unsigned(s[2])};
+  return tile;
+}
+
+int64_t kvbuf::slotAlignment(KVBufferAttr params) {
+  return params.getStages() == 1
+             ? kBufferAlignment
+             : std::gcd(kBufferAlignment, params.getStageBytes());
+}
+
+std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
+                                              bool roles) {
+  if (target.vendor == Vendor::AMD)
+    return createAMDMachine();
+  return roles ? createHopperMachine() : createNVIDIAMachine();
+}
+
+Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {
+  return arith::DivFOp::create(lower.b, x, y);
+}
+
+LogicalResult Fragments::emitTileFragment(Lanes &, TileFragmentOp op,
+                                          const TileValues &, Values &) {
+  return op.emitOpError() << "has no per-lane form on this target: its "
+                             "fragments come from LDS";
+}
+
+void Copies::emitMeet(Lanes &lower) { gpu::BarrierOp::create(lower.b); }
+
+Value Numerics::roundOperand(Lanes &lower, Value value, VectorType type, bool) {
+  return arith::TruncFOp::create(lower.b, type, value);
+}
