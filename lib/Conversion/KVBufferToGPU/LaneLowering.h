@@ -16,27 +16,20 @@
 
 #include "BarrierNumbers.h"
 #include "KernelSignature.h"
+#include "LaneQueues.h"
 #include "LaneRoles.h"
+#include "LaneSoftcap.h"
 #include "Lanes.h"
 
 namespace kvbuf {
 
-/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
-/// up to the bound.
-struct SoftcapNearZero {
-  double bound;
-  /// Lowest power first.
-  llvm::SmallVector<double> coefficients;
-};
-
-/// Lowers one kernel.
+/// Lowers one kernel: asks each op for its code, and holds what is found out
+/// about the kernel on the way, a part for each thing.
 class LaneLowering : public Lanes {
 public:
-  /// `alignment`: bytes that addresses and strides of 16-bit tensors are
-  /// multiples of.
+  /// See `Lanes`.
   LaneLowering(mlir::gpu::GPUFuncOp kernel, const TargetInfo &target,
-               ScheduleAttr schedule, Machine &machine,
-               int64_t alignment = kTensorAlignment);
+               ScheduleAttr schedule, Machine &machine, int64_t alignment);
 
   /// Replaces the kernel; errors are reported at the op that causes them.
   mlir::LogicalResult run();
@@ -53,6 +46,8 @@ public:
   KernelSignature signature;
   BarrierNumbers barriers;
   LaneRoles roles;
+  LaneQueues queues;
+  SoftcapsInSoftmax softcaps;
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
 
@@ -107,40 +102,21 @@ public:
   mlir::LogicalResult lower(ShelfOp op);
   void lower(ShelfPutOp op);
   void lower(ShelfGetOp op);
-  /// Where entries of fragments lie in LDS.
-  struct Entries {
-    int64_t slots = 0;
-    /// Threads of each team, and words that a lane has in an entry.
-    int64_t threads = 0, words = 0;
-    /// Byte in LDS of slot 0.
-    int64_t offset = 0;
-    /// Bytes of a slot.
-    int64_t bytes() const;
-  };
-  /// Those of a queue, and how its teams meet.
-  struct Queue : Entries {
-    int64_t takers = 0;
-    /// Its first named barrier: two a slot, *full* and *empty*, for the first
-    /// team that takes, then for the next; 0: all meet at the block's.
-    int64_t barriers = 0;
-  };
-  llvm::DenseMap<mlir::Value, Queue> queues;
-  llvm::DenseMap<mlir::Value, Entries> shelves;
   /// Lays out entries of fragments of `types`, spread as team `like` spreads
   /// them, from the first free byte of LDS on; errors at `op`.
-  mlir::LogicalResult layOut(mlir::Operation *op, Entries &entries,
+  mlir::LogicalResult layOut(mlir::Operation *op, LaneEntries &entries,
                              llvm::ArrayRef<mlir::Type> types, TeamOp like);
   /// Stores a lane's values of fragments; loads them as words, and sets the
   /// fragments to them.
-  void storeEntry(const Entries &entries, mlir::Value slot,
+  void storeEntry(const LaneEntries &entries, mlir::Value slot,
                   mlir::ValueRange fragments);
-  Values loadEntry(const Entries &entries, mlir::Value slot);
+  Values loadEntry(const LaneEntries &entries, mlir::Value slot);
   void setEntry(mlir::ValueRange fragments, llvm::ArrayRef<mlir::Value> words);
   /// The slot of entry `number`, i32.
-  mlir::Value slotOf(const Queue &queue, mlir::Value number);
+  mlir::Value slotOf(const LaneQueue &queue, mlir::Value number);
   /// Arrives at a slot's barrier, or waits there.
-  void meetAt(const Queue &queue, int64_t taker, mlir::Value slot, bool full,
-              bool wait);
+  void meetAt(const LaneQueue &queue, int64_t taker, mlir::Value slot,
+              bool full, bool wait);
   /// Meets the whole block from within a team.
   void meetAtEntry();
   /// Which of the teams that take this is; -1 if it does not.
@@ -159,10 +135,6 @@ public:
                      mlir::ArrayRef<mlir::Value> scores);
   /// The lane's largest score by magnitude.
   mlir::Value largestMagnitude(mlir::ArrayRef<mlir::Value> scores);
-  /// By what a score is multiplied to be capped: a polynomial of its square, of
-  /// these coefficients, lowest power first.
-  mlir::Value capFactor(mlir::ArrayRef<mlir::Value> coefficients,
-                        mlir::Value score);
   /// The softmax that alone takes what the op caps, and may cap it by itself;
   /// null if there is none.
   OnlineSoftmaxOp softmaxThatCaps(SoftcapOp op) const;
@@ -175,13 +147,6 @@ public:
   /// of any size. So most tiles pass an empty branch.
   void leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
                   const SoftcapNearZero &near, const SoftcapNearZero &wider);
-  /// Of scores that are still to be capped: the largest of each of a lane's
-  /// rows, and the coefficients of `capFactor`, which here gives what their
-  /// exponents are in base 2.
-  struct CapInSoftmax {
-    Values maxima, coefficients;
-  };
-  llvm::DenseMap<mlir::Value, CapInSoftmax> capsInSoftmax;
 
 private:
   mlir::LogicalResult lowerOp(mlir::Operation *op);

@@ -360,9 +360,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   auto larger = [&](Value x, Value y) { return maxf(b, x, y); };
   auto sumOf = [&](Value x, Value y) { return addf(b, x, y); };
   // Scores that are still to be capped: a factor of each, in base 2.
-  auto cap = lower.capsInSoftmax.find(op.getScores());
-  const LaneLowering::CapInSoftmax *capped =
-      cap == lower.capsInSoftmax.end() ? nullptr : &cap->second;
+  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
 
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   Values largest;
@@ -375,7 +373,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     }
     if (capped) {
       Value top = lower.reduceLanes(atom, capped->maxima[r], /*isMax=*/true);
-      top = mulf(b, top, lower.capFactor(capped->coefficients, top));
+      top = mulf(b, top, capFactor(b, capped->coefficients, top));
       double unit = op.getScale().convertToFloat() * std::numbers::log2e;
       newMax[r] = maxf(b, max[r], mulf(b, top, lower.f32(1 / unit)));
       continue;
@@ -408,8 +406,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   Values p =
       lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
         int64_t r = index / cols * parts + atom.rowPart(reg);
-        Value factor =
-            capped ? lower.capFactor(capped->coefficients, s) : scale;
+        Value factor = capped ? capFactor(b, capped->coefficients, s) : scale;
         Value value = exp2(b, fma(b, s, factor, offset[r]));
         probabilities[r].push_back(value);
         return value;

@@ -43,7 +43,7 @@ static int64_t wordsOf(Type type) {
 }
 
 LogicalResult LaneLowering::lower(QueueOp op) {
-  Queue &queue = queues[op.getQueue()];
+  LaneQueue &queue = queues.queues[op.getQueue()];
   queue.slots = op.getSlots();
   queue.takers = op.getTo().size();
   TeamsOp teams;
@@ -75,7 +75,7 @@ LogicalResult LaneLowering::lower(QueueOp op) {
             "no other queue beside it";
 }
 
-LogicalResult LaneLowering::layOut(Operation *op, Entries &entries,
+LogicalResult LaneLowering::layOut(Operation *op, LaneEntries &entries,
                                    ArrayRef<Type> types, TeamOp like) {
   entries.threads = int64_t(like.getWarps()) * target.waveSize;
   ScheduleAttr its = like.getSchedule(blockSchedule);
@@ -102,8 +102,6 @@ LogicalResult LaneLowering::layOut(Operation *op, Entries &entries,
   return success();
 }
 
-int64_t LaneLowering::Entries::bytes() const { return 4 * words * threads; }
-
 /// Calls `access(first word, count, byte offset in the entry)` for the words of
 /// a lane that move together.
 static void forEachPiece(
@@ -120,13 +118,13 @@ static void forEachPiece(
   }
 }
 
-Value LaneLowering::slotOf(const Queue &queue, Value number) {
+Value LaneLowering::slotOf(const LaneQueue &queue, Value number) {
   if (queue.slots == 1)
     return i32(0);
   return arith::RemUIOp::create(b, toI32(single(number)), i32(queue.slots));
 }
 
-void LaneLowering::meetAt(const Queue &queue, int64_t taker, Value slot,
+void LaneLowering::meetAt(const LaneQueue &queue, int64_t taker, Value slot,
                           bool full, bool wait) {
   Value id = arith::AddIOp::create(
       b, arith::MulIOp::create(b, slot, i32(2)),
@@ -140,7 +138,7 @@ void LaneLowering::meetAtEntry() {
   team = outer;
 }
 
-void LaneLowering::storeEntry(const Entries &entries, Value slot,
+void LaneLowering::storeEntry(const LaneEntries &entries, Value slot,
                               ValueRange fragments) {
   // All lane values as words.
   Values words;
@@ -173,7 +171,7 @@ void LaneLowering::storeEntry(const Entries &entries, Value slot,
                });
 }
 
-Values LaneLowering::loadEntry(const Entries &entries, Value slot) {
+Values LaneLowering::loadEntry(const LaneEntries &entries, Value slot) {
   Value base = arith::AddIOp::create(
       b, i32(entries.offset),
       arith::MulIOp::create(b, slot, i32(entries.bytes())));
@@ -214,7 +212,7 @@ void LaneLowering::setEntry(ValueRange fragments, ArrayRef<Value> words) {
 }
 
 void LaneLowering::lower(QueuePutOp op) {
-  const Queue &queue = queues[op.getQueue()];
+  const LaneQueue &queue = queues.queues[op.getQueue()];
   Value slot = slotOf(queue, op.getNumber());
   if (queue.barriers)
     for (int64_t taker = 0; taker < queue.takers; ++taker)
@@ -227,7 +225,7 @@ void LaneLowering::lower(QueuePutOp op) {
 }
 
 void LaneLowering::lower(QueueTakeOp op) {
-  const Queue &queue = queues[op.getQueue()];
+  const LaneQueue &queue = queues.queues[op.getQueue()];
   Value slot = slotOf(queue, op.getNumber());
   int64_t taker = takerOf(op.getQueue().getDefiningOp<QueueOp>(), team->op);
   if (queue.barriers)
@@ -250,14 +248,14 @@ int64_t LaneLowering::takerOf(QueueOp op, TeamOp team) {
 void LaneLowering::openQueues(TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues())
     if (int64_t taker = takerOf(op, team); taker >= 0)
-      if (const Queue &queue = queues[op.getQueue()]; queue.barriers)
+      if (const LaneQueue &queue = queues.queues[op.getQueue()]; queue.barriers)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
           meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/false);
 }
 
 void LaneLowering::closeQueues(TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues()) {
-    const Queue &queue = queues[op.getQueue()];
+    const LaneQueue &queue = queues.queues[op.getQueue()];
     if (op.getFrom() == team.getSymName() && queue.barriers)
       for (int64_t taker = 0; taker < queue.takers; ++taker)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
@@ -312,7 +310,7 @@ static bool liesOverBuffers(ShelfOp op) {
 }
 
 LogicalResult LaneLowering::lower(ShelfOp op) {
-  Entries &shelf = shelves[op.getShelf()];
+  LaneEntries &shelf = queues.shelves[op.getShelf()];
   shelf.slots = op.getSlots();
   // Nobody uses it.
   if (op.getShelf().use_empty())
@@ -326,10 +324,10 @@ LogicalResult LaneLowering::lower(ShelfOp op) {
   // After the shelves that lie there already.
   int64_t bytes = lds.bytes() - taken, offset = 0;
   kernel.walk([&](ShelfOp other) {
-    auto it = shelves.find(other.getShelf());
-    if (other == op || it == shelves.end() || !liesOverBuffers(other))
+    auto it = queues.shelves.find(other.getShelf());
+    if (other == op || it == queues.shelves.end() || !liesOverBuffers(other))
       return;
-    const Entries &its = it->second;
+    const LaneEntries &its = it->second;
     offset = std::max(offset, its.offset +
                                   int64_t(llvm::alignTo(its.slots * its.bytes(),
                                                         kBufferAlignment)));
@@ -351,11 +349,11 @@ void LaneLowering::lower(ShelfPutOp op) {
     machine.emitLanding(*this);
     meetAtEntry();
   }
-  storeEntry(shelves[op.getShelf()], toI32(single(op.getSlot())),
+  storeEntry(queues.shelves[op.getShelf()], toI32(single(op.getSlot())),
              op.getValues());
 }
 
 void LaneLowering::lower(ShelfGetOp op) {
-  setEntry(op.getValues(),
-           loadEntry(shelves[op.getShelf()], toI32(single(op.getSlot()))));
+  setEntry(op.getValues(), loadEntry(queues.shelves[op.getShelf()],
+                                     toI32(single(op.getSlot()))));
 }

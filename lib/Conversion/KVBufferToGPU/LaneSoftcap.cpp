@@ -206,7 +206,8 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
                      [&](Value, unsigned, int64_t) { return capped[next++]; });
 }
 
-Value LaneLowering::capFactor(ArrayRef<Value> coefficients, Value score) {
+Value kvbuf::capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
+                       Value score) {
   Value square = mulf(b, score, score), factor = coefficients.back();
   for (Value coefficient : llvm::reverse(coefficients.drop_back()))
     factor = fma(b, factor, square, coefficient);
@@ -219,7 +220,7 @@ Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
   for (double coefficient : coefficients)
     constants.push_back(f32(coefficient));
   return mapElements(scores, [&](Value s, unsigned, int64_t) {
-    return mulf(b, s, capFactor(constants, s));
+    return mulf(b, s, capFactor(b, constants, s));
   });
 }
 
@@ -413,7 +414,7 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
     return Values(part.begin(), part.end());
   };
   set(op.getResult(), take(scores.size()));
-  CapInSoftmax &kept = capsInSoftmax[op.getResult()];
+  CapInSoftmax &kept = softcaps.leave(op.getResult());
   kept.maxima = take(tops.size());
   kept.coefficients = take(near.coefficients.size());
 }

@@ -111,8 +111,6 @@ public:
   mlir::Value blockThread;
   /// Null outside of teams, where all warps of the block work together.
   const LaneTeam *team = nullptr;
-  /// The op of the tile program.
-  mlir::Operation *current = nullptr;
   /// What kernels with roles need of the machine.
   WarpRoles &warpRoles() const { return *machine.roles(); }
 
@@ -175,6 +173,10 @@ public:
   /// Combines a value over the lanes that hold other columns of the same row.
   mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
                           bool isMax);
+
+protected:
+  /// The op of the tile program that is being lowered.
+  mlir::Operation *current = nullptr;
 
 private:
   /// The address of the lane's slot, as an index of f32 elements.

@@ -1,0 +1,44 @@
+//===- LaneQueues.h - What queues and shelves of teams take -----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEQUEUES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEQUEUES_H
+
+#include "Lanes.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace kvbuf {
+
+/// Where entries of fragments lie in LDS.
+struct LaneEntries {
+  int64_t slots = 0;
+  /// Threads of each team, and words that a lane has in an entry.
+  int64_t threads = 0, words = 0;
+  /// Byte in LDS of slot 0.
+  int64_t offset = 0;
+  /// Bytes of a slot.
+  int64_t bytes() const { return 4 * words * threads; }
+};
+
+/// Those of a queue, and how its teams meet.
+struct LaneQueue : LaneEntries {
+  int64_t takers = 0;
+  /// Its first named barrier: two a slot, *full* and *empty*, for the first
+  /// team that takes, then for the next; 0: all meet at the block's.
+  int64_t barriers = 0;
+};
+
+/// The queues and shelves of a kernel's teams.
+struct LaneQueues {
+  llvm::DenseMap<mlir::Value, LaneQueue> queues;
+  llvm::DenseMap<mlir::Value, LaneEntries> shelves;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEQUEUES_H

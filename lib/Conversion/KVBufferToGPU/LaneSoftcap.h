@@ -1,0 +1,56 @@
+//===- LaneSoftcap.h - Soft caps on lanes -----------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANESOFTCAP_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANESOFTCAP_H
+
+#include "Lanes.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace kvbuf {
+
+/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
+/// up to the bound.
+struct SoftcapNearZero {
+  double bound;
+  /// Lowest power first.
+  llvm::SmallVector<double> coefficients;
+};
+
+/// Of scores that are still to be capped: the largest of each of a lane's rows,
+/// and the coefficients of `capFactor`, which here gives what their exponents
+/// are in base 2.
+struct CapInSoftmax {
+  Values maxima, coefficients;
+};
+
+/// The scores that softmaxes are to cap, as a part of their exponents.
+class SoftcapsInSoftmax {
+public:
+  /// Leaves scores to the softmax that takes them.
+  CapInSoftmax &leave(mlir::Value scores) { return left[scores]; }
+  /// What is left to do with scores; null for those that are not capped, or
+  /// have been.
+  const CapInSoftmax *find(mlir::Value scores) const {
+    auto it = left.find(scores);
+    return it == left.end() ? nullptr : &it->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::Value, CapInSoftmax> left;
+};
+
+/// By what a score is multiplied to be capped: a polynomial of its square, of
+/// these coefficients, lowest power first.
+mlir::Value capFactor(mlir::ImplicitLocOpBuilder &b,
+                      llvm::ArrayRef<mlir::Value> coefficients,
+                      mlir::Value score);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANESOFTCAP_H
