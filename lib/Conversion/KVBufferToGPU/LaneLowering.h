@@ -43,10 +43,15 @@ public:
   /// have a part.
   mlir::LogicalResult checkNoRoles(mlir::Operation *op);
 
+  /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
+  /// Which named barriers are taken.
   BarrierNumbers barriers;
+  /// Of a kernel with roles: its warps, rings and clusters.
   LaneRoles roles;
+  /// What the queues and shelves of teams take.
   LaneQueues queues;
+  /// Scores that softmaxes are to cap.
   SoftcapsInSoftmax softcaps;
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;

@@ -16,6 +16,7 @@ namespace kvbuf {
 
 /// Where entries of fragments lie in LDS.
 struct LaneEntries {
+  /// Entries that there is room for.
   int64_t slots = 0;
   /// Threads of each team, and words that a lane has in an entry.
   int64_t threads = 0, words = 0;
@@ -27,6 +28,7 @@ struct LaneEntries {
 
 /// Those of a queue, and how its teams meet.
 struct LaneQueue : LaneEntries {
+  /// Teams that take.
   int64_t takers = 0;
   /// Its first named barrier: two a slot, *full* and *empty*, for the first
   /// team that takes, then for the next; 0: all meet at the block's.
@@ -35,6 +37,7 @@ struct LaneQueue : LaneEntries {
 
 /// The queues and shelves of a kernel's teams.
 struct LaneQueues {
+  /// By the value of their op.
   llvm::DenseMap<mlir::Value, LaneQueue> queues;
   llvm::DenseMap<mlir::Value, LaneEntries> shelves;
 };

@@ -76,7 +76,10 @@ public:
 
   // The kernel.
 
+  /// Builds lane code at the place, and with the location, of the op that is
+  /// being lowered.
   mlir::ImplicitLocOpBuilder b;
+  /// The chip, and what it does in ways of its own.
   const TargetInfo &target;
   Machine &machine;
   /// The kernel as it was: its ops are lowered, not changed.
@@ -94,12 +97,14 @@ public:
   /// Columns of the accumulator that a softmax ends, in kernels with roles;
   /// else 0.
   int64_t accumulatorCols = 0;
+  /// What lies in the block's LDS.
   LdsPlan lds;
 
   // Whose code is being lowered.
 
   /// By which fragments are spread: the kernel's, or the team's own.
   ScheduleAttr schedule;
+  /// The layouts of fragments' types.
   FragmentLayouts layouts;
   /// Thread in the block, lane in the warp, warp in the block; i32. Among
   /// producers, thread and warp count from the first producer; in a team, from
@@ -116,9 +121,11 @@ public:
 
   // Scalars.
 
+  /// Constants.
   mlir::Value index(int64_t value);
   mlir::Value i32(int64_t value);
   mlir::Value f32(double value);
+  /// An index in 32 bits, and back, by its sign.
   mlir::Value toI32(mlir::Value index);
   mlir::Value toIndex(mlir::Value i32);
   /// Goes on where `condition` holds.
@@ -137,6 +144,7 @@ public:
 
   /// What a lane holds of a value; of one whose rows lie in LDS, nothing.
   const Values &get(mlir::Value value) { return map[value]; }
+  /// Says it.
   void set(mlir::Value value, Values lanes) { map[value] = std::move(lanes); }
   /// The lane value of a scalar of the tile program.
   mlir::Value single(mlir::Value value) { return map[value].front(); }
@@ -164,6 +172,7 @@ public:
 
   // Elements.
 
+  /// Element `i` of a vector.
   mlir::Value element(mlir::Value vector, int64_t i);
   /// Applies `fn` to each element (a register of an atom) of each vector.
   Values mapElements(
