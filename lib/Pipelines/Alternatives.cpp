@@ -311,8 +311,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   std::string entry = kernel.getName().str();
   // The condition of the last kernel so far, for the one after it.
   Attribute suits;
-  bool clusters =
-      problem && chosen.getCluster() > 1 && choosesByLaunch(problem, schedule);
+  bool clusters = problem && chosen.getStructure().cluster() > 1 &&
+                  choosesByLaunch(problem, schedule);
   if (clusters) {
     MaskAttr mask = problem.getMaskValue();
     bool dense = problem.getK().getType().getKind() == CacheKind::Dense;
@@ -384,14 +384,14 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     return list;
   bool maps = takesTensorMaps(kernel);
   // The roles of a program of the tile stage are its author's.
-  if ((!maps && !target.copiesUnaligned) || (chosen.getProducers() && !problem))
+  if ((!maps && !target.copiesUnaligned) || (chosen.getRoles() && !problem))
     return list;
   KernelAlternative &any = list.emplace_back();
   any.launchIf = suits;
   any.name = entry + (maps ? "_without_maps" : "_unaligned");
   any.alignment = target.copiesUnaligned ? 2 : 16;
   // The caller's schedule, and the problem's, are for a kernel with roles.
-  if (chosen.getProducers())
+  if (chosen.getRoles())
     any.schedule = "producers=0";
   any.when = "which runs for tensors";
   if (maps)

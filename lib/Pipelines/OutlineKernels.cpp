@@ -255,9 +255,9 @@ LaunchableKernel OutlineKernelsPass::take(ModuleOp lowered) {
       kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
   result.tensors =
       kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
-  if (auto schedule =
-          kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr))
-    result.cluster = schedule.getCluster();
+  if (auto cluster = kernel->getAttrOfType<DenseI32ArrayAttr>(
+          NVVM::NVVMDialect::getClusterDimAttrName()))
+    result.cluster = cluster[0];
   // Nobody reads our attributes from here on, and tools without the dialect
   // cannot.
   other->walk([](Operation *op) {

@@ -12,8 +12,89 @@ gpu.module @m {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op is scheduled for a matrix instruction of shape 32x32x8; sm_80 has 16x8x16}}
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: sm_80 has no matrix instruction of shape 32x32x8; it has 16x8x16}}
     gpu.func @other_mma() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Limits of schedules are the same for whoever wrote a kernel.
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: a schedule of 2048 threads does not fit sm_80, which has at most 1024 in a block}}
+    gpu.func @threads() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 1024, BN = 16, BK = 16, warps = 64, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: no 16x8x16 instruction divides the rows of a warp, BM / warps = 8; expected a multiple of 16}}
+    gpu.func @rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16]>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_80, which has no products on operands in shared memory; expected producers = 0}}
+    gpu.func @roles() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: ping_pong needs warps with roles; expected producers > 0}}
+    gpu.func @halves() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], overlap = true, ping_pong = true, lazy_rescale = true>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: warps = 2 is no whole number of groups of 4; warps = 4 would fit}}
+    gpu.func @warps() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 2, mma_shape = [16, 8, 16], producers = 4>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: BM = 128 is not 64 rows for each of 1 groups of 4 warps; BM = 64 would fit}}
+    gpu.func @groups() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// 32 * (8 * 240 + 4 * 40); 384 threads start with 168 registers each. 4 * 40
+// leave 7 * 32 * 8 for 8 warps, in steps of 8: 232.
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: the roles take 66560 registers, sm_90a gives 64512 to a block of 384 threads; consumer_registers = 232 would fit}}
+    gpu.func @registers() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 240>} {
       gpu.return
     }
   }

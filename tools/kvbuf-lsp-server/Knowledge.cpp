@@ -122,8 +122,7 @@ std::vector<lsp::Word> kvbuf::lsp::complete(StringRef text, size_t offset) {
             {"left", "keys before the row's own that it sees: left = 1024"},
             {"right", "keys after the row's own that it sees: right = 0"}};
   if (name == "#kvbuffer.schedule") {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   words.push_back({NAME, "schedule parameter, " #TYPE});
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
     return words;

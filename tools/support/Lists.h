@@ -49,8 +49,7 @@ inline std::string scheduleList() {
          "dialect's\nreference; what the compiler chose: --emit=tile of "
          "kvbuf-compile):\n" +
          wrapped({
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   NAME,
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
          });

@@ -10,6 +10,7 @@
 #include "KVBufferToGPU/LaneLayouts.h"
 #include "KVBufferToGPU/Machine.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -48,20 +49,13 @@ LogicalResult kvbuf::checkLdsCopy(Operation *op, std::optional<int64_t> bytes,
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// What the schedule asks for by itself.
+/// What the schedule asks for by itself, whatever the kernel computes.
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
                                     const TargetInfo &target) {
-  const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
-  if (!mma)
-    return kernel.emitOpError()
-           << "is scheduled for a matrix instruction of shape "
-           << shapeOf(schedule.getMmaShape()) << "; " << target.chip << " has "
-           << TargetInfo::shapesOf(target.matrixInstructions);
-  if (!target.feedsItself(*mma, schedule.getSwapAB()))
-    return kernel.emitOpError()
-           << "is scheduled " << (schedule.getSwapAB() ? "with" : "without")
-           << " swap_a_b, which " << target.chip << " cannot do";
+  ScheduleLimits limits(schedule.getStructure(), target);
+  if (std::optional<std::string> why = limits.whyNotOnChip())
+    return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
   bool roles = kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
                    .wasInterrupted();
   if (roles && !target.warpsPerMatrixGroup)
@@ -75,18 +69,6 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
               "warps multiplies "
            << target.matrixGroupRows
            << " rows by what lies in LDS; expected a schedule without swap_a_b";
-  int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->m;
-  if (schedule.getWM() % rowUnit)
-    return kernel.emitOpError()
-           << "is scheduled with BM / warps = " << schedule.getWM()
-           << " rows, which no " << shapeOf(schedule.getMmaShape())
-           << " instruction divides";
-  int64_t threads = (schedule.getWarps() + schedule.getProducers()) *
-                    int64_t(target.waveSize);
-  if (threads > target.maxThreads)
-    return kernel.emitOpError()
-           << "is scheduled for " << threads << " threads; " << target.chip
-           << " has at most " << target.maxThreads << " in a block";
   return success();
 }
 
@@ -173,9 +155,8 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
     // What reads ask for is checked with them.
     if (params.getBK() * bytes % 16)
       return op->emitOpError()
-             << "has a buffer with BK = " << params.getBK()
-             << ", rows of " << params.getBK() * bytes
-             << " bytes; expected a multiple of 16";
+             << "has a buffer with BK = " << params.getBK() << ", rows of "
+             << params.getBK() * bytes << " bytes; expected a multiple of 16";
     return checkBlock();
   }
   if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))

@@ -28,7 +28,8 @@ Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
 }
 
 unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
-  if (!lanes.machine.hasRoles() || !lanes.schedule.getConsumerRegisters())
+  const Roles *shape = lanes.schedule.getRoles();
+  if (!lanes.machine.hasRoles() || !shape || !shape->consumerRegisters)
     return 2;
   // A lane's output, scores and weights are what no compiler can save.
   const FragmentLayout &layout = lanes.layouts.of(scores);
@@ -36,7 +37,7 @@ unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
   int64_t elements =
       scores.getRows() * (lanes.accumulatorCols + scores.getCols()) +
       scores.getRows() * scores.getCols() / 2;
-  return lanes.schedule.getConsumerRegisters() - elements / all <
+  return shape->consumerRegisters - elements / all <
                  lanes.target.twoChainRegisters
              ? 1
              : 2;

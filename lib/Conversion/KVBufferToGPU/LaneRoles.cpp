@@ -31,13 +31,14 @@ bool kvbuf::isOfProducers(Operation *op) {
 }
 
 LogicalResult LaneLowering::lower(WarpRolesOp op) {
+  const Roles *shape = schedule.getRoles();
+  int64_t producers = shape ? shape->producers : 0;
   if (int64_t(op.getConsumerWarps()) != schedule.getWarps() ||
-      int64_t(op.getProducerWarps()) != schedule.getProducers())
-    return op.emitOpError()
-           << "has " << op.getConsumerWarps() << " consumer and "
-           << op.getProducerWarps()
-           << " producer warps, expected the schedule's " << schedule.getWarps()
-           << " and " << schedule.getProducers();
+      int64_t(op.getProducerWarps()) != producers)
+    return op.emitOpError() << "has " << op.getConsumerWarps()
+                            << " consumer and " << op.getProducerWarps()
+                            << " producer warps, expected the schedule's "
+                            << schedule.getWarps() << " and " << producers;
   if (schedule.getWarps() % target.warpsPerMatrixGroup)
     return op.emitOpError() << "has " << schedule.getWarps()
                             << " consumer warps, expected a multiple of "
@@ -299,7 +300,7 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
     Value number = arith::AddIOp::create(
         b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(
-        b, number, i32(schedule.getProducers() / together));
+        b, number, i32(schedule.getRoles()->producers / together));
     Value team = arith::DivUIOp::create(b, warp, i32(together));
     enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, team, filler));
   }
@@ -452,7 +453,7 @@ void LaneLowering::lower(NextTileOp op) {
     roles.numberWord = lds.take(4);
     roles.producerBarrier = barriers.take();
   }
-  int64_t threads = schedule.getProducers() * target.waveSize;
+  int64_t threads = schedule.getRoles()->producers * target.waveSize;
   Value words = shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);

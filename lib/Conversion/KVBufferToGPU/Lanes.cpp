@@ -24,8 +24,8 @@ Lanes::Lanes(gpu::GPUFuncOp kernel, const TargetInfo &target,
       blockWarps(blockWarpsOf(kernel, schedule)), schedule(schedule) {}
 
 int64_t Lanes::blockThreads() const {
-  int64_t producers = machine.hasRoles() ? blockSchedule.getProducers() : 0;
-  return (blockWarps + producers) * target.waveSize;
+  const Roles *shape = machine.hasRoles() ? blockSchedule.getRoles() : nullptr;
+  return (blockWarps + (shape ? shape->producers : 0)) * target.waveSize;
 }
 
 int64_t Lanes::cluster() const {

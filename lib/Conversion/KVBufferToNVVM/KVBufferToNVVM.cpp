@@ -332,7 +332,7 @@ struct ConvertKVBufferToNVVMPass
       passTensorMapsByValue(func);
       auto schedule =
           func->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-      hasRoles |= schedule && schedule.getProducers();
+      hasRoles |= schedule && schedule.getRoles();
       // Registers that roles pass to each other are counted from an equal share
       // of one block's; without this the assembler ignores the change.
       // A block that joins partial results has as many of them on their way as
@@ -341,7 +341,7 @@ struct ConvertKVBufferToNVVMPass
           NVVM::NVVMDialect::getMaxntidAttrName());
       bool joins = schedule && schedule.getSplitKeys() && threads &&
                    threads[0] > kWarpSize;
-      if (schedule && (schedule.getProducers() || joins))
+      if (schedule && (schedule.getRoles() || joins))
         func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       Builder(context).getI32IntegerAttr(1));
       func->setAttr(KVBufferDialect::kPhaseAttr,

@@ -10,7 +10,14 @@
 // REDEFINE: %{tiles} = grid
 // RUN: %{run} | FileCheck %s --check-prefix=GRID
 // Without it, they stand as they do in the grid, from the last one on.
-// RUN: sed s/TILES/dynamic/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{several-items=false})))" | FileCheck %s --check-prefix=PLAIN
+// RUN: sed s/TILES/dynamic/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{several-items=false})))" 2>%t.warnings | FileCheck %s --check-prefix=PLAIN
+// What the schedule asks for beyond that is not dropped without a word.
+// RUN: FileCheck %s --check-prefix=ALONE < %t.warnings
+// ALONE: warning: blocks take one item each: several-items = false leaves out tiles = dynamic of the schedule
+// RUN: sed 's/TILES/static, cluster = 2/' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{several-items=false})))" 2>&1 >/dev/null | FileCheck %s --check-prefix=CLUSTER
+// CLUSTER: warning: blocks take one item each: several-items = false leaves out tiles = static and cluster = 2 of the schedule
+// RUN: sed s/TILES/grid/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{several-items=false})))" 2>&1 >/dev/null | FileCheck %s --check-prefix=NOTHING --allow-empty
+// NOTHING-NOT: warning
 
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = TILES>
 #buffer = #kvbuffer.kv_buffer<64x64xbf16, stages = 2>

@@ -290,3 +290,18 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // expected-error @below {{warp_cols does not go with lazy_rescale, where each warp decides by itself whether a maximum is raised; expected lazy_rescale = false}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], lazy_rescale = true, warp_cols = 2>}
+
+// -----
+
+// expected-error @below {{split_keys = true is for warps that work by themselves, and goes with none of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, warp_cols, reg_chunk_depth and full_kv = false}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], xcds = 2, split_keys = true>}
+
+// -----
+
+// expected-error @below {{full_kv = false needs stages of at least 2: the next block is loaded while one is read}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], full_kv = false>}
+
+// -----
+
+// expected-error @below {{v_path = streaming has strips of BK = 64 keys, which do not divide BN = 32; expected a multiple of BK}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], v_path = streaming>}

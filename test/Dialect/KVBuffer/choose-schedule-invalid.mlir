@@ -235,7 +235,7 @@
 // REDEFINE: %{options} = chip=gfx942 schedule=swap_a_b=false
 // REDEFINE: %{prefix} = PLAIN
 // RUN: %{run}
-// PLAIN: error: 'kvbuffer.attention' op swap_a_b = false does not fit gfx942: scores of its matrix instructions lie across other lanes than operands; expected swap_a_b = true
+// PLAIN: error: 'kvbuffer.attention' op swap_a_b = false does not fit gfx942: results of its matrix instructions lie across other lanes than operands; expected swap_a_b = true
 
 // REDEFINE: %{options} = schedule=reg_chunk_depth=24
 // REDEFINE: %{prefix} = CHUNK

@@ -195,7 +195,7 @@ int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   constexpr int64_t warps = 2;
   int64_t rows = op.getRing().getType().getParams().getBN();
   bool divides = rows % (warps * kSwizzleRows) == 0 &&
-                 lower.schedule.getProducers() % warps == 0;
+                 lower.schedule.getRoles()->producers % warps == 0;
   return !boxRows(lower, op) && divides ? warps : 1;
 }
 

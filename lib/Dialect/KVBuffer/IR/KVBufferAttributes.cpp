@@ -68,7 +68,7 @@ static ParseResult parseKeyword(AsmParser &parser, E &value,
 }
 
 template <typename E>
-requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
 static ParseResult parseValue(AsmParser &parser, E &value) {
   return parseKeyword(parser, value);
 }
@@ -148,7 +148,7 @@ static void printValue(AsmPrinter &printer, ArrayRef<int64_t> values) {
 }
 
 template <typename E>
-requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
 static void printValue(AsmPrinter &printer, E value) {
   printer << stringifyEnum(value);
 }
@@ -253,15 +253,20 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
-  return parser.getChecked<ScheduleAttr>(parser.getContext(), values);
+  if (std::optional<std::string> why = whyNone(values)) {
+    parser.emitError(parser.getNameLoc()) << *why;
+    return {};
+  }
+  return ScheduleAttr::get(parser.getContext(), Schedule::of(values));
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << '<';
   llvm::ListSeparator comma;
-  forEachParameter(getParameters(), [&](StringRef name, const auto &value,
-                                        const auto &byDefault,
-                                        ParameterPresence presence) {
+  const ScheduleParameters values = getStructure().list();
+  forEachParameter(values, [&](StringRef name, const auto &value,
+                               const auto &byDefault,
+                               ParameterPresence presence) {
     if (presence == ParameterPresence::Optional && value == byDefault)
       return;
     printer << StringRef(comma) << name << " = ";
@@ -270,70 +275,9 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-/// A parameter that is a size; 0 for flags, shapes and enumerations.
-template <typename T> static int64_t sizeOf(const T &value) {
-  if constexpr (std::is_same_v<T, int64_t>)
-    return value;
-  return 0;
-}
-
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   ScheduleParameters schedule) {
-  if (schedule.BK <= 0 || !llvm::isPowerOf2_64(schedule.BK))
-    return emitError() << "BK must be a power of two, got " << schedule.BK;
-  // Tiles are copied by whole strides of all the warps, which powers of two
-  // divide; producers have no such stride.
-  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BM", schedule.BM},
-                             {"BN", schedule.BN}}) {
-    if (!schedule.producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
-      return emitError() << name << " must be a power of two, got " << value;
-    if (schedule.producers && (value <= 0 || value % 16))
-      return emitError() << name << " must be a positive multiple of 16, got "
-                         << value;
-  }
-  for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"producers", schedule.producers},
-        {"producer_registers", schedule.producerRegisters},
-        {"consumer_registers", schedule.consumerRegisters},
-        {"reg_chunk_depth", schedule.regChunkDepth}})
-    if (value < 0)
-      return emitError() << name << " must not be negative, got " << value;
-  if (schedule.qStages < 1)
-    return emitError() << "q_stages must be at least 1, got "
-                       << schedule.qStages;
-  if (schedule.xcds < 1)
-    return emitError() << "xcds must be at least 1, got " << schedule.xcds;
-  if (schedule.splitSize < 0 || schedule.splitSize % schedule.BN)
-    return emitError() << "split_size must be a multiple of BN = "
-                       << schedule.BN << " keys, got " << schedule.splitSize;
-  if (schedule.splitSize && !schedule.splitKeys)
-    return emitError() << "split_size needs split_keys = true, got "
-                       << schedule.splitSize;
-  if (schedule.equalShares && (!schedule.splitKeys || schedule.splitSize))
-    return emitError() << "equal_shares needs split_keys = true and no "
-                          "split_size";
-  if (schedule.cluster < 1)
-    return emitError() << "cluster must be at least 1, got "
-                       << schedule.cluster;
-  if (llvm::any_of(schedule.mma, [](int64_t d) { return d <= 0; }))
-    return emitError() << "mma_shape must be three positive sizes M, N, K";
-  if (schedule.stages < 1)
-    return emitError() << "stages must be at least 1, got " << schedule.stages;
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
-  if (sizeOf(schedule.FIELD) > kMostElements)                                  \
-    return emitError() << NAME " must be at most " << kMostElements            \
-                       << ", got " << sizeOf(schedule.FIELD);
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-  if (schedule.warpCols < 1 || !llvm::isPowerOf2_64(schedule.warpCols) ||
-      (schedule.warps > 0 && schedule.warps % schedule.warpCols))
-    return emitError()
-           << "warp_cols must be a power of two that divides warps = "
-           << schedule.warps << ", got " << schedule.warpCols;
-  if (schedule.warps < 1 || schedule.BM % (schedule.warps / schedule.warpCols))
-    return emitError() << "warps must divide BM = " << schedule.BM << ", got "
-                       << schedule.warps;
-  if (std::optional<std::string> why = whyIgnored(schedule))
+                                   Schedule schedule) {
+  if (std::optional<std::string> why = whyNone(schedule.list()))
     return emitError() << *why;
   return success();
 }
@@ -390,8 +334,9 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   if (parseKeyword(parser, operand, "an operand: "))
     return {};
   if (operand == Operand::Any) {
-    parser.emitError(loc, "a buffer of any operand is described by its slot, as "
-                          "in 64x128xbf16");
+    parser.emitError(loc,
+                     "a buffer of any operand is described by its slot, as "
+                     "in 64x128xbf16");
     return {};
   }
   if (parser.parseComma() || parser.parseType(elementType) ||
@@ -498,18 +443,21 @@ static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
                      << inBlock << ", bits of a 16-byte vector's number";
 }
 
-LogicalResult KVBufferAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, Operand operand,
-    Type elementType, Policy policy, ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle, int64_t BN,
-    int64_t WN, int64_t BK, int64_t numThreads, int64_t depth, int64_t heads,
-    bool, int64_t cacheDepth, int64_t headDimOffset, int64_t regChunk,
-    int64_t smemDepth, int64_t stages, int64_t warpSize, Dimension order) {
+LogicalResult
+KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     Operand operand, Type elementType, Policy policy,
+                     ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle,
+                     int64_t BN, int64_t WN, int64_t BK, int64_t numThreads,
+                     int64_t depth, int64_t heads, bool, int64_t cacheDepth,
+                     int64_t headDimOffset, int64_t regChunk, int64_t smemDepth,
+                     int64_t stages, int64_t warpSize, Dimension order) {
   // Of a neutral buffer, the schedule says who reads it, and how.
   bool neutral = operand == Operand::Any;
   if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() % 8)
     return emitError() << "elements must be numbers of whole bytes, got "
                        << elementType;
-  if (!neutral && (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; })))
+  if (!neutral &&
+      (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; })))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
   if (!swizzle.empty() && swizzle.size() != 3)
     return emitError() << "swizzle must be [bits, base, shift]";
@@ -525,9 +473,8 @@ LogicalResult KVBufferAttr::verify(
   if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
     return emitError() << "BN must be a power of two or a multiple of 16, got "
                        << BN;
-  for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"BK", BK},
-        {"warp_size", neutral ? 1 : warpSize}})
+  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BK", BK},
+                             {"warp_size", neutral ? 1 : warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
   if (!swizzle.empty() &&
@@ -554,8 +501,9 @@ LogicalResult KVBufferAttr::verify(
     return emitError() << "reg_chunk_depth must be in 1.." << smemDepth
                        << ", got " << regChunk;
   if (order == Dimension::Cols && policy == Policy::DoubleBuffered)
-    return emitError() << "order = cols needs policy = register_staged: elements "
-                          "are turned in registers on their way";
+    return emitError()
+           << "order = cols needs policy = register_staged: elements "
+              "are turned in registers on their way";
   // A strip goes where the one before was.
   if (policy == Policy::Streaming && stages != 1)
     return emitError() << "policy streaming has one slot, through which strips "

@@ -26,7 +26,7 @@ int64_t kvbuf::blockWarpsOf(Operation *kernel, ScheduleAttr schedule) {
 }
 
 ScheduleAttr TeamOp::getSchedule(ScheduleAttr kernel) {
-  ScheduleParameters own = kernel.getParameters();
+  Schedule own = kernel.getStructure();
   own.warps = getWarps();
   own.BM = getBM() ? int64_t(getBM()) : kernel.getWM() * int64_t(getWarps());
   // How the block's warps lie says nothing of a team's.

@@ -1,4 +1,4 @@
-//===- ScheduleRules.cpp - Which parameters mean something ------*- C++ -*-===//
+//===- ScheduleRules.cpp - Which lists of parameters are a schedule -------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A parameter that no pass reads changes nothing, or half of what it should.
-// So a schedule may name a parameter only where it means something: the table
-// in ScheduleParameters.def says for each where that is, the list below which
-// ones exclude each other. What depends on the chip or the problem is checked
-// by kvbuf-choose-schedule.
+// A parameter that no pass reads changes nothing, or half of what it should. So
+// what a list names has to be a part of the schedule that it stands for
+// (Schedule.cpp). Here is the message where it is not, the sizes that there
+// are, and which parameters exclude each other. What depends on the chip is in
+// ScheduleLimits.cpp, what on the problem in ProblemLimits.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
+#include "VerifyTile.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace kvbuf;
 
@@ -31,23 +33,30 @@ static std::string textOf(E value) {
   return stringifyEnum(value).str();
 }
 
+/// A parameter that is a size; 0 for flags, shapes and enumerations.
+template <typename T> static int64_t sizeOf(const T &value) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    return value;
+  return 0;
+}
+
 /// What a schedule lacks to be in a scope, and what would be; empty if it is.
-static llvm::StringRef whatLacks(const ScheduleParameters &schedule,
+static llvm::StringRef whatLacks(const Schedule &schedule,
                                  ParameterScope scope) {
-  bool roles = std::holds_alternative<Roles>(teamsOf(schedule));
   switch (scope) {
   case ParameterScope::Every:
     return "";
   case ParameterScope::WithoutRoles:
-    return roles ? "does not go with warps that have roles; expected producers "
-                   "= 0"
-                 : "";
+    return schedule.roles() ? "does not go with warps that have roles; "
+                              "expected producers = 0"
+                            : "";
   case ParameterScope::WithRoles:
-    return roles ? "" : "needs warps with roles; expected producers > 0";
+    return schedule.roles() ? ""
+                            : "needs warps with roles; expected producers > 0";
   case ParameterScope::SeveralTiles:
-    if (!roles)
+    if (!schedule.roles())
       return whatLacks(schedule, ParameterScope::WithRoles);
-    return std::holds_alternative<SeveralTiles>(workOf(schedule))
+    return schedule.severalTiles()
                ? ""
                : "needs blocks that take several tiles; expected tiles = "
                  "static or dynamic";
@@ -55,80 +64,141 @@ static llvm::StringRef whatLacks(const ScheduleParameters &schedule,
   llvm_unreachable("covered switch");
 }
 
-/// Two parameters of which one leaves nothing for the other to do.
+/// A size that no schedule can have.
 static std::optional<std::string>
-findConflict(const ScheduleParameters &schedule) {
+findWrongSize(const ScheduleParameters &list) {
+  using Named = std::pair<llvm::StringRef, int64_t>;
+  if (list.BK <= 0 || !llvm::isPowerOf2_64(list.BK))
+    return "BK must be a power of two, got " + textOf(list.BK);
+  // Tiles are copied by whole strides of all the warps, which powers of two
+  // divide; producers have no such stride.
+  for (auto [name, value] : {Named{"BM", list.BM}, Named{"BN", list.BN}}) {
+    if (!list.producers && (value <= 0 || !llvm::isPowerOf2_64(value)))
+      return name.str() + " must be a power of two, got " + textOf(value);
+    if (list.producers && (value <= 0 || value % 16))
+      return name.str() + " must be a positive multiple of 16, got " +
+             textOf(value);
+  }
+  for (auto [name, value] :
+       {Named{"producers", list.producers},
+        Named{"producer_registers", list.producerRegisters},
+        Named{"consumer_registers", list.consumerRegisters},
+        Named{"reg_chunk_depth", list.regChunkDepth}})
+    if (value < 0)
+      return name.str() + " must not be negative, got " + textOf(value);
+  if (list.qStages < 1)
+    return "q_stages must be at least 1, got " + textOf(list.qStages);
+  if (list.xcds < 1)
+    return "xcds must be at least 1, got " + textOf(list.xcds);
+  if (list.splitSize < 0 || list.splitSize % list.BN)
+    return "split_size must be a multiple of BN = " + textOf(list.BN) +
+           " keys, got " + textOf(list.splitSize);
+  if (list.splitSize && !list.splitKeys)
+    return "split_size needs split_keys = true, got " + textOf(list.splitSize);
+  if (list.equalShares && (!list.splitKeys || list.splitSize))
+    return "equal_shares needs split_keys = true and no split_size";
+  if (list.cluster < 1)
+    return "cluster must be at least 1, got " + textOf(list.cluster);
+  if (llvm::any_of(list.mma, [](int64_t d) { return d <= 0; }))
+    return "mma_shape must be three positive sizes M, N, K";
+  if (list.stages < 1)
+    return "stages must be at least 1, got " + textOf(list.stages);
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
+  if (sizeOf(list.FIELD) > kMostElements)                                      \
+    return NAME " must be at most " + textOf(kMostElements) + ", got " +       \
+           textOf(sizeOf(list.FIELD));
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+  if (list.warpCols < 1 || !llvm::isPowerOf2_64(list.warpCols) ||
+      (list.warps > 0 && list.warps % list.warpCols))
+    return "warp_cols must be a power of two that divides warps = " +
+           textOf(list.warps) + ", got " + textOf(list.warpCols);
+  if (list.warps < 1 || list.BM % (list.warps / list.warpCols))
+    return "warps must divide BM = " + textOf(list.BM) + ", got " +
+           textOf(list.warps);
+  return std::nullopt;
+}
+
+/// Two parameters of which one leaves nothing for the other to do.
+static std::optional<std::string> findConflict(const ScheduleParameters &list,
+                                               const Schedule &schedule) {
   struct Conflict {
     bool present;
     llvm::StringLiteral text;
   };
-  Teams teams = teamsOf(schedule);
-  bool roles = std::holds_alternative<Roles>(teams);
-  bool turns = std::holds_alternative<Halves>(teams);
-  bool strips = slotContents(schedule, schedule.kPath) == SlotContents::Strip ||
-                slotContents(schedule, schedule.vPath) == SlotContents::Strip;
-  bool wholeTiles =
-      slotContents(schedule, schedule.kPath) == SlotContents::Tile &&
-      slotContents(schedule, schedule.vPath) == SlotContents::Tile;
-  bool onlyLoadsAhead =
-      aheadOf(schedule) == Ahead::Loads && !turns && schedule.stages > 1;
+  bool roles = schedule.roles();
+  bool turns = schedule.hasHalves();
+  bool strips = std::holds_alternative<Strips>(schedule.keys) ||
+                std::holds_alternative<Strips>(schedule.values);
+  bool wholeTiles = std::holds_alternative<WholeTiles>(schedule.keys) &&
+                    std::holds_alternative<WholeTiles>(schedule.values);
+  bool onlyLoadsAhead = std::holds_alternative<LoadsAhead>(schedule.ahead);
   const Conflict conflicts[] = {
-      {schedule.overlap && schedule.overlapProducts,
+      {list.overlap && list.overlapProducts,
        "overlap does not go with overlap_products, which rotates the same "
        "loop; expected one of them"},
-      {schedule.overlapProducts && schedule.lazyRescale,
+      {list.overlapProducts && list.lazyRescale,
        "overlap_products does not go with lazy_rescale, whose softmax has "
        "parts that it does not know; expected one of them"},
-      {schedule.sumsInLds && schedule.lazyRescale,
+      {list.sumsInLds && list.lazyRescale,
        "sums_in_lds does not go with lazy_rescale, which keeps row sums in "
        "registers; expected one of them"},
-      {schedule.joinTiles && !schedule.overlapProducts,
+      {list.joinTiles && !list.overlapProducts,
        "join_tiles needs overlap_products, whose last product it starts the "
        "next tile beside; expected overlap_products = true"},
-      {schedule.joinTiles && schedule.cluster > 1,
+      {list.joinTiles && list.cluster > 1,
        "join_tiles does not go with clusters; expected cluster = 1"},
-      {schedule.overlap && schedule.stages < 2,
+      {list.overlap && list.stages < 2,
        "overlap needs stages of at least 2: the next tile is loaded while one "
        "is read"},
-      {schedule.overlapProducts && !roles && schedule.stages < 2,
+      {list.overlapProducts && !roles && list.stages < 2,
        "overlap_products without producers needs stages of at least 2: the "
        "next tile is loaded while one is read"},
-      {schedule.warpCols > 1 && schedule.lazyRescale,
+      {list.warpCols > 1 && list.lazyRescale,
        "warp_cols does not go with lazy_rescale, where each warp decides by "
        "itself whether a maximum is raised; expected lazy_rescale = false"},
-      {schedule.warpCols > 1 && !schedule.fullKV,
+      {list.warpCols > 1 && !list.fullKV,
        "warp_cols does not go with full_kv = false, where V has a product for "
        "each block of columns; expected full_kv = true"},
-      {turns && !schedule.fullKV,
+      {turns && !list.fullKV,
        "ping_pong does not go with full_kv = false, where no tile is in shared "
        "memory as a whole; expected ping_pong = false"},
-      {schedule.overlapProducts && !schedule.fullKV,
+      {list.overlapProducts && !list.fullKV,
        "overlap_products does not go with full_kv = false, where V has a "
        "product for each block; expected overlap_products = false"},
-      {schedule.overlap && !schedule.fullKV,
+      {list.overlap && !list.fullKV,
        "overlap does not go with full_kv = false, where no tile is in shared "
        "memory as a whole; expected overlap = false"},
-      {strips && schedule.stages != 1,
+      {strips && list.stages != 1,
        "k_path = streaming or v_path = streaming has one slot, through which "
        "strips go one after the other; expected stages = 1"},
-      {strips && !schedule.fullKV, "k_path = streaming or v_path = streaming "
-                                   "has strips of its own; expected "
-                                   "full_kv = true"},
-      {strips && (aheadOf(schedule) != Ahead::Loads || turns),
+      {strips && !list.fullKV, "k_path = streaming or v_path = streaming "
+                               "has strips of its own; expected "
+                               "full_kv = true"},
+      {strips && (!onlyLoadsAhead || turns),
        "k_path = streaming or v_path = streaming goes with none of overlap, "
        "overlap_products and ping_pong, which load ahead"},
-      {strips && schedule.splitKeys,
+      {strips && list.splitKeys,
        "k_path = streaming or v_path = streaming does not go with split_keys; "
        "expected split_keys = false"},
-      {schedule.lookAhead && !(wholeTiles && onlyLoadsAhead),
+      {list.lookAhead &&
+           !(wholeTiles && onlyLoadsAhead && !turns && list.stages > 1),
        "look_ahead needs whole tiles of which nothing but loads runs ahead; "
        "expected stages of at least 2, full_kv = true, no path streaming, and "
        "none of overlap, overlap_products and ping_pong"},
-      {turns && (!schedule.overlap || !schedule.lazyRescale),
+      {turns && (!list.overlap || !list.lazyRescale),
        "ping_pong without producers needs overlap = true and lazy_rescale = "
        "true, whose parts take turns"},
-      {turns && schedule.warps % 2,
+      {turns && list.warps % 2,
        "ping_pong needs an even number of warps, of which halves take turns"},
+      {!list.fullKV && list.stages < 2,
+       "full_kv = false needs stages of at least 2: the next block is loaded "
+       "while one is read"},
+      {list.splitKeys && (!onlyLoadsAhead || list.lazyRescale ||
+                          list.sumsInLds || list.xcds > 1 || !list.fullKV ||
+                          list.regChunkDepth || list.warpCols > 1),
+       "split_keys = true is for warps that work by themselves, and goes with "
+       "none of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, "
+       "warp_cols, reg_chunk_depth and full_kv = false"},
   };
   for (const Conflict &conflict : conflicts)
     if (conflict.present)
@@ -136,14 +206,29 @@ findConflict(const ScheduleParameters &schedule) {
   return std::nullopt;
 }
 
-std::optional<std::string>
-kvbuf::whyIgnored(const ScheduleParameters &schedule) {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+std::optional<std::string> kvbuf::whyNone(const ScheduleParameters &list) {
+  if (std::optional<std::string> wrong = findWrongSize(list))
+    return wrong;
+  Schedule schedule = Schedule::of(list);
+  ScheduleParameters taken = schedule.list();
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   if (llvm::StringRef lacks = whatLacks(schedule, ParameterScope::SCOPE);      \
-      !lacks.empty() && schedule.FIELD != ScheduleParameters().FIELD)          \
-    return NAME " = " + textOf(schedule.FIELD) + " " + lacks.str() +           \
-           ", or " NAME " = " + textOf(ScheduleParameters().FIELD);
+      !lacks.empty() && taken.FIELD != list.FIELD)                             \
+    return NAME " = " + textOf(list.FIELD) + " " + lacks.str() +               \
+           ", or " NAME " = " + textOf(taken.FIELD);
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-  return findConflict(schedule);
+  if (std::optional<std::string> conflict = findConflict(list, schedule))
+    return conflict;
+  if (list.vPath == Path::Streaming && list.BN % list.BK)
+    return "v_path = streaming has strips of BK = " + textOf(list.BK) +
+           " keys, which do not divide BN = " + textOf(list.BN) +
+           "; expected a multiple of BK";
+  // What no rule above knows: a parameter that no kind has a place for.
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
+  if (taken.FIELD != list.FIELD)                                               \
+    return NAME " = " + textOf(list.FIELD) +                                   \
+           " is a part of no schedule like this one; expected " NAME " = " +   \
+           textOf(taken.FIELD);
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+  return std::nullopt;
 }

@@ -381,7 +381,8 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
     return success();
   if (auto range = dyn_cast<KeyRangeOp>(op);
       range && range.getDescending() && !isProducer &&
-      !schedule.getJoinTiles() && groupsDiffer(range) && rowOfBlock(range)) {
+      !schedule.getStructure().joinsTiles() && groupsDiffer(range) &&
+      rowOfBlock(range)) {
     if (std::optional<SmallVector<unsigned>> keys = channelsOf(range)) {
       trim(range, *keys);
       return success();
@@ -653,7 +654,8 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-    if (!schedule || !schedule.getProducers())
+    const Roles *shape = schedule ? schedule.getRoles() : nullptr;
+    if (!shape)
       return;
     std::optional<TargetInfo> target = targetOf(kernel);
     if (!target || !target->warpsPerMatrixGroup) {
@@ -713,9 +715,9 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
           inner->moveBefore(here);
       }
     }
-    auto roles = WarpRolesOp::create(
-        b, schedule.getProducers(), schedule.getProducerRegisters(),
-        schedule.getWarps(), schedule.getConsumerRegisters());
+    auto roles =
+        WarpRolesOp::create(b, shape->producers, shape->producerRegisters,
+                            schedule.getWarps(), shape->consumerRegisters);
     for (bool isProducer : {true, false}) {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(isProducer ? &roles.getProducers() : &roles.getConsumers());
@@ -734,13 +736,11 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     (void)runRegionDCE(rewriter, roles->getRegions());
 
     SmallVector<int32_t> size{
-        int32_t((schedule.getWarps() + schedule.getProducers()) *
-                target->waveSize),
-        1, 1};
+        int32_t(schedule.getStructure().blockWarps() * target->waveSize), 1, 1};
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(size));
     remark::passed(kernel.getLoc(),
                    remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
-        << std::to_string(schedule.getProducers()) << " warps move tiles, "
+        << std::to_string(shape->producers) << " warps move tiles, "
         << std::to_string(schedule.getWarps()) << " multiply in "
         << std::to_string(releases) << " group(s)";
   }

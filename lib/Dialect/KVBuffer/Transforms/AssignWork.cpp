@@ -131,12 +131,15 @@ private:
   /// The coordinates along each dimension, the first fastest.
   std::array<SmallVector<unsigned>, 3> along;
   std::optional<unsigned> dealt;
+  /// Dies that items are dealt to.
+  int64_t dies = 1;
   /// The numbers that have been read.
   SmallVector<Value> numbers;
 };
 
 void BlockOfItem::chooseDies() {
-  int64_t dies = items.schedule.getXcds();
+  if (const auto *one = std::get_if<OneTile>(&items.work))
+    dies = one->dies;
   if (dies == 1)
     return;
   for (unsigned i = 0; i < items.size(); ++i) {
@@ -216,12 +219,11 @@ Value BlockOfItem::dealToDies(Value id, int64_t count) {
   // Consecutive blocks go to the dies in turn, and each die has a cache of its
   // own: each takes a run of items, so that those which read the same are
   // together.
-  int64_t n = items.schedule.getXcds();
-  Value dies = constantIndex(b, n);
-  Value die = arith::RemUIOp::create(b, id, dies);
-  Value inDie = arith::DivUIOp::create(b, id, dies);
+  Value all = constantIndex(b, dies);
+  Value die = arith::RemUIOp::create(b, id, all);
+  Value inDie = arith::DivUIOp::create(b, id, all);
   return arith::AddIOp::create(
-      b, arith::MulIOp::create(b, die, constantIndex(b, count / n)), inDie);
+      b, arith::MulIOp::create(b, die, constantIndex(b, count / dies)), inDie);
 }
 
 Value BlockOfItem::number(unsigned i) {
@@ -315,17 +317,28 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
     // A loop over items rests on rings, whose slots know when they are free.
-    bool roles = schedule && schedule.getProducers() && severalItems;
-    bool several = roles && schedule.getTiles() != TileOrder::Grid;
+    bool roles = schedule && schedule.getRoles();
+    Work work = schedule ? schedule.getWork() : OneTile();
+    if (const auto *several = std::get_if<SeveralTiles>(&work);
+        several && !severalItems) {
+      warnLost(kernel, DEBUG_TYPE, "tiles",
+               "blocks take one item each: several-items = false leaves out "
+               "tiles = " +
+                   stringifyEnum(several->order) +
+                   (several->cluster > 1
+                        ? " and cluster = " + Twine(several->cluster)
+                        : Twine("")) +
+                   " of the schedule");
+      work = OneTile();
+    }
     if (WorkItemOp op = WorkItemOp::of(kernel)) {
-      if (failed(assign(op, schedule, roles, several)))
+      if (failed(assign(op, work, /*order=*/roles && severalItems)))
         return signalPassFailure();
-    } else if (several) {
+    } else if (const auto *several = std::get_if<SeveralTiles>(&work)) {
       kernel.emitOpError()
           << "has no kvbuffer.work_item, whose items blocks take one after the "
              "other by tiles = "
-          << stringifyEnum(schedule.getTiles())
-          << "; expected one, or tiles = grid";
+          << stringifyEnum(several->order) << "; expected one, or tiles = grid";
       return signalPassFailure();
     }
     kernel.walk([](ItemRowsOp op) {
@@ -376,10 +389,9 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// Replaces the op of a kernel whose warps may have roles, and whose blocks
-  /// may take several items.
-  LogicalResult assign(WorkItemOp op, ScheduleAttr schedule, bool roles,
-                       bool several) {
+  /// Replaces the op of a kernel; `order`: of one item a block, growing ones
+  /// have an order of their own.
+  LogicalResult assign(WorkItemOp op, const Work &work, bool order) {
     gpu::GPUFuncOp kernel = getOperation();
     // What is numbered by ids would not be where the block's item is.
     WalkResult ids = kernel.walk([&](Operation *other) -> WalkResult {
@@ -396,14 +408,12 @@ private:
     });
     if (ids.wasInterrupted() || failed(checkRows(op)))
       return failure();
-    if (!schedule)
-      schedule = ScheduleAttr::get(&getContext(), ScheduleParameters());
-    WorkItems items{kernel, op, schedule,
-                    targetOf(kernel).value_or(TargetInfo())};
+    WorkItems items{kernel, op, work, targetOf(kernel).value_or(TargetInfo())};
+    const auto *several = std::get_if<SeveralTiles>(&work);
     if (!several)
-      return BlockOfItem(items, /*order=*/roles).assign();
-    if (schedule.getCluster() > 1)
-      (void)chooseClusters(items, schedule.getCluster());
+      return BlockOfItem(items, order).assign();
+    if (several->cluster > 1)
+      (void)chooseClusters(items, several->cluster);
     return loopOverItems(items);
   }
 };

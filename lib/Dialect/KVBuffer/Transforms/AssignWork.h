@@ -29,11 +29,11 @@ namespace kvbuf {
 /// cluster take neighbouring items along a coordinate, *numbers* along it count
 /// these together; elsewhere an item's number is the item.
 struct WorkItems {
-  /// The kernel, its op and schedule, and the chip; where the module names
-  /// none, one of which nothing is known but what holds of all.
+  /// The kernel, its op, what its blocks do, and the chip; where the module
+  /// names none, one of which nothing is known but what holds of all.
   mlir::gpu::GPUFuncOp kernel;
   WorkItemOp op;
-  ScheduleAttr schedule;
+  Work work;
   TargetInfo target;
   /// Blocks of a cluster; 1: there are no clusters.
   int64_t cluster = 1;

@@ -8,7 +8,6 @@
 
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -25,17 +24,17 @@ using namespace kvbuf;
 
 namespace {
 
-/// The slot of a ring that a fragment is loaded from, or the view of it that the
-/// fragment is; null if there is none.
+/// The slot of a ring that a fragment is loaded from, or the view of it that
+/// the fragment is; null if there is none.
 Value slotOf(OpBuilder &b, Value fragment) {
   auto load = fragment.getDefiningOp<FragmentLoadOp>();
   if (!load || !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
     return nullptr;
   StagedType staged = load.getStaged().getType();
   FragmentType type = load.getFragment().getType();
-  auto view = StagedType::get(b.getContext(), staged.getParams(),
-                              type.getRows(), type.getCols(), load.getSlotRow(),
-                              load.getSlotCol());
+  auto view =
+      StagedType::get(b.getContext(), staged.getParams(), type.getRows(),
+                      type.getCols(), load.getSlotRow(), load.getSlotCol());
   if (view == staged)
     return load.getStaged();
   return StagedViewOp::create(b, load.getLoc(), view, load.getStaged(),
@@ -175,8 +174,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       for (FragmentLoadOp op : loads)
         if (op->use_empty())
           op.erase();
-      Teams teams = teamsOf(schedule.getParameters());
-      if (auto *shape = std::get_if<Roles>(&teams); !shape || !shape->turns)
+      if (!schedule.getRoles() || !schedule.getRoles()->turns)
         continue;
       bool any = false;
       roles.getConsumers().walk(

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ScheduleLimits.h"
+#include "ProblemLimits.h"
 #include "ScheduleRepair.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
@@ -46,8 +46,7 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
     request.foldedRows = queries * group;
     ScheduleChoice choice = target.chooseSchedule(request);
     if (queries == 1 ||
-        (registersFor(op, choice, target) <= target.registersPerLane &&
-         splitKeysBytes(op, choice, target) <= target.ldsBytes))
+        ScheduleLimits(Schedule::of(choice), target).hasRoom(operandsOf(op)))
       return request.foldedRows;
   }
 }
@@ -85,8 +84,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   request.foldedRows = rowsOfTile(op, request, target);
   ScheduleChoice choice = target.chooseSchedule(request);
   if (group > choice.BM ||
-      registersFor(op, choice, target) > target.registersPerLane ||
-      splitKeysBytes(op, choice, target) > target.ldsBytes)
+      !ScheduleLimits(Schedule::of(choice), target).hasRoom(operandsOf(op)))
     return std::nullopt;
   return FewQueryRows{std::max(kFewQueries, choice.BM / group), choice.BM};
 }
@@ -144,10 +142,12 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
         << " has " << std::to_string(has);
     return true;
   };
-  int64_t bytes = splitKeysBytes(op, choice, target);
-  if (doesNotFit(registersFor(op, choice, target), "registers in a lane",
+  ScheduleLimits limits(Schedule::of(choice), target);
+  TileOperands operands = operandsOf(op);
+  if (doesNotFit(limits.registers(operands), "registers in a lane",
                  target.registersPerLane) ||
-      doesNotFit(bytes, "bytes of shared memory", target.ldsBytes))
+      doesNotFit(limits.sharedBytes(operands), "bytes of shared memory",
+                 target.ldsBytes))
     return std::nullopt;
   remark::passed(op.getLoc(),
                  remark::RemarkOpts::name("split_keys").category(DEBUG_TYPE))
@@ -168,7 +168,7 @@ struct ChooseSchedulePass
     if (failed(target))
       return signalPassFailure();
     MLIRContext *context = &getContext();
-    WalkResult result = getOperation().walk([&](AttentionOp op) {
+    WalkResult result = getOperation().walk([&](AttentionOp op) -> WalkResult {
       if (failed(verifyOnMemrefs(op)))
         return WalkResult::interrupt();
       ScheduleAttr attr = op.getScheduleAttr();
@@ -198,8 +198,9 @@ struct ChooseSchedulePass
                          remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
               << "no warp roles: " << choice.note;
         asked.applyTo(choice);
-        if (failed(checkChipHasRoles(op, choice.producers, *target)))
-          return WalkResult::interrupt();
+        if (std::optional<std::string> why =
+                ScheduleLimits::whyNoRoles(choice.producers, *target))
+          return op.emitOpError() << *why;
         if (StringRef why = whyNotShared(op);
             choice.cluster > 1 && choice.producers && !why.empty()) {
           if (asked.names("cluster"))
@@ -210,11 +211,9 @@ struct ChooseSchedulePass
               << "no clusters: " << why;
           choice.cluster = 1;
         }
-        const ScheduleParameters &parameters = choice;
-        attr = ScheduleAttr::getChecked([&] { return op.emitOpError(); },
-                                        context, parameters);
-        if (!attr)
-          return WalkResult::interrupt();
+        if (std::optional<std::string> why = whyNone(choice))
+          return op.emitOpError() << *why;
+        attr = ScheduleAttr::get(context, Schedule::of(choice));
       } else if (!schedule.empty()) {
         op.emitOpError() << "has a schedule already; the option schedule='"
                          << schedule << "' cannot replace parts of it";

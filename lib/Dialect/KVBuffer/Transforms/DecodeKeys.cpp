@@ -13,7 +13,7 @@
 
 #include "DecodeProgram.h"
 #include "LowerDecode.h"
-#include "ScheduleLimits.h"
+#include "ProblemLimits.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -24,7 +24,8 @@ void DecodeProgram::allocBuffers() {
                       schedule.getStages());
   vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
                       schedule.getStages());
-  if (readsQueriesFromLds(op, schedule.getParameters(), target))
+  if (ScheduleLimits(schedule.getStructure(), target)
+          .readsQueriesFromLds(operandsOf(op)))
     qbuf = allocOperand(b, op, target, Operand::Q, schedule.getBM(),
                         /*stages=*/1);
 }

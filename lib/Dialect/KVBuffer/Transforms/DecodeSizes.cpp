@@ -8,7 +8,7 @@
 
 #include "DecodeSizes.h"
 #include "LowerDecode.h"
-#include "ScheduleLimits.h"
+#include "ProblemLimits.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -105,7 +105,7 @@ int64_t DecodeSizes::leastSplit() const {
 
 Attribute DecodeSizes::splitsOf() const {
   Attribute room = mostTokensOf(op.getK().getType());
-  if (int64_t size = schedule.getSplitSize())
+  if (int64_t size = schedule.getSplitKeys()->size)
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
   // As many as keep the device busy, as long as they are worth it.
   Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
@@ -137,9 +137,11 @@ int64_t DecodeSizes::residentBlocks() const {
   // Those for which there is no room would come in a second turn (H200, 32 rows
   // of heads of 128 over pages of one token, eight blocks where six have room:
   // 71 % of what copies alone read, against 80 with queries in registers).
-  if (readsQueriesFromLds(op, schedule.getParameters(), target)) {
+  ScheduleLimits limits(schedule.getStructure(), target);
+  if (TileOperands operands = operandsOf(op);
+      limits.readsQueriesFromLds(operands)) {
     constexpr int64_t ofDriver = 1024;
-    int64_t bytes = splitKeysBytes(op, schedule.getParameters(), target);
+    int64_t bytes = limits.sharedBytes(operands);
     blocks = std::min(blocks, target.ldsBytes / (bytes + ofDriver));
   }
   return std::max<int64_t>(1, blocks);

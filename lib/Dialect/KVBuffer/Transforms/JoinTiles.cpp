@@ -9,7 +9,6 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -425,11 +424,7 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule)
-      return;
-    Work work = workOf(schedule.getParameters());
-    if (auto *tiles = std::get_if<SeveralTiles>(&work);
-        !tiles || !tiles->joined)
+    if (!schedule || !schedule.getStructure().joinsTiles())
       return;
     SmallVector<Operation *> loops;
     for (Operation &op : getOperation().getBody().front())

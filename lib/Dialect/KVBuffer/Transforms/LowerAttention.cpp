@@ -51,17 +51,20 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
   Swizzle swizzle =
       target.swizzle(mma, rowBytes, /*transposed=*/which != Operand::V);
-  Path path = which == Operand::K   ? schedule.getKPath()
-              : which == Operand::V ? schedule.getVPath()
-                                    : Path::Direct;
+  Movement movement = which == Operand::K   ? schedule.getKeys()
+                      : which == Operand::V ? schedule.getValues()
+                                            : WholeTiles{};
+  bool strips = std::holds_alternative<Strips>(movement);
   int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op, rows);
   // Rows of pages that a copy would straddle go through registers, strips too.
-  Policy policy = path == Path::Registers ||
+  Policy policy = throughRegisters(movement) ||
                           !target.canCopyDirectly(rows, rowBytes, smallPage)
                       ? Policy::RegisterStaged
-                  : path == Path::Streaming ? Policy::Streaming
-                                            : Policy::DoubleBuffered;
-  bool kStrips = path == Path::Streaming && which == Operand::K;
+                  : strips ? Policy::Streaming
+                           : Policy::DoubleBuffered;
+  // Strips of V are rows.
+  bool byColumns = std::holds_alternative<ColumnBlocks>(movement) ||
+                   (strips && which == Operand::K);
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
     swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
@@ -84,7 +87,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
       swizzleParams, rows,
       /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
       schedule.getWarps() * target.waveSize, headSize, heads,
-      /*full_kv=*/rowsOfWarps || (schedule.getFullKV() && !kStrips),
+      /*full_kv=*/!byColumns,
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
       /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
       turned ? Dimension::Cols : Dimension::Rows);
@@ -283,8 +286,8 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
                                 Value acc) {
   KVBufferAttr params = buffer.getType().getParams();
   bool whole = params.getFullKv(), isK = params.isTranspose();
-  bool strips = isK ? schedule.getKPath() == Path::Streaming
-                    : schedule.getVPath() == Path::Streaming;
+  bool strips = std::holds_alternative<Strips>(isK ? schedule.getKeys()
+                                                   : schedule.getValues());
   if (strips && !isK)
     return multiplyStrips(a, cache, buffer, key, acc);
   int64_t blocks = whole ? 1 : params.getNumRepeats();
@@ -489,14 +492,17 @@ void TileProgram::computeTile() {
   };
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
-  Value qbuf =
-      qFromDram ? Value() : alloc(Operand::Q, BM, schedule.getQStages());
+  const SeveralTiles *several = schedule.getSeveralTiles();
+  Value qbuf = qFromDram
+                   ? Value()
+                   : alloc(Operand::Q, BM, several ? several->qStages : 1);
   TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
   // A strip of V is BK keys.
-  TypedValue<BufferType> vbuf =
-      alloc(Operand::V,
-            schedule.getVPath() == Path::Streaming ? schedule.getBK() : BN,
-            schedule.getStages());
+  TypedValue<BufferType> vbuf = alloc(
+      Operand::V,
+      std::holds_alternative<Strips>(schedule.getValues()) ? schedule.getBK()
+                                                           : BN,
+      schedule.getStages());
   Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
                                    operand(op.getQ()), at, left,
                                    /*validCols=*/Value(), IntegerAttr());
@@ -619,7 +625,7 @@ void TileProgram::computeTile() {
                          operand(op.getOut()), at, left,
                          /*validCols=*/Value(), IntegerAttr());
   Value obuf;
-  if (schedule.getStageOutput())
+  if (const Roles *roles = schedule.getRoles(); roles && roles->stagesOutput)
     obuf = alloc(Operand::O, BM, 1);
   FragmentStoreOp::create(b, out, otile, obuf);
   if (op.getLse()) {

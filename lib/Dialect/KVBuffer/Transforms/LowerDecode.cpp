@@ -152,7 +152,7 @@ WorkItemOp DecodeProgram::createItem() {
   };
   // Blocks of neighbouring heads read neighbouring rows at the same time.
   SmallVector<Attribute> coordinates;
-  if (schedule.getEqualShares())
+  if (schedule.getSplitKeys()->equalShares)
     coordinates = {coordinate(linesOf()), coordinate(workersOf())};
   else
     coordinates = {coordinate(number(op.getKVHeads())),
@@ -170,8 +170,8 @@ std::pair<Attribute, Attribute> DecodeProgram::splitsAndShare() {
     auto part = [&](Attribute of) {
       return expr("max", {number(1), expr("ceildiv", {tiles, of})});
     };
-    share = schedule.getSplitSize()
-                ? number(schedule.getSplitSize() / schedule.getBN())
+    share = schedule.getSplitKeys()->size
+                ? number(schedule.getSplitKeys()->size / schedule.getBN())
                 : part(splits);
     splits = part(share);
   }
@@ -188,7 +188,7 @@ void DecodeProgram::build() {
                               : LaunchValueOp::create(b, slices).getResult();
     // Tiles of the same keys side by side. Beside many sequences, which stand
     // along z, the heads alone are along x (kvbuf-assign-work).
-    bool byHead = schedule.getEqualShares();
+    bool byHead = schedule.getSplitKeys()->equalShares;
     Value both = byHead ? line : block;
     slice = arith::RemUIOp::create(b, both, count);
     Value other = arith::DivUIOp::create(b, both, count);
@@ -209,7 +209,7 @@ void DecodeProgram::build() {
     accShelf = shelf({sliceType}, colSlices * warps);
     rowShelf = shelf({rowType, rowType}, warps);
   }
-  if (schedule.getEqualShares())
+  if (schedule.getSplitKeys()->equalShares)
     buildShares();
   else
     buildSplits();
@@ -220,7 +220,7 @@ void DecodeProgram::build() {
 }
 
 void DecodeProgram::computeRest() {
-  if (!schedule.getEqualShares())
+  if (!schedule.getSplitKeys()->equalShares)
     return choose(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, constant(0)),
         [&] { computeRestOf(item.getResult(2)); });
@@ -281,7 +281,7 @@ void DecodeProgram::divideSplits(
     const Tiles &tiles, Value split, Value splitCount,
     function_ref<void(Value share, Value used)> compute) {
   Value one = constant(1), share;
-  if (int64_t size = schedule.getSplitSize())
+  if (int64_t size = schedule.getSplitKeys()->size)
     share = constant(size / schedule.getBN());
   else
     share = arith::MaxUIOp::create(
@@ -415,7 +415,7 @@ void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,
                         const TargetInfo &target, const IRMapping &args,
                         gpu::GPUFuncOp kernel, CacheAppendOp append) {
   // Each warp works by itself: what follows knows the schedule of one.
-  ScheduleParameters own = op.getSchedule()->getParameters();
+  Schedule own = op.getSchedule()->getStructure();
   int64_t warps = std::exchange(own.warps, 1);
   auto schedule = ScheduleAttr::get(b.getContext(), own);
   op.setScheduleAttr(schedule);
@@ -461,7 +461,7 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
         "keys are not split over blocks; expected queries that have no "
         "more rows than fit a tile, and say so in their type (at most 8, "
         "times the heads that share a head of the cache at most 32)");
-  ScheduleParameters own = op.getSchedule()->getParameters();
+  Schedule own = op.getSchedule()->getStructure();
   int64_t warps = std::exchange(own.warps, 1);
   DecodeSizes sizes(op, target, ScheduleAttr::get(op.getContext(), own), warps);
   if (!sizes.oneTile)

@@ -9,7 +9,6 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -212,7 +211,7 @@ struct OverlapProductsPass
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule || aheadOf(schedule.getParameters()) != Ahead::Softmax)
+    if (!schedule || !std::holds_alternative<SoftmaxAhead>(schedule.getAhead()))
       return;
     SmallVector<OnlineSoftmaxOp> found;
     getOperation().walk([&](OnlineSoftmaxOp op) {
@@ -222,8 +221,7 @@ struct OverlapProductsPass
     if (found.empty())
       warnLost(getOperation(), DEBUG_TYPE, "overlap",
                "not overlapped: no loop has a kvbuffer.online_softmax");
-    bool rings =
-        std::holds_alternative<Roles>(teamsOf(schedule.getParameters()));
+    bool rings = schedule.getRoles();
     for (OnlineSoftmaxOp softmax : found) {
       StringRef why;
       if (std::optional<TileLoop> t = matchTileLoop(softmax, rings, why)) {

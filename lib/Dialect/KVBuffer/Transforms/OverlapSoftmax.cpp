@@ -9,7 +9,6 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -140,7 +139,7 @@ struct OverlapSoftmaxPass
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (!schedule || aheadOf(schedule.getParameters()) != Ahead::Scores)
+    if (!schedule || !std::holds_alternative<ScoresAhead>(schedule.getAhead()))
       return;
     SmallVector<std::pair<scf::ForOp, Handed>> found;
     getOperation().walk([&](Operation *op) {

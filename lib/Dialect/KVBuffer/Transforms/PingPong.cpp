@@ -25,7 +25,6 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -174,8 +173,7 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     // Roles have turns of their own.
-    if (!schedule ||
-        !std::holds_alternative<Halves>(teamsOf(schedule.getParameters())))
+    if (!schedule || !schedule.hasHalves())
       return;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {

@@ -463,7 +463,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     copiesByWave = target && target->copiesByWave;
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    looksAhead = schedule && schedule.getLookAhead();
+    const auto *loads =
+        schedule ? std::get_if<LoadsAhead>(&schedule.getAhead()) : nullptr;
+    looksAhead = loads && loads->pages;
     if (looksAhead && target)
       lanesThatLookUp = target->lanesThatLookUp(schedule.getWarps());
     SmallVector<scf::ForOp> loops;

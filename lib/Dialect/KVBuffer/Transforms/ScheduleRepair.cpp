@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleRepair.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleStructure.h"
 #include "mlir/IR/Diagnostics.h"
 #include <numeric>
 
@@ -31,8 +30,7 @@ FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
 }
 
 void AskedSchedule::applyTo(ScheduleParameters &choice) const {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   if (names(NAME))                                                             \
     choice.FIELD = parameters.FIELD;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
@@ -124,8 +122,8 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
     choice.pingPong = false;
   if (values.lookAhead && !asked.names("overlap"))
     choice.overlap = choice.pingPong;
-  if (oneSlot || !values.fullKV || values.pingPong ||
-      aheadOf(values) != Ahead::Loads)
+  if (oneSlot || !values.fullKV || values.pingPong || values.overlap ||
+      values.overlapProducts)
     choice.lookAhead = false;
 }
 

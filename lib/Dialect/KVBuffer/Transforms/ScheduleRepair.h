@@ -10,7 +10,8 @@
 /// A chip proposes a schedule for a problem; users ask for some parameters of
 /// another one. Here is which of the chip's other parameters give way to those,
 /// and to what the problem has. What users ask for never gives way: a schedule
-/// that cannot be is refused (ScheduleRules.cpp, ScheduleLimits.cpp).
+/// that cannot be is refused (ScheduleRules.cpp, ScheduleLimits.cpp,
+/// ProblemLimits.cpp).
 ///
 //===----------------------------------------------------------------------===//
 

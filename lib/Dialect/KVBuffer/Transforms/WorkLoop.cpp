@@ -23,6 +23,7 @@ class ItemLoop {
 public:
   ItemLoop(WorkItems &items)
       : items(items), kernel(items.kernel), b(kernel.getLoc(), kernel),
+        several(std::get<SeveralTiles>(items.work)),
         inner(items.growing().value_or(0)) {}
 
   LogicalResult build();
@@ -45,6 +46,7 @@ private:
   WorkItems &items;
   gpu::GPUFuncOp kernel;
   ImplicitLocOpBuilder b;
+  const SeveralTiles &several;
   /// The coordinate along which items follow each other.
   unsigned inner;
   /// The ops that find a sequence by the number along it.
@@ -155,7 +157,7 @@ LogicalResult ItemLoop::loop(WorkOrder &order, ArrayRef<Value> counts,
     return replaceItem(
         items, item, [&](unsigned i) { return counts[i]; }, number);
   };
-  if (items.schedule.getTiles() == TileOrder::Static) {
+  if (several.order == TileOrder::Static) {
     // The blocks of a cluster take the same numbers.
     bool clusters = items.cluster > 1;
     auto x = gpu::Dimension::x;
@@ -183,7 +185,7 @@ LogicalResult ItemLoop::loop(WorkOrder &order, ArrayRef<Value> counts,
   Value next = NextTileOp::create(b, type, total);
   scf::YieldOp::create(b, next);
   LogicalResult result = fill(after, after->getArgument(0));
-  if (items.schedule.getJoinTiles())
+  if (several.joined)
     next.getDefiningOp()->moveBefore(after, after->begin());
   return result;
 }
@@ -221,8 +223,7 @@ LogicalResult ItemLoop::build() {
   remark::passed(kernel.getLoc(),
                  remark::RemarkOpts::name("tiles").category(DEBUG_TYPE))
       << "blocks take tiles "
-      << (items.schedule.getTiles() == TileOrder::Static ? "in turn"
-                                                         : "from a counter");
+      << (several.order == TileOrder::Static ? "in turn" : "from a counter");
   return success();
 }
 

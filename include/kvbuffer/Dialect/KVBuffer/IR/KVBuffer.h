@@ -18,7 +18,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LaneLevel.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/OwnAttributes.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"
 #include "kvbuffer/Layout/Fragments.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -193,23 +193,52 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     ```
   }];
   let parameters = (ins AttrParameter<
-    "::kvbuf::ScheduleParameters", "listed in ScheduleParameters.def",
-    "const ::kvbuf::ScheduleParameters &">:$parameters);
+    "::kvbuf::Schedule", "what the parameters stand for",
+    "const ::kvbuf::Schedule &">:$structure);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    // An accessor for each parameter: getBM(), getSwapAB() and so on.
-    #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, SCOPE) \
-      const TYPE &get##GETTER() const { return getParameters().FIELD; }
-    #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-
-    /// Rows of a warp's tile.
-    int64_t getWM() const { return getBM() / getWarpRows(); }
-    /// Parts that the warps cut the rows of accumulators into.
-    int64_t getWarpRows() const { return getWarps() / getWarpCols(); }
+    // The tile.
+    int64_t getBM() const { return getStructure().BM; }
+    int64_t getBN() const { return getStructure().BN; }
+    int64_t getBK() const { return getStructure().BK; }
+    int64_t getStages() const { return getStructure().stages; }
+    int64_t getWarps() const { return getStructure().warps; }
+    int64_t getWarpCols() const { return getStructure().warpCols; }
+    const MatrixShape &getMmaShape() const { return getStructure().mma; }
     int64_t getMmaM() const { return getMmaShape()[0]; }
     int64_t getMmaN() const { return getMmaShape()[1]; }
     int64_t getMmaK() const { return getMmaShape()[2]; }
+    bool getSwapAB() const { return getStructure().swapAB; }
+    /// Rows of a warp's tile.
+    int64_t getWM() const { return getStructure().rowsOfWarp(); }
+    /// Parts that the warps cut the rows of accumulators into.
+    int64_t getWarpRows() const { return getStructure().warpRows(); }
+
+    // What it is kept in.
+    bool getQInRegs() const { return getStructure().qInRegs; }
+    int64_t getRegChunkDepth() const { return getStructure().regChunkDepth; }
+    bool getSplitMasks() const { return getStructure().splitMasks; }
+    bool getLazyRescale() const { return getStructure().lazyRescale; }
+    bool getSumsInLds() const { return getStructure().sumsInLds; }
+
+    // The kinds; what each has of its own is in Schedule.h.
+    const Ahead &getAhead() const { return getStructure().ahead; }
+    const Movement &getKeys() const { return getStructure().keys; }
+    const Movement &getValues() const { return getStructure().values; }
+    /// Whether halves of a block take turns.
+    bool hasHalves() const { return getStructure().hasHalves(); }
+    /// The roles of warps; null where all warps are alike.
+    const Roles *getRoles() const { return getStructure().roles(); }
+    const Work &getWork() const { return getStructure().work; }
+    /// How blocks take several tiles of queries; null where they do not.
+    const SeveralTiles *getSeveralTiles() const {
+      return getStructure().severalTiles();
+    }
+    /// How blocks share the keys of a sequence; null where they do not.
+    const SplitKeys *getSplitKeys() const {
+      return getStructure().splitKeys();
+    }
   }];
 }
 

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The parameters of a schedule as a struct: what the targets propose and what
-/// `ScheduleAttr` holds. Their list is ScheduleParameters.def.
+/// A schedule as users write it and targets propose it: a list of parameters,
+/// all of them in ScheduleParameters.def. What it stands for, and what passes
+/// ask, is in Schedule.h.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +28,9 @@ namespace kvbuf {
 /// M, N and K of a matrix instruction.
 using MatrixShape = std::array<int64_t, 3>;
 
-/// The parameters of a schedule; `ScheduleAttr` says what each means.
+/// A list of parameters; `ScheduleAttr` says what each means.
 struct ScheduleParameters {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   TYPE FIELD = DEFAULT;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 
@@ -41,7 +41,7 @@ struct ScheduleParameters {
 /// printed where it has its default.
 enum class ParameterPresence { Required, Printed, Optional };
 
-/// The schedules in which a parameter means something.
+/// The schedules that a parameter is a part of.
 enum class ParameterScope {
   /// Every one.
   Every,
@@ -58,8 +58,7 @@ enum class ParameterScope {
 /// `parameters`, in the order in which they are printed.
 template <typename Parameters, typename Visitor>
 void forEachParameter(Parameters &parameters, Visitor visit) {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, GETTER, NAME, DEFAULT, PRESENCE, \
-                                 SCOPE)                                        \
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   visit(llvm::StringRef(NAME), parameters.FIELD, ScheduleParameters().FIELD,   \
         ParameterPresence::PRESENCE);
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
@@ -84,11 +83,6 @@ inline llvm::hash_code hash_value(const ScheduleParameters &parameters) {
 std::optional<std::string> setParameter(ScheduleParameters &parameters,
                                         llvm::StringRef name,
                                         llvm::StringRef text);
-
-/// Which parameter a schedule names although it means nothing there, or leaves
-/// nothing to do for another, and what to write instead, for a message ("xcds =
-/// 2 does not go with ..."); nothing if every parameter counts.
-std::optional<std::string> whyIgnored(const ScheduleParameters &schedule);
 
 } // namespace kvbuf
 

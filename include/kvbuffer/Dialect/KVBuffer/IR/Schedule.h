@@ -1,0 +1,214 @@
+//===- Schedule.h - What a schedule is --------------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What `ScheduleAttr` holds: a tile, and of each question that a schedule
+/// answers (who works, on what, what runs ahead, how K and V are moved) one of
+/// a few kinds, which has parameters of its own. Users write a flat list
+/// (ScheduleParameters.h); what in it no kind has is refused.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULE_H
+#define KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULE_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
+#include <variant>
+
+namespace kvbuf {
+
+//===----------------------------------------------------------------------===//
+// Teams
+//===----------------------------------------------------------------------===//
+
+/// Every warp loads, multiplies and computes.
+struct OneTeam {
+  bool operator==(const OneTeam &) const = default;
+};
+
+/// So does every warp, and halves of a block take turns at the matrix unit
+/// (`ping_pong` without `producers`).
+struct Halves {
+  bool operator==(const Halves &) const = default;
+};
+
+/// Some warps load tiles, the others multiply.
+struct Roles {
+  /// Warps that load.
+  int64_t producers;
+  /// Registers of a lane of both; 0 for an equal share.
+  int64_t producerRegisters, consumerRegisters;
+  /// Whether groups of consumers take turns at the matrix unit (`ping_pong`).
+  bool turns;
+  /// Whether O goes through LDS (`stage_output`).
+  bool stagesOutput;
+  bool operator==(const Roles &) const = default;
+};
+
+/// What the warps of a block are to each other.
+using Teams = std::variant<OneTeam, Halves, Roles>;
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+/// A block takes one tile of queries.
+struct OneTile {
+  /// Dies that items are dealt to (`xcds`).
+  int64_t dies = 1;
+  bool operator==(const OneTile &) const = default;
+};
+
+/// A block takes several tiles of queries, one after the other.
+struct SeveralTiles {
+  /// How it comes by them: not `grid`.
+  TileOrder order;
+  /// Whether a tile starts beside the last product of the one before.
+  bool joined;
+  /// LDS slots of Q.
+  int64_t qStages;
+  /// Blocks that load tiles of K and V for each other.
+  int64_t cluster;
+  bool operator==(const SeveralTiles &) const = default;
+};
+
+/// Blocks share the keys of a sequence, of few query rows.
+struct SplitKeys {
+  /// Keys of a split; 0 for a share that the launch chooses.
+  int64_t size;
+  /// Whether each block has as many tiles as the others, of any sequences.
+  bool equalShares;
+  bool operator==(const SplitKeys &) const = default;
+};
+
+/// What a block does.
+using Work = std::variant<OneTile, SeveralTiles, SplitKeys>;
+
+//===----------------------------------------------------------------------===//
+// What runs ahead
+//===----------------------------------------------------------------------===//
+
+/// Loads of the next tile of keys run beside a tile.
+struct LoadsAhead {
+  /// Whether the page of a tile is looked up before them (`look_ahead`).
+  bool pages = false;
+  bool operator==(const LoadsAhead &) const = default;
+};
+
+/// So do its scores (`overlap`).
+struct ScoresAhead {
+  bool operator==(const ScoresAhead &) const = default;
+};
+
+/// So do its scores and its softmax: the weights' product is late
+/// (`overlap_products`).
+struct SoftmaxAhead {
+  bool operator==(const SoftmaxAhead &) const = default;
+};
+
+/// What of the next tile of keys runs beside a tile, if there are slots for it.
+using Ahead = std::variant<LoadsAhead, ScoresAhead, SoftmaxAhead>;
+
+//===----------------------------------------------------------------------===//
+// Movement
+//===----------------------------------------------------------------------===//
+
+/// A slot of LDS holds a tile.
+struct WholeTiles {
+  /// Whether it comes there through registers, and not directly.
+  bool throughRegisters = false;
+  bool operator==(const WholeTiles &) const = default;
+};
+
+/// It holds a block of a tile's columns (`full_kv = false`).
+struct ColumnBlocks {
+  /// Whether it comes there through registers, and not directly.
+  bool throughRegisters;
+  bool operator==(const ColumnBlocks &) const = default;
+};
+
+/// The only slot there is holds a strip (`streaming`).
+struct Strips {
+  bool operator==(const Strips &) const = default;
+};
+
+/// How tiles of K or V come into LDS.
+using Movement = std::variant<WholeTiles, ColumnBlocks, Strips>;
+
+/// Whether tiles come into LDS through registers.
+bool throughRegisters(const Movement &movement);
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+/// How a kernel is built.
+struct Schedule {
+  // The tile; `ScheduleAttr` says what each parameter means.
+  int64_t BM = 0, BN = 0, BK = 0;
+  int64_t stages = 1, warps = 1, warpCols = 1;
+  MatrixShape mma = {};
+  bool swapAB = false;
+  // What is kept in registers, what of the softmax in LDS, and whether tiles
+  // without a mask have a loop of their own.
+  bool qInRegs = false;
+  int64_t regChunkDepth = 0;
+  bool splitMasks = true, lazyRescale = false, sumsInLds = false;
+  // The kinds.
+  Teams teams;
+  Work work;
+  Ahead ahead;
+  Movement keys, values;
+
+  /// The schedule that a list of parameters stands for. What a kind does not
+  /// have is not in it: `whyNone` finds that.
+  static Schedule of(const ScheduleParameters &list);
+  /// The list that stands for it.
+  ScheduleParameters list() const;
+  bool operator==(const Schedule &) const = default;
+
+  /// One kind of each question; null where the schedule has another.
+  const Roles *roles() const { return std::get_if<Roles>(&teams); }
+  const SeveralTiles *severalTiles() const {
+    return std::get_if<SeveralTiles>(&work);
+  }
+  const SplitKeys *splitKeys() const { return std::get_if<SplitKeys>(&work); }
+
+  /// Whether halves of a block take turns.
+  bool hasHalves() const { return std::holds_alternative<Halves>(teams); }
+  /// Whether a tile of queries starts beside the last product of the one
+  /// before.
+  bool joinsTiles() const { return severalTiles() && severalTiles()->joined; }
+  /// Blocks that work on neighbouring tiles at the same time; 1: no cluster.
+  int64_t cluster() const {
+    return severalTiles() ? severalTiles()->cluster : 1;
+  }
+  /// Warps of a block.
+  int64_t blockWarps() const {
+    return warps + (roles() ? roles()->producers : 0);
+  }
+  /// Parts that the warps cut the rows of accumulators into, and the rows of
+  /// one.
+  int64_t warpRows() const { return warps / warpCols; }
+  int64_t rowsOfWarp() const { return BM / warpRows(); }
+};
+
+/// For the uniquing of attributes.
+inline llvm::hash_code hash_value(const Schedule &schedule) {
+  return hash_value(schedule.list());
+}
+
+/// Why a list of parameters is no schedule: a size that cannot be, a parameter
+/// that means nothing beside the others, or leaves nothing to do for another,
+/// and what to write instead, for a message ("xcds = 2 does not go with ...");
+/// nothing if it is one.
+std::optional<std::string> whyNone(const ScheduleParameters &list);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_SCHEDULE_H

@@ -1,0 +1,99 @@
+//===- ScheduleLimits.h - What a schedule takes of a chip -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The one place that computes what a schedule takes of a chip: threads,
+/// registers, shared memory. kvbuf-choose-schedule asks for a problem's tiles;
+/// the checks of kernels, which may be hand-written, for what holds whatever a
+/// kernel computes. What a list of parameters may say whatever the chip is, is
+/// in ScheduleRules.cpp.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_TARGET_SCHEDULELIMITS_H
+#define KVBUFFER_TARGET_SCHEDULELIMITS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
+#include "kvbuffer/Target/TargetInfo.h"
+
+namespace kvbuf {
+
+/// What the tiles of a problem are of.
+struct TileOperands {
+  /// Elements of a head of Q and K, and of V and O.
+  int64_t headSize, valueHeadSize;
+  /// Bytes of an element of Q, and of K and V in LDS.
+  int64_t bytes, keyBytes, valueBytes;
+};
+
+/// What a schedule takes of a chip, and why the chip does not have it. A reason
+/// is the rest of a message at the problem or the kernel, and names the limit.
+class ScheduleLimits {
+public:
+  ScheduleLimits(const Schedule &schedule, const TargetInfo &target)
+      : schedule(schedule), target(target) {}
+
+  /// Why the chip has no kernel of the schedule, whatever it computes: its
+  /// instruction, teams, rows of a warp, threads, and registers of roles.
+  /// `operands`: what it computes, if it is known; a remedy suits them then.
+  std::optional<std::string>
+  whyNotOnChip(const TileOperands *operands = nullptr) const;
+  /// Why such a kernel has no room for tiles of `operands`, on a chip that has
+  /// it otherwise. `spills`: some more registers than a lane has are no reason,
+  /// for the assembler keeps them in memory.
+  std::optional<std::string> whyNotFor(const TileOperands &operands,
+                                       bool spills) const;
+
+  /// Why warps cannot have roles; nothing if they can, or `producers` is 0.
+  static std::optional<std::string> whyNoRoles(int64_t producers,
+                                               const TargetInfo &target);
+
+  /// Threads of a block.
+  int64_t threads() const;
+  /// Bytes of LDS that a block needs for its tiles and for what its warps leave
+  /// each other.
+  int64_t sharedBytes(const TileOperands &operands) const;
+  /// Registers of a lane that multiplies for accumulators and P, which no
+  /// compiler can save; two tiles of scores where they overlap.
+  int64_t registers(const TileOperands &operands) const;
+  /// Whether tiles of split keys are within the shared memory of a block and
+  /// the registers of a lane.
+  bool hasRoom(const TileOperands &operands) const {
+    return registers(operands) <= int64_t(target.registersPerLane) &&
+           sharedBytes(operands) <= target.ldsBytes;
+  }
+  /// Whether a block of few query rows has them in LDS and reads them for each
+  /// tile of keys: accumulators, queries and a place among sequences of any
+  /// lengths would take more registers than a lane has.
+  bool readsQueriesFromLds(const TileOperands &operands) const;
+
+private:
+  /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
+  std::pair<int64_t, int64_t> paddedSizes(const TileOperands &operands) const;
+  const MatrixInstruction *instruction() const;
+  std::optional<std::string> whyNotRoles(const Roles &roles) const;
+  std::optional<std::string>
+  whyNotRegistersOf(const Roles &roles, const TileOperands *operands) const;
+  std::optional<std::string> whyNotRolesFor(const Roles &roles,
+                                            const TileOperands &operands) const;
+  std::optional<std::string> whyNotDivided(const TileOperands &operands) const;
+  /// Registers of a lane where all have as many.
+  int64_t equalShare() const;
+  /// Registers of a consumer's lane.
+  int64_t consumerRegisters(const Roles &roles) const;
+  int64_t rolesBytes(const Roles &roles, const TileOperands &operands) const;
+  int64_t splitKeysBytes(const TileOperands &operands) const;
+  int64_t aloneBytes(const TileOperands &operands) const;
+
+  Schedule schedule;
+  const TargetInfo &target;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_TARGET_SCHEDULELIMITS_H

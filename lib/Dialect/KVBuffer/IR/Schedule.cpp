@@ -1,0 +1,136 @@
+//===- Schedule.cpp - From a list of parameters to a schedule -------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
+
+using namespace kvbuf;
+
+static Teams teamsOf(const ScheduleParameters &list) {
+  if (list.producers)
+    return Roles{list.producers, list.producerRegisters, list.consumerRegisters,
+                 list.pingPong, list.stageOutput};
+  if (list.pingPong)
+    return Halves{};
+  return OneTeam{};
+}
+
+/// What blocks do whose warps have roles.
+static Work workOfRoles(const ScheduleParameters &list) {
+  if (list.tiles == TileOrder::Grid)
+    return OneTile{};
+  return SeveralTiles{list.tiles, list.joinTiles, list.qStages, list.cluster};
+}
+
+/// What blocks do whose warps are alike: they end with their tile.
+static Work workOfAlike(const ScheduleParameters &list) {
+  if (list.splitKeys)
+    return SplitKeys{list.splitSize, list.equalShares};
+  return OneTile{list.xcds};
+}
+
+static Movement movementOf(Path path, bool full) {
+  if (path == Path::Streaming)
+    return Strips{};
+  bool staged = path == Path::Registers;
+  return full ? Movement(WholeTiles{staged}) : Movement(ColumnBlocks{staged});
+}
+
+bool kvbuf::throughRegisters(const Movement &movement) {
+  if (const auto *tiles = std::get_if<WholeTiles>(&movement))
+    return tiles->throughRegisters;
+  const auto *blocks = std::get_if<ColumnBlocks>(&movement);
+  return blocks && blocks->throughRegisters;
+}
+
+Schedule Schedule::of(const ScheduleParameters &list) {
+  Schedule schedule;
+  schedule.BM = list.BM;
+  schedule.BN = list.BN;
+  schedule.BK = list.BK;
+  schedule.stages = list.stages;
+  schedule.warps = list.warps;
+  schedule.mma = list.mma;
+  schedule.qInRegs = list.qInRegs;
+  schedule.splitMasks = list.splitMasks;
+  schedule.lazyRescale = list.lazyRescale;
+  schedule.teams = teamsOf(list);
+  if (schedule.roles()) {
+    schedule.work = workOfRoles(list);
+    // Producers move whole tiles directly, as far ahead as there are slots.
+    if (list.overlapProducts)
+      schedule.ahead = SoftmaxAhead{};
+    return schedule;
+  }
+  schedule.work = workOfAlike(list);
+  if (list.overlapProducts)
+    schedule.ahead = SoftmaxAhead{};
+  else if (list.overlap)
+    schedule.ahead = ScoresAhead{};
+  else
+    schedule.ahead = LoadsAhead{list.lookAhead};
+  schedule.keys = movementOf(list.kPath, list.fullKV);
+  schedule.values = movementOf(list.vPath, list.fullKV);
+  schedule.warpCols = list.warpCols;
+  schedule.swapAB = list.swapAB;
+  schedule.regChunkDepth = list.regChunkDepth;
+  schedule.sumsInLds = list.sumsInLds;
+  return schedule;
+}
+
+static Path pathOf(const Movement &movement) {
+  if (std::holds_alternative<Strips>(movement))
+    return Path::Streaming;
+  return throughRegisters(movement) ? Path::Registers : Path::Direct;
+}
+
+ScheduleParameters Schedule::list() const {
+  ScheduleParameters list;
+  list.BM = BM;
+  list.BN = BN;
+  list.BK = BK;
+  list.stages = stages;
+  list.warps = warps;
+  list.warpCols = warpCols;
+  list.mma = mma;
+  list.swapAB = swapAB;
+  list.qInRegs = qInRegs;
+  list.regChunkDepth = regChunkDepth;
+  list.splitMasks = splitMasks;
+  list.lazyRescale = lazyRescale;
+  list.sumsInLds = sumsInLds;
+  list.pingPong = hasHalves();
+  if (const Roles *its = roles()) {
+    list.producers = its->producers;
+    list.producerRegisters = its->producerRegisters;
+    list.consumerRegisters = its->consumerRegisters;
+    list.pingPong = its->turns;
+    list.stageOutput = its->stagesOutput;
+  }
+  if (const auto *one = std::get_if<OneTile>(&work))
+    list.xcds = one->dies;
+  if (const SeveralTiles *several = severalTiles()) {
+    list.tiles = several->order;
+    list.joinTiles = several->joined;
+    list.qStages = several->qStages;
+    list.cluster = several->cluster;
+  }
+  if (const SplitKeys *split = splitKeys()) {
+    list.splitKeys = true;
+    list.splitSize = split->size;
+    list.equalShares = split->equalShares;
+  }
+  list.overlap = std::holds_alternative<ScoresAhead>(ahead);
+  list.overlapProducts = std::holds_alternative<SoftmaxAhead>(ahead);
+  if (const auto *loads = std::get_if<LoadsAhead>(&ahead))
+    list.lookAhead = loads->pages;
+  list.kPath = pathOf(keys);
+  list.vPath = pathOf(values);
+  list.fullKV = !std::holds_alternative<ColumnBlocks>(keys) &&
+                !std::holds_alternative<ColumnBlocks>(values);
+  return list;
+}

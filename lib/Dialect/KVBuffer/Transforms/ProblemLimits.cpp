@@ -1,0 +1,186 @@
+//===- ProblemLimits.cpp - What a chip has for a problem ------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProblemLimits.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+#define DEBUG_TYPE "kvbuf-choose-schedule"
+
+static int64_t bytesOf(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+TileOperands kvbuf::operandsOf(AttentionOp op) {
+  return {op.getHeadSize(), op.getValueHeadSize(), bytesOf(op.getElementType()),
+          bytesOf(op.getKCacheType().getElementType()),
+          bytesOf(op.getVCacheType().getElementType())};
+}
+
+std::string kvbuf::headSizesText(AttentionOp op) {
+  std::string text = std::to_string(op.getHeadSize());
+  if (op.getValueHeadSize() != op.getHeadSize())
+    text += ", " + std::to_string(op.getValueHeadSize()) + " of values,";
+  return text;
+}
+
+StringRef kvbuf::whyNotShared(AttentionOp op) {
+  // A part of a tile is a box of its tensor; other tiles are copied by threads.
+  if (op.getK().getType().getKind() != CacheKind::Dense || op.isRagged())
+    return "only tiles of dense caches are boxes of their tensors";
+  if (op.getMaskValue().boundsLeft())
+    return "a window on the left cuts tiles, which threads then copy";
+  return "";
+}
+
+/// Checks the part of a schedule that clusters of blocks add.
+static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
+                                  const TargetInfo &target) {
+  int64_t cluster = s.getStructure().cluster();
+  if (cluster == 1)
+    return success();
+  if (cluster > target.maxCluster || !llvm::isPowerOf2_64(cluster))
+    return op.emitOpError() << "cluster = " << cluster
+                            << " is not supported; expected a power of two up "
+                               "to "
+                            << target.maxCluster;
+  if (StringRef why = whyNotShared(op); !why.empty())
+    return op.emitOpError()
+           << "cluster = " << s.getStructure().cluster()
+           << " does not fit: " << why << "; expected cluster = 1";
+  // Blocks of a cluster take blocks of columns, and then parts of their rows.
+  int64_t parts = 1;
+  for (int64_t size : {op.getHeadSize(), op.getValueHeadSize()}) {
+    int64_t columns = llvm::divideCeil(size, s.getBK());
+    parts = std::lcm(parts, cluster / std::gcd(cluster, columns));
+  }
+  int64_t rows = parts * target.clusterPartRows;
+  if (s.getBN() % rows)
+    return op.emitOpError()
+           << "cluster = " << cluster << " does not fit BN = " << s.getBN()
+           << ": " << parts << " blocks divide the rows of a tile of keys into "
+           << "parts of whole " << target.clusterPartRows << "; BN = "
+           << std::max<int64_t>(llvm::alignDown(s.getBN(), rows), rows)
+           << " would fit";
+  return success();
+}
+
+/// Checks what a schedule that splits keys has to have room for.
+static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (!s.getSplitKeys() || group <= s.getBM())
+    return success();
+  return op.emitOpError()
+         << "split_keys = true needs a query row of each of the " << group
+         << " heads that share a head of the cache in one tile; BM = "
+         << s.getBM() << " has no room for them";
+}
+
+/// Checks that kernels of a schedule can read quantized caches, if they have
+/// to.
+static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
+                                    const TargetInfo &target) {
+  if (!op.isQuantized())
+    return success();
+  // Elements are widened on their way into registers.
+  if (schedule.getRoles())
+    return op.emitOpError()
+           << "has quantized caches, whose elements products cannot read from "
+              "shared memory; expected producers = 0, or caches of "
+           << op.getElementType();
+  if (schedule.getWarpCols() > 1)
+    return op.emitOpError()
+           << "has quantized caches, and warp_cols = " << schedule.getWarpCols()
+           << ", whose warps share the columns of rows; "
+              "expected warp_cols = 1";
+  CacheType values = op.getV().getType();
+  if (schedule.getLazyRescale() && values.getScaleType() &&
+      values.getGranularity() > 0)
+    return op.emitOpError()
+           << "has a scale for each token of v, which multiplies weights "
+              "before "
+              "they are rounded, and lazy_rescale rounds them first; expected "
+              "lazy_rescale = false";
+  for (auto [name, cache] : {std::pair("k", op.getK().getType()),
+                             std::pair("v", op.getV().getType())}) {
+    // 16 bytes of a row are copied at a time.
+    constexpr int64_t kRowUnit = 16;
+    for (auto [what, size] :
+         {std::pair<StringRef, int64_t>{"head_size", cache.getHeadSize()},
+          {"cache_depth", cache.getCacheDepth()},
+          {"head_dim_offset", cache.getHeadDimOffset()}})
+      if (size % kRowUnit)
+        return op.emitOpError()
+               << "has " << what << " = " << size << " of " << name
+               << " with elements of a byte; expected a multiple of "
+               << kRowUnit;
+    int64_t group = cache.getGranularity();
+    if (group > 0 && cache.getHeadSize() != group)
+      return op.emitOpError()
+             << "has scales for groups of " << group << " elements of " << name
+             << ", which no kernel reads yet; expected granularity = tensor, "
+                "head or "
+             << cache.getHeadSize();
+  }
+  return success();
+}
+
+/// Checks what tiles of a problem have to be for the kinds of its schedule.
+static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
+  CacheKind kind = op.getK().getType().getKind();
+  const auto *loads = std::get_if<LoadsAhead>(&schedule.getAhead());
+  if (loads && loads->pages && kind != CacheKind::Paged)
+    return op.emitOpError()
+           << "look_ahead = true looks up pages, which "
+           << stringifyCacheKind(kind)
+           << " caches do not have; expected look_ahead = false";
+  const auto *one = std::get_if<OneTile>(&schedule.getWork());
+  if (one && op.getHeads() % one->dies)
+    return op.emitOpError()
+           << "xcds = " << one->dies << " does not divide the " << op.getHeads()
+           << " heads, which are dealt to the dies; xcds = "
+           << std::gcd(op.getHeads(), one->dies) << " would fit";
+  const Roles *roles = schedule.getRoles();
+  if (roles && roles->stagesOutput && bytesOf(op.getOutElementType()) != 2)
+    return op.emitOpError()
+           << "stage_output = true moves elements of 16 bits through shared "
+              "memory, and out is of "
+           << op.getOutElementType() << "; expected stage_output = false";
+  return success();
+}
+
+LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
+                               const TargetInfo &target, bool isDefault) {
+  if (failed(verifyElements(op, op.getElementType(), target)) ||
+      failed(checkQuantized(op, schedule, target)))
+    return failure();
+  TileOperands operands = operandsOf(op);
+  ScheduleLimits limits(schedule.getStructure(), target);
+  if (std::optional<std::string> why = limits.whyNotOnChip(&operands))
+    return op.emitOpError() << *why;
+  if (failed(checkSplitKeys(op, schedule)) ||
+      failed(checkKinds(op, schedule)) ||
+      failed(checkCluster(op, schedule, target)))
+    return failure();
+  if (std::optional<std::string> why = limits.whyNotFor(operands, isDefault))
+    return op.emitOpError() << *why;
+  int64_t registers = limits.registers(operands);
+  if (!schedule.getRoles() && registers > target.registersPerLane)
+    remark::missed(op.getLoc(),
+                   remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
+        << "head size " << headSizesText(op) << " needs "
+        << std::to_string(registers) << " registers in a lane, " << target.chip
+        << " has " << std::to_string(target.registersPerLane)
+        << ": the rest is kept in memory, which is slow";
+  return success();
+}

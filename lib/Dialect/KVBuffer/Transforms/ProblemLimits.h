@@ -1,0 +1,43 @@
+//===- ProblemLimits.h - What a chip has for a problem ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Whether a schedule suits a problem of attention and the chip has room for
+/// it. What it takes of a chip, `ScheduleLimits` computes; which lists of
+/// parameters are a schedule is in ScheduleRules.cpp.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/ScheduleLimits.h"
+
+namespace kvbuf {
+
+/// What the tiles of a problem are of.
+TileOperands operandsOf(AttentionOp op);
+
+/// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
+std::string headSizesText(AttentionOp op);
+
+/// Why the blocks of a cluster could not load tiles of K and V for each other;
+/// empty if they can.
+llvm::StringRef whyNotShared(AttentionOp op);
+
+/// Checks that a schedule can be built on a chip; says at the op what does not
+/// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
+/// may need more registers than a lane has, which the assembler keeps in
+/// memory.
+llvm::LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
+                              const TargetInfo &target, bool isDefault);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H

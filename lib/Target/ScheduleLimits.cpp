@@ -1,0 +1,398 @@
+//===- ScheduleLimits.cpp - What a schedule takes of a chip ---------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Target/ScheduleLimits.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace kvbuf;
+using llvm::Twine;
+
+using Reason = std::optional<std::string>;
+
+/// Shared memory for barriers and mailboxes, with the alignment of slots.
+static constexpr int64_t kBarrierBytes = 1024;
+
+static std::string shapeText(const MatrixShape &shape) {
+  return (Twine(shape[0]) + "x" + Twine(shape[1]) + "x" + Twine(shape[2]))
+      .str();
+}
+
+static std::string shapeText(const MatrixInstruction &mma) {
+  return shapeText(MatrixShape{mma.m, mma.n, mma.k});
+}
+
+const MatrixInstruction *ScheduleLimits::instruction() const {
+  return target.findMatrix(schedule.mma);
+}
+
+std::pair<int64_t, int64_t>
+ScheduleLimits::paddedSizes(const TileOperands &operands) const {
+  return {llvm::alignTo(operands.headSize, schedule.BK),
+          llvm::alignTo(operands.valueHeadSize, schedule.BK)};
+}
+
+int64_t ScheduleLimits::threads() const {
+  return schedule.blockWarps() * int64_t(target.waveSize);
+}
+
+int64_t ScheduleLimits::equalShare() const {
+  return llvm::alignDown(target.registersPerBlock / threads(),
+                         target.registerStep);
+}
+
+int64_t ScheduleLimits::consumerRegisters(const Roles &roles) const {
+  return roles.consumerRegisters ? roles.consumerRegisters : equalShare();
+}
+
+//===----------------------------------------------------------------------===//
+// The chip
+//===----------------------------------------------------------------------===//
+
+Reason ScheduleLimits::whyNoRoles(int64_t producers, const TargetInfo &target) {
+  if (!producers || target.warpsPerMatrixGroup)
+    return std::nullopt;
+  return ("producers = " + Twine(producers) + " does not fit " + target.chip +
+          ", which has no products on operands in shared memory; expected "
+          "producers = 0")
+      .str();
+}
+
+Reason ScheduleLimits::whyNotRoles(const Roles &roles) const {
+  if (Reason why = whyNoRoles(roles.producers, target))
+    return why;
+  int64_t group = target.warpsPerMatrixGroup;
+  for (auto [name, warps] :
+       {std::pair<const char *, int64_t>{"warps", schedule.warps},
+        {"producers", roles.producers}})
+    if (warps % group)
+      return (Twine(name) + " = " + Twine(warps) +
+              " is no whole number of groups of " + Twine(group) + "; " + name +
+              " = " + Twine(int64_t(llvm::alignTo(warps, group))) +
+              " would fit")
+          .str();
+  int64_t groups = schedule.warps / group;
+  int64_t rows = groups * target.matrixGroupRows;
+  if (schedule.BM != rows)
+    return ("BM = " + Twine(schedule.BM) + " is not " +
+            Twine(target.matrixGroupRows) + " rows for each of " +
+            Twine(groups) + " groups of " + Twine(group) +
+            " warps; BM = " + Twine(rows) + " would fit")
+        .str();
+  if (roles.turns && groups < 2)
+    return ("ping_pong needs two groups of " + Twine(group) +
+            " warps, which take turns; warps = " + Twine(2 * group) +
+            " would fit")
+        .str();
+  return std::nullopt;
+}
+
+Reason ScheduleLimits::whyNotRegistersOf(const Roles &roles,
+                                         const TileOperands *operands) const {
+  // What roles can pass on to each other is what all lanes start with.
+  int64_t lanes = target.waveSize, share = equalShare();
+  int64_t start = threads() * share;
+  auto given = [&](int64_t asked) { return asked ? asked : share; };
+  int64_t taken = lanes * (schedule.warps * given(roles.consumerRegisters) +
+                           roles.producers * given(roles.producerRegisters));
+  if (taken <= start)
+    return std::nullopt;
+  int64_t left = start - roles.producers * roles.producerRegisters * lanes;
+  int64_t most =
+      llvm::alignDown(std::max<int64_t>(0, left) / (schedule.warps * lanes),
+                      target.registerStep);
+  std::string text = ("the roles take " + Twine(taken) + " registers, " +
+                      target.chip + " gives " + Twine(start) +
+                      " to a block of " + Twine(threads()) + " threads")
+                         .str();
+  if (operands ? most >= registers(*operands) : most > 0)
+    text += ("; consumer_registers = " + Twine(most) + " would fit").str();
+  return text;
+}
+
+Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
+  const MatrixInstruction *mma = instruction();
+  if (!mma) {
+    std::string text = target.chip + " has no matrix instruction of shape " +
+                       shapeText(schedule.mma) + "; it has ";
+    for (const MatrixInstruction &other : target.matrixInstructions)
+      text += (&other == target.matrixInstructions.begin() ? "" : ", ") +
+              shapeText(other);
+    return text;
+  }
+  if (!target.feedsItself(*mma, schedule.swapAB)) {
+    const char *is = schedule.swapAB ? "true" : "false";
+    const char *expected = schedule.swapAB ? "false" : "true";
+    return (Twine("swap_a_b = ") + is + " does not fit " + target.chip +
+            ": results of its matrix instructions lie across other lanes than "
+            "operands; expected swap_a_b = " +
+            expected)
+        .str();
+  }
+  const Roles *roles = schedule.roles();
+  if (roles)
+    if (Reason why = whyNotRoles(*roles))
+      return why;
+  // Where each wave counts its own copies, halves of a block can take turns
+  // (kvbuf-ping-pong).
+  if (schedule.hasHalves() && !target.copiesByWave)
+    return "ping_pong needs warps with roles; expected producers > 0";
+  // Where keys are split, each warp has all rows.
+  int64_t rows = schedule.splitKeys() ? schedule.BM : schedule.rowsOfWarp();
+  int64_t rowUnit = schedule.swapAB ? mma->n : mma->m;
+  if (rows % rowUnit)
+    return ("no " + shapeText(*mma) +
+            " instruction divides the rows of a warp, BM / warps" +
+            (schedule.warpCols == 1 ? "" : " * warp_cols") + " = " +
+            Twine(rows) + "; expected a multiple of " + Twine(rowUnit))
+        .str();
+  if (threads() > int64_t(target.maxThreads)) {
+    std::string text =
+        ("a schedule of " + Twine(threads()) + " threads does not fit " +
+         target.chip + ", which has at most " + Twine(target.maxThreads) +
+         " in a block")
+            .str();
+    int64_t group = target.warpsPerMatrixGroup;
+    if (int64_t left =
+            roles ? target.maxThreads / target.waveSize - roles->producers : 0;
+        roles && left >= group)
+      text += ("; warps = " + Twine(int64_t(llvm::alignDown(left, group))) +
+               " would fit")
+                  .str();
+    return text;
+  }
+  return roles ? whyNotRegistersOf(*roles, operands) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+int64_t ScheduleLimits::rolesBytes(const Roles &roles,
+                                   const TileOperands &operands) const {
+  auto [depth, valueDepth] = paddedSizes(operands);
+  const SeveralTiles *several = schedule.severalTiles();
+  int64_t qStages = several ? several->qStages : 1;
+  int64_t output = roles.stagesOutput ? valueDepth * schedule.BM : 0;
+  return operands.bytes *
+             (depth * schedule.BM * qStages + output +
+              (depth + valueDepth) * schedule.stages * schedule.BN) +
+         kBarrierBytes;
+}
+
+bool ScheduleLimits::readsQueriesFromLds(const TileOperands &operands) const {
+  const SplitKeys *split = schedule.splitKeys();
+  if (!split || !split->equalShares || schedule.warps > 1)
+    return false;
+  // Accumulators of 32 bits, queries of 16.
+  auto [depth, valueDepth] = paddedSizes(operands);
+  int64_t words = schedule.BM * valueDepth + schedule.BM * depth / 2;
+  return 4 * words / target.waveSize > 3 * int64_t(target.registersPerLane);
+}
+
+int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
+  auto [depth, valueDepth] = paddedSizes(operands);
+  int64_t tiles =
+      (operands.keyBytes * depth + operands.valueBytes * valueDepth) *
+      schedule.stages * schedule.BN;
+  if (readsQueriesFromLds(operands))
+    tiles += 2 * depth * schedule.BM;
+  int64_t warps = schedule.warps;
+  return warps == 1 ? tiles
+                    : warps * (tiles + 4 * (valueDepth + 2) * schedule.BM);
+}
+
+int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
+  auto [depth, valueDepth] = paddedSizes(operands);
+  // K's strips are columns of a tile, as blocks are; V's are rows.
+  auto slotElements = [&](const Movement &movement, int64_t cols,
+                          bool stripsAreRows) {
+    if (std::holds_alternative<WholeTiles>(movement))
+      return schedule.BN * cols;
+    if (std::holds_alternative<ColumnBlocks>(movement))
+      return schedule.BN * schedule.BK;
+    return schedule.BK * (stripsAreRows ? cols : schedule.BN);
+  };
+  int64_t slotOfK = slotElements(schedule.keys, depth, /*stripsAreRows=*/false);
+  int64_t slotOfV =
+      slotElements(schedule.values, valueDepth, /*stripsAreRows=*/true);
+  bool qInLds = !(schedule.qInRegs && target.fragmentsFromDram);
+  int64_t bytes = (qInLds ? operands.bytes * depth * schedule.BM : 0) +
+                  schedule.stages * (operands.keyBytes * slotOfK +
+                                     operands.valueBytes * slotOfV);
+  // One f32 for each row that a lane has, of all threads.
+  const MatrixInstruction &mma = *instruction();
+  MmaLayouts layouts = target.layouts(mma);
+  int64_t rowUnit = schedule.swapAB ? mma.n : mma.m;
+  int64_t rowValues = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
+  for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
+    if (layouts.c.basis("register", bit, schedule.swapAB ? "col" : "row"))
+      rowValues *= 2;
+  if (schedule.sumsInLds)
+    bytes += rowValues;
+  // P, whose rows begin at other banks, maxima and sums: see LaneWarps.cpp.
+  if (schedule.warpCols > 1)
+    bytes += schedule.BM * (operands.bytes * schedule.BN + 16) + 2 * rowValues;
+  return bytes;
+}
+
+int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
+  if (const Roles *roles = schedule.roles())
+    return rolesBytes(*roles, operands);
+  return schedule.splitKeys() ? splitKeysBytes(operands) : aloneBytes(operands);
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+int64_t ScheduleLimits::registers(const TileOperands &operands) const {
+  auto [depth, valueDepth] = paddedSizes(operands);
+  if (schedule.roles()) {
+    // O and S in fp32, P and, where it stays in registers, Q.
+    int64_t elements =
+        4 * (valueDepth + schedule.BN) + operands.bytes * schedule.BN;
+    if (schedule.qInRegs)
+      elements += operands.bytes * depth;
+    return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
+           target.workingRegisters;
+  }
+  // Where keys are split, each warp has all rows.
+  int64_t rows =
+      schedule.splitKeys() ? schedule.BM : schedule.BM / schedule.warps;
+  int64_t tilesOfScores =
+      std::holds_alternative<ScoresAhead>(schedule.ahead) ? 2 : 1;
+  // A warp holds P of all the columns, of its own of the rest.
+  return (rows * valueDepth + tilesOfScores * rows * schedule.BN +
+          rows * schedule.warpCols * schedule.BN / 2) /
+         target.waveSize;
+}
+
+//===----------------------------------------------------------------------===//
+// A problem's tiles
+//===----------------------------------------------------------------------===//
+
+Reason ScheduleLimits::whyNotRolesFor(const Roles &roles,
+                                      const TileOperands &operands) const {
+  if (schedule.BN > int64_t(target.matrixGroupCols))
+    return ("BN = " + Twine(schedule.BN) + " is more than the " +
+            Twine(target.matrixGroupCols) + " columns of a product; BN = " +
+            Twine(target.matrixGroupCols) + " would fit")
+        .str();
+  for (int64_t size : {operands.headSize, operands.valueHeadSize})
+    if (size % schedule.mma[2] || size > int64_t(target.matrixGroupCols))
+      return ("producers need a head size of at most " +
+              Twine(target.matrixGroupCols) + " and a multiple of " +
+              Twine(schedule.mma[2]) + ", got " + Twine(size) +
+              "; expected producers = 0")
+          .str();
+  if (schedule.BK % schedule.mma[2] || schedule.BK > 64)
+    return ("BK = " + Twine(schedule.BK) +
+            " does not fit the copies of producers; expected 16, 32 or 64")
+        .str();
+  int64_t own = consumerRegisters(roles);
+  auto fits = [&](int64_t BN, int64_t stages) {
+    Schedule other = schedule;
+    other.BN = BN;
+    other.stages = stages;
+    ScheduleLimits limits(other, target);
+    return limits.registers(operands) <= own &&
+           limits.sharedBytes(operands) <= target.ldsBytes;
+  };
+  if (fits(schedule.BN, schedule.stages))
+    return std::nullopt;
+  std::string text;
+  if (int64_t bytes = sharedBytes(operands); bytes > target.ldsBytes)
+    text = ("the schedule needs " + Twine(bytes) + " bytes of shared memory, " +
+            target.chip + " has " + Twine(target.ldsBytes) + " for a block")
+               .str();
+  else
+    text = ("a consumer's lane needs at least " + Twine(registers(operands)) +
+            " registers, the schedule gives it " + Twine(own))
+               .str();
+  for (int64_t BN = llvm::alignDown(schedule.BN - 1, 16); BN > 0; BN -= 16)
+    if (fits(BN, schedule.stages))
+      return text + ("; BN = " + Twine(BN) + " would fit").str();
+  for (int64_t stages = schedule.stages - 1; stages > 0; --stages)
+    if (fits(schedule.BN, stages))
+      return text + ("; stages = " + Twine(stages) + " would fit").str();
+  return text + "; no BN would fit";
+}
+
+Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
+  const MatrixInstruction &mma = *instruction();
+  auto [depth, valueDepth] = paddedSizes(operands);
+  // Rows of S are BM, its columns BN; with swapped operands they change places.
+  int64_t warpCols = schedule.warpCols;
+  int64_t colUnit = (schedule.swapAB ? mma.m : mma.n) * warpCols;
+  int64_t contracted = mma.k * mma.group;
+  std::string share;
+  if (warpCols > 1)
+    share = (", of which each of warp_cols = " + Twine(warpCols) +
+             " warps has a part,")
+                .str();
+  struct Size {
+    int64_t unit, size;
+    std::string what;
+  };
+  const Size sizes[] = {
+      {colUnit, schedule.BN, "BN" + share},
+      {contracted, schedule.BN, "BN"},
+      {colUnit, valueDepth, "the padded head size" + share},
+      {contracted, schedule.BK, "BK"},
+      {contracted, schedule.regChunkDepth, "reg_chunk_depth"},
+  };
+  for (const Size &size : sizes)
+    if (size.size % size.unit)
+      return ("no " + shapeText(mma) + " instruction divides " + size.what +
+              " = " + Twine(size.size) + "; expected a multiple of " +
+              Twine(size.unit))
+          .str();
+  if (schedule.regChunkDepth > depth)
+    return ("reg_chunk_depth = " + Twine(schedule.regChunkDepth) +
+            " is more than the padded head size " + Twine(depth))
+        .str();
+  if (schedule.regChunkDepth > 0 && schedule.hasHalves() &&
+      schedule.regChunkDepth < operands.headSize)
+    return ("reg_chunk_depth = " + Twine(schedule.regChunkDepth) +
+            " does not go with ping_pong, whose fragments of K are in "
+            "registers as a whole; expected ping_pong = false")
+        .str();
+  return std::nullopt;
+}
+
+Reason ScheduleLimits::whyNotFor(const TileOperands &operands,
+                                 bool spills) const {
+  if (const Roles *roles = schedule.roles())
+    return whyNotRolesFor(*roles, operands);
+  if (Reason why = whyNotDivided(operands))
+    return why;
+  if (int64_t bytes = sharedBytes(operands); bytes > target.ldsBytes)
+    return ("the schedule needs " + Twine(bytes) + " bytes of shared memory, " +
+            target.chip + " has " + Twine(target.ldsBytes) + " for a block")
+        .str();
+  if (!target.readsTransposed && !throughRegisters(schedule.values) &&
+      !std::holds_alternative<Strips>(schedule.values))
+    return "v_path = direct does not fit " + target.chip +
+           ", which cannot read LDS transposed: V is transposed on its way "
+           "through registers; expected v_path = registers";
+  int64_t needs = registers(operands), most = target.registersPerLane;
+  if (spills && needs > most && needs <= most * 5 / 4)
+    return std::nullopt;
+  std::string text = ("the schedule needs at least " + Twine(needs) +
+                      " registers in a lane, " + target.chip + " has ")
+                         .str();
+  if (needs > most)
+    return text + std::to_string(most);
+  int64_t share = target.registersPerBlock / threads();
+  if (needs > share)
+    return text +
+           (Twine(share) + " for each of " + Twine(threads()) + " threads")
+               .str();
+  return std::nullopt;
+}
