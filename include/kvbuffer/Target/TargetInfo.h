@@ -60,6 +60,8 @@ struct ScheduleRequest {
   bool masked = false;
   /// Whether scores have a soft cap, by which a tile's softmax takes longer.
   bool capped = false;
+  /// Whether rows' log-sum-exps are stored, too.
+  bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.
   bool window = false;
   /// Heads of queries that share a head of K and V.

@@ -220,6 +220,10 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     choice.stages = 2;
     return choice;
   }
+  // With a register-staged V, turns leave no registers for both a log-sum-exp
+  // and a soft cap.
+  if (request.lse && request.capped && choice.vPath == Path::Registers)
+    turns = false;
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.pingPong = turns;
   choice.lazyRescale = tilesFit && choice.warps == 8;

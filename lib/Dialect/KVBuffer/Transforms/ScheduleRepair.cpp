@@ -54,11 +54,6 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // Functions of scores run one tile after the other.
   if (op.hasOwnScores())
     rescaleAtOnce(choice);
-  // With a register-staged V, turns leave no registers for both a log-sum-exp
-  // and a soft cap.
-  if (op.getLse() && op.getSoftcapValue() > 0 &&
-      choice.vPath == Path::Registers)
-    runNothingAhead(choice);
   if (!op.getBatchInvariant())
     return;
   if (choice.lazyRescale)
