@@ -385,18 +385,52 @@ compileFunction(ModuleOp module, const CompileOptions &options,
   return artifact;
 }
 
+/// Whether a function takes the schedule of an option.
+static bool takesSchedule(Operation *function) {
+  return function->walk([](AttentionOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Says which functions do not take the option `schedule`; it is an error if
+/// none does.
+static LogicalResult checkSchedule(ArrayRef<ModuleFunction> functions,
+                                   StringRef schedule) {
+  if (schedule.empty() || functions.empty())
+    return success();
+  bool taken = llvm::any_of(functions, [](const ModuleFunction &function) {
+    return takesSchedule(function.op);
+  });
+  for (const ModuleFunction &function : functions) {
+    if (takesSchedule(function.op))
+      continue;
+    InFlightDiagnostic diag =
+        taken ? function.named->emitWarning() : function.named->emitOpError();
+    diag << "does not take the schedule '" << schedule
+         << "', which is for a kvbuffer.attention; the schedule of a kernel is "
+            "its attribute '"
+         << KVBufferDialect::kScheduleAttr << "'";
+    if (!taken)
+      return diag;
+  }
+  return success();
+}
+
 /// The functions of a module, of which the one that is asked for is left.
 static llvm::FailureOr<SmallVector<ModuleFunction>>
 chooseFunctions(ModuleOp module, const CompileOptions &options) {
   llvm::FailureOr<SmallVector<ModuleFunction>> functions =
       findFunctions(module);
-  if (failed(functions) || options.function.empty())
-    return functions;
-  if (failed(keepFunction(module, *functions, options.function)))
+  if (failed(functions))
     return failure();
-  llvm::erase_if(*functions, [&](const ModuleFunction &function) {
-    return function.name != options.function;
-  });
+  if (!options.function.empty()) {
+    if (failed(keepFunction(module, *functions, options.function)))
+      return failure();
+    llvm::erase_if(*functions, [&](const ModuleFunction &function) {
+      return function.name != options.function;
+    });
+  }
+  if (failed(checkSchedule(*functions, options.schedule)))
+    return failure();
   return functions;
 }
 
@@ -449,6 +483,8 @@ kvbuf::compile(ModuleOp module, const CompileOptions &options,
   for (const ModuleFunction &function : *functions) {
     CompileOptions own = options;
     own.name = function.name;
+    if (!takesSchedule(function.op))
+      own.schedule.clear();
     OwningOpRef<ModuleOp> alone = extractFunction(module, function);
     llvm::FailureOr<Artifact> artifact =
         compileFunction(*alone, own, resources);

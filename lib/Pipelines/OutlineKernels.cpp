@@ -302,22 +302,24 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
   if (unsigned number = names[stem]++)
     stem += "_" + std::to_string(number);
   SmallVector<LaunchableKernel> kernels;
-  FailureOr<ModuleOp> lowered = lower(problem, stem, schedule,
-                                      /*alignment=*/16, /*alternative=*/nullptr,
-                                      /*otherByLaunch=*/alternatives);
+  // Appends have no schedule.
+  StringRef own =
+      isa<AttentionOp>(problem) ? StringRef(schedule.getValue()) : StringRef();
+  FailureOr<ModuleOp> lowered =
+      lower(problem, stem, own, /*alignment=*/16, /*alternative=*/nullptr,
+            /*otherByLaunch=*/alternatives);
   if (failed(lowered))
     return failure();
   SmallVector<KernelAlternative> others;
   if (alternatives)
     others = alternativesOf(kernelOf(*lowered), dyn_cast<AttentionOp>(problem),
-                            *target, schedule);
+                            *target, own);
   for (const KernelAlternative &other : others) {
     if (other.launchIf)
       setLaunchIf(kernelOf(*lowered), other.launchIf);
     kernels.push_back(take(*lowered));
-    lowered =
-        lower(problem, other.name, other.schedule.value_or(schedule.getValue()),
-              other.alignment, &other);
+    lowered = lower(problem, other.name, other.schedule.value_or(own.str()),
+                    other.alignment, &other);
     if (failed(lowered))
       return failure();
   }

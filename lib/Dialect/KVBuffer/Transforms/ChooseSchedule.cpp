@@ -169,7 +169,9 @@ struct ChooseSchedulePass
     if (failed(target))
       return signalPassFailure();
     MLIRContext *context = &getContext();
+    bool found = false;
     WalkResult result = getOperation().walk([&](AttentionOp op) -> WalkResult {
+      found = true;
       if (failed(verifyOnMemrefs(op)))
         return WalkResult::interrupt();
       ScheduleAttr attr = op.getScheduleAttr();
@@ -244,6 +246,10 @@ struct ChooseSchedulePass
     });
     if (result.wasInterrupted())
       return signalPassFailure();
+    if (!found && !schedule.empty())
+      getOperation()->emitWarning()
+          << "has no kvbuffer.attention, which the option schedule='"
+          << schedule << "' is for";
     getOperation()->setAttr(KVBufferDialect::kTargetAttr,
                             StringAttr::get(context, target->chip));
   }
