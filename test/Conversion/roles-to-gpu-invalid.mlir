@@ -3,8 +3,24 @@
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op has warp roles, but the matrix unit of sm_90 does not read operands from LDS by itself; expected a schedule with producers = 0}}
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0}}
     gpu.func @wrong_chip(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      kvbuffer.warp_roles producers(4, 0) {
+      } consumers(4, 0) {
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Nor where the schedule has none.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has warp roles, but the matrix unit of sm_90 does not read operands from LDS by itself; expected a schedule with producers = 0}}
+    gpu.func @wrong_chip_by_op(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       kvbuffer.warp_roles producers(4, 0) {
       } consumers(4, 0) {
       }
@@ -33,8 +49,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 #schedule = #kvbuffer.schedule<BM = 96, BN = 32, BK = 64, warps = 6, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: warps = 6 is no whole number of groups of 4; warps = 8 would fit}}
     gpu.func @part_of_a_group(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
-      // expected-error @below {{'kvbuffer.warp_roles' op has 6 consumer warps, expected a multiple of 4, which multiply together on sm_90a}}
       kvbuffer.warp_roles producers(4, 0) {
       } consumers(6, 0) {
       }
@@ -224,7 +240,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // 32 rows a warp.
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 1>
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @warp_rows(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {

@@ -22,8 +22,8 @@
 
 namespace kvbuf {
 
-/// A kernel of the tile or the scheduled stage: its schedule's matrix
-/// instruction, operands and threads, and its fragments' elements.
+/// A kernel of the tile or the scheduled stage: whether its schedule fits the
+/// chip (`ScheduleLimits`), and the elements of its fragments.
 mlir::LogicalResult checkSchedule(mlir::gpu::GPUFuncOp kernel,
                                   ScheduleAttr schedule,
                                   const TargetInfo &target);

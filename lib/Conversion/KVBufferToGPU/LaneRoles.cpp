@@ -39,11 +39,6 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
                             << " consumer and " << op.getProducerWarps()
                             << " producer warps, expected the schedule's "
                             << schedule.getWarps() << " and " << producers;
-  if (schedule.getWarps() % target.warpsPerMatrixGroup)
-    return op.emitOpError() << "has " << schedule.getWarps()
-                            << " consumer warps, expected a multiple of "
-                            << target.warpsPerMatrixGroup
-                            << ", which multiply together on " << target.chip;
 
   // Every consumer and the producer of every block arrive at its end.
   if (cluster() > 1)

@@ -469,7 +469,7 @@ KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "shift is not 0, got ["
                        << swizzle[0] << ", " << swizzle[1] << ", " << swizzle[2]
                        << "]";
-  // A slot's rows are those of a tile: see ScheduleAttr::verify.
+  // A slot's rows are those of a tile: see ScheduleRules.cpp.
   if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
     return emitError() << "BN must be a power of two or a multiple of 16, got "
                        << BN;
