@@ -33,7 +33,6 @@ gpu.module @bias_module {
                          kvbuffer.grid = [{ceildiv = ["seq_q", 64]}, 4, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
     %c64 = arith.constant 64 : index
     %number = gpu.block_id x
     %head = gpu.block_id y
@@ -55,7 +54,7 @@ gpu.module @bias_module {
     %k_slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %v_slots = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
     %q_tile = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%left) : !qo -> !tile
-    %q_token = kvbuffer.dram_load %q_tile into %q_slot[%c0] : !tile, !kvbuffer.buffer<#qbuf>
+    %q_token = kvbuffer.dram_load %q_tile into %q_slot : !tile, !kvbuffer.buffer<#qbuf>
     %qs = kvbuffer.lds_stage %q_token : !kvbuffer.token<#qbuf>
     %zero = kvbuffer.fragment_fill 0.0 : !acc
     %lowest = kvbuffer.fragment_fill 0xFF800000 : !row
@@ -63,12 +62,11 @@ gpu.module @bias_module {
 
     %acc, %max, %sum = scf.for %i = %c0 to %tiles step %c1
         iter_args(%a0 = %zero, %m0 = %lowest, %l0 = %nothing) -> (!acc, !row, !row) {
-      %slot = arith.remui %i, %c2 : index
       %last = arith.subi %tiles, %c1 : index
       %back = arith.subi %last, %i : index
       %key = arith.muli %back, %c64 : index
       %k_tile = kvbuffer.cache_tile %k[%batch, %head, %key] from %c0 upto %keys : !kv -> !tile
-      %k_token = kvbuffer.dram_load %k_tile into %k_slots[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %k_token = kvbuffer.dram_load %k_tile into %k_slots : !tile, !kvbuffer.buffer<#kbuf>
       %ks = kvbuffer.lds_stage %k_token : !kvbuffer.token<#kbuf>
       %qf = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !a
       %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
@@ -102,7 +100,7 @@ gpu.module @bias_module {
         : !acc, !row -> !a
       %scaled = kvbuffer.rescale %a0, %rescale : !acc, !row
       %v_tile = kvbuffer.cache_tile %v[%batch, %head, %key] from %c0 upto %keys : !kv -> !tile
-      %v_token = kvbuffer.dram_load %v_tile into %v_slots[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+      %v_token = kvbuffer.dram_load %v_tile into %v_slots : !tile, !kvbuffer.buffer<#vbuf>
       %vs = kvbuffer.lds_stage %v_token : !kvbuffer.token<#vbuf>
       %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
       %next = kvbuffer.mma %p, %vf, %scaled : !a, !b, !acc

@@ -40,7 +40,6 @@ gpu.module @decode_module {
                          kvbuffer.grid = [#runs, 2, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
     %c4 = arith.constant 4 : index
     %bn = arith.constant 32 : index
     %run = gpu.block_id x
@@ -77,13 +76,12 @@ gpu.module @decode_module {
 
       %acc, %max, %sum = scf.for %i = %c0 to %count step %c1
           iter_args(%a0 = %zero, %m0 = %lowest, %l0 = %nothing) -> (!acc, !row, !row) {
-        %slot = arith.remui %i, %c2 : index
         // From the last tile to the first.
         %last = arith.subi %end, %c1 : index
         %back = arith.subi %last, %i : index
         %key = arith.muli %back, %bn : index
         %k_tile = kvbuffer.cache_tile %k[%batch, %head, %key] from %begin upto %keys : !kv -> !tile
-        %k_token = kvbuffer.dram_load %k_tile into %k_slots[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+        %k_token = kvbuffer.dram_load %k_tile into %k_slots : !tile, !kvbuffer.buffer<#kbuf>
         %ks = kvbuffer.lds_stage %k_token : !kvbuffer.token<#kbuf>
         %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x128xbf16, b>
         %none = kvbuffer.fragment_fill 0.0 : !scores
@@ -101,7 +99,7 @@ gpu.module @decode_module {
           : !scores, !row -> !kvbuffer.fragment<16x32xbf16, a>
         %scaled = kvbuffer.rescale %a0, %rescale : !acc, !row
         %v_tile = kvbuffer.cache_tile %v[%batch, %head, %key] from %begin upto %keys : !kv -> !tile
-        %v_token = kvbuffer.dram_load %v_tile into %v_slots[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+        %v_token = kvbuffer.dram_load %v_tile into %v_slots : !tile, !kvbuffer.buffer<#vbuf>
         %vs = kvbuffer.lds_stage %v_token : !kvbuffer.token<#vbuf>
         %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x128xbf16, b>
         %a1 = kvbuffer.mma %p, %vf, %scaled

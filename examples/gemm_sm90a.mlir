@@ -29,7 +29,6 @@ gpu.module @gemm_module {
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %stages = arith.constant 4 : index
     %bm = arith.constant 128 : index
     %bn = arith.constant 256 : index
     %bk = arith.constant 64 : index
@@ -50,13 +49,12 @@ gpu.module @gemm_module {
     %zero = kvbuffer.fragment_fill 0.0 : !acc
     %steps = arith.ceildivui %k, %bk : index
     %product = scf.for %i = %c0 to %steps step %c1 iter_args(%sum = %zero) -> (!acc) {
-      %slot = arith.remui %i, %stages : index
       %at = arith.muli %i, %bk : index
       %left = arith.subi %k, %at : index
       %a_tile = kvbuffer.dram_tile %a[%row, %at] valid(%rows, %left) : !in -> !a_tile
       %b_tile = kvbuffer.dram_tile %b[%col, %at] valid(%cols, %left) : !in -> !b_tile
-      %a_token = kvbuffer.dram_load %a_tile into %a_slots[%slot] : !a_tile, !kvbuffer.buffer<#abuf>
-      %b_token = kvbuffer.dram_load %b_tile into %b_slots[%slot] : !b_tile, !kvbuffer.buffer<#bbuf>
+      %a_token = kvbuffer.dram_load %a_tile into %a_slots : !a_tile, !kvbuffer.buffer<#abuf>
+      %b_token = kvbuffer.dram_load %b_tile into %b_slots : !b_tile, !kvbuffer.buffer<#bbuf>
       %as, %bs = kvbuffer.lds_stage %a_token, %b_token : !kvbuffer.token<#abuf>, !kvbuffer.token<#bbuf>
       %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#abuf> -> !a
       %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#bbuf> -> !b

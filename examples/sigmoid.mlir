@@ -27,7 +27,6 @@ gpu.module @sigmoid_module {
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
     %c64 = arith.constant 64 : index
     // Later rows see more keys; all tiles of a head read the same ones.
     %number, %head, %batch = kvbuffer.work_item [<"seq_q" by 64, growing, sharing = all>, <4>, <"batch">]
@@ -47,19 +46,18 @@ gpu.module @sigmoid_module {
     %k_slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %v_slots = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
     %q_tile = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%left) : !qo -> !tile
-    %q_token = kvbuffer.dram_load %q_tile into %q_slot[%c0] : !tile, !kvbuffer.buffer<#qbuf>
+    %q_token = kvbuffer.dram_load %q_tile into %q_slot : !tile, !kvbuffer.buffer<#qbuf>
     %qs = kvbuffer.lds_stage %q_token : !kvbuffer.token<#qbuf>
     %zero = kvbuffer.fragment_fill 0.0 : !acc
 
     %acc = scf.for %i = %c0 to %tiles step %c1 iter_args(%sum = %zero) -> (!acc) {
-      %slot = arith.remui %i, %c2 : index
       // From the last tile to the first: only the first one that is visited can
       // have rows past the end.
       %last = arith.subi %tiles, %c1 : index
       %back = arith.subi %last, %i : index
       %key = arith.muli %back, %c64 : index
       %k_tile = kvbuffer.cache_tile %k[%batch, %head, %key] from %c0 upto %keys : !kv -> !tile
-      %k_token = kvbuffer.dram_load %k_tile into %k_slots[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %k_token = kvbuffer.dram_load %k_tile into %k_slots : !tile, !kvbuffer.buffer<#kbuf>
       %ks = kvbuffer.lds_stage %k_token : !kvbuffer.token<#kbuf>
       %qf = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !a
       %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
@@ -82,7 +80,7 @@ gpu.module @sigmoid_module {
       }
       %p = kvbuffer.fragment_convert %w : !acc -> !a
       %v_tile = kvbuffer.cache_tile %v[%batch, %head, %key] from %c0 upto %keys : !kv -> !tile
-      %v_token = kvbuffer.dram_load %v_tile into %v_slots[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+      %v_token = kvbuffer.dram_load %v_tile into %v_slots : !tile, !kvbuffer.buffer<#vbuf>
       %vs = kvbuffer.lds_stage %v_token : !kvbuffer.token<#vbuf>
       %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
       %next = kvbuffer.mma %p, %vf, %sum : !a, !b, !acc

@@ -67,14 +67,13 @@ gpu.module @three_teams_module {
         %q_slot = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
         %q_tile = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%left) : !q -> !tile
-        %q_token = kvbuffer.dram_load %q_tile into %q_slot[%c0] : !tile, !kvbuffer.buffer<#qbuf>
+        %q_token = kvbuffer.dram_load %q_tile into %q_slot : !tile, !kvbuffer.buffer<#qbuf>
         %qs = kvbuffer.lds_stage %q_token : !kvbuffer.token<#qbuf>
         %m, %l = scf.for %i = %c0 to %tiles step %c1
             iter_args(%m0 = %low, %l0 = %nothing) -> (!row, !row) {
-          %slot = arith.remui %i, %c2 : index
           %key = arith.muli %i, %c32 : index
           %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
-          %token = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+          %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#kbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#kbuf>
           %qf = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !qa
           %kf = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#kbuf> -> !kb
@@ -91,10 +90,9 @@ gpu.module @three_teams_module {
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
         %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
             iter_args(%a0 = %none, %m0 = %low, %l0 = %nothing) -> (!acc, !row, !row) {
-          %slot = arith.remui %i, %c2 : index
           %key = arith.muli %i, %c32 : index
           %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
-          %token = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#vbuf>
+          %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#vbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#vbuf>
           %v = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#vbuf> -> !vb
           %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights
@@ -112,10 +110,9 @@ gpu.module @three_teams_module {
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#wbuf>
         %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
             iter_args(%a0 = %none, %m0 = %low, %l0 = %nothing) -> (!acc, !row, !row) {
-          %slot = arith.remui %i, %c2 : index
           %key = arith.muli %i, %c32 : index
           %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
-          %token = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#wbuf>
+          %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#wbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#wbuf>
           %v = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#wbuf> -> !vb
           %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights

@@ -78,6 +78,7 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
     kernel.addPass(createPrefetchBlocks());
     kernel.addPass(createPrefetchLoads());
   }
+  kernel.addPass(createAssignSlots());
   kernel.addPass(createCanonicalizer());
   kernel.addPass(createCountWaits());
   if (options.splitLoops)

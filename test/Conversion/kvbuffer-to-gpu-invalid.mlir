@@ -488,3 +488,23 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Slots are written down before lanes are.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 32, num_threads = 32, depth = 32, stages = 2>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 32>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @no_slot(%k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.grid = [1, 1, 1], kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c32 : !kv -> !kvbuffer.tile<32x32xbf16>
+      // expected-error @below {{'kvbuffer.dram_load' op names none of 2 slots; expected kvbuf-assign-slots to have run}}
+      %t = kvbuffer.dram_load %kt into %kbuf : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %t {younger = 0 : i64} : !kvbuffer.token<#kbuf>
+      gpu.return
+    }
+  }
+}

@@ -33,7 +33,7 @@ KERNEL_PASSES = [
     "kvbuf-overlap-products", "kvbuf-assign-work",
     "kvbuf-join-tiles", "kvbuf-assign-roles",
     "kvbuf-share-loads", "kvbuf-async-products", "kvbuf-prefetch-blocks", "kvbuf-prefetch-loads",
-    "canonicalize", "kvbuf-count-waits", "kvbuf-split-masked-loops",
+    "kvbuf-assign-slots", "canonicalize", "kvbuf-count-waits", "kvbuf-split-masked-loops",
     "kvbuf-tile-fragments", "canonicalize", "cse",
 ]
 CHIPS = ["sm_80", "sm_89", "sm_90", "sm_90a", "gfx942", "gfx950"]

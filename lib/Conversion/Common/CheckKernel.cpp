@@ -385,6 +385,12 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
              << "takes the whole block, whose teams have " << warps
              << " warps; expected it in a team, or a schedule with so many "
                 "warps";
+    if (auto load = dyn_cast<DramLoadOp>(op); load && !load.getSlot())
+      if (int64_t slots = load.getBuffer().getType().getParams().getStages();
+          slots > 1)
+        return op->emitOpError()
+               << "names none of " << slots
+               << " slots; expected kvbuf-assign-slots to have run";
     ScheduleAttr schedule = scheduleOf(op, kernelSchedule);
     for (Type type : op->getResultTypes())
       if (auto fragment = dyn_cast<FragmentType>(type))

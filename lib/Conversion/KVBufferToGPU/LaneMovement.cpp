@@ -591,7 +591,7 @@ void kvbuf::lowerOp(Lanes &lanes, DramLoadOp op) {
   ImplicitLocOpBuilder &b = lanes.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Value slot = lanes.single(op.getBuffer());
-  if (params.getStages() > 1)
+  if (op.getSlot() && params.getStages() > 1)
     slot = arith::AddIOp::create(
         b, slot,
         arith::MulIOp::create(b, lanes.toI32(lanes.single(op.getSlot())),

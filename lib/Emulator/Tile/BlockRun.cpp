@@ -356,8 +356,8 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
     int64_t end = index.back() + cols;
     if (index.back() < 0 || end > tile->tensor->shape.back())
       return error(op) << "has columns " << index.back() << " to " << end
-                       << " of " << tile->tensor->name
-                       << ", whose rows have " << tile->tensor->shape.back();
+                       << " of " << tile->tensor->name << ", whose rows have "
+                       << tile->tensor->shape.back();
   } else {
     index.push_back(0);
   }
@@ -494,9 +494,12 @@ LogicalResult BlockRun::runOp(DramLoadOp op) {
       return failure();
     tile = std::move(*resolved);
   }
-  FailureOr<unsigned> load = own->load(
-      op, get<BufferRef>(op.getBuffer()).number, integer(op.getSlot()),
-      tile ? &*tile : nullptr, [&] { return error(op); });
+  std::optional<int64_t> slot;
+  if (op.getSlot())
+    slot = integer(op.getSlot());
+  FailureOr<unsigned> load =
+      own->load(op, get<BufferRef>(op.getBuffer()).number, slot,
+                tile ? &*tile : nullptr, [&] { return error(op); });
   if (failed(load))
     return failure();
   set(op.getToken(), LoadRef{*load, own});
@@ -524,9 +527,8 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();
-  set(op.getFragment(),
-      slice(**slot, op.getSlotRow(), op.getSlotCol(), type.getRows(),
-            type.getCols()));
+  set(op.getFragment(), slice(**slot, op.getSlotRow(), op.getSlotCol(),
+                              type.getRows(), type.getCols()));
   return success();
 }
 

@@ -29,8 +29,11 @@ unsigned Lds::allocate(AllocOp op) {
   return buffers.size() - 1;
 }
 
-FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer, int64_t slot,
-                              const Tile *tile, ErrorFn error) {
+FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer,
+                              std::optional<int64_t> named, const Tile *tile,
+                              ErrorFn error) {
+  int64_t count = buffers[buffer].slots.size();
+  int64_t slot = named ? *named : buffers[buffer].fillings++ % count;
   Load &load = loads.emplace_back();
   load.op = op;
   load.buffer = buffer;
@@ -40,7 +43,6 @@ FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer, int64_t slot,
     return unsigned(loads.size() - 1);
   load.tile = *tile;
   AllocOp alloc = buffers[buffer].op;
-  int64_t count = buffers[buffer].slots.size();
   if (slot < 0 || slot >= count) {
     error() << "loads into " << slotName(alloc, slot) << ", which has "
             << count;

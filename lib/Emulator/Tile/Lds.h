@@ -28,12 +28,14 @@ public:
   /// A new buffer; returns its number.
   unsigned allocate(AllocOp op);
 
-  /// Issues a load, of nothing if `tile` is null; returns its number, which is
-  /// what a token or staged value stands for. Checks that the slot exists, that
-  /// no other load is on its way into it, and that all warps have met since the
-  /// last read of it.
-  mlir::FailureOr<unsigned> load(DramLoadOp op, unsigned buffer, int64_t slot,
-                                 const Tile *tile, ErrorFn error);
+  /// Issues a load into `slot`, or into the slot of the buffer's next filling;
+  /// of nothing if `tile` is null. Returns its number, which is what a token or
+  /// staged value stands for. Checks that the slot exists, that no other load
+  /// is on its way into it, and that all warps have met since the last read of
+  /// it.
+  mlir::FailureOr<unsigned> load(DramLoadOp op, unsigned buffer,
+                                 std::optional<int64_t> slot, const Tile *tile,
+                                 ErrorFn error);
 
   /// Lands all loads but the `younger` issued last, and meets. Checks that
   /// those of `tokens` have landed and that each is staged once.
@@ -71,6 +73,8 @@ private:
   struct Buffer {
     AllocOp op;
     std::vector<Slot> slots;
+    /// Loads so far that have left their slots to the order of loads.
+    int64_t fillings = 0;
   };
   struct Load {
     DramLoadOp op;

@@ -30,13 +30,12 @@
 // CHECK:       %[[KBUF:.*]] = kvbuffer.alloc : <#[[K]]>
 // CHECK:       %[[VBUF:.*]] = kvbuffer.alloc : <#[[V]]>
 // CHECK:       %[[QT:.*]] = kvbuffer.dram_tile %[[ARGQ]][%[[BATCH]], %[[OWN]], %[[HEAD]]] valid(%[[LEFT]]) :
-// CHECK:       kvbuffer.dram_load %[[QT]] into %[[QBUF]][%c0]
+// CHECK:       kvbuffer.dram_load %[[QT]] into %[[QBUF]] :
 // CHECK:       kvbuffer.lds_stage
 // CHECK:       %[[LOOP:.*]]:3 = scf.for
-// K: look up, load, wait, in the slot of the iteration.
-// CHECK:         %[[SLOT:.*]] = arith.remui %{{.*}}, %c2
+// K: look up, load, wait.
 // CHECK:         %[[KTILE:.*]] = kvbuffer.cache_tile %[[ARGK]][%[[BATCH]], %[[KVHEAD]], %[[KEY:.*]]] from %[[LO]] upto %[[KEYS]]
-// CHECK:         %[[KTOKEN:.*]] = kvbuffer.dram_load %[[KTILE]] into %[[KBUF]][%[[SLOT]]]
+// CHECK:         %[[KTOKEN:.*]] = kvbuffer.dram_load %[[KTILE]] into %[[KBUF]] :
 // CHECK:         %[[KS:.*]] = kvbuffer.lds_stage %[[KTOKEN]]
 // CHECK:         %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %{{.*}} {transpose_b}
 // CHECK:         %[[EDGE:.*]] = arith.cmpi slt
@@ -47,7 +46,7 @@
 // CHECK:         %[[P:.*]], %[[MAX:.*]], %[[SUM:.*]], %[[RESCALE:.*]] = kvbuffer.online_softmax %[[MASKED]], {{.*}} {masked, scale = 0.0883883461 : f32}
 // CHECK:         %[[ACC:.*]] = kvbuffer.rescale %{{.*}}, %[[RESCALE]]
 // CHECK:         %[[VTILE:.*]] = kvbuffer.cache_tile %[[ARGV]][%[[BATCH]], %[[KVHEAD]], %[[KEY]]] from %[[LO]] upto %[[KEYS]]
-// CHECK:         %[[VTOKEN:.*]] = kvbuffer.dram_load %[[VTILE]] into %[[VBUF]][%[[SLOT]]]
+// CHECK:         %[[VTOKEN:.*]] = kvbuffer.dram_load %[[VTILE]] into %[[VBUF]] :
 // CHECK:         kvbuffer.lds_stage %[[VTOKEN]]
 // CHECK:         %[[NEXT:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[ACC]] :
 // CHECK:         scf.yield %[[NEXT]], %[[MAX]], %[[SUM]]

@@ -106,6 +106,8 @@ func.func @movement(%qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<
   %q0 = kvbuffer.dram_load %qtile into %qbuf[%slot] : !kvbuffer.tile<128x128xbf16>, !kvbuffer.buffer<#qbuf>
   // CHECK: %kt = kvbuffer.dram_load %{{.*}} into %kbuf[%{{.*}}] if %{{.*}} : <64x128xbf16>, <#kbuf>
   %k0 = kvbuffer.dram_load %tile into %kbuf[%slot] if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
+  // CHECK: %kt{{.*}} = kvbuffer.dram_load %{{.*}} into %kbuf if %{{.*}} : <64x128xbf16>, <#kbuf>
+  %k1 = kvbuffer.dram_load %tile into %kbuf if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
   // CHECK: %vt = kvbuffer.dram_load %{{.*}} into %vbuf[%{{.*}}] {whole} : <64x128xbf16>, <#vbuf>
   %v0 = kvbuffer.dram_load %tile into %vbuf[%slot] {whole} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#vbuf>
   %bbuf = kvbuffer.alloc : !kvbuffer.buffer<#bbuf>

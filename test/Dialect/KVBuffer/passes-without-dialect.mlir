@@ -5,6 +5,8 @@
 // DEFINE: %{run} = kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(%{pass})))" | FileCheck %s
 // REDEFINE: %{pass} = kvbuf-count-waits
 // RUN: %{run}
+// REDEFINE: %{pass} = kvbuf-assign-slots
+// RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-prefetch-loads
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-prefetch-blocks

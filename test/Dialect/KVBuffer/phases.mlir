@@ -83,6 +83,19 @@ gpu.module @m {
 
 // -----
 
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  gpu.func @no_slot(%tile: !kvbuffer.tile<16x16xbf16>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>} {
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    // expected-error @below {{'kvbuffer.dram_load' op is not allowed in phase 'scheduled': the slot that it fills is not assigned}}
+    %t = kvbuffer.dram_load %tile into %buf : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @m {
   // expected-note @below {{the kernel is here}}
   gpu.func @tile_in_thread() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {

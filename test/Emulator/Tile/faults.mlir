@@ -136,6 +136,22 @@ gpu.module @faults {
     gpu.return
   }
 
+  // Of two slots that are filled in turn the third load takes the first one's, also
+  // where the second is switched off.
+  gpu.func @three_in_flight(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %off = arith.constant false
+    %buf = kvbuffer.alloc : !buffer
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    // expected-note @below {{the other load is here}}
+    %t0 = kvbuffer.dram_load %tile into %buf : !tile, !buffer
+    %t1 = kvbuffer.dram_load %tile into %buf if %off : !tile, !buffer
+    // expected-error @below {{loads into slot 0 of the q buffer while another load into it is in flight}}
+    %t2 = kvbuffer.dram_load %tile into %buf : !tile, !buffer
+    gpu.return
+  }
+
   gpu.func @staged_twice(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index

@@ -120,6 +120,10 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
       if (auto stage = dyn_cast<LdsStageOp>(op))
         if (phase == Phase::Scheduled && !stage.getYounger())
           return fail("the number of younger loads is not counted");
+      if (auto load = dyn_cast<DramLoadOp>(op))
+        if (phase == Phase::Scheduled && !load.getSlot() &&
+            load.getBuffer().getType().getParams().getStages() > 1)
+          return fail("the slot that it fills is not assigned");
       break;
     case Phase::Thread:
       if (isBlockLevel(op))

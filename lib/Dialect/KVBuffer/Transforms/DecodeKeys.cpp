@@ -54,15 +54,15 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   KeyRangeOp range = tiles.range;
   Value keys = tiles.keys;
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  int64_t stages = schedule.getStages();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
   FragmentType pType = fragment(BM, BN, weights, Role::A);
   FragmentType qType = fragment(BM, depth, element, Role::A);
   Value qTile = rowsOf(operand(op.getQ())), q, qStaged;
   if (qbuf) {
-    Value token = DramLoadOp::create(b, qTile, qbuf, zero, /*pred=*/Value(),
-                                     /*whole=*/false, /*block=*/0);
+    Value token = DramLoadOp::create(b, qTile, qbuf, /*slot=*/Value(),
+                                     /*pred=*/Value(), /*whole=*/false,
+                                     /*block=*/0);
     qStaged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
   } else {
@@ -100,9 +100,6 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value back = arith::SubIOp::create(
       b, arith::SubIOp::create(b, end, one).getResult(), i);
   Value key = arith::MulIOp::create(b, back, bn);
-  Value slot = zero;
-  if (stages > 1)
-    slot = arith::RemUIOp::create(b, iteration, constant(stages));
   auto load = [&](Value cache, TypedValue<BufferType> buffer, Type as,
                   int64_t cols) -> Value {
     auto type = cast<CacheType>(cache.getType());
@@ -111,8 +108,9 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
         TileType::get(b.getContext(), BN, type.getCacheDepth(),
                       type.getElementType(), smallPageOf(op)),
         cache, batch, kvHead, key, range.getLo(), keys, /*pred=*/Value());
-    Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
-                                     /*whole=*/false, /*block=*/0);
+    Value token =
+        DramLoadOp::create(b, tile, buffer, /*slot=*/Value(), /*pred=*/Value(),
+                           /*whole=*/false, /*block=*/0);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
     return FragmentLoadOp::create(b, fragment(BN, cols, as, Role::B), staged, 0,

@@ -70,12 +70,74 @@ OffsetIndex kvbuf::stripOffset(Value index) {
 
 std::optional<OffsetIndex> kvbuf::slotNumber(DramLoadOp load) {
   int64_t count = load.getBuffer().getType().getParams().getStages();
+  if (count == 1)
+    return OffsetIndex{};
+  if (!load.getSlot())
+    return std::nullopt;
   if (std::optional<int64_t> constant = getConstantIntValue(load.getSlot()))
     return OffsetIndex{Value(), *constant};
   auto remainder = load.getSlot().getDefiningOp<arith::RemUIOp>();
   if (!remainder || getConstantIntValue(remainder.getRhs()) != count)
     return std::nullopt;
   return stripOffset(remainder.getLhs());
+}
+
+bool kvbuf::loadsInto(Operation *op, Value buffer) {
+  return op
+      ->walk([&](DramLoadOp load) {
+        return load.getBuffer() == buffer ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool kvbuf::fillsInTurn(DramLoadOp load, scf::ForOp loop) {
+  if (!load.getSlot())
+    return true;
+  std::optional<OffsetIndex> number = slotNumber(load);
+  return number && number->base == loop.getInductionVar();
+}
+
+std::optional<int64_t> kvbuf::fillingsSince(DramLoadOp before,
+                                            DramLoadOp load) {
+  auto loop = cast<scf::ForOp>(load->getParentOp());
+  if (load.getSlot() && before.getSlot()) {
+    std::optional<OffsetIndex> mine = slotNumber(load),
+                               its = slotNumber(before);
+    OffsetIndex first = stripOffset(loop.getLowerBound());
+    if (!mine || !its || first.base != its->base)
+      return std::nullopt;
+    return first.offset + mine->offset - its->offset;
+  }
+  if (load.getSlot() || before.getSlot())
+    return std::nullopt;
+  // All loads in between run once, as the one before does.
+  int64_t fillings = 1;
+  for (Operation *at = loop; at->getBlock(); at = at->getParentOp()) {
+    for (Operation *op = at->getPrevNode(); op; op = op->getPrevNode()) {
+      if (op == before)
+        return fillings;
+      if (!loadsInto(op, load.getBuffer()))
+        continue;
+      if (!isa<DramLoadOp>(op))
+        return std::nullopt;
+      ++fillings;
+    }
+    if (!isa<scf::IfOp>(at->getParentOp()))
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool kvbuf::isNextFilling(DramLoadOp load, DramLoadOp after, scf::ForOp loop) {
+  if (load.getSlot() && after.getSlot())
+    return isNextIteration(load.getSlot(), after.getSlot(), loop);
+  if (load.getSlot() || after.getSlot())
+    return false;
+  for (Operation *op = loop->getNextNode(); op != after; op = op->getNextNode())
+    if (loadsInto(op, load.getBuffer()))
+      return false;
+  return true;
 }
 
 bool kvbuf::isNextIteration(Value inside, Value outside, scf::ForOp loop) {

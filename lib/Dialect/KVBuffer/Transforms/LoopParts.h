@@ -48,10 +48,28 @@ struct OffsetIndex {
 /// Takes additions and subtractions of constants off an index.
 OffsetIndex stripOffset(mlir::Value index);
 
-/// The number of which a slot is the remainder by the count of the buffer's
-/// slots: `%i + 1` for `(%i + 1) mod stages`, a constant for a constant;
-/// nullopt for other slots.
+/// The number of which the slot that a load names is the remainder by the count
+/// of the buffer's slots: `%i + 1` for `(%i + 1) mod stages`, a constant for a
+/// constant or a buffer of one slot; nullopt for other slots, and where none is
+/// named.
 std::optional<OffsetIndex> slotNumber(DramLoadOp load);
+
+/// Whether `op` loads into `buffer`, or an op inside of it does.
+bool loadsInto(mlir::Operation *op, mlir::Value buffer);
+
+/// Whether the iterations of `loop` fill the slots of a buffer in turn by
+/// `load`, of its body: it leaves its slot to the order of loads, or its number
+/// is the iteration's plus a constant.
+bool fillsInTurn(DramLoadOp load, mlir::scf::ForOp loop);
+
+/// By how many fillings of one buffer the load of a loop's first iteration
+/// comes after `before`, a load in front of the loop; nullopt if that depends
+/// on the run.
+std::optional<int64_t> fillingsSince(DramLoadOp before, DramLoadOp load);
+
+/// Whether `after`, a load after `loop` in its block, fills the slot that the
+/// loop's next iteration would fill by `load`.
+bool isNextFilling(DramLoadOp load, DramLoadOp after, mlir::scf::ForOp loop);
 
 /// Whether `outside`, computed after `loop`, is what the loop's body would
 /// compute as `inside` in the iteration that follows the last one.

@@ -248,15 +248,13 @@ private:
   Value cacheTile(Value cache, Value start, int64_t rows);
   /// Adds to `acc` the product of `a` and a cache's tile at `key`, which comes
   /// through `buffer` as a whole or block by block; `a` gives columns of the
-  /// operand, from one on so many. `iteration` counts the loop's.
+  /// operand, from one on so many.
   Value multiplyTile(function_ref<Value(int64_t, int64_t)> a, Value cache,
-                     TypedValue<BufferType> buffer, Value key, Value iteration,
-                     Value slot, Value acc);
+                     TypedValue<BufferType> buffer, Value key, Value acc);
   /// The same for V by strips of as many keys as a slot has rows.
   Value multiplyStrips(function_ref<Value(int64_t, int64_t)> a, Value cache,
                        TypedValue<BufferType> buffer, Value key, Value acc);
   Value operand(Value value) { return args.lookup(value); }
-  int64_t stages() { return schedule.getStages(); }
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
   void computeTile();
@@ -282,8 +280,7 @@ private:
 
 Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
                                 Value cache, TypedValue<BufferType> buffer,
-                                Value key, Value iteration, Value slot,
-                                Value acc) {
+                                Value key, Value acc) {
   KVBufferAttr params = buffer.getType().getParams();
   bool whole = params.getFullKv(), isK = params.isTranspose();
   bool strips = std::holds_alternative<Strips>(isK ? schedule.getKeys()
@@ -298,17 +295,8 @@ Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
     // at the waits for V.
     if (strips && block > 0)
       MeetOp::create(b);
-    // Blocks take turns in the slots, over all iterations.
-    if (!whole && blocks % stages() == 0) {
-      slot = constant(block % stages());
-    } else if (!whole) {
-      Value number = arith::AddIOp::create(
-          b, arith::MulIOp::create(b, iteration, constant(blocks)),
-          constant(block));
-      slot = arith::RemUIOp::create(b, number, constant(stages()));
-    }
-    Value token = DramLoadOp::create(b, tile, buffer, slot, Value(),
-                                     /*whole=*/false, block);
+    Value token = DramLoadOp::create(b, tile, buffer, /*slot=*/Value(),
+                                     /*pred=*/Value(), /*whole=*/false, block);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
     // K's columns are contracted; V's are columns of the product.
@@ -333,8 +321,9 @@ Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
       MeetOp::create(b);
     Value at = arith::AddIOp::create(b, key, constant(first));
     Value token =
-        DramLoadOp::create(b, cacheTile(cache, at, rows), buffer, constant(0),
-                           Value(), /*whole=*/false, /*block=*/0);
+        DramLoadOp::create(b, cacheTile(cache, at, rows), buffer,
+                           /*slot=*/Value(), /*pred=*/Value(), /*whole=*/false,
+                           /*block=*/0);
     Value staged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
     Value part = p;
@@ -509,7 +498,8 @@ void TileProgram::computeTile() {
   Value qs;
   if (!qFromDram) {
     Value qtoken =
-        DramLoadOp::create(b, qtile, qbuf, zero, Value(), /*whole=*/false);
+        DramLoadOp::create(b, qtile, qbuf, /*slot=*/Value(), /*pred=*/Value(),
+                           /*whole=*/false);
     qs =
         LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
@@ -554,9 +544,6 @@ void TileProgram::computeTile() {
     Value back =
         arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
     Value key = arith::MulIOp::create(b, back, bn);
-    Value slot = zero;
-    if (schedule.getStages() > 1)
-      slot = arith::RemUIOp::create(b, i, constant(schedule.getStages()));
 
     auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
       FragmentType type = fragment(BM, cols, products, Role::A);
@@ -564,8 +551,7 @@ void TileProgram::computeTile() {
         return FragmentLoadOp::create(b, type, qs, 0, col);
       return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
     };
-    Value s =
-        multiplyTile(queriesAt, k, kbuf, key, i, slot, fill(scoreType, 0.0f));
+    Value s = multiplyTile(queriesAt, k, kbuf, key, fill(scoreType, 0.0f));
     if (kFactor)
       s = RescaleOp::create(b, s, kFactor);
     TileTokens tokens{key, keyLo, keys};
@@ -605,8 +591,8 @@ void TileProgram::computeTile() {
 
     Value p = scales.weights(softmax.getP(),
                              scales.ofTokens(v, scoreType, tokens), pType);
-    Value newAcc = multiplyTile([&](int64_t, int64_t) { return p; }, v, vbuf,
-                                key, i, slot, scaled);
+    Value newAcc =
+        multiplyTile([&](int64_t, int64_t) { return p; }, v, vbuf, key, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
   }

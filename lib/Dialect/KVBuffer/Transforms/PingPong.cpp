@@ -141,8 +141,7 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
       return std::nullopt;
   why = "a slot is not the iteration modulo the number of slots";
   for (TilePath *path : {&found.scores, &found.output})
-    if (std::optional<OffsetIndex> slot = slotNumber(path->load);
-        !slot || slot->base != loop.getInductionVar())
+    if (!fillsInTurn(path->load, loop))
       return std::nullopt;
   // A wait is for both halves only two meetings before the reads.
   why = "it moves more than what its two products read";
@@ -159,7 +158,7 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   DramLoadOp next = loadBehind(loop, found.output.load.getBuffer());
   if (!next || next.getPred() ||
       !isNextIteration(found.output.load.getTile(), next.getTile(), loop) ||
-      !isNextIteration(found.output.load.getSlot(), next.getSlot(), loop))
+      !isNextFilling(found.output.load, next, loop))
     return std::nullopt;
   return found;
 }

@@ -63,14 +63,12 @@ static SmallVector<DramLoadOp> loadsBefore(DramLoadOp load) {
 /// iterations `from` to `to`, is the slot of `other`.
 static bool fillOtherSlots(DramLoadOp load, DramLoadOp other, int64_t from,
                            int64_t to) {
-  auto loop = cast<scf::ForOp>(load->getParentOp());
   int64_t count = load.getBuffer().getType().getParams().getStages();
-  std::optional<OffsetIndex> mine = slotNumber(load), its = slotNumber(other);
-  OffsetIndex first = stripOffset(loop.getLowerBound());
-  if (!mine || !its || first.base != its->base)
+  std::optional<int64_t> since = fillingsSince(other, load);
+  if (!since)
     return false;
   for (int64_t i = from; i <= to; ++i)
-    if ((first.offset + mine->offset + i - its->offset) % count == 0)
+    if ((*since + i) % count == 0)
       return false;
   return true;
 }
@@ -98,6 +96,14 @@ static bool mayBeRead(DramLoadOp load, int64_t distance) {
   return false;
 }
 
+/// Whether an op with regions, in the body that `load` is in, loads into the
+/// same buffer.
+static bool loadsInBranch(DramLoadOp load) {
+  return llvm::any_of(*load->getBlock(), [&](Operation &op) {
+    return op.getNumRegions() && loadsInto(&op, load.getBuffer());
+  });
+}
+
 /// Why the loads of a loop cannot run `slots` - 1 iterations ahead; empty if
 /// they can.
 static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
@@ -120,11 +126,10 @@ static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
     if (!awaited.contains(load) || !load.getToken().hasOneUse())
       return "a load is not awaited once in its own iteration";
     // Loads ahead of iteration i fill other slots than those that it reads.
-    std::optional<OffsetIndex> number = slotNumber(load);
-    if (!number || number->base != loop.getInductionVar())
+    if (!fillsInTurn(load, loop))
       return "a slot is not the iteration, or one a fixed number of iterations "
              "away, modulo the number of slots";
-    if (!filled.insert(load.getBuffer()).second)
+    if (!filled.insert(load.getBuffer()).second || loadsInBranch(load))
       return "two loads fill the slots of one buffer";
     if (mayBeRead(load, slots - 1))
       return "a slot may still be read when the loop begins";
@@ -149,7 +154,7 @@ findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
     if (tail && !tail.getPred() && !load.getPred() &&
         tail.getBlock() == load.getBlock() &&
         tail->getBlock() == loop->getBlock() &&
-        isNextIteration(load.getSlot(), tail.getSlot(), loop) &&
+        isNextFilling(load, tail, loop) &&
         isNextIteration(load.getTile(), tail.getTile(), loop))
       tails.push_back({load, tail});
   }

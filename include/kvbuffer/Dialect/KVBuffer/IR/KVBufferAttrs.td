@@ -97,7 +97,7 @@ def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
     | phase | what may appear |
     |---|---|
     | `tile` | block-level ops; no lane-level op (`gpu.thread_id`, `vector`, ...) |
-    | `scheduled` | the same, and every `kvbuffer.lds_stage` says how many younger loads may be in flight |
+    | `scheduled` | the same; every `kvbuffer.lds_stage` says how many younger loads may be in flight, every `kvbuffer.dram_load` which of several slots it fills |
     | `thread` | per-lane ops; no block-level op or type of this dialect |
     | `target` | `llvm` with one vendor's dialect, and structured ops that become inline assembly in the translation |
 

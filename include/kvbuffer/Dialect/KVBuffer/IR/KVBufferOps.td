@@ -423,7 +423,7 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
 
 def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>,
-    InferTypeOpAdaptor]> {
+    AttrSizedOperandSegments, InferTypeOpAdaptor]> {
   let summary = "Starts loading a tile into a buffer's slot";
   let description = [{
     Copies the `depth` columns from `head_dim_offset` on, of the tile's
@@ -433,19 +433,31 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
     nothing is loaded, and the token stages nothing. `whole` says that every row of
     the tile is valid, so that none has to be looked at.
 
-    Example:
+    Without a slot a load fills the next one: the loads into a buffer, in the order
+    in which they run, are its fillings 0, 1, 2, ... since the `kvbuffer.alloc`, and
+    filling f lies in slot f mod stages, as in a ring (`kvbuffer.ring`). A load
+    whose `pred` is false takes its number, too. `kvbuf-assign-slots` writes the
+    slots down, after the passes that move loads.
+
+    With a slot, that one is filled. All loads into a buffer name theirs, or none
+    does.
+
+    Examples:
 
     ```mlir
+    %next = kvbuffer.dram_load %tile into %kbuf
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
     %token = kvbuffer.dram_load %tile into %kbuf[%slot]
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
     ```
   }];
   let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_BufferType:$buffer,
-                       Index:$slot, Optional<I1>:$pred, UnitAttr:$whole,
+                       Optional<Index>:$slot, Optional<I1>:$pred,
+                       UnitAttr:$whole,
                        DefaultValuedAttr<I64Attr, "0">:$block);
   let results = (outs KVBuffer_TokenType:$token);
   let assemblyFormat = [{
-    $tile `into` $buffer `[` $slot `]` (`if` $pred^)? attr-dict
+    $tile `into` $buffer (`[` $slot^ `]`)? (`if` $pred^)? attr-dict
     `:` type($tile) `,` type($buffer)
   }];
   let hasVerifier = 1;

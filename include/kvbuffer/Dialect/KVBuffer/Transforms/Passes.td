@@ -74,8 +74,9 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
     buffer with n slots is loaded n - 1 iterations ahead. The loads of an
     iteration stand after one `kvbuffer.lds_stage` of all the tokens that the
     iteration needs; its barrier also tells that the slots to be loaded next are
-    no longer read. No load is issued past the last tile. Slots are numbers a
-    fixed distance from the iteration's, modulo n: `(i + 1) mod n` where another
+    no longer read. No load is issued past the last tile. Loads fill the slots of a
+    buffer in turn, or name a slot that is a number a fixed distance from the
+    iteration's, modulo n: `(i + 1) mod n` where another
     pass has rotated the loop. What such a pass has left after the loop, the
     second product's last tile, is loaded in the loop too, and the loop's first
     loads are issued before the wait for what it has moved to before the loop.
@@ -222,8 +223,8 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
     the same number of slots in every iteration, by values that the loop carries
     otherwise. Scalar arithmetic that both need is done by both; look-ups of
     pages stay with the producers. What only producers may do
-    (`kvbuffer.next_tile`) reaches the consumers through a mailbox. What has
-    another effect than to read, and no fragment, both would do: that is an error.
+    (`kvbuffer.next_tile`) reaches the consumers through a mailbox. A ring is filled
+    in turn, also where loads name slots. What has another effect than to read, and no fragment, both would do: that is an error.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -289,8 +290,8 @@ def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
     registers, by two. A wait stands two barriers before the reads that it is for,
     because the other half of the warps issues its part of the load, and waits for
     it, one barrier later. So a loop that moves more than its two products read
-    stays as it is, with a warning, and one whose slots do not follow from its
-    iterations, or after which the tile is not read that it loads last.
+    stays as it is, with a warning, and one that names slots which do not follow
+    from its iterations, or after which the tile is not read that it loads last.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -324,6 +325,31 @@ def IntegerMaxima
 
     Only the bulk of the tiles gains by that: loops whose softmax is `masked`, or
     whose scores are capped, stay as they are.
+  }];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def AssignSlots : Pass<"kvbuf-assign-slots", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Give every load the slot that it fills";
+  let description = [{
+    Every `kvbuffer.dram_load` without a slot, into a buffer of several, gets that of
+    its filling: fillings are numbered in the order in which loads run. In a loop
+    whose iterations have the same number of them the number follows from the
+    iteration; where it depends on which branch was taken, or how often an inner
+    loop ran, loops and branches carry it. It is needed modulo the slots only: a
+    loop each of whose iterations fills every slot equally often begins each at
+    the same slot. After a `kvbuffer.meet` past which nothing of the buffer is
+    awaited or read, all slots are free, and a number that would have to be carried
+    there begins at 0 again.
+
+    A slot that is filled while an earlier load into it has not been awaited, within
+    one block, is an error; so are loads of which some name their slot and some do
+    not, and a load without one in a loop or branch that is not `scf.for`, `scf.while` or
+    `scf.if`.
+
+    Runs after the passes that move loads, and before `kvbuf-count-waits`.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",

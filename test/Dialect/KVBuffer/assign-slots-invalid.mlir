@@ -1,0 +1,103 @@
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-slots)))" --split-input-file --verify-diagnostics
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  gpu.func @mixed(%tile: !tile, %i: index) kernel {
+    %b = kvbuffer.alloc : !two
+    // expected-note @below {{the other load is here}}
+    %t0 = kvbuffer.dram_load %tile into %b[%i] : !tile, !two
+    // expected-error @below {{'kvbuffer.dram_load' op names no slot, and another load into the buffer does; expected all to, or none}}
+    %t1 = kvbuffer.dram_load %tile into %b : !tile, !two
+    gpu.return
+  }
+}
+
+// -----
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  // Fillings 0 and 2 have one slot of two.
+  gpu.func @three_in_flight(%tile: !tile) kernel {
+    %b = kvbuffer.alloc : !two
+    // expected-note @below {{the other load is here}}
+    %t0 = kvbuffer.dram_load %tile into %b : !tile, !two
+    %t1 = kvbuffer.dram_load %tile into %b : !tile, !two
+    // expected-error @below {{'kvbuffer.dram_load' op fills a slot that another load is on its way to; expected a kvbuffer.lds_stage of that one before, or more than 2 slots}}
+    %t2 = kvbuffer.dram_load %tile into %b : !tile, !two
+    %s:3 = kvbuffer.lds_stage %t0, %t1, %t2 : !kvbuffer.token<#two>, !kvbuffer.token<#two>, !kvbuffer.token<#two>
+    gpu.return
+  }
+
+  // With a wait in between they may.
+  gpu.func @awaited(%tile: !tile) kernel {
+    %b = kvbuffer.alloc : !two
+    %t0 = kvbuffer.dram_load %tile into %b : !tile, !two
+    %t1 = kvbuffer.dram_load %tile into %b : !tile, !two
+    %s = kvbuffer.lds_stage %t0 : !kvbuffer.token<#two>
+    %t2 = kvbuffer.dram_load %tile into %b : !tile, !two
+    gpu.return
+  }
+}
+
+// -----
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  // The same of slots that the program names: i and i + 2.
+  gpu.func @named(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %b = kvbuffer.alloc : !two
+    scf.for %i = %c0 to %n step %c1 {
+      %now = arith.remui %i, %c2 : index
+      %far = arith.addi %i, %c2 : index
+      %then = arith.remui %far, %c2 : index
+      // expected-note @below {{the other load is here}}
+      %t0 = kvbuffer.dram_load %tile into %b[%now] : !tile, !two
+      // expected-error @below {{'kvbuffer.dram_load' op fills a slot that another load is on its way to; expected a kvbuffer.lds_stage of that one before, or more than 2 slots}}
+      %t1 = kvbuffer.dram_load %tile into %b[%then] : !tile, !two
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#one = #kvbuffer.kv_buffer<16x16xbf16, stages = 1>
+!tile = !kvbuffer.tile<16x16xbf16>
+!one = !kvbuffer.buffer<#one>
+gpu.module @m {
+  gpu.func @one_slot(%tile: !tile) kernel {
+    %b = kvbuffer.alloc : !one
+    // expected-note @below {{the other load is here}}
+    %t0 = kvbuffer.dram_load %tile into %b : !tile, !one
+    // expected-error @below {{'kvbuffer.dram_load' op fills a slot that another load is on its way to; expected a kvbuffer.lds_stage of that one before, or more than 1 slot}}
+    %t1 = kvbuffer.dram_load %tile into %b : !tile, !one
+    gpu.return
+  }
+}
+
+// -----
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  gpu.func @unknown(%tile: !tile, %n: index) kernel {
+    %b = kvbuffer.alloc : !two
+    // expected-note @below {{it is inside of this op}}
+    scf.execute_region {
+      // expected-error @below {{'kvbuffer.dram_load' op names no slot, and the order in which it runs is not known; expected scf.for, scf.while or scf.if around it, or its slot}}
+      %t = kvbuffer.dram_load %tile into %b : !tile, !two
+      scf.yield
+    }
+    gpu.return
+  }
+}
