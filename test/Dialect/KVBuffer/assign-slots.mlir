@@ -32,7 +32,7 @@ gpu.module @m {
   // CHECK-LABEL: gpu.func @named
   // CHECK-SAME:    %[[I:[a-z0-9]+]]: index
   // CHECK:         kvbuffer.dram_load %{{.*}} into %{{[a-z0-9]+}} :
-  // CHECK:         kvbuffer.dram_load %{{.*}} into %{{[a-z0-9]+}}[%[[I]]] :
+  // CHECK:         kvbuffer.dram_load %{{.*}} into %{{[a-z0-9_]+}}[%[[I]]] :
   gpu.func @named(%tile: !tile, %i: index) kernel {
     %a = kvbuffer.alloc : !one
     %b = kvbuffer.alloc : !two
@@ -113,26 +113,24 @@ gpu.module @m {
 
   // Sides that fill alike hand nothing on; others the number.
   // CHECK-LABEL: gpu.func @branches
-  // CHECK-SAME:    %[[C:[a-z0-9]+]]: i1
+  // CHECK-SAME:    %[[C:[a-z0-9]+]]: i1, %[[D:[a-z0-9]+]]: i1
   // CHECK:         scf.if %[[C]] {
   // CHECK:           kvbuffer.dram_load %{{.*}} into %{{.*}}[%c0] :
   // CHECK:         } else {
   // CHECK:           kvbuffer.dram_load %{{.*}} into %{{.*}}[%c0] :
-  // CHECK:         %[[COUNT:.*]] = scf.if %[[C]] -> (index) {
+  // CHECK:         %[[COUNT:.*]] = arith.select %[[D]], %c2, %c1
+  // CHECK:         scf.if %[[D]] {
   // CHECK:           kvbuffer.dram_load %{{.*}} into %{{.*}}[%c1] :
-  // CHECK:           scf.yield %c2
-  // CHECK:         } else {
-  // CHECK:           scf.yield %c1
   // CHECK:         %[[SLOT:.*]] = arith.remui %[[COUNT]], %c3
   // CHECK:         kvbuffer.dram_load %{{.*}} into %{{.*}}[%[[SLOT]]] :
-  gpu.func @branches(%tile: !tile, %c: i1) kernel {
+  gpu.func @branches(%tile: !tile, %c: i1, %d: i1) kernel {
     %b = kvbuffer.alloc : !three
     scf.if %c {
       %t0 = kvbuffer.dram_load %tile into %b : !tile, !three
     } else {
       %t0 = kvbuffer.dram_load %tile into %b : !tile, !three
     }
-    scf.if %c {
+    scf.if %d {
       %t1 = kvbuffer.dram_load %tile into %b : !tile, !three
     }
     %t2 = kvbuffer.dram_load %tile into %b : !tile, !three
@@ -193,7 +191,35 @@ gpu.module @m {
     gpu.return
   }
 
-  // Not where a load is awaited after the meeting.
+  // Not where the numbers of later iterations go on from it: this one is 2 i + 1.
+  // CHECK-LABEL: gpu.func @goes_on
+  // CHECK:         scf.for %[[I:.*]] = %c0 to
+  // CHECK:           %[[TWICE:.*]] = arith.muli %[[I]], %c2
+  // CHECK:           scf.if
+  // CHECK:           kvbuffer.meet
+  // CHECK:           %[[NUMBER:.*]] = arith.addi %[[TWICE]], %c1
+  // CHECK:           %[[SLOT:.*]] = arith.remui %[[NUMBER]], %c3
+  // CHECK:           kvbuffer.dram_load %{{.*}} into %{{.*}}[%[[SLOT]]] :
+  gpu.func @goes_on(%tile: !tile, %n: index, %c: i1, %on: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !three
+    scf.for %i = %c0 to %n step %c1 {
+      scf.if %c {
+        %t0 = kvbuffer.dram_load %tile into %b if %on : !tile, !three
+        %s0 = kvbuffer.lds_stage %t0 : !kvbuffer.token<#three>
+      } else {
+        %t0 = kvbuffer.dram_load %tile into %b : !tile, !three
+        %s0 = kvbuffer.lds_stage %t0 : !kvbuffer.token<#three>
+      }
+      kvbuffer.meet
+      %t1 = kvbuffer.dram_load %tile into %b : !tile, !three
+      %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#three>
+    }
+    gpu.return
+  }
+
+  // Nor where a load is awaited after the meeting.
   // CHECK-LABEL: gpu.func @held
   // CHECK:         scf.for {{.*}} iter_args(%[[TOKEN:.*]] = %{{.*}}, %[[COUNT:.*]] = %c1)
   // CHECK-NEXT:      kvbuffer.meet

@@ -106,13 +106,13 @@ func.func @movement(%qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<
   %q0 = kvbuffer.dram_load %qtile into %qbuf[%slot] : !kvbuffer.tile<128x128xbf16>, !kvbuffer.buffer<#qbuf>
   // CHECK: %kt = kvbuffer.dram_load %{{.*}} into %kbuf[%{{.*}}] if %{{.*}} : <64x128xbf16>, <#kbuf>
   %k0 = kvbuffer.dram_load %tile into %kbuf[%slot] if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
-  // CHECK: %kt{{.*}} = kvbuffer.dram_load %{{.*}} into %kbuf if %{{.*}} : <64x128xbf16>, <#kbuf>
-  %k1 = kvbuffer.dram_load %tile into %kbuf if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
   // CHECK: %vt = kvbuffer.dram_load %{{.*}} into %vbuf[%{{.*}}] {whole} : <64x128xbf16>, <#vbuf>
   %v0 = kvbuffer.dram_load %tile into %vbuf[%slot] {whole} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#vbuf>
   %bbuf = kvbuffer.alloc : !kvbuffer.buffer<#bbuf>
   // CHECK: kvbuffer.dram_load %{{.*}} into %kbuf_0[%{{.*}}] {block = 1 : i64} : <64x128xbf16>, <#kbuf1>
   %b1 = kvbuffer.dram_load %tile into %bbuf[%slot] {block = 1 : i64} : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#bbuf>
+  // CHECK: %kt{{.*}} = kvbuffer.dram_load %{{.*}} into %kbuf if %{{.*}} : <64x128xbf16>, <#kbuf>
+  %kn = kvbuffer.dram_load %tile into %kbuf if %on : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
   // CHECK: %qs = kvbuffer.lds_stage %qt {younger = 2 : i64} : !kvbuffer.token<#qbuf>
   %q1 = kvbuffer.lds_stage %q0 {younger = 2 : i64} : !kvbuffer.token<#qbuf>
   // CHECK: %ks, %vs = kvbuffer.lds_stage %kt, %vt : !kvbuffer.token<#kbuf>, !kvbuffer.token<#vbuf>

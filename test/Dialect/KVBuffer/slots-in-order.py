@@ -115,7 +115,7 @@ class Wrong(Exception):
 
 OPS = {"addi": lambda a, b: a + b, "subi": lambda a, b: a - b,
        "muli": lambda a, b: a * b, "remui": lambda a, b: a % b, "maxsi": max}
-NAMES = re.compile(r"%\w+(?:#\d+)?")
+NAMES = re.compile(r"%[\w-]+(?:#\d+)?")
 
 
 class Machine:
@@ -123,7 +123,11 @@ class Machine:
 
     def __init__(self, lines, sizes):
         self.lines, self.values = lines, dict(sizes)
+        #: By the aliases of the buffers' parameters.
+        self.slots = {alias: int(slots) for alias, slots in re.findall(
+            r"^#(\w+) = #kvbuffer\.kv_buffer<.*stages = (\d+)", "\n".join(lines), re.M)}
         self.buffers, self.held = {}, set()
+        self.steps = 0
 
     def end(self, at):
         """The line that ends the region begun by line `at`."""
@@ -148,8 +152,11 @@ class Machine:
     def run(self, at, end):
         """Runs [at, end); returns what the region's terminator hands on."""
         while at < end:
+            self.steps += 1
+            if self.steps > 100000:
+                raise Wrong("a loop that does not end")
             line = self.lines[at]
-            match = re.match(r"(%\w+(?::\d+)?(?:, %\w+)*) = (.*)", line)
+            match = re.match(r"(%[\w-]+(?::\d+)?) = (.*)", line)
             result, op = match.groups() if match else (None, line)
             if op.startswith("scf.for"):
                 last = self.end(at)
@@ -211,9 +218,9 @@ class Machine:
             self.values[result] = OPS[name[6:]](*self.get(op))
         elif name == "kvbuffer.alloc":
             kind = re.search(r"<#(\w+)>", op)[1]
-            self.buffers[result] = [0, SLOTS[kind]]
+            self.buffers[result] = [0, self.slots[kind]]
         elif name == "kvbuffer.dram_load":
-            buffer, slot = re.search(r"into (%\w+)\[(%\w+)\]", op).groups()
+            buffer, slot = re.search(r"into (%\w+)\[(%[\w-]+)\]", op).groups()
             count = self.buffers[buffer]
             # All were free: any slot may be the first.
             if count[0] is None:
@@ -249,7 +256,7 @@ def check(seed, plant):
     lines = [line.split(" : ")[0] if "arith." in line else line for line in lines]
     if plant == "addi":
         # One more than what the slot is the remainder of.
-        lines = [re.sub(r"arith\.remui (%\w+), (%c2\w*)$", r"arith.addi \1, \2", line)
+        lines = [re.sub(r"arith\.remui (%[\w-]+), (%c2\w*)$", r"arith.addi \1, \2", line)
                  for line in lines]
     elif plant == "yield":
         # A loop hands on what its iteration began with.

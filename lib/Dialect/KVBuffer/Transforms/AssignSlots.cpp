@@ -13,6 +13,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_ASSIGNSLOTS
@@ -65,6 +66,9 @@ private:
   Value emit(OffsetIndex count);
   Value times(Value value, int64_t factor);
   void fill(DramLoadOp load, OffsetIndex count);
+  /// Inserts where the slot of `load` is computed from `base`: with the address
+  /// of its tile, where no other load takes that.
+  void setPlace(DramLoadOp load, Value base);
 
   /// Whether nothing of the buffer is awaited or read after a meeting of all
   /// warps, so that every slot is free.
@@ -104,6 +108,9 @@ private:
   int64_t slots;
   /// Ops that loads are inside of.
   llvm::SmallPtrSet<Operation *, 16> around;
+  /// Whether a number may begin at 0 again. Not where the number of each
+  /// iteration of a loop follows from those before it.
+  bool mayRestart = true;
 };
 
 } // namespace
@@ -122,9 +129,19 @@ Value SlotNumbering::emit(OffsetIndex count) {
   return arith::AddIOp::create(b, loc, count.base, constant(count.offset));
 }
 
+void SlotNumbering::setPlace(DramLoadOp load, Value base) {
+  Operation *tile = load.getTile().getDefiningOp();
+  Operation *def = base ? base.getDefiningOp() : nullptr;
+  bool ownTile = tile && tile->hasOneUse() &&
+                 tile->getBlock() == load->getBlock() &&
+                 !(def && def->getBlock() == tile->getBlock() &&
+                   tile->isBeforeInBlock(def));
+  b.setInsertionPoint(ownTile ? tile : load.getOperation());
+}
+
 void SlotNumbering::fill(DramLoadOp load, OffsetIndex count) {
   loc = load.getLoc();
-  b.setInsertionPoint(load);
+  setPlace(load, count.base);
   Value slot;
   if (!count.base)
     slot = constant((count.offset % slots + slots) % slots);
@@ -161,7 +178,8 @@ bool SlotNumbering::isNeeded(Block::iterator it, Block::iterator end,
   for (; it != end; ++it) {
     if (isLoad(&*it) || (around.contains(&*it) && isNeededIn(&*it)))
       return true;
-    if (auto meet = dyn_cast<MeetOp>(*it); meet && isEmptyAt(meet))
+    if (auto meet = dyn_cast<MeetOp>(*it);
+        meet && mayRestart && isEmptyAt(meet))
       return false;
   }
   return after;
@@ -261,6 +279,7 @@ LogicalResult SlotNumbering::numberFor(scf::ForOp loop, Count &count,
     Count inside = same ? count : std::nullopt;
     if (!same)
       count = std::nullopt;
+    llvm::SaveAndRestore follows(mayRestart, mayRestart && !inside);
     return numberBody(body, inside, false);
   }
   if (!each || loop.getUnsignedCmp() ||
@@ -273,17 +292,25 @@ LogicalResult SlotNumbering::numberFor(scf::ForOp loop, Count &count,
   Value lb = loop.getLowerBound();
   OffsetIndex start = *count;
   b.setInsertionPoint(loop);
-  if (std::optional<int64_t> first = getConstantIntValue(lb))
-    start.offset -= *first * *each;
+  if (std::optional<int64_t> begin = getConstantIntValue(lb))
+    start.offset -= *begin * *each;
   else
     start = {arith::SubIOp::create(b, loc, emit(start), times(lb, *each)), 0};
-  b.setInsertionPointToStart(&body);
+  Operation *first = &*llvm::find_if(
+      body, [&](Operation &op) { return isLoad(&op) || around.contains(&op); });
+  if (auto load = dyn_cast<DramLoadOp>(first))
+    setPlace(load, start.base);
+  else
+    b.setInsertionPoint(first);
   Value number = times(loop.getInductionVar(), *each);
   if (start.base)
     number = arith::AddIOp::create(b, loc, number, start.base);
   Count inside = OffsetIndex{number, start.offset};
-  if (failed(numberBody(body, inside, false)))
-    return failure();
+  {
+    llvm::SaveAndRestore follows(mayRestart, false);
+    if (failed(numberBody(body, inside, false)))
+      return failure();
+  }
   if (!after) {
     count = std::nullopt;
     return success();
@@ -375,6 +402,7 @@ LogicalResult SlotNumbering::numberWhile(scf::WhileOp op, Count &count,
   Count inside = same ? count : std::nullopt;
   if (!same)
     count = std::nullopt;
+  llvm::SaveAndRestore follows(mayRestart, mayRestart && !inside);
   if (failed(numberBody(*op.getBeforeBody(), inside, false)))
     return failure();
   // Where the iterations begin at the same slot, this is the other half of one.
