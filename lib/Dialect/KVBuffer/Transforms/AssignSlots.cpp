@@ -481,6 +481,53 @@ static LogicalResult checkInFlight(ArrayRef<DramLoadOp> loads) {
   return success();
 }
 
+/// Lets a loop carry the slots of loads whose tiles it carries, which are
+/// looked up an iteration before: a slot is computed with the address of its
+/// tile.
+static void carryWithTiles(IRRewriter &b, scf::ForOp loop) {
+  auto tileOf = [&](DramLoadOp load) {
+    auto tile = dyn_cast<BlockArgument>(Value(load.getTile()));
+    return tile && tile.getOwner() == loop.getBody() ? tile : BlockArgument();
+  };
+  // Loads of one number and as many slots have one slot.
+  llvm::MapVector<std::pair<int64_t, int64_t>, SmallVector<DramLoadOp>> alike;
+  for (auto load : loop.getBody()->getOps<DramLoadOp>()) {
+    std::optional<OffsetIndex> number = slotNumber(load);
+    if (number && number->base == loop.getInductionVar() && tileOf(load))
+      alike[{number->offset,
+             load.getBuffer().getType().getParams().getStages()}]
+          .push_back(load);
+  }
+  if (alike.empty() || getConstantIntValue(loop.getStep()) != 1)
+    return;
+  Location loc = loop.getLoc();
+  auto slotOf = [&](Value number, int64_t offset, int64_t slots) {
+    Value sum = b.createOrFold<arith::AddIOp>(
+        loc, number, arith::ConstantIndexOp::create(b, loc, offset));
+    return b.createOrFold<arith::RemUIOp>(
+        loc, sum, arith::ConstantIndexOp::create(b, loc, slots));
+  };
+  SmallVector<Value> first, next;
+  for (auto &[number, loads] : alike) {
+    b.setInsertionPoint(loop);
+    first.push_back(slotOf(loop.getLowerBound(), number.first, number.second));
+    Value tile = loop.getTiedLoopYieldedValue(tileOf(loads.front()))->get();
+    Operation *lookUp = tile.getDefiningOp();
+    b.setInsertionPoint(lookUp && lookUp->getBlock() == loop.getBody()
+                            ? lookUp
+                            : loop.getBody()->getTerminator());
+    next.push_back(
+        slotOf(loop.getInductionVar(), number.first + 1, number.second));
+  }
+  auto carrying = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      b, first, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return next; }));
+  for (auto [slot, group] : llvm::zip_equal(
+           carrying.getRegionIterArgs().take_back(first.size()), alike))
+    for (DramLoadOp load : group.second)
+      b.modifyOpInPlace(load, [&] { load.getSlotMutable().assign(slot); });
+}
+
 namespace {
 struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
   using Base::Base;
@@ -512,6 +559,11 @@ struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
     for (auto &[buffer, ofBuffer] : loads)
       if (failed(assign(buffer, ofBuffer)))
         return signalPassFailure();
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    IRRewriter rewriter(&getContext());
+    for (scf::ForOp loop : loops)
+      carryWithTiles(rewriter, loop);
   }
 };
 } // namespace
