@@ -101,3 +101,43 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  // Its fillings would be counted under two names.
+  gpu.func @renamed(%tile: !tile, %c: i1) kernel {
+    %a = kvbuffer.alloc : !two
+    %b = kvbuffer.alloc : !two
+    %r = scf.if %c -> !two {
+      scf.yield %a : !two
+    } else {
+      scf.yield %b : !two
+    }
+    // expected-error @below {{'kvbuffer.dram_load' op names no slot of a buffer that a loop or branch hands on; expected the result of a kvbuffer.alloc that none does, or its slot}}
+    %t = kvbuffer.dram_load %tile into %r : !tile, !two
+    gpu.return
+  }
+}
+
+// -----
+
+#two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+!two = !kvbuffer.buffer<#two>
+gpu.module @m {
+  gpu.func @carried(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a = kvbuffer.alloc : !two
+    // expected-error @below {{'kvbuffer.dram_load' op names no slot of a buffer that a loop or branch hands on; expected the result of a kvbuffer.alloc that none does, or its slot}}
+    %t = kvbuffer.dram_load %tile into %a : !tile, !two
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%b = %a) -> !two {
+      scf.yield %b : !two
+    }
+    gpu.return
+  }
+}

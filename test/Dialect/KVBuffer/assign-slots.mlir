@@ -242,6 +242,40 @@ gpu.module @m {
     gpu.return
   }
 
+  // A loop that carries the tiles of its next loads carries their slot, too, one for
+  // both; one that the program names stays.
+  // CHECK-LABEL: gpu.func @tiles_ahead
+  // CHECK-SAME:    %{{[a-z0-9]+}}: memref<?x16xbf16>, %[[T:[a-z0-9]+]]: !kvbuffer.tile<16x16xbf16>
+  // CHECK:         scf.for %[[I:.*]] = %c0 to {{.*}} iter_args(%[[NOW:.*]] = %[[T]], %[[SLOT:.*]] = %c0)
+  // CHECK:           kvbuffer.dram_load %[[NOW]] into %{{[a-z0-9_]+}}[%[[SLOT]]] :
+  // CHECK:           kvbuffer.dram_load %[[NOW]] into %{{[a-z0-9_]+}}[%[[SLOT]]] :
+  // CHECK:           %[[OWN:.*]] = arith.remui %[[I]], %c2
+  // CHECK:           kvbuffer.dram_load %[[NOW]] into %{{[a-z0-9_]+}}[%[[OWN]]] :
+  // CHECK:           %[[AFTER:.*]] = arith.addi %[[I]], %c1
+  // CHECK:           %[[NEXT:.*]] = arith.remui %[[AFTER]], %c2
+  // CHECK:           %[[AHEAD:.*]] = kvbuffer.dram_tile
+  // CHECK:           scf.yield %[[AHEAD]], %[[NEXT]]
+  gpu.func @tiles_ahead(%x: memref<?x16xbf16>, %tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %a = kvbuffer.alloc : !two
+    %b = kvbuffer.alloc : !two
+    %c = kvbuffer.alloc : !two
+    %last = scf.for %i = %c0 to %n step %c1 iter_args(%now = %tile) -> !tile {
+      %ta = kvbuffer.dram_load %now into %a : !tile, !two
+      %tb = kvbuffer.dram_load %now into %b : !tile, !two
+      %slot = arith.remui %i, %c2 : index
+      %tc = kvbuffer.dram_load %now into %c[%slot] : !tile, !two
+      %sa, %sb, %sc = kvbuffer.lds_stage %ta, %tb, %tc : !token, !token, !token
+      %next = arith.addi %i, %c1 : index
+      %ahead = kvbuffer.dram_tile %x[%next, %c0] valid(%n, %c16) : memref<?x16xbf16> -> !tile
+      scf.yield %ahead : !tile
+    }
+    gpu.return
+  }
+
   // A loop whose iterations nobody counts.
   // CHECK-LABEL: gpu.func @until
   // CHECK:         %{{.*}}:2 = scf.while (%[[I:.*]] = %c0, %[[COUNT:.*]] = %c0) : (index, index) -> (index, index)

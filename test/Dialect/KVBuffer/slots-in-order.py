@@ -1,10 +1,10 @@
 # Random programs of loads in loops and branches: what kvbuf-assign-slots makes of
 # them, executed, fills the slots of each buffer in the order in which loads run.
 #
-# RUN: %python %s --count 60
+# RUN: %python %s --count 40
 # A wrong number is found: a constant more, and a loop that carries another one.
-# RUN: not %python %s --count 60 --plant addi | FileCheck %s
-# RUN: not %python %s --count 60 --plant yield | FileCheck %s
+# RUN: not %python %s --count 10 --plant addi | FileCheck %s
+# RUN: not %python %s --count 40 --plant yield | FileCheck %s
 # CHECK: expected slot
 """Executes the index arithmetic and the control flow that kvbuf-opt prints.
 

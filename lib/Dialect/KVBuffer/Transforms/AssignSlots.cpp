@@ -98,6 +98,7 @@ private:
   LogicalResult carryInWhile(scf::WhileOp op, Count &count);
   /// Lets the terminator of a block hand on the number, too.
   void handOn(Block *block, Count count);
+  /// Says at a load inside of `op` that its number is not known there.
   LogicalResult refuse(Operation *op);
 
   IRRewriter &b;
@@ -481,10 +482,23 @@ static LogicalResult checkInFlight(ArrayRef<DramLoadOp> loads) {
   return success();
 }
 
-/// Lets a loop carry the slots of loads whose tiles it carries, which are
-/// looked up an iteration before: a slot is computed with the address of its
-/// tile.
-static void carryWithTiles(IRRewriter &b, scf::ForOp loop) {
+/// Whether a loop or branch hands a buffer on, under another name.
+static bool isHandedOn(Value buffer) {
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  bool ofKernel =
+      argument && isa<gpu::GPUFuncOp>(argument.getOwner()->getParentOp());
+  return (!ofKernel && !buffer.getDefiningOp<AllocOp>()) ||
+         llvm::any_of(buffer.getUsers(), [](Operation *user) {
+           return isa<LoopLikeOpInterface, scf::YieldOp, scf::ConditionOp>(
+               user);
+         });
+}
+
+/// Lets a loop carry the slots of those of `assigned` whose tiles it carries,
+/// which are looked up an iteration before: a slot is computed with the address
+/// of its tile.
+static void carryWithTiles(IRRewriter &b, scf::ForOp loop,
+                           const llvm::SmallPtrSetImpl<Operation *> &assigned) {
   auto tileOf = [&](DramLoadOp load) {
     auto tile = dyn_cast<BlockArgument>(Value(load.getTile()));
     return tile && tile.getOwner() == loop.getBody() ? tile : BlockArgument();
@@ -493,7 +507,8 @@ static void carryWithTiles(IRRewriter &b, scf::ForOp loop) {
   llvm::MapVector<std::pair<int64_t, int64_t>, SmallVector<DramLoadOp>> alike;
   for (auto load : loop.getBody()->getOps<DramLoadOp>()) {
     std::optional<OffsetIndex> number = slotNumber(load);
-    if (number && number->base == loop.getInductionVar() && tileOf(load))
+    if (assigned.contains(load) && tileOf(load) && number &&
+        number->base == loop.getInductionVar())
       alike[{number->offset,
              load.getBuffer().getType().getParams().getStages()}]
           .push_back(load);
@@ -532,6 +547,9 @@ namespace {
 struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
   using Base::Base;
 
+  /// Loads that have their slots from here.
+  llvm::SmallPtrSet<Operation *, 16> assigned;
+
   LogicalResult assign(Value buffer, ArrayRef<DramLoadOp> loads) {
     auto namesSlot = [](DramLoadOp load) { return bool(load.getSlot()); };
     int64_t slots = cast<BufferType>(buffer.getType()).getParams().getStages();
@@ -545,14 +563,22 @@ struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
       diag.attachNote(other.getLoc()) << "the other load is here";
       return failure();
     }
-    IRRewriter rewriter(&getContext());
-    if (slots > 1 && named == loads.end() &&
-        failed(SlotNumbering(rewriter, buffer, loads).run()))
-      return failure();
+    if (slots > 1 && named == loads.end()) {
+      if (DramLoadOp load = *unnamed; isHandedOn(buffer))
+        return load.emitOpError()
+               << "names no slot of a buffer that a loop or branch hands on; "
+                  "expected the result of a kvbuffer.alloc that none does, or "
+                  "its slot";
+      IRRewriter rewriter(&getContext());
+      if (failed(SlotNumbering(rewriter, buffer, loads).run()))
+        return failure();
+      assigned.insert_range(loads);
+    }
     return checkInFlight(loads);
   }
 
   void runOnOperation() override {
+    assigned.clear();
     llvm::MapVector<Value, SmallVector<DramLoadOp>> loads;
     getOperation().walk(
         [&](DramLoadOp load) { loads[load.getBuffer()].push_back(load); });
@@ -563,7 +589,7 @@ struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     IRRewriter rewriter(&getContext());
     for (scf::ForOp loop : loops)
-      carryWithTiles(rewriter, loop);
+      carryWithTiles(rewriter, loop, assigned);
   }
 };
 } // namespace

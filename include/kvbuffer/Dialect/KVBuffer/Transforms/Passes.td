@@ -342,12 +342,13 @@ def AssignSlots : Pass<"kvbuf-assign-slots", "::mlir::gpu::GPUFuncOp"> {
     loop each of whose iterations fills every slot equally often begins each at
     the same slot. After a `kvbuffer.meet` past which nothing of the buffer is
     awaited or read, all slots are free, and a number that would have to be carried
-    there begins at 0 again.
+    there begins at 0 again. A loop that carries the tile of a load carries its slot,
+    too.
 
     A slot that is filled while an earlier load into it has not been awaited, within
     one block, is an error; so are loads of which some name their slot and some do
     not, and a load without one in a loop or branch that is not `scf.for`, `scf.while` or
-    `scf.if`.
+    `scf.if`, or into a buffer that a loop or branch hands on.
 
     Runs after the passes that move loads, and before `kvbuf-count-waits`.
   }];
