@@ -251,7 +251,8 @@ gpu.module @m {
   // CHECK:           kvbuffer.dram_load %[[NOW]] into %{{[a-z0-9_]+}}[%[[SLOT]]] :
   // CHECK:           %[[OWN:.*]] = arith.remui %[[I]], %c2
   // CHECK:           kvbuffer.dram_load %[[NOW]] into %{{[a-z0-9_]+}}[%[[OWN]]] :
-  // CHECK:           %[[AFTER:.*]] = arith.addi %[[I]], %c1
+  // CHECK:           arith.addi %[[I]], %c1
+  // CHECK-NEXT:      %[[AFTER:.*]] = arith.addi %[[I]], %c1
   // CHECK:           %[[NEXT:.*]] = arith.remui %[[AFTER]], %c2
   // CHECK:           %[[AHEAD:.*]] = kvbuffer.dram_tile
   // CHECK:           scf.yield %[[AHEAD]], %[[NEXT]]

@@ -81,7 +81,7 @@ def program(name, dtype, of=CHIP):
             text, count = re.subn(rf"^{re.escape(alias)} = .*$",
                                   f"{alias} = {value}", text, flags=re.M)
             assert count == 1, alias
-        for constant, value in ("stages", stages), ("bm", m), ("bn", n), ("bk", k):
+        for constant, value in ("bm", m), ("bn", n), ("bk", k):
             text, count = re.subn(rf"%{constant} = arith.constant \d+",
                                   f"%{constant} = arith.constant {value}", text)
             assert count == 1, constant
