@@ -6,6 +6,7 @@
 #one = #kvbuffer.kv_buffer<16x16xbf16, stages = 1>
 #two = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
 #three = #kvbuffer.kv_buffer<16x16xbf16, stages = 3>
+#regs = #kvbuffer.kv_buffer<16x16xbf16, stages = 1, policy = register_staged>
 !tile = !kvbuffer.tile<16x16xbf16>
 !one = !kvbuffer.buffer<#one>
 !two = !kvbuffer.buffer<#two>
@@ -38,6 +39,20 @@ gpu.module @m {
     %b = kvbuffer.alloc : !two
     %t0 = kvbuffer.dram_load %tile into %a : !tile, !one
     %t1 = kvbuffer.dram_load %tile into %b[%i] : !tile, !two
+    gpu.return
+  }
+
+  // Tiles in registers take their slot only when they are awaited: two may be on
+  // their way to one.
+  // CHECK-LABEL: gpu.func @registers
+  // CHECK-COUNT-2: kvbuffer.dram_load %{{.*}} into %{{[a-z0-9_]+}} :
+  gpu.func @registers(%tile: !tile) kernel {
+    %a = kvbuffer.alloc : !kvbuffer.buffer<#regs>
+    %t0 = kvbuffer.dram_load %tile into %a : !tile, !kvbuffer.buffer<#regs>
+    %t1 = kvbuffer.dram_load %tile into %a : !tile, !kvbuffer.buffer<#regs>
+    %s0 = kvbuffer.lds_stage %t0 : !kvbuffer.token<#regs>
+    kvbuffer.meet
+    %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#regs>
     gpu.return
   }
 

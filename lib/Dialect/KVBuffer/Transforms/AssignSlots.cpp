@@ -458,12 +458,15 @@ static bool isAwaitedBefore(DramLoadOp load, Operation *op) {
 }
 
 /// Checks that no load fills a slot that an earlier one of its block is on its
-/// way to.
+/// way to. Tiles in registers are stored when they are awaited.
 static LogicalResult checkInFlight(ArrayRef<DramLoadOp> loads) {
   for (size_t i = 0; i < loads.size(); ++i) {
     DramLoadOp load = loads[i];
     std::optional<OffsetIndex> mine = slotNumber(load);
-    int64_t slots = load.getBuffer().getType().getParams().getStages();
+    KVBufferAttr params = load.getBuffer().getType().getParams();
+    if (params.getPolicy() == Policy::RegisterStaged)
+      continue;
+    int64_t slots = params.getStages();
     for (DramLoadOp other : loads.take_front(i)) {
       std::optional<OffsetIndex> its = slotNumber(other);
       if (!mine || !its || load.getPred() || other.getPred() ||
