@@ -346,7 +346,8 @@ def AssignSlots : Pass<"kvbuf-assign-slots", "::mlir::gpu::GPUFuncOp"> {
     too.
 
     A slot that is filled while an earlier load into it has not been awaited, within
-    one block, is an error; so are loads of which some name their slot and some do
+    one block, is an error (but of buffers that are `register_staged`, whose loads
+    fill their slot when they are awaited); so are loads of which some name their slot and some do
     not, and a load without one in a loop or branch that is not `scf.for`, `scf.while` or
     `scf.if`, or into a buffer that a loop or branch hands on.
 
