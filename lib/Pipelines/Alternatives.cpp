@@ -383,7 +383,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if (problem && appendOf(problem))
     return list;
   bool maps = takesTensorMaps(kernel);
-  // The roles of a program of the tile stage are its author's.
+  // The teams of a program of the tile stage are its author's.
   if ((!maps && !target.copiesUnaligned) || (chosen.getRoles() && !problem))
     return list;
   KernelAlternative &any = list.emplace_back();

@@ -67,13 +67,13 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   if (work.severalItems && options.joinTiles)
     kernel.addPass(createJoinTiles());
   if (options.roles) {
-    kernel.addPass(createAssignRoles());
+    kernel.addPass(createAssignTeams());
     if (options.shareLoads)
       kernel.addPass(createShareLoads());
     if (options.asyncProducts)
       kernel.addPass(createAsyncProducts());
   }
-  // These find no load and no product in a kernel with roles.
+  // These find no load and no product in a kernel with rings.
   if (options.prefetch) {
     kernel.addPass(createPrefetchBlocks());
     kernel.addPass(createPrefetchLoads());

@@ -1,17 +1,17 @@
-// Tiles of a ragged batch are numbered before the roles begin: by every warp, each lane
-// some neighbouring sequences; one warp writes the numbers, and all meet. Roles find
+// Tiles of a ragged batch are numbered before the teams begin: by every warp, each lane
+// some neighbouring sequences; one warp writes the numbers, and all meet. Teams find
 // their tiles by these.
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))" | FileCheck %s --check-prefix=ROLES
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles),convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))" | FileCheck %s --check-prefix=TEAMS
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams),convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
-// ROLES-LABEL: gpu.func @numbers
-// ROLES:         %[[BLOCK:.*]] = gpu.block_id x
-// ROLES:         %[[TILES:.*]] = kvbuffer.number_tiles %{{.*}} of %{{.*}} upto %{{.*}} by 64 into %[[NUMBERS:.*]][%[[BLOCK]]] {over = 8 : i64}
-// ROLES:         kvbuffer.warp_roles
-// ROLES:         kvbuffer.next_tile of %[[TILES]]
-// ROLES:       } consumers
-// ROLES-NOT:     number_tiles
-// ROLES:         kvbuffer.find_tile {{.*}} numbered %[[NUMBERS]][%[[BLOCK]]]
+// TEAMS-LABEL: gpu.func @numbers
+// TEAMS:         %[[BLOCK:.*]] = gpu.block_id x
+// TEAMS:         %[[TILES:.*]] = kvbuffer.number_tiles %{{.*}} of %{{.*}} upto %{{.*}} by 64 into %[[NUMBERS:.*]][%[[BLOCK]]] {over = 8 : i64}
+// TEAMS:         kvbuffer.team @consumers
+// TEAMS-NOT:     number_tiles
+// TEAMS:         kvbuffer.find_tile {{.*}} numbered %[[NUMBERS]][%[[BLOCK]]]
+// TEAMS:         kvbuffer.team @producers
+// TEAMS:         kvbuffer.next_tile of %[[TILES]]
 
 // CHECK-LABEL: gpu.func @numbers
 // CHECK:         %[[EACH:.*]] = arith.ceildivui %{{.*}}, %c32_i32

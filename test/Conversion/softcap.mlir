@@ -7,7 +7,7 @@
 // DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))"
 // RUN: %{pass} %s | FileCheck %s
 // RUN: sed -e 's/kvbuffer.schedule = /kvbuffer.problem = {op = "attention", batch_invariant = true}, &/' %s | %{pass} | FileCheck %s --check-prefix=EACH
-// RUN: sed -e '/warp_roles/d' -e '/consumers(/d' -e '/end of the roles/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
+// RUN: sed -e '/kvbuffer.team/d' -e '/} .. teams/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
 // DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
 // RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
 // RUN: %{bare} -e 's/cap = 30.0/cap = 50.0/' %s | %{pass} | FileCheck %s --check-prefix=ONESIDED
@@ -133,23 +133,26 @@ module attributes {kvbuffer.target = "sm_90a"} {
         kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %c0 = arith.constant 0 : index
       %m = memref.dim %sums, %c0 : memref<?xf32>
-      kvbuffer.warp_roles producers(4, 24) {
-      } consumers(4, 240) {
-        %zero = kvbuffer.fragment_fill 0.0 : !s
-        %none = kvbuffer.fragment_fill 0.0 : !o
-        %least = kvbuffer.fragment_fill 0xFF800000 : !row
-        %l0 = kvbuffer.fragment_fill 0.0 : !row
-        %s = kvbuffer.map %zero at(%c0, %c0) : !s -> !s {
-        ^bb0(%y: f32, %i: index, %j: index):
-          %z = memref.load %x[%i, %j] : !x
-          kvbuffer.yield %z : f32
-        }
-        %capped = kvbuffer.softcap %s {cap = 30.0 : f32, scale = 0.5 : f32} : !s
-        %hidden = kvbuffer.mask %capped rows(%c0, %m) keys(%c0, %m) {mask = #kvbuffer.mask<>} : !s
-        %p, %max, %l, %f = kvbuffer.online_softmax %hidden, %least, %l0 {scale = 1.0 : f32} : !s, !row -> !kvbuffer.fragment<64x16xbf16, a>
-        %done, %lse = kvbuffer.softmax_finish %none, %max, %l {scale = 1.0 : f32} : !o, !row
-        kvbuffer.row_store %lse, %sums[%c0] valid(%m) : !row, memref<?xf32>
-      } // end of the roles
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(240) {
+          %zero = kvbuffer.fragment_fill 0.0 : !s
+          %none = kvbuffer.fragment_fill 0.0 : !o
+          %least = kvbuffer.fragment_fill 0xFF800000 : !row
+          %l0 = kvbuffer.fragment_fill 0.0 : !row
+          %s = kvbuffer.map %zero at(%c0, %c0) : !s -> !s {
+          ^bb0(%y: f32, %i: index, %j: index):
+            %z = memref.load %x[%i, %j] : !x
+            kvbuffer.yield %z : f32
+          }
+          %capped = kvbuffer.softcap %s {cap = 30.0 : f32, scale = 0.5 : f32} : !s
+          %hidden = kvbuffer.mask %capped rows(%c0, %m) keys(%c0, %m) {mask = #kvbuffer.mask<>} : !s
+          %p, %max, %l, %f = kvbuffer.online_softmax %hidden, %least, %l0 {scale = 1.0 : f32} : !s, !row -> !kvbuffer.fragment<64x16xbf16, a>
+          %done, %lse = kvbuffer.softmax_finish %none, %max, %l {scale = 1.0 : f32} : !o, !row
+          kvbuffer.row_store %lse, %sums[%c0] valid(%m) : !row, memref<?xf32>
+        } // teams
+        kvbuffer.team @producers warps(4) registers(24) {
+        } // teams
+      } // teams
       gpu.return
     }
   }

@@ -9,11 +9,11 @@
 // RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=MORE
 // MORE: error: 'gpu.func' op is to be lowered with alignment = 32; expected 2, 4, 8 or 16
 // REDEFINE: %{bytes} = 8
-// RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=ROLES
-// ROLES: error: 'gpu.func' op is to be lowered with alignment = 8, but has warp roles, whose copy engine needs 16 bytes; expected a schedule with producers = 0
-// Without the roles it is a kernel like others, but for chips whose copies are of 16
+// RUN: not %{pass} %s 2>&1 | FileCheck %s --check-prefix=RINGS
+// RINGS: error: 'gpu.func' op is to be lowered with alignment = 8, but has rings, whose copy engine needs 16 bytes; expected a schedule with producers = 0
+// Without the teams it is a kernel like others, but for chips whose copies are of 16
 // bytes.
-// DEFINE: %{alike} = sed -e 's/, producers = 4//' -e '/warp_roles/d' -e '/consumers(/d' -e '/end of the roles/d' %s
+// DEFINE: %{alike} = sed -e 's/, producers = 4//' -e '/kvbuffer.team/d' -e '/} .. teams/d' %s
 // RUN: %{alike} | %{pass} -o /dev/null
 // REDEFINE: %{bytes} = 2
 // RUN: %{alike} | sed -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' | not %{pass} 2>&1 | FileCheck %s --check-prefix=AMD
@@ -22,10 +22,13 @@
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @roles(%x: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "x", kvbuffer.shape = ["m", "n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
-      kvbuffer.warp_roles producers(4, 24) {
-      } consumers(4, 240) {
-      } // end of the roles
+    gpu.func @teams(%x: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "x", kvbuffer.shape = ["m", "n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(240) {
+        } // teams
+        kvbuffer.team @producers warps(4) registers(24) {
+        } // teams
+      } // teams
       gpu.return
     }
   }

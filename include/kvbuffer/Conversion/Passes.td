@@ -20,7 +20,7 @@ def ConvertKVBufferToGPU
     and sizes as kernel parameters, a buffer a range of dynamic shared memory.
     Every address and every lane exchange is read off a linear layout; the
     target's description says which layouts, and which instructions move data.
-    Warp roles become branches on the warp's number, rings and mailboxes slots
+    Teams become branches on the warp's number, rings and mailboxes slots
     with barriers in LDS; what copies, waits and multiplies there are
     instructions of the vendor's dialect, or `kvbuffer.wgmma`.
 

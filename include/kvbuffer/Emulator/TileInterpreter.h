@@ -16,7 +16,7 @@
 /// allow, and each promise that a program has to keep is checked: loads awaited
 /// before their data is read, slots overwritten only after a barrier, page
 /// look-ups only for tiles with keys, no access outside of a tensor, no element
-/// of an output written by two stores. Where warps have roles: fillings in
+/// of an output written by two stores. Where rings join teams: fillings in
 /// order, each awaited and released once, never read after its release nor
 /// released while a product in flight reads it, no wait without end, products
 /// awaited once and not left in flight by their waits.

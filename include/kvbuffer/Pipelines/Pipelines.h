@@ -70,7 +70,7 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<bool> roles{
       *this, "roles",
       llvm::cl::desc("Split kernels between warps that move and warps that "
-                     "multiply where the schedule says so (kvbuf-assign-roles "
+                     "multiply where the schedule says so (kvbuf-assign-teams "
                      "and what builds on it)"),
       llvm::cl::init(true)};
   Option<bool> shareLoads{

@@ -49,6 +49,18 @@ LogicalResult kvbuf::checkLdsCopy(Operation *op, std::optional<int64_t> bytes,
 // Tiles
 //===----------------------------------------------------------------------===//
 
+Operation *kvbuf::findRings(gpu::GPUFuncOp kernel) {
+  Operation *found = nullptr;
+  kernel.walk([&](Operation *op) {
+    auto team = dyn_cast<TeamOp>(op);
+    if (!isa<RingOp, MailboxOp>(op) && !(team && team.getRegisters()))
+      return WalkResult::advance();
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 /// What the schedule asks for by itself, whatever the kernel computes.
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
@@ -56,17 +68,18 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
   ScheduleLimits limits(schedule.getStructure(), target);
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
-  bool roles = kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
-                   .wasInterrupted();
-  if (roles && !target.warpsPerMatrixGroup)
+  Operation *rings = findRings(kernel);
+  if (rings && !target.warpsPerMatrixGroup)
+    return rings->emitOpError()
+           << "is for chips whose matrix unit reads operands from LDS by "
+              "itself, which that of "
+           << target.chip << " does not"
+           << (schedule.getRoles() ? "; expected a schedule with producers = 0"
+                                   : "");
+  if (rings && schedule.getSwapAB())
     return kernel.emitOpError()
-           << "has warp roles, but the matrix unit of " << target.chip
-           << " does not read operands from LDS by itself; expected a "
-              "schedule with producers = 0";
-  if (roles && schedule.getSwapAB())
-    return kernel.emitOpError()
-           << "has warp roles and is scheduled with swap_a_b, but a group of "
-              "warps multiplies "
+           << "has rings and is scheduled with swap_a_b, but a group of warps "
+              "multiplies "
            << target.matrixGroupRows
            << " rows by what lies in LDS; expected a schedule without swap_a_b";
   return success();
@@ -92,9 +105,23 @@ static bool needsWarps(Operation *op) {
          llvm::any_of(op->getResultTypes(), isSpread);
 }
 
+/// The schedule by which an op's slots are read: of a ring's, that of a team
+/// which takes from it.
+static ScheduleAttr scheduleOfSlots(Operation *op, ScheduleAttr kernel) {
+  if (isa<AllocOp>(op))
+    for (Operation *user : op->getUsers())
+      if (isa<RingOp>(user))
+        return scheduleOfSlots(user, kernel);
+  if (auto ring = dyn_cast<RingOp>(op))
+    for (Operation *user : ring.getRing().getUsers())
+      if (isa<RingWaitOp>(user))
+        return scheduleOf(user, kernel);
+  return scheduleOf(op, kernel);
+}
+
 /// What a kernel's teams ask for together, and each by itself.
 static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
-                                const TargetInfo &target) {
+                                const TargetInfo &target, bool rings) {
   if (int64_t threads = teams.getWarps() * int64_t(target.waveSize);
       threads > target.maxThreads)
     return teams.emitOpError()
@@ -112,7 +139,9 @@ static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
              << shapeOf(schedule.getMmaShape())
              << " instruction divides; expected a multiple of " << rowUnit;
     // As of a schedule: tiles are copied by whole strides of all the warps.
-    if (!llvm::isPowerOf2_64(rows * warps) || !llvm::isPowerOf2_64(warps))
+    // What fills rings does not.
+    if (!rings &&
+        (!llvm::isPowerOf2_64(rows * warps) || !llvm::isPowerOf2_64(warps)))
       return team.emitOpError()
              << "has " << warps << " warps and BM = " << rows * warps
              << "; expected powers of two";
@@ -217,9 +246,9 @@ static LogicalResult checkSharedCols(Operation *op, FragmentType type,
     return op->emitOpError()
            << "has a fragment whose columns " << cols << " warps share";
   };
-  if (op->getParentOfType<WarpRolesOp>())
-    return fault() << " beside kvbuffer.warp_roles, where groups of warps "
-                      "multiply together; expected warps = ["
+  if (findRings(op->getParentOfType<gpu::GPUFuncOp>()))
+    return fault() << " beside kvbuffer.ring, where groups of warps multiply "
+                      "together; expected warps = ["
                    << rows * cols << ", 1]";
   if (rows * cols != schedule.getWarps() || !llvm::isPowerOf2_64(cols))
     return op->emitOpError()
@@ -365,9 +394,10 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
                                 ScheduleAttr kernelSchedule,
                                 const TargetInfo &target) {
   int64_t warps = blockWarpsOf(kernel, kernelSchedule);
+  bool rings = findRings(kernel) != nullptr;
   WalkResult teams = kernel.walk([&](TeamsOp op) -> WalkResult {
     if (op.getWarps() == warps)
-      return checkTeams(op, kernelSchedule, target);
+      return checkTeams(op, kernelSchedule, target, rings);
     return op.emitOpError()
            << "has teams of " << op.getWarps()
            << " warps together; expected as many as another kvbuffer.teams of "
@@ -380,7 +410,7 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
   FragmentLayouts layouts;
   WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
     if (warps != kernelSchedule.getWarps() && !op->getParentOfType<TeamOp>() &&
-        needsWarps(op))
+        needsWarps(op) && !(rings && isa<AllocOp, RingOp>(op)))
       return op->emitOpError()
              << "takes the whole block, whose teams have " << warps
              << " warps; expected it in a team, or a schedule with so many "
@@ -391,7 +421,7 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
         return op->emitOpError()
                << "names none of " << slots
                << " slots; expected kvbuf-assign-slots to have run";
-    ScheduleAttr schedule = scheduleOf(op, kernelSchedule);
+    ScheduleAttr schedule = scheduleOfSlots(op, kernelSchedule);
     for (Type type : op->getResultTypes())
       if (auto fragment = dyn_cast<FragmentType>(type))
         if (failed(checkAtoms(op, fragment, layouts, schedule, target)))

@@ -39,6 +39,10 @@ mlir::LogicalResult checkTiles(mlir::gpu::GPUFuncOp kernel,
 mlir::LogicalResult checkLanes(mlir::gpu::GPUModuleOp module,
                                const TargetInfo &target);
 
+/// An op by which a kernel needs a chip that fills rings and hands out
+/// registers anew; null if it runs on every chip.
+mlir::Operation *findRings(mlir::gpu::GPUFuncOp kernel);
+
 /// A copy of `bytes` a lane from DRAM into LDS; no number: it is not constant.
 mlir::LogicalResult checkLdsCopy(mlir::Operation *op,
                                  std::optional<int64_t> bytes,

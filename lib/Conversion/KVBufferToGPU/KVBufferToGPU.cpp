@@ -60,12 +60,10 @@ struct ConvertKVBufferToGPUPass
           failed(distributeFragments(kernel, schedule, *target)) ||
           failed(checkTiles(kernel, schedule, *target)))
         return signalPassFailure();
-      bool roles =
-          kernel.walk([](WarpRolesOp) { return WalkResult::interrupt(); })
-              .wasInterrupted();
-      if (failed(checkAlignment(kernel, *target, roles)))
+      bool rings = findRings(kernel) != nullptr;
+      if (failed(checkAlignment(kernel, *target, rings)))
         return signalPassFailure();
-      std::unique_ptr<Machine> machine = createMachine(*target, roles);
+      std::unique_ptr<Machine> machine = createMachine(*target, rings);
       LaneLowering lowering(kernel, *target, schedule, *machine, alignment);
       if (failed(lowering.run()))
         return signalPassFailure();
@@ -100,7 +98,7 @@ private:
 
   /// Whether kernels of this kind can assume no more than `alignment`.
   LogicalResult checkAlignment(gpu::GPUFuncOp kernel, const TargetInfo &target,
-                               bool roles) {
+                               bool rings) {
     int64_t bytes = alignment;
     if (bytes < 2 || bytes > kTensorAlignment || !llvm::isPowerOf2_64(bytes))
       return kernel.emitOpError()
@@ -113,10 +111,10 @@ private:
              << "is to be lowered with alignment = " << bytes
              << ", but copies on " << target.chip
              << " need 16 bytes; expected alignment = 16";
-    if (roles)
+    if (rings)
       return kernel.emitOpError()
              << "is to be lowered with alignment = " << bytes
-             << ", but has warp roles, whose copy engine needs 16 bytes; "
+             << ", but has rings, whose copy engine needs 16 bytes; "
                 "expected a schedule with producers = 0";
     return success();
   }

@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 #include <numeric>
 
@@ -538,7 +539,20 @@ LogicalResult KernelSignature::expand() {
   unsigned ordinary = parameterTypes.size();
   bool counts = false;
   SmallVector<StringRef> launchNames;
+  // Beside rings, what is loaded comes before what is stored, in whatever order
+  // the teams are.
+  SmallVector<Operation *> ops, ofOthers;
+  llvm::SmallPtrSet<Operation *, 4> others;
+  kernel.walk([&](TeamOp team) {
+    if (lanes.machine.hasRoles() && !team.isMover())
+      others.insert(team);
+  });
   kernel.walk([&](Operation *op) {
+    bool isOfOther = others.contains(op->getParentOfType<TeamOp>());
+    (isOfOther ? ofOthers : ops).push_back(op);
+  });
+  llvm::append_range(ops, ofOthers);
+  for (Operation *op : ops) {
     if (auto value = dyn_cast<LaunchValueOp>(op);
         value && !llvm::is_contained(llvm::make_first_range(launchValues),
                                      value.getExpression()))
@@ -562,12 +576,12 @@ LogicalResult KernelSignature::expand() {
         }
     }
     if (!lanes.machine.hasRoles())
-      return;
+      continue;
     for (const TensorMapRequest &request :
          lanes.warpRoles().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
-  });
+  }
   for (auto &[request, value] : tensorMaps) {
     parameterTypes.push_back(lanes.warpRoles().tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
@@ -594,7 +608,19 @@ LogicalResult KernelSignature::expand() {
     if (attr.getName() != "function_type" && attr.getName() != "arg_attrs" &&
         attr.getName() != KVBufferDialect::kPhaseAttr)
       lowered->setAttr(attr.getName(), attr.getValue());
-  if (kernel.getKnownBlockSizeAttr())
+  // By its schedule, what comes later knows that some of its warps only move,
+  // also where the program has divided them by itself.
+  ScheduleParameters divided = lanes.blockSchedule.getParameters();
+  if (lanes.machine.hasRoles() && !divided.producers) {
+    kernel.walk([&](TeamOp team) {
+      if (team.isMover())
+        divided.producers += int64_t(team.getWarps());
+    });
+    lowered->setAttr(KVBufferDialect::kScheduleAttr,
+                     ScheduleAttr::get(context, divided));
+  }
+  // What registers there are to hand out follows from it.
+  if (kernel.getKnownBlockSizeAttr() || lanes.machine.hasRoles())
     lowered.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(block));
   b.setInsertionPointToStart(&lowered.getBody().front());
   for (auto [i, map] : llvm::enumerate(tensorMaps))

@@ -28,8 +28,8 @@ Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
 }
 
 unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
-  const Roles *shape = lanes.schedule.getRoles();
-  if (!lanes.machine.hasRoles() || !shape || !shape->consumerRegisters)
+  int64_t registers = lanes.team ? int64_t(lanes.team->op.getRegisters()) : 0;
+  if (!lanes.machine.hasRoles() || !registers)
     return 2;
   // A lane's output, scores and weights are what no compiler can save.
   const FragmentLayout &layout = lanes.layouts.of(scores);
@@ -37,10 +37,7 @@ unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
   int64_t elements =
       scores.getRows() * (lanes.accumulatorCols + scores.getCols()) +
       scores.getRows() * scores.getCols() / 2;
-  return shape->consumerRegisters - elements / all <
-                 lanes.target.twoChainRegisters
-             ? 1
-             : 2;
+  return registers - elements / all < lanes.target.twoChainRegisters ? 1 : 2;
 }
 
 Value kvbuf::largestOfBits(ImplicitLocOpBuilder &b, unsigned chains,

@@ -172,7 +172,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
       // Loops of consumers are the same for all lanes: said so, numbers stay in
       // the scalar unit.
       if (count == 1 && part[0].getType().isInteger(32) &&
-          lower.roles.consumersStart)
+          lower.roles.teamStart)
         setWidened(lower, value, lower.machine.uniform(lower, part[0]));
       else
         setWidened(lower, value, part);

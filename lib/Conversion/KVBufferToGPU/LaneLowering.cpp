@@ -16,7 +16,7 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            ScheduleAttr schedule, Machine &machine,
                            int64_t alignment)
     : Lanes(kernel, target, schedule, machine, alignment), signature(*this),
-      roles(target, schedule) {}
+      roles(target) {}
 
 LogicalResult LaneLowering::lowerBlock(Block &block) {
   Operation *end =
@@ -99,9 +99,8 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
 LogicalResult LaneLowering::checkNoRoles(Operation *op) {
   if (!machine.hasRoles())
     return success();
-  return op->emitOpError() << "has no per-lane form beside "
-                              "kvbuffer.warp_roles; expected "
-                              "kvbuffer.ring_load";
+  return op->emitOpError() << "has no per-lane form beside kvbuffer.ring; "
+                              "expected kvbuffer.ring_load";
 }
 
 LogicalResult LaneLowering::run() {

@@ -14,7 +14,6 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANELOWERING_H
 
-#include "BarrierNumbers.h"
 #include "KernelSignature.h"
 #include "LaneQueues.h"
 #include "LaneRoles.h"
@@ -37,17 +36,14 @@ public:
   /// Lowers the ops of a block but its terminator, whose operands then have
   /// their lanes.
   mlir::LogicalResult lowerBlock(mlir::Block &block);
-  /// Whether an op of roles stands where it can be lowered.
+  /// Whether an op of rings and their teams stands where it can be lowered.
   mlir::LogicalResult checkRoles(mlir::Operation *op);
-  /// An error for an op that takes all the threads of the block, of which roles
-  /// have a part.
+  /// An error for an op that copies by all threads, beside rings.
   mlir::LogicalResult checkNoRoles(mlir::Operation *op);
 
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
-  /// Which named barriers are taken.
-  BarrierNumbers barriers;
-  /// Of a kernel with roles: its warps, rings and clusters.
+  /// Of a kernel with rings: their teams, slots and clusters.
   LaneRoles roles;
   /// What the queues and shelves of teams take.
   LaneQueues queues;
@@ -58,13 +54,28 @@ public:
 
   // Ops whose lowering is a member.
 
-  // Warp roles (LaneRoles.cpp).
-  mlir::LogicalResult lower(WarpRolesOp op);
-  void lower(RingOp op);
+  // Teams that rings join (LaneRoles.cpp).
+  /// What comes before such teams: their rings' barriers.
+  mlir::LogicalResult startRings(TeamsOp op);
+  /// One of them, but for its place among the warps.
+  mlir::LogicalResult lowerRingTeam(TeamOp op, int64_t firstWarp);
+  /// Begins a team that moves: perhaps one lane of it goes on.
+  mlir::LogicalResult beginMover(TeamOp op);
+  /// Begins a team whose warps may multiply in groups.
+  mlir::LogicalResult beginGroups(TeamOp op, int64_t firstWarp);
+  /// The registers that each lane has when the kernel starts.
+  int64_t registerShare() const;
+  /// Whether the block has the registers that teams ask for, and what follows
+  /// can do without them.
+  mlir::LogicalResult checkRegisters(TeamsOp op);
+  /// Whether a slot is empty after as many releases as its teams have groups.
+  mlir::LogicalResult checkReleases(TeamChannelInterface channel,
+                                    int64_t releases);
+  mlir::LogicalResult lower(RingOp op);
   mlir::LogicalResult lower(RingLoadOp op);
   void lower(RingWaitOp op);
   void lower(RingReleaseOp op);
-  void lower(MailboxOp op);
+  mlir::LogicalResult lower(MailboxOp op);
   void lower(MailboxPostOp op);
   void lower(MailboxTakeOp op);
   void lower(NextTileOp op);
@@ -85,9 +96,10 @@ public:
   /// Every lane that gets here arrives at the barrier at this place in each
   /// block of the cluster.
   void emitClusterArrivals(mlir::Value barrier);
-  /// Ends a role: says so to all blocks of the cluster. Consumers wait until
-  /// everybody has, as their block's LDS must outlive what others do there.
-  void leaveCluster(bool producers);
+  /// Ends a team: says so to all blocks of the cluster. One that does not move
+  /// waits until everybody has, as the block's LDS must outlive what others do
+  /// there.
+  void leaveCluster(bool moves);
   /// One lane of a warp releases for each block of the cluster where `shared`,
   /// else one for the own.
   void emitRelease(mlir::Value barrier, bool byWarps, bool shared);
@@ -124,8 +136,6 @@ public:
               bool full, bool wait);
   /// Meets the whole block from within a team.
   void meetAtEntry();
-  /// Which of the teams that take this is; -1 if it does not.
-  static int64_t takerOf(QueueOp op, TeamOp team);
 
   // Soft caps (LaneSoftcap.cpp).
   void lower(SoftcapOp op);

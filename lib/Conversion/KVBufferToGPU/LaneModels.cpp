@@ -32,10 +32,10 @@ namespace {
 /// What an op of our own needs of the kernel's warps.
 enum class Warps {
   Any,
-  /// Those of a role, or of the whole division into roles.
-  Roles,
-  /// All of the block, of which roles have a part.
-  Block
+  /// Those of a team that rings join, or what joins it.
+  Rings,
+  /// All that copy by themselves, without rings.
+  Copies
 };
 
 /// The emitter of an op of our own: a function, or a member of LaneLowering.
@@ -57,9 +57,9 @@ struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
   LogicalResult lowerToLanes(Operation *op, LaneContext &context) const {
     auto &lowering = static_cast<LaneLowering &>(context);
-    if (warps == Warps::Roles && failed(lowering.checkRoles(op)))
+    if (warps == Warps::Rings && failed(lowering.checkRoles(op)))
       return failure();
-    if (warps == Warps::Block && failed(lowering.checkNoRoles(op)))
+    if (warps == Warps::Copies && failed(lowering.checkNoRoles(op)))
       return failure();
     auto own = cast<OpTy>(op);
     if constexpr (std::is_void_v<decltype(emit(lowering, own, 0))>) {
@@ -83,14 +83,14 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
            KeyRangeOp, AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
            FragmentStoreOp, RowStoreOp>(context);
-    attach<Warps::Block, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
+    attach<Warps::Copies, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
            FragmentFitOp,
            ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,
            FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.
-    attach<Warps::Roles, AnyNegativeOp>(context);
+    attach<Warps::Rings, AnyNegativeOp>(context);
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
            SoftmaxSinkOp>(context);
@@ -100,9 +100,9 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
-    attach<Warps::Roles, WarpRolesOp, RingOp, RingLoadOp, RingWaitOp,
-           RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
-           MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(context);
+    attach<Warps::Rings, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
+           MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
+           MmaWaitOp, TurnWaitOp, TurnPassOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<Warps::Any, scf::ForOp, scf::IfOp, scf::WhileOp>(context);

@@ -133,7 +133,7 @@ void LaneLowering::meetAt(const LaneQueue &queue, int64_t taker, Value slot,
 }
 
 void LaneLowering::meetAtEntry() {
-  const LaneTeam *outer = std::exchange(team, nullptr);
+  LaneTeam *outer = std::exchange(team, nullptr);
   machine.emitMeet(*this);
   team = outer;
 }
@@ -227,7 +227,8 @@ void LaneLowering::lower(QueuePutOp op) {
 void LaneLowering::lower(QueueTakeOp op) {
   const LaneQueue &queue = queues.queues[op.getQueue()];
   Value slot = slotOf(queue, op.getNumber());
-  int64_t taker = takerOf(op.getQueue().getDefiningOp<QueueOp>(), team->op);
+  int64_t taker = op.getQueue().getDefiningOp<QueueOp>().getTaker(
+      TeamOp(team->op).getSymName());
   if (queue.barriers)
     meetAt(queue, taker, slot, /*full=*/true, /*wait=*/true);
   else
@@ -238,16 +239,9 @@ void LaneLowering::lower(QueueTakeOp op) {
   setEntry(op.getValues(), words);
 }
 
-int64_t LaneLowering::takerOf(QueueOp op, TeamOp team) {
-  for (auto [i, name] : llvm::enumerate(op.getTo()))
-    if (cast<FlatSymbolRefAttr>(name).getValue() == team.getSymName())
-      return i;
-  return -1;
-}
-
 void LaneLowering::openQueues(TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues())
-    if (int64_t taker = takerOf(op, team); taker >= 0)
+    if (int64_t taker = op.getTaker(team.getSymName()); taker >= 0)
       if (const LaneQueue &queue = queues.queues[op.getQueue()]; queue.barriers)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
           meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/false);

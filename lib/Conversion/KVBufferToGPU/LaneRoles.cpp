@@ -1,4 +1,4 @@
-//===- LaneRoles.cpp - Warp roles, rings and products in flight -*- C++ -*-===//
+//===- LaneRoles.cpp - Teams that rings join, and products ------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What every machine with warp roles shares: which warps do what, where slots
-/// and barriers lie in LDS, which phase of a barrier a filling is. How a
+/// What every machine with rings shares: how their teams begin and end, where
+/// slots and barriers lie in LDS, which phase of a barrier a filling is. How a
 /// barrier is waited for, a tile copied and a product started is the machine's.
 ///
 //===----------------------------------------------------------------------===//
@@ -22,35 +22,81 @@ using namespace mlir;
 using namespace kvbuf;
 
 //===----------------------------------------------------------------------===//
-// Roles
+// Teams
 //===----------------------------------------------------------------------===//
 
-bool kvbuf::isOfProducers(Operation *op) {
-  auto roles = op->getParentOfType<WarpRolesOp>();
-  return roles && roles.getProducers().isAncestor(op->getParentRegion());
+int64_t LaneLowering::registerShare() const {
+  return llvm::alignDown<int64_t>(target.registersPerBlock / blockThreads(),
+                                  target.registerStep);
 }
 
-LogicalResult LaneLowering::lower(WarpRolesOp op) {
-  const Roles *shape = schedule.getRoles();
-  int64_t producers = shape ? shape->producers : 0;
-  if (int64_t(op.getConsumerWarps()) != schedule.getWarps() ||
-      int64_t(op.getProducerWarps()) != producers)
-    return op.emitOpError() << "has " << op.getConsumerWarps()
-                            << " consumer and " << op.getProducerWarps()
-                            << " producer warps, expected the schedule's "
-                            << schedule.getWarps() << " and " << producers;
+LogicalResult LaneLowering::checkRegisters(TeamsOp op) {
+  int64_t share = registerShare(), first = 0, taken = 0,
+          group = target.warpsPerMatrixGroup;
+  bool anew = false;
+  for (auto member : op.getBody().getOps<TeamOp>()) {
+    int64_t registers = member.getRegisters();
+    int64_t warps = int64_t(member.getWarps() * member.getCopies());
+    if (registers && (first % group || warps % group))
+      return member.emitOpError()
+             << "has registers(" << registers << ") for " << warps
+             << " warps, from warp " << first << " on; " << target.chip
+             << " hands them out to whole groups of " << group;
+    anew |= registers;
+    taken += warps * (registers ? registers : share);
+    first += warps;
+  }
+  if (!anew)
+    return success();
+  if (taken > first * share)
+    return op.emitOpError()
+           << "has teams of " << taken * int64_t(target.waveSize)
+           << " registers together; a block of " << blockThreads()
+           << " threads starts with "
+           << first * share * int64_t(target.waveSize) << " on " << target.chip;
+  // What follows would run with what each warp has then.
+  Operation *next = op->getNextNode();
+  if (op->getParentOp() == kernel && next->hasTrait<OpTrait::IsTerminator>())
+    return success();
+  InFlightDiagnostic diag =
+      op.emitOpError()
+      << "hands out registers anew, after which nothing else can run; expected "
+         "it to be the last op of the kernel, or teams without registers";
+  diag.attachNote(next->getLoc()) << "what follows is here";
+  return diag;
+}
 
-  // Every consumer and the producer of every block arrive at its end.
-  if (cluster() > 1)
-    roles.endBarrier = lds.addBarrier(
-        (schedule.getWarps() * int64_t(target.waveSize) + 1) * cluster());
+LogicalResult LaneLowering::startRings(TeamsOp op) {
+  if (failed(checkRegisters(op)))
+    return failure();
+  // Barriers are made ready once.
+  if (op->getParentOp() != kernel)
+    return op.emitOpError() << "is in " << op->getParentOp()->getName()
+                            << "; expected it in the kernel's body, as rings "
+                               "join its teams";
+  // All threads of every block arrive at its end; of a team that moves, the one
+  // that does it.
+  if (cluster() > 1) {
+    int64_t arrivals = 0;
+    for (auto member : op.getBody().getOps<TeamOp>())
+      arrivals += member.isMover()
+                      ? 1
+                      : int64_t(member.getWarps() * member.getCopies()) *
+                            int64_t(target.waveSize);
+    roles.endBarrier = lds.addBarrier(arrivals * cluster());
+  }
+  ArrayRef<LdsBarrier> barriers =
+      lds.barriers().drop_front(roles.readyBarriers);
+  roles.readyBarriers = lds.barriers().size();
+  if (barriers.empty())
+    return success();
   {
     OpBuilder::InsertionGuard guard(b);
     Value first =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
-    warpRoles().emitBarrierInit(*this, lds.barriers());
+    warpRoles().emitBarrierInit(*this, barriers);
   }
   // Another block of the cluster may arrive as soon as it has started.
   if (cluster() > 1) {
@@ -59,18 +105,13 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
   } else {
     gpu::BarrierOp::create(b);
   }
+  return success();
+}
 
-  // The registers of a lane when the kernel starts: an equal share of all, in
-  // the steps that they are handed out in.
-  int64_t share =
-      llvm::alignDown<int64_t>(target.registersPerBlock / blockThreads(), 8);
-  auto setRegisters = [&](int64_t count) {
-    if (count && count != share)
-      warpRoles().emitSetRegisters(*this, count, share);
-  };
+LogicalResult LaneLowering::beginMover(TeamOp op) {
   roles.movers = Movers::Lane;
   RingLoadOp copied;
-  op.getProducers().walk([&](RingLoadOp load) {
+  op.walk([&](RingLoadOp load) {
     Movers needed = warpRoles().moversOf(*this, load);
     roles.movers = std::max(roles.movers, needed);
     if (needed != Movers::Lane)
@@ -80,18 +121,27 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
     return copied.emitOpError()
            << "needs threads to copy, which does not go with cluster = "
            << cluster();
+  roles.numberWord.reset();
+  roles.firstOfTeam =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
+  if (roles.movers == Movers::Lane) {
+    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0)));
+    // Of one lane the assembler knows that coordinates are the same for all.
+    enter(warpRoles().emitElect(*this));
+    roles.alone = true;
+  }
+  return success();
+}
 
-  Value consumes = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, warp,
-                                         i32(schedule.getWarps()));
-  auto branch = scf::IfOp::create(b, consumes, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-
-  // Consumers.
-  b.setInsertionPointToStart(branch.thenBlock());
-  setRegisters(op.getConsumerRegisters());
-  roles.consumersStart = branch.thenBlock()->getTerminator();
-  roles.group = arith::ShRUIOp::create(
-      b, warp, i32(llvm::Log2_64(target.warpsPerMatrixGroup)));
+LogicalResult LaneLowering::beginGroups(TeamOp op, int64_t firstWarp) {
+  int64_t warps = op.getWarps(), size = target.warpsPerMatrixGroup;
+  if (warps % size || firstWarp % size)
+    return op.emitOpError()
+           << "has " << warps << " warps, from warp " << firstWarp
+           << " on; expected whole groups of " << size
+           << ", which multiply together on " << target.chip;
+  roles.groups = warps / size;
+  roles.group = arith::ShRUIOp::create(b, warp, i32(llvm::Log2_64(size)));
   roles.firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
       arith::AndIOp::create(b, thread, i32(roles.groupThreads - 1)), i32(0));
@@ -102,55 +152,38 @@ LogicalResult LaneLowering::lower(WarpRolesOp op) {
         i32(cluster()));
   // What is shared goes before the first op that follows; that op must
   // exist, and stay.
-  roles.consumersStart = i32(0).getDefiningOp();
+  roles.teamStart = i32(0).getDefiningOp();
+  roles.signBarriers = roles.turnBarriers = 0;
   bool turns = false;
-  op.getConsumers().walk(
+  op.walk(
       [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
-  if (turns && roles.groups > 1) {
-    // The first turn: the last group passes it as if it had finished one.
-    roles.turnBarriers = barriers.take(roles.groups);
-    OpBuilder::InsertionGuard inner(b);
-    Value last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.group,
-                                       i32(roles.groups - 1));
-    auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(pass.thenBlock());
-    machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.turnBarriers),
-                                              2 * roles.groupThreads,
-                                              /*wait=*/false);
-  }
-  if (failed(lowerBlock(op.getConsumers().front())))
-    return failure();
-  b.setLoc(op.getLoc());
-  warpRoles().emitConsumersEnd(*this);
-  if (cluster() > 1)
-    leaveCluster(/*producers=*/false);
-  roles.consumersStart = nullptr;
+  if (!turns || roles.groups < 2)
+    return success();
+  // The first turn: the last group passes it as if it had finished one.
+  roles.turnBarriers = barriers.take(roles.groups);
+  OpBuilder::InsertionGuard guard(b);
+  Value last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.group,
+                                     i32(roles.groups - 1));
+  auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(pass.thenBlock());
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.turnBarriers),
+                                            2 * roles.groupThreads,
+                                            /*wait=*/false);
+  return success();
+}
 
-  // Producers count their threads from 0.
-  b.setInsertionPointToStart(branch.elseBlock());
-  Value outerThread = thread, outerWarp = warp;
-  setRegisters(op.getProducerRegisters());
-  thread = arith::SubIOp::create(b, thread,
-                                 i32(schedule.getWarps() * target.waveSize));
-  warp = arith::SubIOp::create(b, warp, i32(schedule.getWarps()));
-  roles.firstOfProducers =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
-  if (roles.movers == Movers::Lane) {
-    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, warp, i32(0)));
-    // Of one lane the assembler knows that coordinates are the same for all.
-    enter(warpRoles().emitElect(*this));
-  }
-  if (failed(lowerBlock(op.getProducers().front())))
+LogicalResult LaneLowering::lowerRingTeam(TeamOp op, int64_t firstWarp) {
+  bool moves = op.isMover();
+  if (failed(moves ? beginMover(op) : beginGroups(op, firstWarp)) ||
+      failed(lowerBlock(op.getBody().front())))
     return failure();
   b.setLoc(op.getLoc());
+  if (!moves)
+    warpRoles().emitTeamEnd(*this);
   if (cluster() > 1)
-    leaveCluster(/*producers=*/true);
-  thread = outerThread;
-  warp = outerWarp;
-  if (barriers.taken() > target.namedBarriers)
-    return op.emitOpError()
-           << "needs " << barriers.taken() << " named barriers, a block has "
-           << target.namedBarriers;
+    leaveCluster(moves);
+  roles.alone = false;
+  roles.teamStart = nullptr;
   return success();
 }
 
@@ -160,12 +193,12 @@ void LaneLowering::emitClusterArrivals(Value barrier) {
     warpRoles().emitClusterArrive(*this, barrier, i32(to), always);
 }
 
-void LaneLowering::leaveCluster(bool producers) {
+void LaneLowering::leaveCluster(bool moves) {
   // The barrier's one phase: every thread that reaches into another block's LDS
   // has done so.
   Value barrier = i32(roles.endBarrier);
   emitClusterArrivals(barrier);
-  if (!producers)
+  if (!moves)
     warpRoles().emitBarrierWait(*this, barrier, i32(0));
 }
 
@@ -204,15 +237,18 @@ LogicalResult LaneLowering::checkRoles(Operation *op) {
       ((ring && ring.getShared()) || (box && box.getShared())))
     return op->emitOpError() << "is shared, but the kernel has no clusters; "
                                 "expected 'known_cluster_size'";
-  if (isa<WarpRolesOp, RingOp, MailboxOp>(op)) {
-    if (machine.hasRoles())
-      return success();
-    return op->emitOpError() << "has no per-lane form in a kernel without "
-                                "kvbuffer.warp_roles";
-  }
-  if (!op->getParentOfType<WarpRolesOp>())
+  if (!machine.hasRoles())
     return op->emitOpError()
-           << "belongs to a role; expected it inside of kvbuffer.warp_roles";
+           << "has no per-lane form in a kernel without kvbuffer.ring";
+  // Its barriers are made ready once.
+  if (ring || box) {
+    if (op->getParentOp() == kernel)
+      return success();
+    return op->emitOpError() << "is in " << op->getParentOp()->getName()
+                             << "; expected it in the kernel's body";
+  }
+  if (!op->getParentOfType<TeamOp>())
+    return op->emitOpError() << "is expected in a kvbuffer.team";
   // What is known of a ring or a mailbox hangs on the op that makes it.
   for (Value operand : op->getOperands())
     if (isa<RingType, MailboxType>(operand.getType()) &&
@@ -243,7 +279,36 @@ static bool readByProducts(Value staged) {
   });
 }
 
-void LaneLowering::lower(RingOp op) {
+/// The `kvbuffer.teams` that a ring or a mailbox joins; null if nobody uses it.
+static TeamsOp teamsOf(TeamChannelInterface channel) {
+  for (Operation *user : channel.getChannel().getUsers())
+    if (auto teams = user->getParentOfType<TeamsOp>())
+      return teams;
+  return {};
+}
+
+LogicalResult LaneLowering::checkReleases(TeamChannelInterface channel,
+                                          int64_t releases) {
+  TeamsOp teams = teamsOf(channel);
+  if (!teams)
+    return success();
+  int64_t groups = 0;
+  for (Attribute name : channel.getTo()) {
+    TeamOp team = teams.getTeam(cast<FlatSymbolRefAttr>(name).getValue());
+    groups += llvm::divideCeil(int64_t(team.getWarps()),
+                               int64_t(target.warpsPerMatrixGroup));
+  }
+  if (releases == groups)
+    return success();
+  return channel->emitOpError()
+         << "has releases = " << releases << ", expected " << groups
+         << ": one for each group of " << target.warpsPerMatrixGroup
+         << " warps of " << channel.getTo();
+}
+
+LogicalResult LaneLowering::lower(RingOp op) {
+  if (failed(checkReleases(op, op.getReleases())))
+    return failure();
   // One thread releases for its group where the group's warps are known to be
   // done; else each warp does: a warp that came late would wait for a phase
   // that is over and, by its parity, take it for the next but one.
@@ -269,6 +334,7 @@ void LaneLowering::lower(RingOp op) {
       {single(op.getBuffer()), i32(lds.addBarriers(stages, releases, fills))});
   roles.firstSlots[op.getRing()] = roles.nextSlot;
   roles.nextSlot += stages;
+  return success();
 }
 
 LogicalResult LaneLowering::lower(RingLoadOp op) {
@@ -288,16 +354,16 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   TileValues tile = sourceOf(*this, op.getTile(), params);
   OpBuilder::InsertionGuard guard(b);
   // A slot is always filled by the same warps, which so see each of its phases,
-  // and neighbouring slots by different ones: every instruction of a producer
-  // takes a turn from the consumers that share its scheduler.
+  // and neighbouring slots by different ones: every instruction of a warp that
+  // moves takes a turn from those that share its scheduler.
   if (roles.movers != Movers::Lane) {
     int64_t together = warpRoles().warpsOfSlot(*this, op);
-    Value number = arith::AddIOp::create(
-        b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
-    Value filler = arith::RemUIOp::create(
-        b, number, i32(schedule.getRoles()->producers / together));
-    Value team = arith::DivUIOp::create(b, warp, i32(together));
-    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, team, filler));
+    Value number =
+        arith::AddIOp::create(b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
+    Value filler =
+        arith::RemUIOp::create(b, number, i32(schedule.getWarps() / together));
+    Value part = arith::DivUIOp::create(b, warp, i32(together));
+    enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
   }
   return warpRoles().emitRingLoad(*this, op, tile, at->second, slot,
                                   fullBarrier(ring, to), emptyBarrier(ring, to),
@@ -345,10 +411,12 @@ void LaneLowering::emitRelease(Value barrier, bool byWarps, bool shared) {
 // Mailboxes and counters
 //===----------------------------------------------------------------------===//
 
-void LaneLowering::lower(MailboxOp op) {
+LogicalResult LaneLowering::lower(MailboxOp op) {
+  if (failed(checkReleases(op, op.getReleases())))
+    return failure();
   // Every lane reads by itself, so every lane releases: one that releases for
   // its warp would need the others' reads ordered before it. Of a shared box
-  // the producer reads, too, and those of all blocks.
+  // the lane that posts reads, too, and those of all blocks.
   int64_t slots = op.getSlots();
   int64_t releases = int64_t(op.getReleases()) *
                      int64_t(target.warpsPerMatrixGroup * target.waveSize);
@@ -357,6 +425,7 @@ void LaneLowering::lower(MailboxOp op) {
   int64_t barriers = lds.addBarriers(slots, releases);
   int64_t words = lds.takeBesideBarriers(4 * slots);
   set(op.getBox(), {i32(words), i32(barriers)});
+  return success();
 }
 
 RingValues LaneLowering::mailboxValues(Value box) {
@@ -376,7 +445,7 @@ void LaneLowering::lower(MailboxPostOp op) {
   Value value = toI32(single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
   if (roles.movers != Movers::Lane)
-    enter(roles.firstOfProducers);
+    enter(roles.firstOfTeam);
   Filling at = filling(op.getNumber(), box.stages);
   warpRoles().emitBarrierWait(*this, emptyBarrier(box, at),
                               arith::XOrIOp::create(b, at.parity, i32(1)));
@@ -410,8 +479,7 @@ void LaneLowering::lower(MailboxTakeOp op) {
     emitClusterArrivals(emptyBarrier(box, at));
   else
     warpRoles().emitBarrierArrive(*this, emptyBarrier(box, at), Value());
-  // Of the producers one thread runs.
-  if (!isOfProducers(op))
+  if (!roles.alone)
     word = machine.uniform(*this, word);
   set(op.getValue(), {toIndex(word)});
 }
@@ -419,9 +487,8 @@ void LaneLowering::lower(MailboxTakeOp op) {
 void LaneLowering::lower(NextTileOp op) {
   auto take = [&]() -> Value {
     // Nothing is known by a number but the number: fences before and after it
-    // would hold up the producers (by 2 % of a launch, docs/tuning.md).
-    return LaneArriveOp::create(b, b.getI32Type(),
-                                flat(signature.tileCounter()),
+    // would hold up the loads (by 2 % of a launch, docs/tuning.md).
+    return LaneArriveOp::create(b, b.getI32Type(), flat(signature.tileCounter()),
                                 ValueRange{index(0)}, /*relaxed=*/true);
   };
   if (cluster() > 1) {
@@ -443,27 +510,26 @@ void LaneLowering::lower(NextTileOp op) {
     set(op.getTile(), {toIndex(take())});
     return;
   }
-  // One thread takes, the other producers read what it took.
+  // One thread takes, the others of the team read what it took.
   if (!roles.numberWord) {
     roles.numberWord = lds.take(4);
-    roles.producerBarrier = barriers.take();
+    roles.numberBarrier = barriers.take();
   }
-  int64_t threads = schedule.getRoles()->producers * target.waveSize;
+  int64_t threads = schedule.getWarps() * target.waveSize;
   Value words = shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
-    auto one =
-        scf::IfOp::create(b, roles.firstOfProducers, /*withElseRegion=*/false);
+    auto one = scf::IfOp::create(b, roles.firstOfTeam, /*withElseRegion=*/false);
     b.setInsertionPointToStart(one.thenBlock());
     memref::StoreOp::create(b, take(), words,
                             ValueRange{index(*roles.numberWord / 4)});
   }
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.producerBarrier),
-                                            threads, /*wait=*/true);
-  Value number = memref::LoadOp::create(
-      b, words, ValueRange{index(*roles.numberWord / 4)});
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.producerBarrier),
-                                            threads, /*wait=*/true);
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier), threads,
+                                            /*wait=*/true);
+  Value number =
+      memref::LoadOp::create(b, words, ValueRange{index(*roles.numberWord / 4)});
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier), threads,
+                                            /*wait=*/true);
   set(op.getTile(), {toIndex(number)});
 }
 

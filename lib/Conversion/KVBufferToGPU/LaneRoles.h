@@ -18,35 +18,35 @@ namespace kvbuf {
 
 /// What is known of the warps of a kernel with roles while it is lowered.
 struct LaneRoles {
-  LaneRoles(const TargetInfo &target, ScheduleAttr schedule)
-      : groupThreads(int64_t(target.warpsPerMatrixGroup) * target.waveSize),
-        groups(target.warpsPerMatrixGroup
-                   ? schedule.getWarps() / target.warpsPerMatrixGroup
-                   : 0) {}
+  explicit LaneRoles(const TargetInfo &target)
+      : groupThreads(int64_t(target.warpsPerMatrixGroup) * target.waveSize) {}
 
-  // Consumers.
+  // The team that multiplies.
 
-  /// Threads that multiply together, and their groups.
-  const int64_t groupThreads, groups;
+  /// Threads that multiply together, and how many such groups the team has.
+  const int64_t groupThreads;
+  int64_t groups = 0;
   /// The lane's group, whether it is the group's first, and whether it arrives
   /// for the group at one of the cluster's blocks.
   mlir::Value group, firstOfGroup, arrivesInCluster;
   /// The first op of their code, before which goes what all of it shares.
-  mlir::Operation *consumersStart = nullptr;
+  mlir::Operation *teamStart = nullptr;
   /// First of the groups' barriers for turns; 0 before there are any.
   int64_t turnBarriers = 0;
   /// The same for where groups ask whether a value is negative.
   int64_t signBarriers = 0;
 
-  // Producers.
+  // The team that moves.
 
-  /// Which of them have code: the most that a load takes.
+  /// Which of its warps have code: the most that a load takes.
   Movers movers = Movers::Lane;
   /// Whether this is the one thread that acts for all of them.
-  mlir::Value firstOfProducers;
-  /// Where they share a tile's number, and their barrier for it.
+  mlir::Value firstOfTeam;
+  /// Whether the code that is being lowered is that of one lane.
+  bool alone = false;
+  /// Where its warps share a tile's number, and their barrier for it.
   std::optional<int64_t> numberWord;
-  int64_t producerBarrier = 0;
+  int64_t numberBarrier = 0;
 
   // Rings.
 
@@ -54,6 +54,8 @@ struct LaneRoles {
   /// many there are so far.
   llvm::DenseMap<mlir::Value, int64_t> firstSlots;
   int64_t nextSlot = 0;
+  /// How many barriers in LDS have been made ready.
+  size_t readyBarriers = 0;
   /// Rings whose slots each warp releases, not one thread for its group.
   llvm::DenseSet<mlir::Value> releasedByWarps;
 
@@ -64,9 +66,6 @@ struct LaneRoles {
   /// The barrier of a cluster's end.
   int64_t endBarrier = 0;
 };
-
-/// Whether an op is the producers', of whom perhaps one lane runs.
-bool isOfProducers(mlir::Operation *op);
 
 } // namespace kvbuf
 

@@ -47,7 +47,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), lower.get(op.getTile()));
-  if (!op.getVia() || !op->getParentOfType<WarpRolesOp>()) {
+  if (!op.getVia() || !lower.machine.hasRoles() || !lower.team) {
     emitStore(lower, op, tile);
     return success();
   }

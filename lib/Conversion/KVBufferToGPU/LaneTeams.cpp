@@ -21,12 +21,17 @@ using namespace kvbuf;
 
 LogicalResult LaneLowering::lower(TeamsOp op) {
   int64_t warps = op.getWarps(), first = 0;
+  bool rings = machine.hasRoles();
+  if (rings && failed(startRings(op)))
+    return failure();
+  // Warps are few: either way of comparing them is right. Where rings are,
+  // loops and branches count in signed numbers.
+  auto less = rings ? arith::CmpIPredicate::slt : arith::CmpIPredicate::ult;
   auto ip = b.saveInsertionPoint();
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t end = first + int64_t(member.getWarps() * member.getCopies());
     if (end < warps) {
-      Value mine =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, warp, i32(end));
+      Value mine = arith::CmpIOp::create(b, less, warp, i32(end));
       auto branch = scf::IfOp::create(b, mine, /*withElseRegion=*/true);
       b.setInsertionPointToStart(branch.thenBlock());
       if (failed(lowerTeam(member, first)))
@@ -39,14 +44,54 @@ LogicalResult LaneLowering::lower(TeamsOp op) {
   }
   b.restoreInsertionPoint(ip);
   b.setLoc(op.getLoc());
-  gpu::BarrierOp::create(b);
+  if (rings && barriers.taken() > target.namedBarriers)
+    return op.emitOpError()
+           << "needs " << barriers.taken() << " named barriers, a block has "
+           << target.namedBarriers;
+  // Teams that rings join end when they like, and nobody waits for the last of
+  // them unless something follows.
+  bool isLast = op->getParentOp() == kernel &&
+                op->getNextNode()->hasTrait<OpTrait::IsTerminator>();
+  if (!rings || !isLast)
+    gpu::BarrierOp::create(b);
   return success();
+}
+
+Value Lanes::teamBarrier() {
+  if (team->barrier || team->warps == 1)
+    return team->barrier;
+  int64_t copies = TeamOp(team->op).getCopies();
+  if (!team->firstBarrier)
+    team->firstBarrier = barriers.take(copies);
+  Value barrier = i32(team->firstBarrier);
+  if (copies > 1)
+    barrier = arith::AddIOp::create(b, barrier, team->copy);
+  return barrier;
 }
 
 LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
   int64_t warps = op.getWarps(), copies = op.getCopies();
+  bool rings = machine.hasRoles();
+  ScheduleAttr outerSchedule = schedule;
+  Value outerThread = thread, outerWarp = warp;
+  llvm::scope_exit restore([&] {
+    schedule = outerSchedule;
+    thread = outerThread;
+    warp = outerWarp;
+    team = nullptr;
+  });
   b.setLoc(op.getLoc());
-  LaneTeam own{op, i32(0), Value()};
+  // The registers of a lane when the kernel starts: an equal share of all.
+  if (int64_t registers = op.getRegisters();
+      rings && registers && registers != registerShare())
+    warpRoles().emitSetRegisters(*this, registers, registerShare());
+  LaneTeam own{op, i32(0), Value(), warps};
+  bool isBlock = warps * target.waveSize == blockThreads();
+  // Beside rings a lane's number is that in the block, less what is before the
+  // team.
+  bool byThread = rings && copies == 1;
+  if (byThread && firstWarp)
+    thread = arith::SubIOp::create(b, thread, i32(firstWarp * target.waveSize));
   Value inTeam = warp;
   if (firstWarp)
     inTeam = arith::SubIOp::create(b, warp, i32(firstWarp));
@@ -59,8 +104,8 @@ LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
   } else if (warps == 1) {
     inTeam = i32(0);
   }
-  bool isBlock = warps * target.waveSize == blockThreads();
-  if (warps > 1 && !isBlock) {
+  // Beside rings a team has its barrier when it first needs one: few meet.
+  if (warps > 1 && !isBlock && !rings) {
     if (target.namedBarriers < 2)
       return op.emitOpError()
              << "has " << warps << " warps, which cannot meet by themselves: a "
@@ -75,17 +120,9 @@ LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
              << target.chip << " has " << target.namedBarriers;
   }
 
-  ScheduleAttr outerSchedule = schedule;
-  Value outerThread = thread, outerWarp = warp;
-  llvm::scope_exit restore([&] {
-    schedule = outerSchedule;
-    thread = outerThread;
-    warp = outerWarp;
-    team = nullptr;
-  });
   schedule = op.getSchedule(blockSchedule);
   warp = inTeam;
-  if (!isBlock)
+  if (!isBlock && !byThread)
     thread = arith::AddIOp::create(
         b, lane, arith::MulIOp::create(b, warp, i32(target.waveSize)));
   team = isBlock ? nullptr : &own;
@@ -93,7 +130,8 @@ LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
     set(index, {toIndex(own.copy)});
   auto teams = op->getParentOfType<TeamsOp>();
   openQueues(teams, op);
-  if (failed(lowerBlock(op.getBody().front())))
+  if (failed(rings ? lowerRingTeam(op, firstWarp)
+                   : lowerBlock(op.getBody().front())))
     return failure();
   b.setLoc(op.getLoc());
   closeQueues(teams, op);

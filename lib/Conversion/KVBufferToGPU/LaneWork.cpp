@@ -93,9 +93,8 @@ static constexpr int64_t kItemsAtOnce = 4;
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   if (lower.machine.hasRoles())
-    return op.emitOpError() << "has no per-lane form beside "
-                               "kvbuffer.warp_roles: the lanes of a warp look "
-                               "at the items together";
+    return op.emitOpError() << "has no per-lane form beside kvbuffer.ring: "
+                               "the lanes of a warp look at the items together";
   Block &body = op.getBody().front();
   Value zero = lower.i32(0), wave = lower.i32(lower.target.waveSize);
   Value items = lower.toI32(lower.single(op.getItems()));

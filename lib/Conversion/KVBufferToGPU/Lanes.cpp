@@ -23,10 +23,7 @@ Lanes::Lanes(gpu::GPUFuncOp kernel, const TargetInfo &target,
       kernel(kernel), alignment(alignment), blockSchedule(schedule),
       blockWarps(blockWarpsOf(kernel, schedule)), schedule(schedule) {}
 
-int64_t Lanes::blockThreads() const {
-  const Roles *shape = machine.hasRoles() ? blockSchedule.getRoles() : nullptr;
-  return (blockWarps + (shape ? shape->producers : 0)) * target.waveSize;
-}
+int64_t Lanes::blockThreads() const { return blockWarps * target.waveSize; }
 
 int64_t Lanes::cluster() const {
   gpu::GPUFuncOp function = kernel;

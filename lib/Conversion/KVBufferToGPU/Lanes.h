@@ -29,6 +29,7 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
 
 #include "LaneLayouts.h"
+#include "BarrierNumbers.h"
 #include "LdsPlan.h"
 #include "Machine.h"
 #include "kvbuffer/Conversion/LaneLoweringInterface.h"
@@ -44,8 +45,13 @@ struct LaneTeam {
   TeamOp op;
   /// The copy's number, i32.
   mlir::Value copy;
-  /// The named barrier at which its warps meet, i32; null for one warp.
+  /// The named barrier at which its warps meet, i32; null for one warp, and
+  /// where it is made on demand.
   mlir::Value barrier;
+  /// Warps of a copy.
+  int64_t warps = 1;
+  /// Of the barriers that are made on demand, the first copy's.
+  int64_t firstBarrier = 0;
 };
 
 /// A kernel that is being lowered: where its code goes, whose code it is, which
@@ -86,19 +92,21 @@ public:
   mlir::gpu::GPUFuncOp kernel;
   /// Bytes that addresses and strides of 16-bit tensors are multiples of.
   const int64_t alignment;
-  /// The kernel's schedule, and the block's warps of all teams, without
-  /// producers; also in a team.
+  /// The kernel's schedule, and the block's warps of all teams; also in a
+  /// team.
   const ScheduleAttr blockSchedule;
   const int64_t blockWarps;
   /// Threads of the block, producers too.
   int64_t blockThreads() const;
   /// Blocks of a cluster.
   int64_t cluster() const;
-  /// Columns of the accumulator that a softmax ends, in kernels with roles;
+  /// Columns of the accumulator that a softmax ends, in kernels with rings;
   /// else 0.
   int64_t accumulatorCols = 0;
   /// What lies in the block's LDS.
   LdsPlan lds;
+  /// Which named barriers are taken.
+  BarrierNumbers barriers;
 
   // Whose code is being lowered.
 
@@ -106,17 +114,18 @@ public:
   ScheduleAttr schedule;
   /// The layouts of fragments' types.
   FragmentLayouts layouts;
-  /// Thread in the block, lane in the warp, warp in the block; i32. Among
-  /// producers, thread and warp count from the first producer; in a team, from
-  /// its first warp.
+  /// Thread in the block, lane in the warp, warp in the block; i32. In a team,
+  /// thread and warp count from its first warp.
   mlir::Value thread, lane, warp;
-  /// How many threads of a team, or of a kernel without roles, there are.
+  /// How many threads of a team, or of a kernel without rings, there are.
   int64_t threads() const { return schedule.getWarps() * target.waveSize; }
   /// The thread in the block, also in a team; i32.
   mlir::Value blockThread;
   /// Null outside of teams, where all warps of the block work together.
-  const LaneTeam *team = nullptr;
-  /// What kernels with roles need of the machine.
+  LaneTeam *team = nullptr;
+  /// The team's barrier, i32; null where one warp needs none.
+  mlir::Value teamBarrier();
+  /// What kernels with rings need of the machine.
   WarpRoles &warpRoles() const { return *machine.roles(); }
 
   // Scalars.

@@ -311,7 +311,7 @@ public:
   virtual void emitMmaWait(Lanes &lower, Values &values, int64_t younger) = 0;
 };
 
-/// Warps with roles: some move tiles by an engine, the others multiply.
+/// Teams that rings join: some move tiles by an engine, others multiply.
 class WarpRoles : public PhaseBarriers, public BoxCopies, public AsyncProducts {
 public:
   /// Computes what the whole kernel shares, at its start.
@@ -322,8 +322,9 @@ public:
   /// Changes the registers of a lane from `before` to `count`.
   virtual void emitSetRegisters(Lanes &lower, int64_t count,
                                 int64_t before) = 0;
-  /// What consumers do last.
-  virtual void emitConsumersEnd(LaneLowering &lower) = 0;
+  /// What a team that does not move does last; it forgets what the machine
+  /// knows of the team.
+  virtual void emitTeamEnd(LaneLowering &lower) = 0;
 };
 
 //===----------------------------------------------------------------------===//
@@ -343,7 +344,7 @@ public:
   virtual void emitEnd(Lanes &lower) {}
   /// Null on a machine whose blocks have one barrier.
   virtual NamedBarriers *namedBarriers() { return nullptr; }
-  /// Null on a machine for kernels without roles.
+  /// Null on a machine for kernels without rings.
   virtual WarpRoles *roles() { return nullptr; }
   bool hasRoles() { return roles() != nullptr; }
 };

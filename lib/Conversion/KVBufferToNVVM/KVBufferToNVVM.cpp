@@ -318,7 +318,7 @@ struct ConvertKVBufferToNVVMPass
       return signalPassFailure();
     keepLoopAnnotations(module);
 
-    bool hasRoles = false;
+    bool hasRings = false;
     module.walk([&](LLVM::LLVMFuncOp func) {
       if (!func->hasAttr(KVBufferDialect::kPhaseAttr))
         return;
@@ -332,8 +332,10 @@ struct ConvertKVBufferToNVVMPass
       passTensorMapsByValue(func);
       auto schedule =
           func->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-      hasRoles |= schedule && schedule.getRoles();
-      // Registers that roles pass to each other are counted from an equal share
+      bool rings = schedule && schedule.getRoles();
+      func.walk([&](NVVM::SetMaxRegisterOp) { rings = true; });
+      hasRings |= rings;
+      // Registers that teams pass to each other are counted from an equal share
       // of one block's; without this the assembler ignores the change.
       // A block that joins partial results has as many of them on their way as
       // registers hold; without this the assembler keeps to fewer.
@@ -341,7 +343,7 @@ struct ConvertKVBufferToNVVMPass
           NVVM::NVVMDialect::getMaxntidAttrName());
       bool joins = schedule && schedule.getSplitKeys() && threads &&
                    threads[0] > kWarpSize;
-      if (schedule && (schedule.getRoles() || joins))
+      if (rings || joins)
         func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       Builder(context).getI32IntegerAttr(1));
       func->setAttr(KVBufferDialect::kPhaseAttr,
@@ -349,7 +351,7 @@ struct ConvertKVBufferToNVVMPass
     });
     // Swizzles of the copy engine and the matrix unit look at address bits: a
     // tile begins where those of its first row are 0.
-    if (hasRoles)
+    if (hasRings)
       module.walk([](LLVM::GlobalOp global) {
         if (global.getAddrSpace() != unsigned(NVVM::NVVMMemorySpace::Shared))
           return;

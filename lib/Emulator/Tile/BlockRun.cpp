@@ -57,9 +57,10 @@ void BlockRun::set(Value value, int64_t integer) {
 }
 
 LogicalResult BlockRun::run() {
-  if (failed(runBlock(kernel.getBody().front())))
+  auto fail = [&](Operation *op) { return error(op); };
+  if (failed(runBlock(kernel.getBody().front())) || failed(rings.finish(fail)))
     return failure();
-  return lds.finish([&](Operation *op) { return error(op); });
+  return lds.finish(fail);
 }
 
 //===----------------------------------------------------------------------===//
@@ -521,9 +522,10 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   auto fail = [&] { return error(op); };
   auto *filling = std::get_if<FillRef>(&values[op.getStaged()]);
   FailureOr<const Matrix *> slot =
-      filling ? rings.read(filling->channel, filling->fill, fail)
-              : get<LoadRef>(op.getStaged())
-                    .lds->read(op, get<LoadRef>(op.getStaged()).number, fail);
+      filling
+          ? rings.read(filling->channel, filling->fill, filling->taker, fail)
+          : get<LoadRef>(op.getStaged())
+                .lds->read(op, get<LoadRef>(op.getStaged()).number, fail);
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();

@@ -21,7 +21,8 @@ namespace kvbuf::emu::tile {
 using MatrixRef = std::shared_ptr<const Matrix>;
 /// An LDS buffer by its number among those of the block or of a team; a load
 /// that a token or staged value stands for, or a product that is awaited; a
-/// ring or mailbox; and a filling of one.
+/// ring or mailbox; and a filling of one, with the place of the team that waits
+/// for it.
 struct BufferRef {
   unsigned number;
   Lds *lds;
@@ -36,6 +37,7 @@ struct ChannelRef {
 struct FillRef {
   unsigned channel;
   int64_t fill;
+  unsigned taker;
   bool operator==(const FillRef &) const = default;
 };
 
@@ -136,8 +138,12 @@ private:
   mlir::LogicalResult runOp(PartialJoinOp op);
   mlir::LogicalResult runOp(SoftmaxMergeOp op);
   mlir::LogicalResult runOp(SoftmaxSinkOp op);
-  // Roles (Roles.cpp).
-  mlir::LogicalResult runOp(WarpRolesOp op);
+  // Rings and products in flight (RingOps.cpp).
+  /// The place of the team whose code runs among those that take from a ring or
+  /// a mailbox.
+  unsigned takerOf(mlir::Value channel);
+  /// That no product is in flight and no turn taken when a team ends.
+  mlir::LogicalResult finishProducts();
   mlir::LogicalResult runOp(RingOp op);
   mlir::LogicalResult runOp(RingLoadOp op);
   mlir::LogicalResult runOp(RingWaitOp op);
@@ -238,7 +244,7 @@ private:
   /// done.
   std::vector<Product> products;
   size_t finished = 0;
-  /// The wait for the turn that the consumers have, or null.
+  /// The wait for the turn that the team has, or null.
   TurnWaitOp turn;
   /// Calls of next_tile; -1 once one of them has found no more.
   int64_t tilesTaken = 0;

@@ -1,4 +1,4 @@
-//===- Rings.cpp - Rings and mailboxes between roles ------------*- C++ -*-===//
+//===- Rings.cpp - Rings and mailboxes between teams ------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::emu::tile;
 
-unsigned Rings::add(Operation *op, int64_t slots) {
+unsigned Rings::add(TeamChannelInterface op, int64_t slots) {
   Channel &channel = channels.emplace_back();
   channel.op = op;
   channel.slots = slots;
@@ -21,7 +21,7 @@ unsigned Rings::add(Operation *op, int64_t slots) {
 
 std::string Rings::name(unsigned channel, int64_t fill) const {
   std::string text = "filling " + std::to_string(fill) + " of the ";
-  if (auto ring = dyn_cast<RingOp>(channels[channel].op)) {
+  if (auto ring = dyn_cast<RingOp>(*channels[channel].op)) {
     StringRef label = ring.getRing().getType().getParams().getLabel();
     return text + label.str() + (label.empty() ? "ring" : " ring");
   }
@@ -38,38 +38,50 @@ LogicalResult Rings::fill(Operation *op, unsigned number, int64_t fill,
   filling.op = op;
   filling.data = std::move(data);
   filling.number = value;
-  filling.position = order.size();
-  order.push_back({number, fill});
+  filling.by.resize(channel.op.getTo().size());
+  Order &order = orders[channel.op.getFrom()];
+  filling.position = order.fillings.size();
+  order.fillings.push_back({number, fill});
   return success();
 }
 
-LogicalResult Rings::wait(unsigned number, int64_t fill, ErrorFn error) {
+/// The name of the team that takes from a channel as the one of that number.
+static StringRef nameOf(TeamChannelInterface channel, unsigned taker) {
+  return cast<FlatSymbolRefAttr>(channel.getTo()[taker]).getValue();
+}
+
+LogicalResult Rings::wait(unsigned number, int64_t fill, unsigned taker,
+                          ErrorFn error) {
   Channel &channel = channels[number];
+  StringRef filler = channel.op.getFrom(), me = nameOf(channel.op, taker);
   if (fill < 0 || fill >= int64_t(channel.fillings.size()))
     return error() << "waits for ever: " << name(number, fill)
-                   << " is never made, the producers make "
+                   << " is never made, @" << filler << " makes "
                    << channel.fillings.size();
   Filling &filling = channel.fillings[fill];
-  if (filling.released) {
+  if (Operation *released = filling.by[taker].released) {
     InFlightDiagnostic diag = error() << "waits for " << name(number, fill)
                                       << ", which was released already";
-    diag.attachNote(filling.released->getLoc()) << "it was released here";
+    diag.attachNote(released->getLoc()) << "it was released here";
     return diag;
   }
-  for (; issued <= filling.position; ++issued) {
-    auto [c, f] = order[issued];
-    int64_t before = f - channels[c].slots;
-    if (before < 0 || channels[c].fillings[before].released)
+  Order &order = orders[filler];
+  for (size_t &issued = order.issued[me]; issued <= filling.position;
+       ++issued) {
+    auto [c, f] = order.fillings[issued];
+    int64_t before = f - channels[c].slots, place = channels[c].op.getTaker(me);
+    if (before < 0 || place < 0 ||
+        channels[c].fillings[before].by[place].released)
       continue;
-    InFlightDiagnostic diag = error()
-                              << "waits for ever: the producers cannot make "
-                              << name(number, fill) << " before "
-                              << name(c, before) << " is released";
+    InFlightDiagnostic diag = error() << "waits for ever: @" << filler
+                                      << " cannot make " << name(number, fill)
+                                      << " before " << name(c, before)
+                                      << " is released";
     diag.attachNote(channels[c].fillings[f].op->getLoc())
-        << "they wait for a slot here";
+        << "it waits for a slot here";
     return diag;
   }
-  filling.awaited = true;
+  filling.by[taker].awaited = true;
   return success();
 }
 
@@ -83,45 +95,48 @@ FailureOr<int64_t> Rings::posted(unsigned number, int64_t fill,
 }
 
 FailureOr<const Matrix *> Rings::read(unsigned number, int64_t fill,
-                                      ErrorFn error) {
+                                      unsigned taker, ErrorFn error) {
   Filling &filling = channels[number].fillings[fill];
-  if (filling.released) {
+  if (Operation *released = filling.by[taker].released) {
     InFlightDiagnostic diag = error() << "reads " << name(number, fill)
                                       << " after its release";
-    diag.attachNote(filling.released->getLoc()) << "it was released here";
+    diag.attachNote(released->getLoc()) << "it was released here";
     return failure();
   }
   return &filling.data;
 }
 
 LogicalResult Rings::release(Operation *op, unsigned number, int64_t fill,
-                             ErrorFn error) {
+                             unsigned taker, ErrorFn error) {
   Channel &channel = channels[number];
   if (fill < 0 || fill >= int64_t(channel.fillings.size()) ||
-      !channel.fillings[fill].awaited)
+      !channel.fillings[fill].by[taker].awaited)
     return error() << "releases " << name(number, fill)
                    << ", which was not awaited";
-  Filling &filling = channel.fillings[fill];
-  if (filling.released) {
+  Taken &taken = channel.fillings[fill].by[taker];
+  if (taken.released) {
     InFlightDiagnostic diag = error()
                               << "releases " << name(number, fill) << " again";
-    diag.attachNote(filling.released->getLoc()) << "it was released here";
+    diag.attachNote(taken.released->getLoc()) << "it was released here";
     return diag;
   }
-  filling.released = op;
+  taken.released = op;
   return success();
 }
 
 LogicalResult
 Rings::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
   for (auto [number, channel] : llvm::enumerate(channels))
-    for (auto [fill, filling] : llvm::enumerate(channel.fillings)) {
-      if (!filling.awaited)
-        return error(filling.op) << "makes " << name(number, fill)
-                                 << ", for which no consumer waits";
-      if (!filling.released)
-        return error(filling.op) << "makes " << name(number, fill)
-                                 << ", which the consumers do not release";
-    }
+    for (auto [fill, filling] : llvm::enumerate(channel.fillings))
+      for (auto [taker, taken] : llvm::enumerate(filling.by)) {
+        if (!taken.awaited)
+          return error(filling.op)
+                 << "makes " << name(number, fill) << ", for which @"
+                 << nameOf(channel.op, taker) << " does not wait";
+        if (!taken.released)
+          return error(filling.op)
+                 << "makes " << name(number, fill) << ", which @"
+                 << nameOf(channel.op, taker) << " does not release";
+      }
   return success();
 }

@@ -1,4 +1,4 @@
-//===- Rings.h - Rings and mailboxes between roles --------------*- C++ -*-===//
+//===- Rings.h - Rings and mailboxes between teams --------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,66 +10,79 @@
 #define KVBUFFER_LIB_EMULATOR_TILE_RINGS_H
 
 #include "Tensors.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace kvbuf::emu::tile {
 
-/// The rings and mailboxes of one block. What producers do depends on nothing
-/// that consumers do, except for when it happens. So the producers run first,
-/// to the end, and what they fill is recorded; then the consumers run, and a
-/// filling is there for them as soon as the slots that it and all fillings in
-/// front of it need have been released: the order of events on a device that
-/// moves everything at once. A consumer that would wait for ever is an error.
+/// The rings and mailboxes of one block. What a team that fills them does
+/// depends on nothing that the teams do which take, except for when it happens.
+/// So teams that fill run first, to the end, and what they fill is recorded;
+/// then those run that take, and a filling is there for each of them as soon as
+/// it has released the slots that this filling and all of the same team before
+/// it need: the order of events on a device that moves everything at once. A
+/// team that would wait for ever for itself is an error; that two of them wait
+/// for each other is not seen.
 class Rings {
 public:
   /// A new ring or mailbox (`RingOp`, `MailboxOp`); returns its number.
-  unsigned add(mlir::Operation *op, int64_t slots);
+  unsigned add(TeamChannelInterface op, int64_t slots);
 
-  /// Producers: fills number `fill` with a tile's data or with a number. Checks
-  /// that fillings come in order.
+  /// Fills number `fill` with a tile's data or with a number. Checks that
+  /// fillings come in order.
   mlir::LogicalResult fill(mlir::Operation *op, unsigned channel, int64_t fill,
                            Matrix data, int64_t number, ErrorFn error);
-  /// Consumers: waits for a filling.
-  mlir::LogicalResult wait(unsigned channel, int64_t fill, ErrorFn error);
-  /// Consumers: the data of a filling that was awaited and is not released.
+  /// Waits for a filling, in the taker of that number.
+  mlir::LogicalResult wait(unsigned channel, int64_t fill, unsigned taker,
+                           ErrorFn error);
+  /// The data of a filling that was awaited and is not released.
   mlir::FailureOr<const Matrix *> read(unsigned channel, int64_t fill,
-                                       ErrorFn error);
-  /// Consumers: the number in a mailbox, after `wait`.
+                                       unsigned taker, ErrorFn error);
+  /// The number in a mailbox, after `wait`.
   int64_t number(unsigned channel, int64_t fill) const {
     return channels[channel].fillings[fill].number;
   }
-  /// Producers: the number that they have posted in a mailbox.
+  /// The number in a mailbox, for the team that has posted it.
   mlir::FailureOr<int64_t> posted(unsigned channel, int64_t fill,
                                   ErrorFn error) const;
-  /// Consumers: gives a slot back. Checks that it was awaited.
+  /// Gives a slot back. Checks that it was awaited.
   mlir::LogicalResult release(mlir::Operation *op, unsigned channel,
-                              int64_t fill, ErrorFn error);
-  /// Checks that every filling was awaited and released.
+                              int64_t fill, unsigned taker, ErrorFn error);
+  /// Checks that every filling was awaited and released by all that take.
   mlir::LogicalResult
   finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
   /// "filling 3 of the k ring".
   std::string name(unsigned channel, int64_t fill) const;
 
 private:
+  /// What a team that takes has done with a filling.
+  struct Taken {
+    bool awaited = false;
+    mlir::Operation *released = nullptr;
+  };
   struct Filling {
     mlir::Operation *op = nullptr;
     Matrix data;
     int64_t number = 0;
-    /// Its place among all that the producers fill.
+    /// Its place among all that its team fills.
     size_t position = 0;
-    bool awaited = false;
-    mlir::Operation *released = nullptr;
+    /// In the order in which the channel names them.
+    llvm::SmallVector<Taken> by;
   };
   struct Channel {
-    mlir::Operation *op = nullptr;
+    TeamChannelInterface op;
     int64_t slots = 0;
     std::vector<Filling> fillings;
   };
+  /// All fillings of a team in their order.
+  struct Order {
+    std::vector<std::pair<unsigned, int64_t>> fillings;
+    /// For each team that takes: those before have found the slots empty that
+    /// it takes.
+    llvm::StringMap<size_t> issued;
+  };
 
   std::vector<Channel> channels;
-  /// All fillings in the producers' order; those before `issued` have
-  /// found their slots empty.
-  std::vector<std::pair<unsigned, int64_t>> order;
-  size_t issued = 0;
+  llvm::StringMap<Order> orders;
 };
 
 } // namespace kvbuf::emu::tile

@@ -18,15 +18,15 @@ using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
 /// One team after the other, and one copy after the other: what they do at the
-/// same time joins in queues and, after they have ended, in memory, so that
-/// each order gives the same.
+/// same time joins in queues and rings and, after they have ended, in memory,
+/// so that each order gives the same.
 LogicalResult BlockRun::runOp(TeamsOp op) {
   SmallVector<TeamOp> left(op.getBody().getOps<TeamOp>());
   while (!left.empty()) {
     TeamOp next = nextTeam(op, left);
     if (!next)
-      return error(op) << "has teams that wait for each other's queues, which "
-                          "cannot be executed one after the other";
+      return error(op) << "has teams that wait for each other, which cannot be "
+                          "executed one after the other";
     llvm::erase(left, next);
     for (int64_t i = 0; i < int64_t(next.getCopies()); ++i) {
       Lds ofTeam;
@@ -36,6 +36,7 @@ LogicalResult BlockRun::runOp(TeamsOp op) {
       if (BlockArgument index = next.getIndex())
         set(index, i);
       if (failed(runBlock(next.getBody().front())) ||
+          failed(finishProducts()) ||
           failed(
               ofTeam.finish([&](Operation *at) { return error(at); }, "team")))
         return failure();
@@ -63,14 +64,11 @@ LogicalResult BlockRun::runOp(TeamsOp op) {
 }
 
 TeamOp BlockRun::nextTeam(TeamsOp op, ArrayRef<TeamOp> left) {
-  SmallVector<QueueOp> between = op.getQueues();
+  SmallVector<TeamChannelInterface> between = op.getChannels();
   for (TeamOp team : left) {
-    bool waits = llvm::any_of(between, [&](QueueOp queue) {
-      return llvm::is_contained(left, op.getTeam(queue.getFrom())) &&
-             llvm::any_of(queue.getTo(), [&](Attribute name) {
-               return cast<FlatSymbolRefAttr>(name).getValue() ==
-                      team.getSymName();
-             });
+    bool waits = llvm::any_of(between, [&](TeamChannelInterface channel) {
+      return llvm::is_contained(left, op.getTeam(channel.getFrom())) &&
+             channel.getTaker(team.getSymName()) >= 0;
     });
     if (!waits)
       return team;

@@ -30,22 +30,25 @@ gpu.module @m {
     %c1 = arith.constant 1 : index
     %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
     %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
-    %a_ring = kvbuffer.ring %a_slots {releases = 2 : i64} : !kvbuffer.buffer<#left>
-    %b_ring = kvbuffer.ring %b_slots {releases = 2 : i64} : !kvbuffer.buffer<#right>
-    kvbuffer.warp_roles producers(4, 0) {
-    } consumers(8, 0) {
-      %zero = kvbuffer.fragment_fill 0.0 : !sum
-      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
-        %as = kvbuffer.ring_wait %a_ring[%i] : !kvbuffer.ring<#left>
-        %bs = kvbuffer.ring_wait %b_ring[%i] : !kvbuffer.ring<#right>
-        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
-        kvbuffer.ring_release %a_ring[%i] : !kvbuffer.ring<#left>
-        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
-        kvbuffer.ring_release %b_ring[%i] : !kvbuffer.ring<#right>
-        %next = kvbuffer.mma %af, %bf, %acc {transpose_b} : !a, !b, !sum
-        scf.yield %next : !sum
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+          %as = kvbuffer.ring_wait %a_ring[%i] : !kvbuffer.ring<#left>
+          %bs = kvbuffer.ring_wait %b_ring[%i] : !kvbuffer.ring<#right>
+          %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+          kvbuffer.ring_release %a_ring[%i] : !kvbuffer.ring<#left>
+          %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+          kvbuffer.ring_release %b_ring[%i] : !kvbuffer.ring<#right>
+          %next = kvbuffer.mma %af, %bf, %acc {transpose_b} : !a, !b, !sum
+          scf.yield %next : !sum
+        }
+        kvbuffer.fragment_store %sum, %out : !sum, !out
       }
-      kvbuffer.fragment_store %sum, %out : !sum, !out
+      kvbuffer.team @producers warps(4) {
+      }
     }
     gpu.return
   }
@@ -72,27 +75,30 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
     %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
-    %a_ring = kvbuffer.ring %a_slots {releases = 2 : i64} : !kvbuffer.buffer<#left>
-    %b_ring = kvbuffer.ring %b_slots {releases = 2 : i64} : !kvbuffer.buffer<#right>
-    kvbuffer.warp_roles producers(4, 0) {
-    } consumers(8, 0) {
-      %zero = kvbuffer.fragment_fill 0.0 : !sum
-      %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
-      %bs = kvbuffer.ring_wait %b_ring[%c0] : !kvbuffer.ring<#right>
-      %af = kvbuffer.fragment_load %as[0, 32] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<128x32xbf16, a>
-      %bf = kvbuffer.fragment_load %bs[0, 32] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<64x32xbf16, b>
-      %sum = kvbuffer.mma %af, %bf, %zero {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>, !kvbuffer.fragment<64x32xbf16, b>, !sum
-      %both = scf.if %p -> !sum {
-        %af2 = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
-        %bf2 = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
-        %more = kvbuffer.mma %af2, %bf2, %sum {transpose_b} : !a, !b, !sum
-        scf.yield %more : !sum
-      } else {
-        scf.yield %sum : !sum
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
+        %bs = kvbuffer.ring_wait %b_ring[%c0] : !kvbuffer.ring<#right>
+        %af = kvbuffer.fragment_load %as[0, 32] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<128x32xbf16, a>
+        %bf = kvbuffer.fragment_load %bs[0, 32] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<64x32xbf16, b>
+        %sum = kvbuffer.mma %af, %bf, %zero {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>, !kvbuffer.fragment<64x32xbf16, b>, !sum
+        %both = scf.if %p -> !sum {
+          %af2 = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+          %bf2 = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+          %more = kvbuffer.mma %af2, %bf2, %sum {transpose_b} : !a, !b, !sum
+          scf.yield %more : !sum
+        } else {
+          scf.yield %sum : !sum
+        }
+        kvbuffer.ring_release %a_ring[%c0] : !kvbuffer.ring<#left>
+        kvbuffer.ring_release %b_ring[%c0] : !kvbuffer.ring<#right>
+        kvbuffer.fragment_store %both, %out : !sum, !out
       }
-      kvbuffer.ring_release %a_ring[%c0] : !kvbuffer.ring<#left>
-      kvbuffer.ring_release %b_ring[%c0] : !kvbuffer.ring<#right>
-      kvbuffer.fragment_store %both, %out : !sum, !out
+      kvbuffer.team @producers warps(4) {
+      }
     }
     gpu.return
   }
@@ -142,35 +148,38 @@ gpu.module @m {
     %x_slot = kvbuffer.alloc : !kvbuffer.buffer<#x>
     %w1_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
     %w2_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
-    %x_ring = kvbuffer.ring %x_slot {releases = 2 : i64} : !kvbuffer.buffer<#x>
-    %w1_ring = kvbuffer.ring %w1_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
-    %w2_ring = kvbuffer.ring %w2_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
-    kvbuffer.warp_roles producers(4, 0) {
-    } consumers(8, 0) {
-      scf.for %i = %c0 to %skipped step %c1 {
-        %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
-        kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
-        %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
-        kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
+    %x_ring = kvbuffer.ring %x_slot from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#x>
+    %w1_ring = kvbuffer.ring %w1_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    %w2_ring = kvbuffer.ring %w2_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        scf.for %i = %c0 to %skipped step %c1 {
+          %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
+          kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
+          %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
+          kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
+        }
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %none = kvbuffer.fragment_fill 0.0 : !a
+        %xs = kvbuffer.ring_wait %x_ring[%c0] : !kvbuffer.ring<#x>
+        %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#x> -> !a
+        kvbuffer.ring_release %x_ring[%c0] : !kvbuffer.ring<#x>
+        %sum:2 = scf.for %i = %skipped to %n step %c1 iter_args(%acc = %zero, %hidden = %none) -> (!sum, !a) {
+          %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
+          %w1f = kvbuffer.fragment_load %w1s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+          kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
+          %h = kvbuffer.mma %xf, %w1f, %zero : !a, !b, !sum
+          %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
+          %w2f = kvbuffer.fragment_load %w2s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+          kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
+          %o = kvbuffer.mma %hidden, %w2f, %acc : !a, !b, !sum
+          %next = kvbuffer.fragment_convert %h : !sum -> !a
+          scf.yield %o, %next : !sum, !a
+        }
+        kvbuffer.fragment_store %sum#0, %out : !sum, !out
       }
-      %zero = kvbuffer.fragment_fill 0.0 : !sum
-      %none = kvbuffer.fragment_fill 0.0 : !a
-      %xs = kvbuffer.ring_wait %x_ring[%c0] : !kvbuffer.ring<#x>
-      %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#x> -> !a
-      kvbuffer.ring_release %x_ring[%c0] : !kvbuffer.ring<#x>
-      %sum:2 = scf.for %i = %skipped to %n step %c1 iter_args(%acc = %zero, %hidden = %none) -> (!sum, !a) {
-        %w1s = kvbuffer.ring_wait %w1_ring[%i] : !kvbuffer.ring<#w>
-        %w1f = kvbuffer.fragment_load %w1s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
-        kvbuffer.ring_release %w1_ring[%i] : !kvbuffer.ring<#w>
-        %h = kvbuffer.mma %xf, %w1f, %zero : !a, !b, !sum
-        %w2s = kvbuffer.ring_wait %w2_ring[%i] : !kvbuffer.ring<#w>
-        %w2f = kvbuffer.fragment_load %w2s[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
-        kvbuffer.ring_release %w2_ring[%i] : !kvbuffer.ring<#w>
-        %o = kvbuffer.mma %hidden, %w2f, %acc : !a, !b, !sum
-        %next = kvbuffer.fragment_convert %h : !sum -> !a
-        scf.yield %o, %next : !sum, !a
+      kvbuffer.team @producers warps(4) {
       }
-      kvbuffer.fragment_store %sum#0, %out : !sum, !out
     }
     gpu.return
   }
@@ -186,26 +195,30 @@ gpu.module @m {
   // CHECK-NEXT:      kvbuffer.mma_wait %[[P2]] {younger = 0 : i64}
   // CHECK-NOT:     kvbuffer.turn
   // CHECK:         gpu.return
-  gpu.func @serial(%n: index, %xf: !a, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+  gpu.func @serial(%n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %w_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
-    %w_ring = kvbuffer.ring %w_slots {releases = 2 : i64} : !kvbuffer.buffer<#w>
-    // REMARK: async-products.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] ping-pong{{.*}}no turns: no loop starts two products that overlap
-    // expected-warning @below {{no turns: no loop starts two products that overlap}}
-    kvbuffer.warp_roles producers(4, 0) {
-    } consumers(8, 0) {
-      %zero = kvbuffer.fragment_fill 0.0 : !sum
-      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
-        %ws = kvbuffer.ring_wait %w_ring[%i] : !kvbuffer.ring<#w>
-        %wf = kvbuffer.fragment_load %ws[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
-        %h = kvbuffer.mma %xf, %wf, %zero : !a, !b, !sum
-        %hidden = kvbuffer.fragment_convert %h : !sum -> !a
-        %o = kvbuffer.mma %hidden, %wf, %acc : !a, !b, !sum
-        kvbuffer.ring_release %w_ring[%i] : !kvbuffer.ring<#w>
-        scf.yield %o : !sum
+    %w_ring = kvbuffer.ring %w_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    %xf = kvbuffer.fragment_fill 1.0 : !a
+    kvbuffer.teams {
+      // REMARK: async-products.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] ping-pong{{.*}}no turns: no loop starts two products that overlap
+      // expected-warning @below {{no turns: no loop starts two products that overlap}}
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+          %ws = kvbuffer.ring_wait %w_ring[%i] : !kvbuffer.ring<#w>
+          %wf = kvbuffer.fragment_load %ws[0, 0] contracted(rows) : !kvbuffer.staged<#w> -> !b
+          %h = kvbuffer.mma %xf, %wf, %zero : !a, !b, !sum
+          %hidden = kvbuffer.fragment_convert %h : !sum -> !a
+          %o = kvbuffer.mma %hidden, %wf, %acc : !a, !b, !sum
+          kvbuffer.ring_release %w_ring[%i] : !kvbuffer.ring<#w>
+          scf.yield %o : !sum
+        }
+        kvbuffer.fragment_store %sum, %out : !sum, !out
       }
-      kvbuffer.fragment_store %sum, %out : !sum, !out
+      kvbuffer.team @producers warps(4) {
+      }
     }
     gpu.return
   }

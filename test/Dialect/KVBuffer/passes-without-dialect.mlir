@@ -19,7 +19,7 @@
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-join-tiles
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-assign-roles
+// REDEFINE: %{pass} = kvbuf-assign-teams
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-share-loads
 // RUN: %{run}

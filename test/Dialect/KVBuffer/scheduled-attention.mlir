@@ -16,12 +16,7 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // Roles, one tile a block, nothing rotated.
 // REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=grid,overlap_products=false,ping_pong=false,join_tiles=false,q_stages=1,stage_output=false
 // RUN: %{run} | FileCheck %s --check-prefix=PLAIN --implicit-check-not=warning
-// PLAIN:      kvbuffer.warp_roles producers
-// PLAIN:        kvbuffer.ring_load {{.*}} into %qring[%c0]
-// PLAIN:        scf.for %[[I:.*]] = %c0 to
-// PLAIN:          kvbuffer.ring_load {{.*}} into %kring[%[[I]]]
-// PLAIN:          kvbuffer.ring_load {{.*}} into %vring[%[[I]]]
-// PLAIN:      } consumers
+// PLAIN:      kvbuffer.team @consumers
 // PLAIN:        kvbuffer.ring_wait %qring[%c0]
 // PLAIN:        scf.for
 // PLAIN:          kvbuffer.ring_wait %kring
@@ -36,22 +31,17 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // PLAIN:          kvbuffer.mma_wait {{.*}} {younger = 0 : i64}
 // PLAIN-NEXT:     kvbuffer.ring_release %vring
 // PLAIN:        kvbuffer.fragment_store
+// PLAIN:      kvbuffer.team @producers
+// PLAIN:        kvbuffer.ring_load {{.*}} into %qring[%c0]
+// PLAIN:        scf.for %[[I:.*]] = %c0 to
+// PLAIN:          kvbuffer.ring_load {{.*}} into %kring[%[[I]]]
+// PLAIN:          kvbuffer.ring_load {{.*}} into %vring[%[[I]]]
 
 // Products that overlap, turns, tiles out of a counter.
 // REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=dynamic,overlap_products=true,ping_pong=true,join_tiles=false,q_stages=1,stage_output=false
 // RUN: %{run} | FileCheck %s --check-prefix=TURNS --implicit-check-not=warning
-// TURNS:      kvbuffer.mailbox {
-// TURNS:      kvbuffer.warp_roles producers
-// TURNS:        kvbuffer.next_tile
-// TURNS-NEXT:   kvbuffer.mailbox_post
-// TURNS:        scf.while
-// TURNS:          kvbuffer.ring_load {{.*}} into %qring
-// TURNS:          kvbuffer.ring_load {{.*}} into %kring
-// TURNS:          scf.for
-// TURNS:            kvbuffer.ring_load {{.*}} into %kring[%{{.*}}] {whole}
-// TURNS:            kvbuffer.ring_load {{.*}} into %vring
-// TURNS:          kvbuffer.ring_load {{.*}} into %vring
-// TURNS:      } consumers
+// TURNS:      kvbuffer.mailbox from @producers to [@consumers] {
+// TURNS:      kvbuffer.team @consumers
 // TURNS:        kvbuffer.mailbox_take
 // TURNS:        scf.while
 // TURNS:          kvbuffer.mma_start
@@ -69,6 +59,16 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // TURNS-NEXT:       kvbuffer.rescale
 // TURNS:          kvbuffer.softmax_finish
 // TURNS:          kvbuffer.mailbox_take
+// TURNS:      kvbuffer.team @producers
+// TURNS:        kvbuffer.next_tile
+// TURNS-NEXT:   kvbuffer.mailbox_post
+// TURNS:        scf.while
+// TURNS:          kvbuffer.ring_load {{.*}} into %qring
+// TURNS:          kvbuffer.ring_load {{.*}} into %kring
+// TURNS:          scf.for
+// TURNS:            kvbuffer.ring_load {{.*}} into %kring[%{{.*}}] {whole}
+// TURNS:            kvbuffer.ring_load {{.*}} into %vring
+// TURNS:          kvbuffer.ring_load {{.*}} into %vring
 
 // Joined tiles.
 // REDEFINE: %{schedule} = tiles=static,join_tiles=true
@@ -95,9 +95,9 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // they do not see, and take their turns.
 // REDEFINE: %{schedule} = BM=192,BN=80,warps=12,producers=4,tiles=static,cluster=2,ping_pong=true,join_tiles=false,q_in_regs=false,producer_registers=32,consumer_registers=160
 // RUN: %{run} | FileCheck %s --check-prefix=CLUSTER --implicit-check-not=warning
-// CLUSTER:      kvbuffer.ring %qbuf {releases = 3 : i64} :
-// CLUSTER-NEXT: kvbuffer.ring %kbuf {releases = 3 : i64, shared} :
-// CLUSTER-NEXT: kvbuffer.ring %vbuf {releases = 3 : i64, shared} :
+// CLUSTER:      kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 3 : i64} :
+// CLUSTER-NEXT: kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 3 : i64, shared} :
+// CLUSTER-NEXT: kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 3 : i64, shared} :
 // CLUSTER:      consumers
 // CLUSTER:        kvbuffer.key_range {{.*}}per_group}
 // CLUSTER:        scf.for

@@ -14,17 +14,17 @@
 
 // The tile's number is everybody's, K follows from it, Q from the block's rank.
 // CHECK-LABEL: gpu.func @tile
-// CHECK-DAG:     kvbuffer.ring %kbuf {releases = 1 : i64, shared}
-// CHECK-DAG:     kvbuffer.ring %qbuf {releases = 1 : i64} :
+// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared}
+// CHECK-DAG:     kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} :
 // A number that differs: of the filling; a branch that not all take; a loop of
 // other lengths.
 // CHECK-LABEL: gpu.func @parted
 // CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
 
-// What a block's rank decides before the roles differs, too; the launch's sizes do not.
+// What a block's rank decides before the teams differs, too; the launch's sizes do not.
 // CHECK-LABEL: gpu.func @before
-// CHECK-DAG:     kvbuffer.ring %kbuf {releases = 1 : i64} :
-// CHECK-DAG:     kvbuffer.ring %vbuf {releases = 1 : i64, shared} :
+// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} :
+// CHECK-DAG:     kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 1 : i64, shared} :
 
 // Rows of a product are each block's own, whatever their names: no word of it. For
 // columns of its operand b, which all rows need, the request is lost.
@@ -46,31 +46,34 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c64 = arith.constant 64 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %qring = kvbuffer.ring %qbuf {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-      %box = kvbuffer.mailbox {releases = 1 : i64, shared, slots = 2 : i64}
-      kvbuffer.warp_roles producers(4, 0) {
-        %rank = gpu.cluster_block_id x
-        %taken = kvbuffer.next_tile of %total
-        kvbuffer.mailbox_post %taken to %box[%c0]
-        %first = kvbuffer.mailbox_take %box[%c0]
-        %end:2 = scf.while (%tile = %first, %n = %c0) : (index, index) -> (index, index) {
-          %more = arith.cmpi slt, %tile, %total : index
-          scf.condition(%more) %tile, %n : index, index
-        } do {
-        ^bb0(%tile: index, %n: index):
-          %row = arith.addi %tile, %rank : index
-          %qt = kvbuffer.dram_tile %q[%row, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
-          kvbuffer.ring_load %qt into %qring[%n] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#qbuf>
-          %kt = kvbuffer.cache_tile %k[%tile, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
-          kvbuffer.ring_load %kt into %kring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
-          %n1 = arith.addi %n, %c1 : index
-          %next = kvbuffer.next_tile of %total
-          kvbuffer.mailbox_post %next to %box[%n1]
-          %then = kvbuffer.mailbox_take %box[%n1]
-          scf.yield %then, %n1 : index, index
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
+      %box = kvbuffer.mailbox from @producers to [@consumers] {releases = 1 : i64, shared, slots = 2 : i64}
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
         }
-      } consumers(4, 0) {
+        kvbuffer.team @producers warps(4) {
+          %rank = gpu.cluster_block_id x
+          %taken = kvbuffer.next_tile of %total
+          kvbuffer.mailbox_post %taken to %box[%c0]
+          %first = kvbuffer.mailbox_take %box[%c0]
+          %end:2 = scf.while (%tile = %first, %n = %c0) : (index, index) -> (index, index) {
+            %more = arith.cmpi slt, %tile, %total : index
+            scf.condition(%more) %tile, %n : index, index
+          } do {
+          ^bb0(%tile: index, %n: index):
+            %row = arith.addi %tile, %rank : index
+            %qt = kvbuffer.dram_tile %q[%row, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
+            kvbuffer.ring_load %qt into %qring[%n] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#qbuf>
+            %kt = kvbuffer.cache_tile %k[%tile, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+            kvbuffer.ring_load %kt into %kring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+            %n1 = arith.addi %n, %c1 : index
+            %next = kvbuffer.next_tile of %total
+            kvbuffer.mailbox_post %next to %box[%n1]
+            %then = kvbuffer.mailbox_take %box[%n1]
+            scf.yield %then, %n1 : index, index
+          }
+        }
       }
       gpu.return
     }
@@ -82,24 +85,27 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %c = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-      %aring = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %bring = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %cring = kvbuffer.ring %c {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
-      kvbuffer.warp_roles producers(4, 0) {
-        %rank = gpu.cluster_block_id x
-        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
-        %first = arith.cmpi eq, %rank, %c0 : index
-        %n = scf.if %first -> (index) {
-          kvbuffer.ring_load %kt into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
-          scf.yield %c1 : index
-        } else {
-          scf.yield %c0 : index
+      %aring = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %cring = kvbuffer.ring %c from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
         }
-        kvbuffer.ring_load %kt into %bring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
-        scf.for %i = %c0 to %n step %c1 {
-          kvbuffer.ring_load %kt into %cring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
+        kvbuffer.team @producers warps(4) {
+          %rank = gpu.cluster_block_id x
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+          %first = arith.cmpi eq, %rank, %c0 : index
+          %n = scf.if %first -> (index) {
+            kvbuffer.ring_load %kt into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+            scf.yield %c1 : index
+          } else {
+            scf.yield %c0 : index
+          }
+          kvbuffer.ring_load %kt into %bring[%n] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+          scf.for %i = %c0 to %n step %c1 {
+            kvbuffer.ring_load %kt into %cring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
+          }
         }
-      } consumers(4, 0) {
       }
       gpu.return
     }
@@ -109,17 +115,20 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c16 = arith.constant 16 : index
       %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-      %aring = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %bring = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      %aring = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
       %rank = gpu.cluster_block_id x
       %row = arith.muli %rank, %c16 : index
       %start = arith.muli %total, %c16 : index
-      kvbuffer.warp_roles producers(4, 0) {
-        %at = kvbuffer.cache_tile %k[%c0, %c0, %row] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
-        kvbuffer.ring_load %at into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
-        %bt = kvbuffer.cache_tile %k[%c0, %c0, %start] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
-        kvbuffer.ring_load %bt into %bring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
-      } consumers(4, 0) {
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
+        }
+        kvbuffer.team @producers warps(4) {
+          %at = kvbuffer.cache_tile %k[%c0, %c0, %row] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+          kvbuffer.ring_load %at into %aring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+          %bt = kvbuffer.cache_tile %k[%c0, %c0, %start] from %c0 upto %c16 : !kv -> !kvbuffer.tile<16x16xbf16>
+          kvbuffer.ring_load %bt into %bring[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#vbuf>
+        }
       }
       gpu.return
     }
@@ -130,19 +139,22 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c64 = arith.constant 64 : index
       %a = kvbuffer.alloc : !kvbuffer.buffer<#left>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#right>
-      %rows = kvbuffer.ring %a {releases = 1 : i64} : !kvbuffer.buffer<#left>
-      %columns = kvbuffer.ring %b {releases = 1 : i64} : !kvbuffer.buffer<#right>
-      kvbuffer.warp_roles producers(4, 0) {
-        %rank = gpu.cluster_block_id x
-        %at = kvbuffer.dram_tile %x[%rank, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
-        kvbuffer.ring_load %at into %rows[%c0] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#left>
-        %bt = kvbuffer.dram_tile %x[%rank, %c0] valid(%c16) : memref<?x1x16xbf16> -> !kvbuffer.tile<16x16xbf16>
-        kvbuffer.ring_load %bt into %columns[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#right>
-      } consumers(4, 0) {
-        %as = kvbuffer.ring_wait %rows[%c0] : !kvbuffer.ring<#left>
-        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<64x16xbf16, a>
-        %bs = kvbuffer.ring_wait %columns[%c0] : !kvbuffer.ring<#right>
-        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<16x16xbf16, b>
+      %rows = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#left>
+      %columns = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#right>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
+          %as = kvbuffer.ring_wait %rows[%c0] : !kvbuffer.ring<#left>
+          %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<64x16xbf16, a>
+          %bs = kvbuffer.ring_wait %columns[%c0] : !kvbuffer.ring<#right>
+          %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<16x16xbf16, b>
+        }
+        kvbuffer.team @producers warps(4) {
+          %rank = gpu.cluster_block_id x
+          %at = kvbuffer.dram_tile %x[%rank, %c0] valid(%c64) : memref<?x1x16xbf16> -> !kvbuffer.tile<64x16xbf16>
+          kvbuffer.ring_load %at into %rows[%c0] : !kvbuffer.tile<64x16xbf16>, !kvbuffer.ring<#left>
+          %bt = kvbuffer.dram_tile %x[%rank, %c0] valid(%c16) : memref<?x1x16xbf16> -> !kvbuffer.tile<16x16xbf16>
+          kvbuffer.ring_load %bt into %columns[%c0] : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#right>
+        }
       }
       gpu.return
     }

@@ -71,6 +71,30 @@ func.func @uneven() {
 
 // -----
 
+func.func @registers() {
+  kvbuffer.teams {
+    // expected-error @below {{'kvbuffer.team' op expected 24 to 256 registers in steps of 8, or 0, got 30}}
+    kvbuffer.team @one warps(4) registers(30) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @arrives(%counters: memref<?xi32>, %n: index) {
+  kvbuffer.teams {
+    // expected-note @below {{the team is here}}
+    kvbuffer.team @one warps(4) {
+      // expected-error @below {{'kvbuffer.arrive_last' op is not allowed in a team: it needs all warps of the block}}
+      %last = kvbuffer.arrive_last %counters[%n] of %n : memref<?xi32>
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @arguments() {
   kvbuffer.teams {
     // expected-error @below {{'kvbuffer.team' op expected at most one argument of its region, the copy's number, an index}}
@@ -270,7 +294,7 @@ func.func @wrong_side(%n: index) {
   %q = kvbuffer.queue slots(1) from @one to [@other] : !kvbuffer.queue<!row>
   kvbuffer.teams {
     kvbuffer.team @one warps(4) {
-      // expected-error @below {{'kvbuffer.queue_take' op is expected in one of the teams [@other], which take}}
+      // expected-error @below {{'kvbuffer.queue_take' op is expected in one of the teams [@other], which take from the queue}}
       %r = kvbuffer.queue_take %q[%n] : !kvbuffer.queue<!row>
     }
   }
@@ -284,7 +308,7 @@ func.func @outside(%n: index) {
   // expected-note @below {{the queue is here}}
   %q = kvbuffer.queue slots(1) from @one to [@other] : !kvbuffer.queue<!row>
   %r = kvbuffer.fragment_fill 1.0 : !row
-  // expected-error @below {{'kvbuffer.queue_put' op is expected in the team @one, which puts}}
+  // expected-error @below {{'kvbuffer.queue_put' op is expected in the team @one, which fills the queue}}
   kvbuffer.queue_put %r to %q[%n] : !kvbuffer.queue<!row>
   return
 }

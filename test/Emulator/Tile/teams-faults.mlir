@@ -155,7 +155,7 @@ gpu.module @faults {
     %c0 = arith.constant 0 : index
     %there = kvbuffer.queue slots(2) from @one to [@other] : !queue
     %back = kvbuffer.queue slots(2) from @other to [@one] : !queue
-    // expected-error @below {{'kvbuffer.teams' op in block (0, 0, 0): has teams that wait for each other's queues, which cannot be executed one after the other}}
+    // expected-error @below {{'kvbuffer.teams' op in block (0, 0, 0): has teams that wait for each other, which cannot be executed one after the other}}
     kvbuffer.teams {
       kvbuffer.team @one warps(1) {
         %r = kvbuffer.fragment_fill 1.0 : !row

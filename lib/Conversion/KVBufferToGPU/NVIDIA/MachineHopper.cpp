@@ -65,7 +65,7 @@ Value HopperMachine::descriptor(LaneLowering &lower, Value offset,
   Value &origin = origins[constant];
   if (!origin) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(lower.roles.consumersStart);
+    b.setInsertionPoint(lower.roles.teamStart);
     Value address = arith::AndIOp::create(b, ldsAddress, lower.i32(0x3ffff));
     origin = arith::OrIOp::create(b, units(address), i64(constant));
   }
@@ -299,8 +299,11 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   return success();
 }
 
-void HopperMachine::emitConsumersEnd(LaneLowering &lower) {
+void HopperMachine::emitTeamEnd(LaneLowering &lower) {
   // LDS must outlive what is read from it.
   if (storesInFlight)
     waitForStores(lower);
+  storesInFlight = false;
+  storeBarriers = 0;
+  origins.clear();
 }

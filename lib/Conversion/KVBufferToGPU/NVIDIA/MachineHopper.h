@@ -93,14 +93,14 @@ public:
                                    const TileCoordinates &at,
                                    llvm::ArrayRef<mlir::Value> values,
                                    mlir::Value buffer) override;
-  void emitConsumersEnd(LaneLowering &lower) override;
+  void emitTeamEnd(LaneLowering &lower) override;
 
 private:
   /// A pointer into shared memory; with `cluster` one that may lead to any
   /// block of the cluster, of which the own block's shared memory is a part.
   mlir::Value pointer(Lanes &lower, mlir::Value offset,
                       bool cluster = false) const;
-  /// The barriers of a block's role, made at their first use.
+  /// The barriers of a team, made at their first use.
   static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
     if (!first)
       first = lower.barriers.take(count);

@@ -194,8 +194,9 @@ int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   // docs/tuning.md).
   constexpr int64_t warps = 2;
   int64_t rows = op.getRing().getType().getParams().getBN();
-  bool divides = rows % (warps * kSwizzleRows) == 0 &&
-                 lower.schedule.getRoles()->producers % warps == 0;
+  auto team = op->getParentOfType<TeamOp>();
+  bool divides = rows % (warps * kSwizzleRows) == 0 && team &&
+                 team.getWarps() % warps == 0;
   return !boxRows(lower, op) && divides ? warps : 1;
 }
 

@@ -651,8 +651,8 @@ void NVIDIAMachine::emitMeet(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   if (!lower.team)
     gpu::BarrierOp::create(b);
-  else if (lower.team->barrier)
-    emitNamedBarrier(lower, lower.team->barrier,
+  else if (Value barrier = lower.teamBarrier())
+    emitNamedBarrier(lower, barrier,
                      lower.schedule.getWarps() * lower.target.waveSize,
                      /*wait=*/true);
   else

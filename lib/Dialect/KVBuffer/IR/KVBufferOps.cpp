@@ -569,11 +569,11 @@ LogicalResult KeyRangeOp::verify() {
   if (int64_t(getBM()) <= 0)
     return emitOpError() << "expected a positive BM, got " << int64_t(getBM());
   if (getPerGroup()) {
-    auto roles = getOperation()->getParentOfType<WarpRolesOp>();
-    if (!roles ||
-        !roles.getConsumers().isAncestor(getOperation()->getParentRegion()))
-      return emitOpError() << "has per_group outside of the consumers of "
-                              "kvbuffer.warp_roles, whose groups it speaks of";
+    auto team = getOperation()->getParentOfType<TeamOp>();
+    if (!team || team.isMover())
+      return emitOpError()
+             << "has per_group outside of a team that multiplies, "
+                "whose groups it speaks of";
     if (getDescending())
       return emitOpError()
              << "has descending and per_group: the first asks for the second";

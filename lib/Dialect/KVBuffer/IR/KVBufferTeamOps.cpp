@@ -14,6 +14,8 @@
 using namespace mlir;
 using namespace kvbuf;
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamInterfaces.cpp.inc"
+
 ScheduleAttr kvbuf::scheduleOf(Operation *op, ScheduleAttr kernel) {
   auto team = op->getParentOfType<TeamOp>();
   return team ? team.getSchedule(kernel) : kernel;
@@ -48,7 +50,22 @@ int64_t TeamsOp::getWarps() {
   return warps;
 }
 
-static LogicalResult verifyQueue(QueueOp queue, TeamsOp teams);
+bool TeamOp::isMover() {
+  return getBody()
+      .walk([](Operation *op) {
+        return op->hasTrait<Moves>() ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool TeamOp::readsRings() {
+  return getBody()
+      .walk([](RingWaitOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+static LogicalResult verifyMembers(TeamChannelInterface channel, TeamsOp teams);
 
 LogicalResult TeamsOp::verifyRegions() {
   llvm::StringMap<TeamOp> names;
@@ -72,8 +89,8 @@ LogicalResult TeamsOp::verifyRegions() {
   }
   if (names.empty())
     return emitOpError("expected at least one kvbuffer.team");
-  for (QueueOp queue : getQueues())
-    if (failed(verifyQueue(queue, *this)))
+  for (TeamChannelInterface channel : getChannels())
+    if (failed(verifyMembers(channel, *this)))
       return failure();
   return success();
 }
@@ -90,6 +107,11 @@ LogicalResult TeamOp::verify() {
     return emitOpError() << "has " << int64_t(getBM()) << " rows for "
                          << int64_t(getWarps())
                          << " warps; expected the same number for each";
+  if (int64_t registers = getRegisters();
+      registers && (registers < 24 || registers > 256 || registers % 8))
+    return emitOpError()
+           << "expected 24 to 256 registers in steps of 8, or 0, got "
+           << registers;
   return success();
 }
 
@@ -106,6 +128,32 @@ static StringRef whyNotCaptured(Value value) {
     return "stands for copies of all threads of the block, which await it "
            "together";
   return {};
+}
+
+/// That a team which moves does nothing that its warps would do together, and
+/// has no value that is spread over them.
+static LogicalResult verifyMover(TeamOp team) {
+  Operation *moves = nullptr, *together = nullptr;
+  auto isSpread = [](Type type) {
+    return isa<FragmentType, StagedType, TokenType, PendingType>(type);
+  };
+  team.getBody().walk([&](Operation *op) {
+    if (!moves && op->hasTrait<Moves>())
+      moves = op;
+    if (!together && (op->hasTrait<Together>() ||
+                      llvm::any_of(op->getOperandTypes(), isSpread) ||
+                      llvm::any_of(op->getResultTypes(), isSpread)))
+      together = op;
+  });
+  if (!moves || !together)
+    return success();
+  InFlightDiagnostic diag =
+      together->emitOpError()
+      << "is not allowed in @" << team.getSymName()
+      << ", a team that moves: one lane of it or some of its warps do that "
+         "alone; expected it in another team";
+  diag.attachNote(moves->getLoc()) << "the team moves here";
+  return diag;
 }
 
 LogicalResult TeamOp::verifyRegions() {
@@ -141,7 +189,119 @@ LogicalResult TeamOp::verifyRegions() {
                   "kvbuffer.teams");
     return WalkResult::advance();
   });
-  return failure(result.wasInterrupted());
+  if (result.wasInterrupted())
+    return failure();
+  return verifyMover(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// What joins teams
+//===----------------------------------------------------------------------===//
+
+/// "ring", "mailbox" or "queue".
+static StringRef nameOf(TeamChannelInterface channel) {
+  return channel->getName().stripDialect();
+}
+
+LogicalResult kvbuf::detail::verifyChannelUse(Operation *op, bool fills) {
+  for (Value operand : op->getOperands()) {
+    auto channel = operand.getDefiningOp<TeamChannelInterface>();
+    if (!channel)
+      continue;
+    auto team = op->getParentOfType<TeamOp>();
+    bool isFiller = team && channel.getFrom() == team.getSymName();
+    bool isTaker = team && channel.getTaker(team.getSymName()) >= 0;
+    if (fills ? isFiller : isTaker || (isFiller && channel.doesFillerTake()))
+      continue;
+    InFlightDiagnostic diag = op->emitOpError() << "is expected in ";
+    if (fills)
+      diag << "the team @" << channel.getFrom() << ", which fills the "
+           << nameOf(channel);
+    else
+      diag << "one of the teams " << channel.getTo() << ", which take from the "
+           << nameOf(channel);
+    diag.attachNote(channel.getLoc())
+        << "the " << nameOf(channel) << " is here";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult kvbuf::verifyTeamNames(TeamChannelInterface channel) {
+  if (channel.getTo().empty())
+    return channel->emitOpError("expected at least one team that takes");
+  llvm::SmallPtrSet<Attribute, 4> names{
+      FlatSymbolRefAttr::get(channel->getContext(), channel.getFrom())};
+  for (Attribute name : channel.getTo())
+    if (!names.insert(name).second)
+      return channel->emitOpError() << "has the team " << name << " twice";
+  return success();
+}
+
+SmallVector<TeamChannelInterface> TeamsOp::getChannels() {
+  llvm::SetVector<TeamChannelInterface> channels;
+  walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (auto channel = operand.getDefiningOp<TeamChannelInterface>())
+        channels.insert(channel);
+  });
+  return channels.takeVector();
+}
+
+SmallVector<QueueOp> TeamsOp::getQueues() {
+  SmallVector<QueueOp> queues;
+  for (TeamChannelInterface channel : getChannels())
+    if (auto queue = dyn_cast<QueueOp>(*channel))
+      queues.push_back(queue);
+  return queues;
+}
+
+/// Whether the teams that a ring, mailbox or queue names are here, and those of
+/// a queue alike.
+static LogicalResult verifyMembers(TeamChannelInterface channel,
+                                   TeamsOp teams) {
+  bool isQueue = isa<QueueOp>(*channel);
+  SmallVector<StringRef> names{channel.getFrom()};
+  for (Attribute name : channel.getTo())
+    names.push_back(cast<FlatSymbolRefAttr>(name).getValue());
+  TeamOp first;
+  for (auto [number, name] : llvm::enumerate(names)) {
+    TeamOp team = teams.getTeam(name);
+    auto fail = [&](const Twine &why) -> LogicalResult {
+      InFlightDiagnostic diag = channel->emitOpError() << why;
+      diag.attachNote(team ? team.getLoc() : teams.getLoc())
+          << (team ? "the team is here" : "the teams are here");
+      return diag;
+    };
+    std::string called = "@" + name.str();
+    if (!team)
+      return fail("names " + called +
+                  ", which is no team of the "
+                  "kvbuffer.teams that use it");
+    if (team.getCopies() != 1)
+      return fail("names " + called + ", of which there are " +
+                  Twine(team.getCopies()) + "; expected a team without copies");
+    // That every filling of a ring is awaited, who executes it tells.
+    if (!isQueue)
+      continue;
+    bool joins = false;
+    team.walk([&](Operation *op) {
+      joins |= llvm::is_contained(op->getOperands(), channel.getChannel());
+    });
+    if (!joins)
+      return fail(
+          "names " + called + ", which " +
+          (number == 0 ? "puts nothing into it" : "takes nothing from it"));
+    if (!first)
+      first = team;
+    else if (team.getWarps() != first.getWarps() ||
+             team.getBM() != first.getBM())
+      return fail("joins @" + first.getSymName() + " of " +
+                  Twine(first.getWarps()) + " warps to " + called + " of " +
+                  Twine(team.getWarps()) +
+                  "; expected as many, with as many rows");
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,43 +353,22 @@ LogicalResult QueueOp::verify() {
   if (int64_t(getSlots()) < 1 || int64_t(getSlots()) > kMostElements)
     return emitOpError() << "expected 1 to " << kMostElements << " slots, got "
                          << int64_t(getSlots());
-  if (getTo().empty())
-    return emitOpError("expected at least one team that takes");
-  llvm::SmallPtrSet<Attribute, 4> names{getFromAttr()};
-  for (Attribute name : getTo())
-    if (!names.insert(name).second)
-      return emitOpError() << "has the team " << name << " twice";
-  return success();
+  return verifyTeamNames(*this);
 }
 
-/// Whether an op that puts or takes stands in a team that its queue names so,
-/// and that the queue's other teams are like.
-static LogicalResult verifyMember(Operation *op, Value queue, bool puts) {
-  auto made = queue.getDefiningOp<QueueOp>();
-  if (!made)
-    return op->emitOpError() << "uses a queue that is passed on; expected the "
-                                "result of kvbuffer.queue";
-  auto team = op->getParentOfType<TeamOp>();
-  auto isMine = [&](Attribute name) {
-    return team &&
-           cast<FlatSymbolRefAttr>(name).getValue() == team.getSymName();
-  };
-  if (puts ? isMine(made.getFromAttr()) : llvm::any_of(made.getTo(), isMine))
+/// Whether a queue is known by the op that makes it.
+static LogicalResult verifyMade(Operation *op, Value queue) {
+  if (queue.getDefiningOp<QueueOp>())
     return success();
-  InFlightDiagnostic diag = op->emitOpError() << "is expected in ";
-  if (puts)
-    diag << "the team " << made.getFromAttr() << ", which puts";
-  else
-    diag << "one of the teams " << made.getTo() << ", which take";
-  diag.attachNote(made.getLoc()) << "the queue is here";
-  return diag;
+  return op->emitOpError() << "uses a queue that is passed on; expected the "
+                              "result of kvbuffer.queue";
 }
 
 LogicalResult QueuePutOp::verify() {
   if (getValues().getTypes() != getQueue().getType().getTypes())
     return emitOpError() << "expected a fragment of each type of "
                          << getQueue().getType();
-  return verifyMember(*this, getQueue(), /*puts=*/true);
+  return verifyMade(*this, getQueue());
 }
 
 LogicalResult QueueTakeOp::inferReturnTypes(MLIRContext *,
@@ -244,60 +383,7 @@ LogicalResult QueueTakeOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult QueueTakeOp::verify() {
-  return verifyMember(*this, getQueue(), /*puts=*/false);
-}
-
-SmallVector<QueueOp> TeamsOp::getQueues() {
-  llvm::SetVector<QueueOp> queues;
-  walk([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (auto queue = operand.getDefiningOp<QueueOp>())
-        queues.insert(queue);
-  });
-  return queues.takeVector();
-}
-
-/// Whether the teams that a queue names are here, and alike.
-static LogicalResult verifyQueue(QueueOp queue, TeamsOp teams) {
-  SmallVector<Attribute> names{queue.getFromAttr()};
-  llvm::append_range(names, queue.getTo());
-  TeamOp first;
-  for (Attribute name : names) {
-    TeamOp team = teams.getTeam(cast<FlatSymbolRefAttr>(name).getValue());
-    auto fail = [&](const Twine &why) -> LogicalResult {
-      InFlightDiagnostic diag = queue.emitOpError() << why;
-      diag.attachNote(team ? team.getLoc() : teams.getLoc())
-          << (team ? "the team is here" : "the teams are here");
-      return diag;
-    };
-    std::string called = "@" + cast<FlatSymbolRefAttr>(name).getValue().str();
-    if (!team)
-      return fail("names " + called +
-                  ", which is no team of the "
-                  "kvbuffer.teams that use it");
-    if (team.getCopies() != 1)
-      return fail("names " + called + ", of which there are " +
-                  Twine(team.getCopies()) + "; expected a team without copies");
-    bool joins = false;
-    team.walk([&](Operation *op) {
-      joins |= llvm::is_contained(op->getOperands(), queue.getQueue());
-    });
-    if (!joins)
-      return fail("names " + called + ", which " +
-                  (name == queue.getFromAttr() ? "puts nothing into it"
-                                               : "takes nothing from it"));
-    if (!first)
-      first = team;
-    else if (team.getWarps() != first.getWarps() ||
-             team.getBM() != first.getBM())
-      return fail("joins @" + first.getSymName() + " of " +
-                  Twine(first.getWarps()) + " warps to " + called + " of " +
-                  Twine(team.getWarps()) +
-                  "; expected as many, with as many rows");
-  }
-  return success();
-}
+LogicalResult QueueTakeOp::verify() { return verifyMade(*this, getQueue()); }
 
 //===----------------------------------------------------------------------===//
 // Shelves

@@ -33,6 +33,10 @@ mlir::LogicalResult verifyProductLayouts(mlir::Operation *op,
                                          FragmentLayoutInterface acc,
                                          bool transposeB);
 
+/// Whether what joins teams names at least one that takes, and none twice. An
+/// error at it if not.
+mlir::LogicalResult verifyTeamNames(TeamChannelInterface channel);
+
 /// Whether a list has each power of two below 2^n once, n its length: an order
 /// of the bits of a position.
 bool isOrderOfBits(llvm::ArrayRef<int64_t> list);

@@ -146,13 +146,16 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-    SmallVector<WarpRolesOp> found;
-    kernel.walk([&](WarpRolesOp op) { found.push_back(op); });
+    SmallVector<TeamOp> found;
+    kernel.walk([&](TeamOp op) {
+      if (op.readsRings())
+        found.push_back(op);
+    });
     if (!schedule)
       return;
-    for (WarpRolesOp roles : found) {
+    for (TeamOp team : found) {
       SmallVector<std::pair<MmaOp, MmaStartOp>> products;
-      WalkResult result = roles.getConsumers().walk([&](MmaOp op) {
+      WalkResult result = team.getBody().walk([&](MmaOp op) {
         FailureOr<MmaStartOp> started = start(op, schedule.getQInRegs());
         if (failed(started))
           return WalkResult::interrupt();
@@ -169,20 +172,18 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
           releaseBehind(operand, wait);
       }
       SmallVector<FragmentLoadOp> loads;
-      roles.getConsumers().walk(
-          [&](FragmentLoadOp op) { loads.push_back(op); });
+      team.getBody().walk([&](FragmentLoadOp op) { loads.push_back(op); });
       for (FragmentLoadOp op : loads)
         if (op->use_empty())
           op.erase();
       if (!schedule.getRoles() || !schedule.getRoles()->turns)
         continue;
       bool any = false;
-      roles.getConsumers().walk(
-          [&](scf::ForOp loop) { any |= takeTurns(loop); });
+      team.getBody().walk([&](scf::ForOp loop) { any |= takeTurns(loop); });
       if (any)
-        roles.getConsumers().walk([](scf::ForOp loop) { passTurns(loop); });
+        team.getBody().walk([](scf::ForOp loop) { passTurns(loop); });
       else
-        warnLost(roles, DEBUG_TYPE, "ping-pong",
+        warnLost(team, DEBUG_TYPE, "ping-pong",
                  "no turns: no loop starts two products that overlap");
     }
   }

@@ -52,16 +52,14 @@ void kvbuf::foldGrid(gpu::GPUFuncOp kernel, int64_t blocks) {
   if (!grid || grid.size() != 3 || isAtMost(grid[2], blocks))
     return;
   std::optional<gpu::Dimension> fixed = fixedDimension(kernel, grid);
-  // Roles and teams divide the warps of a whole kernel.
-  WalkResult divided = kernel.walk([](Operation *op) {
-    return isa<WarpRolesOp, TeamsOp>(op) ? WalkResult::interrupt()
-                                         : WalkResult::advance();
-  });
+  // Teams divide the warps of a whole kernel.
+  WalkResult divided =
+      kernel.walk([](TeamsOp) { return WalkResult::interrupt(); });
   if (!fixed || divided.wasInterrupted()) {
     remark::missed(kernel.getLoc(),
                    remark::RemarkOpts::name("grid").category(DEBUG_TYPE))
         << "launches of more than 65535 blocks along z fail: "
-        << (fixed ? "the kernel has roles or teams"
+        << (fixed ? "the kernel has teams"
                   : "neither x nor y has a fixed number of blocks");
     return;
   }

@@ -104,8 +104,8 @@ struct IntegerMaximaPass : kvbuf::impl::IntegerMaximaBase<IntegerMaximaPass> {
       return;
     // Elsewhere warps that share slots meet in such loops.
     SmallVector<scf::ForOp> loops;
-    kernel.walk([&](WarpRolesOp roles) {
-      roles.getConsumers().walk([&](scf::ForOp loop) {
+    kernel.walk([&](TeamOp team) {
+      team.getBody().walk([&](scf::ForOp loop) {
         if (!loop.getBody()->getOps<MmaStartOp>().empty())
           loops.push_back(loop);
       });

@@ -116,13 +116,9 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     if (!kernel.getKnownClusterSize())
       return;
-    // Also of what stands before the roles.
+    // Also of what stands before the teams.
     Differences differences(kernel.getBody());
-    kernel.walk([&](WarpRolesOp roles) {
-      for (Operation &op : *roles->getBlock())
-        if (auto ring = dyn_cast<RingOp>(op))
-          share(ring, differences);
-    });
+    kernel.walk([&](RingOp ring) { share(ring, differences); });
   }
 
   /// Whether consumers read a ring's slots as operand b of products, whose rows

@@ -49,6 +49,7 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferDialect.h.inc"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutInterfaces.h.inc"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAttrs.h.inc"
@@ -72,8 +73,8 @@ namespace kvbuf {
 /// that of the team around it, or `kernel`, the whole kernel's.
 ScheduleAttr scheduleOf(mlir::Operation *op, ScheduleAttr kernel);
 
-/// The warps of a kernel's blocks, without producers: those of its teams
-/// together, or of its schedule if it has none.
+/// The warps of a kernel's blocks: those of its teams together, or of its
+/// schedule if it has none.
 int64_t blockWarpsOf(mlir::Operation *kernel, ScheduleAttr schedule);
 } // namespace kvbuf
 

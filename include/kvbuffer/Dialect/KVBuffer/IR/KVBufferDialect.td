@@ -48,7 +48,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.target` | module | the chip's name, a string | from the tile stage on |
     | `kvbuffer.phase` | kernel | `#kvbuffer.phase<...>` | always: without it no pass takes the function for a kernel |
     | `kvbuffer.schedule` | kernel | `#kvbuffer.schedule<...>` | tile and scheduled stages |
-    | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all roles, once they are assigned |
+    | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all teams, once they are assigned |
     | `kvbuffer.name` | argument of a kernel | the tensor's name, for callers; the problem's `tensors` say which part it plays where that has another name | tile and scheduled stages |
     | `kvbuffer.access` | argument of a kernel | `"read"`, `"write"`, `"read_write"`, `"workspace"` or `"counter"` | where what the ops do does not tell: for workspaces and counters |
     | `kvbuffer.shape` | argument of a kernel that is a memref | sizes: a name, an integer or an expression for each dimension | for names of one's own; else `<name>.<dimension>` |

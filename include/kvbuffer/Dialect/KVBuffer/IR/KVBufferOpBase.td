@@ -14,6 +14,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPBASE_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFEROPBASE_TD
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamInterfaces.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -23,11 +24,6 @@ include "mlir/IR/OpAsmInterface.td"
 /// Every op refuses attributes that it does not know; before it verifies the
 /// rest, so that a misspelt name is not reported as a missing one.
 def KVBuffer_OwnAttributes : NativeOpTrait<"OwnAttributes">, StructuralOpTrait {
-  let cppNamespace = "::kvbuf";
-}
-
-/// An op of all the block's warps (TeamTraits.h).
-def KVBuffer_NeedsBlock : NativeOpTrait<"NeedsBlock"> {
   let cppNamespace = "::kvbuf";
 }
 

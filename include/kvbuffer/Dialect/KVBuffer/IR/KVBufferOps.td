@@ -362,9 +362,9 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
     schedule's BN rows, from the one that holds key `hi` - 1 to the one that holds
     `lo`, each once; each buffer of keys is filled once a tile; and a tile that no
     row of a group of warps sees leaves what that group holds as it is.
-    `kvbuf-assign-roles` then lets each group of consumers begin at the first tile
+    `kvbuf-assign-teams` then lets each group of consumers begin at the first tile
     that it sees. With `per_group` the BM rows are those of the executing block, and
-    the range is that of the rows which the executing group of consumers owns,
+    the range is that of the rows which the executing group of a team owns,
     BM / groups of them; it may be read as that of all rows, as the tile interpreter
     does, which executes groups as one.
 

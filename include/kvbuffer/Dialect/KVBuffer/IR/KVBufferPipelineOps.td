@@ -171,7 +171,7 @@ def KVBuffer_CarryExcessOp : KVBuffer_Op<"carry_excess", [
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_MeetOp : KVBuffer_Op<"meet", [
-    MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+    KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
   let summary = "Meets the block's other warps and waits for nothing else";
   let description = [{
@@ -211,13 +211,12 @@ def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
 // Loops that depend on what maxima are
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_AnyNegativeOp : KVBuffer_Op<"any_negative"> {
+def KVBuffer_AnyNegativeOp : KVBuffer_Op<"any_negative", [KVBuffer_Together]> {
   let summary = "Whether a row's value has its sign bit set";
   let description = [{
     Warps that multiply together get one answer, about the rows of all of them,
     and meet for it: they may branch on it, also around products. Other warps may
-    get another answer. -0 has its sign bit set. Inside of the consumers of
-    `kvbuffer.warp_roles`.
+    get another answer. -0 has its sign bit set. In a team of a kernel with rings.
 
     Example:
 

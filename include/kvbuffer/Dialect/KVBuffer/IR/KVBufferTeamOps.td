@@ -51,7 +51,9 @@ def KVBuffer_TeamsOp : KVBuffer_Op<"teams", [
     int64_t getWarps();
     /// The team of that name, or null.
     TeamOp getTeam(::llvm::StringRef name);
-    /// The queues that they put into or take from, in the order of their uses.
+    /// What joins them, in the order of its uses.
+    ::llvm::SmallVector<TeamChannelInterface> getChannels();
+    /// Of these, the queues.
     ::llvm::SmallVector<QueueOp> getQueues();
   }];
 }
@@ -77,12 +79,25 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     Scalars, tiles, tensors and slots that the block has staged come from outside;
     fragments do not, but for those that hold one value, and neither do tokens.
 
+    `registers` are those of a lane, on chips that hand them out anew; 0 leaves
+    them as they are. They come from the teams that need fewer.
+
+    A team that fills a ring or a mailbox (`kvbuffer.ring`) only moves: one lane
+    of it, or some warps, do that for all, so that it has no fragments and its
+    warps do not meet.
+
     Example:
 
     ```mlir
     kvbuffer.teams {
       kvbuffer.team @halves warps(2) x 2 BM(32) (%half) {
         kvbuffer.meet
+      }
+    }
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) registers(240) {
+      }
+      kvbuffer.team @producers warps(4) registers(24) {
       }
     }
     ```
@@ -92,11 +107,13 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     Arg<I64Attr, "warps of one copy">:$warps,
     Arg<DefaultValuedAttr<I64Attr, "1">, "how many such teams there are">:$copies,
     Arg<DefaultValuedAttr<I64Attr, "0">,
-        "rows of the team's fragments; 0: the schedule's for so many warps">:$BM);
+        "rows of the team's fragments; 0: the schedule's for so many warps">:$BM,
+    Arg<DefaultValuedAttr<I64Attr, "0">,
+        "registers of a lane; 0: as many as it starts with">:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `warps` `(` $warps `)` (`x` $copies^)? (`BM` `(` $BM^ `)`)?
-    custom<TeamBody>($body) attr-dict
+    (`registers` `(` $registers^ `)`)? custom<TeamBody>($body) attr-dict
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -108,6 +125,11 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     }
     /// The team's own schedule: the kernel's with its warps and rows.
     ScheduleAttr getSchedule(ScheduleAttr kernel);
+    /// Whether the team only moves: what one lane or some warps do for all of
+    /// it is in it.
+    bool isMover();
+    /// Whether the team waits for fillings of rings.
+    bool readsRings();
   }];
 }
 
@@ -116,7 +138,7 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_QueueOp : KVBuffer_Op<"queue", [KVBuffer_NamedResults,
-    KVBuffer_NeedsBlock, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
+    KVBuffer_NeedsBlock, KVBuffer_TeamChannelInterface, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "Slots in LDS through which one team hands fragments to others";
   let description = [{
     The team `from` puts entries, numbered 0, 1, 2, ..., and each team of `to`
@@ -150,7 +172,7 @@ def KVBuffer_QueueOp : KVBuffer_Op<"queue", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_QueuePutOp : KVBuffer_Op<"queue_put", [
-    MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_FillsChannel, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Puts an entry into a queue once its slot is free";
   let description = [{
@@ -186,7 +208,7 @@ def KVBuffer_QueuePutOp : KVBuffer_Op<"queue_put", [
 }
 
 def KVBuffer_QueueTakeOp : KVBuffer_Op<"queue_take", [
-    KVBuffer_NamedResults, InferTypeOpAdaptor,
+    KVBuffer_TakesFromChannel, KVBuffer_NamedResults, InferTypeOpAdaptor,
     MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Takes an entry from a queue once it is there";

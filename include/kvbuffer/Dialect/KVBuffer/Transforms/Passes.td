@@ -175,7 +175,7 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
     own as it takes to cover the rest. The program's ids are computed from both;
     blocks past the end, of which there are some where `blocks` does not divide
     the number, do nothing. That holds for kernels with `kvbuffer.grid` and ids of
-    their own, too; those with roles or teams stay as they are, with a remark.
+    their own, too; those with teams stay as they are, with a remark.
     Example: of [{`ceildiv` = ["seq_q", 64]}, 4, "batch"] y becomes {`product` =
     [4, {`ceildiv` = ["batch", 32768]} ]} and z {`min` = ["batch", 32768]}.
 
@@ -211,20 +211,22 @@ def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
-def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
+def AssignTeams : Pass<"kvbuf-assign-teams", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split a kernel between warps that move and warps that multiply";
   let description = [{
-    Where the schedule has `producers`, the kernel's body becomes a
-    `kvbuffer.warp_roles`. Producers keep the control flow and the loads, which
+    Where the schedule has `producers`, the kernel's body becomes two teams of a
+    `kvbuffer.teams`: `@consumers`, the schedule's warps, and `@producers`, which
+    take the warps after them. Producers keep the control flow and the loads, which
     become `kvbuffer.ring_load`s in the same order; consumers keep everything
     else, with a `kvbuffer.ring_wait` where a load was staged and a
     `kvbuffer.ring_release` after the last read. Each buffer gets a ring. Both
     number the fillings by the same rule: in closed form within loops that fill
     the same number of slots in every iteration, by values that the loop carries
     otherwise. Scalar arithmetic that both need is done by both; look-ups of
-    pages stay with the producers. What only producers may do
+    pages stay with the producers. What only a team that moves may do
     (`kvbuffer.next_tile`) reaches the consumers through a mailbox. A ring is filled
-    in turn, also where loads name slots. What has another effect than to read, and no fragment, both would do: that is an error.
+    in turn, also where loads name slots. What has another effect than to read, and
+    no fragment, both would do: that is an error.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -234,7 +236,7 @@ def AssignRoles : Pass<"kvbuf-assign-roles", "::mlir::gpu::GPUFuncOp"> {
 def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Let the blocks of a cluster fill rings for each other";
   let description = [{
-    In a kernel with roles and `cluster > 1`, a ring becomes `shared` if all its
+    In a kernel with `cluster > 1`, a ring becomes `shared` if all its
     fillings are the same in every block of a cluster: neither their tiles nor
     their numbers nor whether they happen depend on which block it is. A ring
     for which that does not hold keeps loads of its own, with a remark.
@@ -245,7 +247,7 @@ def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
 def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start products on staged operands, wait as late as possible";
   let description = [{
-    In the consumers of a kernel with roles, a `kvbuffer.mma` becomes a
+    In a team that reads rings, a `kvbuffer.mma` becomes a
     `kvbuffer.mma_start` that reads operand b and, without `q_in_regs`, operand a
     from LDS, and a `kvbuffer.mma_wait` before the first use of its result, in the
     same iteration. The release of a slot moves after the wait of the product
@@ -318,7 +320,7 @@ def IntegerMaxima
     For chips of which an instruction takes the largest of three integers, but of
     two floating-point numbers. Signed integers have the order of the numbers whose
     bits they are, as long as one of these is not negative, and a maximum that a
-    loop carries never falls. So a loop of warp roles' consumers whose softmax
+    loop carries never falls. So a loop of a team that reads rings whose softmax
     finds its maxima itself becomes two: one for the first iteration and those after
     it, until one leaves no row's maximum negative (`kvbuffer.any_negative`), and one
     for the iterations that are left, whose softmax has `not_negative`.

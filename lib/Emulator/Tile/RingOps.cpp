@@ -1,4 +1,4 @@
-//===- Roles.cpp - Warp roles and products in flight ------------*- C++ -*-===//
+//===- RingOps.cpp - Rings and products in flight ---------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -17,15 +17,17 @@ using namespace kvbuf;
 using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
-LogicalResult BlockRun::runOp(WarpRolesOp op) {
-  for (Region *role : {&op.getProducers(), &op.getConsumers()})
-    if (failed(runBlock(role->front())))
-      return failure();
+unsigned BlockRun::takerOf(Value channel) {
+  auto op = channel.getDefiningOp<TeamChannelInterface>();
+  return team ? op.getTaker(team.getSymName()) : 0;
+}
+
+LogicalResult BlockRun::finishProducts() {
   for (Product &product : llvm::drop_begin(products, finished))
-    return error(product.op) << "is in flight when the consumers end";
+    return error(product.op) << "is in flight when the team ends";
   if (turn)
     return error(turn) << "takes a turn that is never passed on";
-  return rings.finish([&](Operation *at) { return error(at); });
+  return success();
 }
 
 LogicalResult BlockRun::runOp(RingOp op) {
@@ -50,14 +52,16 @@ LogicalResult BlockRun::runOp(RingLoadOp op) {
 LogicalResult BlockRun::runOp(RingWaitOp op) {
   unsigned ring = get<ChannelRef>(op.getRing()).number;
   int64_t fill = integer(op.getFill());
-  if (failed(rings.wait(ring, fill, [&] { return error(op); })))
+  unsigned taker = takerOf(op.getRing());
+  if (failed(rings.wait(ring, fill, taker, [&] { return error(op); })))
     return failure();
-  set(op.getStaged(), FillRef{ring, fill});
+  set(op.getStaged(), FillRef{ring, fill, taker});
   return success();
 }
 
 LogicalResult BlockRun::runOp(RingReleaseOp op) {
-  FillRef slot{get<ChannelRef>(op.getRing()).number, integer(op.getFill())};
+  FillRef slot{get<ChannelRef>(op.getRing()).number, integer(op.getFill()),
+               takerOf(op.getRing())};
   for (Product &product : llvm::drop_begin(products, finished))
     for (const Operand &operand : {product.a, product.b})
       if (auto *read = std::get_if<FillRef>(&operand); read && *read == slot) {
@@ -67,7 +71,8 @@ LogicalResult BlockRun::runOp(RingReleaseOp op) {
         diag.attachNote(product.op.getLoc()) << "the product starts here";
         return diag;
       }
-  return rings.release(op, slot.channel, slot.fill, [&] { return error(op); });
+  return rings.release(op, slot.channel, slot.fill, slot.taker,
+                       [&] { return error(op); });
 }
 
 LogicalResult BlockRun::runOp(MailboxOp op) {
@@ -85,18 +90,19 @@ LogicalResult BlockRun::runOp(MailboxTakeOp op) {
   auto fail = [&] { return error(op); };
   unsigned box = get<ChannelRef>(op.getBox()).number;
   int64_t number = integer(op.getNumber());
-  // The producers of a cluster's block read what was posted; the consumers'
-  // release is the one that counts here, where both run one after the other.
-  if (op->getParentOfType<WarpRolesOp>().getProducers().isAncestor(
-          op->getParentRegion())) {
+  // The team that posts reads it in a cluster's block; the release of the
+  // others is the one that counts here, where one runs after the other.
+  if (team &&
+      op.getBox().getDefiningOp<MailboxOp>().getFrom() == team.getSymName()) {
     FailureOr<int64_t> value = rings.posted(box, number, fail);
     if (failed(value))
       return failure();
     set(op.getValue(), *value);
     return success();
   }
-  if (failed(rings.wait(box, number, fail)) ||
-      failed(rings.release(op, box, number, fail)))
+  unsigned taker = takerOf(op.getBox());
+  if (failed(rings.wait(box, number, taker, fail)) ||
+      failed(rings.release(op, box, number, taker, fail)))
     return failure();
   set(op.getValue(), rings.number(box, number));
   return success();
@@ -262,7 +268,7 @@ LogicalResult BlockRun::runOp(MmaWaitOp op) {
              operands, std::array{product.a, product.b}, staged, views)) {
       if (auto *slot = std::get_if<FillRef>(&operand)) {
         FailureOr<const Matrix *> data =
-            rings.read(slot->channel, slot->fill, fail);
+            rings.read(slot->channel, slot->fill, slot->taker, fail);
         if (failed(data))
           return failure();
         auto type = cast<StagedType>(value.getType());

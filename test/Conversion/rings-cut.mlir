@@ -47,15 +47,18 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %head = gpu.block_id y
       %sequence = gpu.block_id z
       %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-      %ring = kvbuffer.ring %slots {releases = 1 : i64} : !kvbuffer.buffer<#buf>
-      kvbuffer.warp_roles producers(4, 24) {
-        %n = kvbuffer.cache.num_keys %x[%sequence] new(%c0) : !rows
-        %tile = kvbuffer.cache_tile %x[%sequence, %head, %c0] from %c0 upto %n : !rows -> !kvbuffer.tile<128x128xbf16>
-        kvbuffer.ring_load %tile into %ring[%c0] : !kvbuffer.tile<128x128xbf16>, !kvbuffer.ring<#buf>
-      } consumers(4, 240) {
-        %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#buf>
-        %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<128x128xbf16, b>
-        kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#buf>
+      %ring = kvbuffer.ring %slots from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#buf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(240) {
+          %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#buf>
+          %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<128x128xbf16, b>
+          kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#buf>
+        }
+        kvbuffer.team @producers warps(4) registers(24) {
+          %n = kvbuffer.cache.num_keys %x[%sequence] new(%c0) : !rows
+          %tile = kvbuffer.cache_tile %x[%sequence, %head, %c0] from %c0 upto %n : !rows -> !kvbuffer.tile<128x128xbf16>
+          kvbuffer.ring_load %tile into %ring[%c0] : !kvbuffer.tile<128x128xbf16>, !kvbuffer.ring<#buf>
+        }
       }
       gpu.return
     }

@@ -1,7 +1,7 @@
 // A group of consumers begins at the first tile of keys that it sees, and gives back
 // those before it, each after it was filled.
 
-// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles,canonicalize,cse)))"
+// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams,canonicalize,cse)))"
 // RUN: %{pass} %s | FileCheck %s
 
 // Tiles of queries that are whole tiles of keys: all groups see the last of them. But
@@ -20,7 +20,7 @@
 // FIXED-LABEL: gpu.func @tensors
 // Joined tiles begin a tile in the last iteration of the one before.
 // RUN: sed 's/producers = 4/producers = 4, overlap_products = true, tiles = static, join_tiles = true/' %s | %{pass} | FileCheck %s --check-prefix=JOINED --implicit-check-not=per_group
-// JOINED: kvbuffer.warp_roles
+// JOINED: kvbuffer.teams
 
 #schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4>
 #qbuf = #kvbuffer.kv_buffer<192x64xbf16, swizzle = [3, 0, 3]>
@@ -43,10 +43,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK:         %[[Q:.*]] = kvbuffer.ring
     // CHECK:         %[[K:.*]] = kvbuffer.ring
     // CHECK:         %[[V:.*]] = kvbuffer.ring
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK:           kvbuffer.key_range %{{.*}} {BM = 192 : i64, descending,
-    // CHECK-NOT:       per_group
-    // CHECK:         consumers
+    // CHECK:         kvbuffer.team @consumers
     // CHECK:           %[[LO:.*]], %[[HI:.*]], %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW:.*]] of %[[N:.*]] keys %[[KEYS:.*]] {BM = 192 : i64, mask = #kvbuffer.mask<causal = true>}
     // CHECK-NEXT:      %{{.*}}, %[[OWN:.*]], %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[N]] keys %[[KEYS]] {BM = 192 : i64, {{.*}}per_group}
     // CHECK-NEXT:      %[[FIRST:.*]] = arith.maxsi %[[LO]], %c0
@@ -69,6 +66,9 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[SKIPPED]], %[[I]]
     // CHECK:             kvbuffer.ring_wait %[[K]][%[[N]]]
     // CHECK:             kvbuffer.ring_wait %[[V]][%[[N]]]
+    // CHECK:         kvbuffer.team @producers
+    // CHECK:           kvbuffer.key_range %{{.*}} {BM = 192 : i64, descending,
+    // CHECK-NOT:       per_group
     gpu.func @causal(%q: !qo, %k: !kv, %v: !kv, %n: index, %keys: index, %out: !kvbuffer.tile<192x64xf32>) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -133,9 +133,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // count. What is loaded is the cluster's matter. The loop carries the number of
     // fillings, which goes on from the block's, whatever a group left out.
     // CHECK-LABEL: gpu.func @tensors
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK:           kvbuffer.key_range %{{[^ ]*}} of %{{[^ ]*}} keys %{{[^ ]*}} {BM = 384
-    // CHECK:         consumers
+    // CHECK:         kvbuffer.team @consumers
     // CHECK:           scf.for %{{.*}} iter_args(%[[N:.*]] = %c0) -> (index) {
     // CHECK:             %[[PART:.*]] = arith.muli %{{.*}}, %c192
     // CHECK:             %[[OWN:.*]] = arith.addi %[[ROW:.*]], %[[PART]]
@@ -150,13 +148,16 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK:             scf.for %[[I:.*]] = %c0
     // CHECK:               %[[FILL:.*]] = arith.addi %[[NEXT]], %[[I]]
     // CHECK:               kvbuffer.ring_wait %[[K]][%[[FILL]]]
-    gpu.func @tensors(%qf: !a, %k: !x, %n: index, %keys: index, %tiles: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    // CHECK:         kvbuffer.team @producers
+    // CHECK:           kvbuffer.key_range %{{[^ ]*}} of %{{[^ ]*}} keys %{{[^ ]*}} {BM = 384
+    gpu.func @tensors(%k: !x, %n: index, %keys: index, %tiles: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c128 = arith.constant 128 : index
       %bm = arith.constant 192 : index
       %wide = arith.constant 384 : index
       %k_slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %qf = kvbuffer.fragment_fill 1.0 : !a
       %zero = kvbuffer.fragment_fill 0.0 : !s
       %r0 = kvbuffer.fragment_fill 0.0 : !row
       %rank = gpu.cluster_block_id x
@@ -188,11 +189,12 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-LABEL: gpu.func @more
     // CHECK-NOT:     per_group
     // CHECK:         gpu.return
-    gpu.func @more(%qf: !a, %k: !x, %row: index, %n: index, %keys: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    gpu.func @more(%k: !x, %row: index, %n: index, %keys: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c128 = arith.constant 128 : index
       %k_slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %qf = kvbuffer.fragment_fill 1.0 : !a
       %zero = kvbuffer.fragment_fill 0.0 : !s
       %r0 = kvbuffer.fragment_fill 0.0 : !row
       %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %row of %n keys %keys {BM = 192 : i64, descending, mask = #kvbuffer.mask<causal = true>}

@@ -19,26 +19,29 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c100 = arith.constant 100 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !kv
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
-      kvbuffer.warp_roles producers(4, 40) {
-        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %keys : !kv -> !kvbuffer.tile<32x64xbf16>
-        kvbuffer.ring_load %kt into %kring[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
-      } consumers(8, 232) {
-        // CHECK:     %[[GROUP:.*]] = arith.shrui %{{.*}}, %c2_i32
-        // CHECK:     %[[G:.*]] = arith.index_cast %[[GROUP]] : i32 to index
-        // CHECK:     %[[ROW:.*]] = arith.muli %[[G]], %c64
-        // CHECK:     %[[LAST:.*]] = arith.addi %[[ROW]], %c64
-        // CHECK:     arith.minsi %[[LAST]], %c100
-        // CHECK:     %[[ANY:.*]] = arith.cmpi slt, %[[ROW]], %c100
-        // CHECK:     %[[HI:.*]] = arith.select %[[ANY]], %{{.*}}, %c0
-        // CHECK:     %[[END:.*]] = arith.index_cast %[[HI]] : index to i32
-        // CHECK:     scf.for %{{.*}} to %[[END]]
-        // WIDER:     nvvm.setmaxregister{{ +}}increase
-        // WIDER-NEXT: scf.for %{{.*}} to %arg{{[0-9]+}} step
-        %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %c0 of %c100 keys %keys {BM = 128 : i64, mask = #kvbuffer.mask<causal = true>, per_group}
-        scf.for %i = %c0 to %hi step %c1 {
-          %ks = kvbuffer.ring_wait %kring[%i] : !kvbuffer.ring<#kbuf>
-          kvbuffer.ring_release %kring[%i] : !kvbuffer.ring<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(8) registers(232) {
+          // CHECK:     %[[GROUP:.*]] = arith.shrui %{{.*}}, %c2_i32
+          // CHECK:     %[[G:.*]] = arith.index_cast %[[GROUP]] : i32 to index
+          // CHECK:     %[[ROW:.*]] = arith.muli %[[G]], %c64
+          // CHECK:     %[[LAST:.*]] = arith.addi %[[ROW]], %c64
+          // CHECK:     arith.minsi %[[LAST]], %c100
+          // CHECK:     %[[ANY:.*]] = arith.cmpi slt, %[[ROW]], %c100
+          // CHECK:     %[[HI:.*]] = arith.select %[[ANY]], %{{.*}}, %c0
+          // CHECK:     %[[END:.*]] = arith.index_cast %[[HI]] : index to i32
+          // CHECK:     scf.for %{{.*}} to %[[END]]
+          // WIDER:     nvvm.setmaxregister{{ +}}increase
+          // WIDER-NEXT: scf.for %{{.*}} to %arg{{[0-9]+}} step
+          %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %c0 of %c100 keys %keys {BM = 128 : i64, mask = #kvbuffer.mask<causal = true>, per_group}
+          scf.for %i = %c0 to %hi step %c1 {
+            %ks = kvbuffer.ring_wait %kring[%i] : !kvbuffer.ring<#kbuf>
+            kvbuffer.ring_release %kring[%i] : !kvbuffer.ring<#kbuf>
+          }
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %keys : !kv -> !kvbuffer.tile<32x64xbf16>
+          kvbuffer.ring_load %kt into %kring[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
         }
       }
       gpu.return

@@ -1,4 +1,4 @@
-//===- AssignRoles.cpp - Split a kernel between movers and multipliers ----===//
+//===- AssignTeams.cpp - Split a kernel between movers and multipliers ----===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -21,18 +21,18 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace kvbuf {
-#define GEN_PASS_DEF_ASSIGNROLES
+#define GEN_PASS_DEF_ASSIGNTEAMS
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;
 using namespace kvbuf;
 
-#define DEBUG_TYPE "kvbuf-assign-roles"
+#define DEBUG_TYPE "kvbuf-assign-teams"
 
 namespace {
 
-/// What joins the roles: a buffer's ring, or the mailbox of the numbers that
+/// What joins the teams: a buffer's ring, or the mailbox of the numbers that
 /// only producers may take.
 struct Channel {
   /// The ring's buffer; null for the mailbox.
@@ -41,11 +41,11 @@ struct Channel {
   Value value;
 };
 
-/// Writes one role's version of a tile program. Both roles number the fillings
+/// Writes one team's version of a tile program. Both teams number the fillings
 /// of each channel by the same rules, so that they agree.
-class RoleWriter {
+class TeamWriter {
 public:
-  RoleWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
+  TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
              bool isProducer, ScheduleAttr schedule, int64_t groups)
       : b(b), channels(channels), isProducer(isProducer), schedule(schedule),
         groups(groups) {
@@ -86,7 +86,7 @@ private:
     return llvm::map_to_vector(chosen, [&](unsigned c) { return count[c]; });
   }
 
-  /// Whether this role has values of a type.
+  /// Whether this team has values of a type.
   bool has(Type type) {
     return !isa<StagedType, TokenType>(type) &&
            !(isProducer && isa<FragmentType>(type));
@@ -150,7 +150,7 @@ private:
   llvm::DenseMap<Operation *, Value> posted;
 };
 
-std::optional<unsigned> RoleWriter::channelOf(Operation *op) {
+std::optional<unsigned> TeamWriter::channelOf(Operation *op) {
   AllocOp buffer;
   if (auto load = dyn_cast<DramLoadOp>(op))
     buffer = load.getBuffer().getDefiningOp<AllocOp>();
@@ -162,7 +162,7 @@ std::optional<unsigned> RoleWriter::channelOf(Operation *op) {
   return std::nullopt;
 }
 
-SmallVector<int64_t> RoleWriter::countIn(Block &block) {
+SmallVector<int64_t> TeamWriter::countIn(Block &block) {
   SmallVector<int64_t> result(channels.size());
   for (Operation &op : block)
     if (auto channel = channelOf(&op))
@@ -170,7 +170,7 @@ SmallVector<int64_t> RoleWriter::countIn(Block &block) {
   return result;
 }
 
-bool RoleWriter::fills(Operation *op, unsigned channel) {
+bool TeamWriter::fills(Operation *op, unsigned channel) {
   return op
       ->walk([&](Operation *inner) {
         return channelOf(inner) == channel ? WalkResult::interrupt()
@@ -179,7 +179,7 @@ bool RoleWriter::fills(Operation *op, unsigned channel) {
       .wasInterrupted();
 }
 
-bool RoleWriter::fillsAlike(Operation *op, unsigned a, unsigned b) {
+bool TeamWriter::fillsAlike(Operation *op, unsigned a, unsigned b) {
   for (Region &region : op->getRegions())
     for (Block &block : region) {
       SmallVector<int64_t> direct = countIn(block);
@@ -192,7 +192,7 @@ bool RoleWriter::fillsAlike(Operation *op, unsigned a, unsigned b) {
   return true;
 }
 
-SmallVector<unsigned> RoleWriter::representatives(Operation *op) {
+SmallVector<unsigned> TeamWriter::representatives(Operation *op) {
   SmallVector<unsigned> chosen;
   for (unsigned c = 0; c < channels.size(); ++c)
     if (fills(op, c) && llvm::none_of(chosen, [&](unsigned r) {
@@ -202,7 +202,7 @@ SmallVector<unsigned> RoleWriter::representatives(Operation *op) {
   return chosen;
 }
 
-void RoleWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
+void TeamWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
                         ValueRange values, ArrayRef<Value> before) {
   for (unsigned c = 0; c < channels.size(); ++c) {
     count[c] = before[c];
@@ -215,12 +215,12 @@ void RoleWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
   }
 }
 
-bool RoleWriter::takesPosted(Operation *op) {
+bool TeamWriter::takesPosted(Operation *op) {
   auto box = channels[*channelOf(op)].value.getDefiningOp<MailboxOp>();
   return box && box.getShared();
 }
 
-void RoleWriter::post(NextTileOp op) {
+void TeamWriter::post(NextTileOp op) {
   unsigned c = *channelOf(op);
   b.setLoc(op.getLoc());
   auto tile = cast<NextTileOp>(b.clone(*op, map));
@@ -228,20 +228,20 @@ void RoleWriter::post(NextTileOp op) {
   count[c] = add(count[c], constant(1));
 }
 
-void RoleWriter::take(NextTileOp op, Value number) {
+void TeamWriter::take(NextTileOp op, Value number) {
   b.setLoc(op.getLoc());
   map.map(op.getTile(),
           MailboxTakeOp::create(b, b.getIndexType(),
                                 channels[*channelOf(op)].value, number));
 }
 
-bool RoleWriter::groupsDiffer(KeyRangeOp op) const {
+bool TeamWriter::groupsDiffer(KeyRangeOp op) const {
   int64_t rows = op.getBM(), BN = schedule.getBN();
   int64_t rowsOfGroup = schedule.getBM() / groups;
   return rows % BN || rows - rowsOfGroup >= BN;
 }
 
-Value RoleWriter::rowOfBlock(KeyRangeOp op) const {
+Value TeamWriter::rowOfBlock(KeyRangeOp op) const {
   int64_t BM = schedule.getBM();
   if (int64_t(op.getBM()) == BM)
     return op.getRow();
@@ -272,7 +272,7 @@ static bool isCountedBy(DramLoadOp load, KeyRangeOp op) {
 }
 
 std::optional<SmallVector<unsigned>>
-RoleWriter::channelsOf(KeyRangeOp op) const {
+TeamWriter::channelsOf(KeyRangeOp op) const {
   SmallVector<unsigned> keys;
   for (auto [c, channel] : llvm::enumerate(channels)) {
     unsigned loads = 0, ofRange = 0;
@@ -295,7 +295,7 @@ RoleWriter::channelsOf(KeyRangeOp op) const {
   return keys;
 }
 
-void RoleWriter::trim(KeyRangeOp op, ArrayRef<unsigned> keys) {
+void TeamWriter::trim(KeyRangeOp op, ArrayRef<unsigned> keys) {
   auto whole = cast<KeyRangeOp>(b.clone(*op, map));
   whole.setDescending(false);
   auto own = cast<KeyRangeOp>(b.clone(*whole));
@@ -339,7 +339,7 @@ void RoleWriter::trim(KeyRangeOp op, ArrayRef<unsigned> keys) {
   map.map(op.getFullHi(), own.getFullHi());
 }
 
-LogicalResult RoleWriter::write(Block &body) {
+LogicalResult TeamWriter::write(Block &body) {
   // Producers ask for a number early; who reads it from the mailbox does so
   // when it is needed, so that it takes no register before.
   SmallVector<Operation *> late;
@@ -365,7 +365,7 @@ LogicalResult RoleWriter::write(Block &body) {
   return success();
 }
 
-LogicalResult RoleWriter::writeOp(Operation *op) {
+LogicalResult TeamWriter::writeOp(Operation *op) {
   b.setLoc(op->getLoc());
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return writeFor(loop);
@@ -375,7 +375,7 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
     return writeWhile(loop);
   if (op->getNumRegions() && !isa<MapOp>(op))
     return op->emitOpError()
-           << "is not supported in a kernel that is split into roles: expected "
+           << "is not supported in a kernel that is split into teams: expected "
               "scf.for, scf.if or scf.while";
   if (isa<AllocOp>(op))
     return success();
@@ -455,7 +455,7 @@ LogicalResult RoleWriter::writeOp(Operation *op) {
   return success();
 }
 
-LogicalResult RoleWriter::writeFor(scf::ForOp op) {
+LogicalResult TeamWriter::writeFor(scf::ForOp op) {
   SmallVector<unsigned> keep = kept(op.getResultTypes());
   SmallVector<Value> before = count;
   SmallVector<unsigned> chosen = representatives(op);
@@ -527,7 +527,7 @@ LogicalResult RoleWriter::writeFor(scf::ForOp op) {
   return success();
 }
 
-LogicalResult RoleWriter::writeIf(scf::IfOp op) {
+LogicalResult TeamWriter::writeIf(scf::IfOp op) {
   SmallVector<unsigned> keep = kept(op.getResultTypes());
   SmallVector<Value> before = count;
   SmallVector<unsigned> chosen = representatives(op);
@@ -563,7 +563,7 @@ LogicalResult RoleWriter::writeIf(scf::IfOp op) {
   return success();
 }
 
-LogicalResult RoleWriter::writeWhile(scf::WhileOp op) {
+LogicalResult TeamWriter::writeWhile(scf::WhileOp op) {
   SmallVector<unsigned> keepInits = kept(op.getOperandTypes());
   SmallVector<unsigned> keep = kept(op.getResultTypes());
   SmallVector<Value> before = count;
@@ -613,7 +613,7 @@ LogicalResult RoleWriter::writeWhile(scf::WhileOp op) {
 
 /// Releases a slot after its last read in a block; inside of a branch whose
 /// two sides are all that reads it last, on each side.
-void RoleWriter::placeRelease(Block &block, Value staged, Value ring,
+void TeamWriter::placeRelease(Block &block, Value staged, Value ring,
                               Value fill) {
   Operation *last = nullptr;
   SmallVector<Operation *> users(staged.getUsers());
@@ -641,13 +641,13 @@ void RoleWriter::placeRelease(Block &block, Value staged, Value ring,
   RingReleaseOp::create(b, ring, fill);
 }
 
-void RoleWriter::release() {
+void TeamWriter::release() {
   for (RingWaitOp wait : waits)
     placeRelease(*wait->getBlock(), wait.getStaged(), wait.getRing(),
                  wait.getFill());
 }
 
-struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
+struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -678,6 +678,9 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
         buffers.push_back(buffer);
       counts |= isa<NextTileOp>(op);
     });
+    StringRef from = "producers", consumers = "consumers";
+    ArrayAttr to =
+        b.getArrayAttr(FlatSymbolRefAttr::get(b.getContext(), consumers));
     b.setInsertionPointToStart(&body);
     for (AllocOp op : buffers) {
       op->moveBefore(&body, b.getInsertionPoint());
@@ -687,18 +690,18 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
     }
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
-      channel.value = RingOp::create(b, channel.buffer.getBuffer(), releases,
-                                     /*shared=*/false);
+      channel.value = RingOp::create(b, channel.buffer.getBuffer(), from, to,
+                                     releases, /*shared=*/false);
     }
     b.setLoc(kernel.getLoc());
     // Two numbers in the box: the producers look one tile ahead.
     if (counts)
       channels.push_back(
           {AllocOp(),
-           MailboxOp::create(b, MailboxType::get(b.getContext()),
+           MailboxOp::create(b, MailboxType::get(b.getContext()), from, to,
                              /*slots=*/2, releases,
                              /*shared=*/bool(kernel.getKnownClusterSize()))});
-    // What the block does together comes before the roles, with what it needs.
+    // What the block does together comes before the teams, with what it needs.
     for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
       llvm::SetVector<Operation *> needed;
       BackwardSliceOptions inBody;
@@ -715,31 +718,38 @@ struct AssignRolesPass : kvbuf::impl::AssignRolesBase<AssignRolesPass> {
           inner->moveBefore(here);
       }
     }
-    auto roles =
-        WarpRolesOp::create(b, shape->producers, shape->producerRegisters,
-                            schedule.getWarps(), shape->consumerRegisters);
-    for (bool isProducer : {true, false}) {
-      OpBuilder::InsertionGuard guard(b);
-      b.createBlock(isProducer ? &roles.getProducers() : &roles.getConsumers());
-      RoleWriter writer(b, channels, isProducer, schedule, releases);
-      // What stands before the roles, buffers and channels, stays.
-      for (Operation *op = roles->getNextNode(), *end = body.getTerminator();
+    // Warps that multiply in groups begin with one.
+    auto teams = TeamsOp::create(b);
+    Block *members = b.createBlock(&teams.getBody());
+    for (bool isProducer : {false, true}) {
+      b.setInsertionPointToEnd(members);
+      auto team = TeamOp::create(b, isProducer ? from : consumers,
+                                 isProducer ? shape->producers
+                                            : schedule.getWarps(),
+                                 /*copies=*/1, /*BM=*/0,
+                                 isProducer ? shape->producerRegisters
+                                            : shape->consumerRegisters);
+      b.createBlock(&team.getBody());
+      TeamWriter writer(b, channels, isProducer, schedule, releases);
+      // What stands before the teams, buffers and channels, stays.
+      for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())
         if (failed(writer.writeOp(op)))
           return signalPassFailure();
       if (!isProducer)
         writer.release();
+      b.setLoc(kernel.getLoc());
     }
-    while (roles->getNextNode() != body.getTerminator())
+    while (teams->getNextNode() != body.getTerminator())
       body.getTerminator()->getPrevNode()->erase();
     IRRewriter rewriter(&getContext());
-    (void)runRegionDCE(rewriter, roles->getRegions());
+    (void)runRegionDCE(rewriter, teams->getRegions());
 
     SmallVector<int32_t> size{
         int32_t(schedule.getStructure().blockWarps() * target->waveSize), 1, 1};
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(size));
     remark::passed(kernel.getLoc(),
-                   remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
+                   remark::RemarkOpts::name("teams").category(DEBUG_TYPE))
         << std::to_string(shape->producers) << " warps move tiles, "
         << std::to_string(schedule.getWarps()) << " multiply in "
         << std::to_string(releases) << " group(s)";

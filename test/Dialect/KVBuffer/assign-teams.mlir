@@ -1,10 +1,10 @@
 // A tile program divided between producers and consumers: the loads in their order,
 // everything else with waits and releases, both with the same numbers of fillings.
 
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles,canonicalize,cse)))" | FileCheck %s
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-roles 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams,canonicalize,cse)))" | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-teams 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A schedule without producers leaves the program as it is.
-// RUN: sed 's/, producers = 4, producer_registers = 40, consumer_registers = 232//' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))" | FileCheck %s --check-prefix=ALIKE --implicit-check-not=warp_roles --implicit-check-not=kvbuffer.ring
+// RUN: sed 's/, producers = 4, producer_registers = 40, consumer_registers = 232//' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))" | FileCheck %s --check-prefix=ALIKE --implicit-check-not=kvbuffer.team --implicit-check-not=kvbuffer.ring
 // ALIKE: kvbuffer.dram_load
 
 #schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
@@ -22,25 +22,14 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // Loads of A and B for the producers, the product for the consumers. What a load
     // needs stays with it; what both need is computed by both. Fillings are numbered
     // from 0, wherever the loop begins.
-    // REMARK: assign-roles.mlir:[[#@LINE+37]]:{{.*}} remark: [Passed] roles{{.*}}4{{.*}} warps move tiles, {{.*}}8{{.*}} multiply in {{.*}}2{{.*}} group(s)
+    // REMARK: assign-teams.mlir:[[#@LINE+39]]:{{.*}} remark: [Passed] teams{{.*}}4{{.*}} warps move tiles, {{.*}}8{{.*}} multiply in {{.*}}2{{.*}} group(s)
     // CHECK-LABEL: gpu.func @gemm
     // CHECK-SAME:    known_block_size = array<i32: 384, 1, 1>
     // CHECK-DAG:     %[[A:.*]] = kvbuffer.alloc : <#[[LEFT:.*]]>
     // CHECK-DAG:     %[[B:.*]] = kvbuffer.alloc : <#[[RIGHT:.*]]>
-    // CHECK-DAG:     %[[RA:.*]] = kvbuffer.ring %[[A]] {releases = 2 : i64} : <#[[LEFT]]>
-    // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] {releases = 2 : i64} : <#[[RIGHT]]>
-    // CHECK:         kvbuffer.warp_roles producers(4, 40) {
-    // CHECK-NEXT:      %[[STEPS:.*]] = arith.ceildivui
-    // CHECK-NEXT:      scf.for unsigned %[[I:.*]] = %c1 to %[[STEPS]] step %c1 {
-    // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
-    // CHECK-NEXT:        arith.muli
-    // CHECK-NEXT:        arith.subi
-    // CHECK-NEXT:        %[[AT:.*]] = kvbuffer.dram_tile
-    // CHECK-NEXT:        kvbuffer.ring_load %[[AT]] into %[[RA]][%[[N]]] {whole} :
-    // CHECK-NEXT:        %[[BT:.*]] = kvbuffer.dram_tile
-    // CHECK-NEXT:        kvbuffer.ring_load %[[BT]] into %[[RB]][%[[N]]] :
-    // CHECK-NEXT:      }
-    // CHECK-NEXT:    } consumers(8, 232) {
+    // CHECK-DAG:     %[[RA:.*]] = kvbuffer.ring %[[A]] from @producers to [@consumers] {releases = 2 : i64} : <#[[LEFT]]>
+    // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] from @producers to [@consumers] {releases = 2 : i64} : <#[[RIGHT]]>
+    // CHECK:         kvbuffer.team @consumers warps(8) registers(232) {
     // CHECK-NOT:       kvbuffer.dram_tile
     // CHECK-NOT:       kvbuffer.ring_load
     // CHECK-NOT:       arith.muli
@@ -58,7 +47,20 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT:      }
     // CHECK-NEXT:      kvbuffer.fragment_store %[[SUM]]
     // CHECK-NEXT:    }
-    // CHECK-NEXT:    gpu.return
+    // CHECK-NEXT:    kvbuffer.team @producers warps(4) registers(40) {
+    // CHECK-NEXT:      %[[STEPS:.*]] = arith.ceildivui
+    // CHECK-NEXT:      scf.for unsigned %[[I:.*]] = %c1 to %[[STEPS]] step %c1 {
+    // CHECK-NEXT:        %[[N:.*]] = arith.addi %[[I]], %c-1
+    // CHECK-NEXT:        arith.muli
+    // CHECK-NEXT:        arith.subi
+    // CHECK-NEXT:        %[[AT:.*]] = kvbuffer.dram_tile
+    // CHECK-NEXT:        kvbuffer.ring_load %[[AT]] into %[[RA]][%[[N]]] {whole} :
+    // CHECK-NEXT:        %[[BT:.*]] = kvbuffer.dram_tile
+    // CHECK-NEXT:        kvbuffer.ring_load %[[BT]] into %[[RB]][%[[N]]] :
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:    }
+    // CHECK-NEXT:  }
+    // CHECK-NEXT:  gpu.return
     gpu.func @gemm(%a: !x, %b: !x, %m: index, %n: index, %k: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -92,19 +94,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-LABEL: gpu.func @layers
     // CHECK:         %[[X:.*]] = kvbuffer.ring
     // CHECK:         %[[W:.*]] = kvbuffer.ring
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c0]
-    // CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to %[[END:.*]] step %c1 {
-    // CHECK-NEXT:        %[[N0:.*]] = arith.muli %[[I]], %c2
-    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N0]]]
-    // CHECK-NEXT:        %[[N1:.*]] = arith.addi %[[N0]], %c1
-    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N1]]]
-    // CHECK-NEXT:      }
-    // CHECK-NEXT:      %[[TRIPS:.*]] = arith.maxsi %[[END]], %c0
-    // CHECK-NEXT:      %[[REST:.*]] = arith.muli %[[TRIPS]], %c2
-    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c1]
-    // CHECK:           kvbuffer.ring_load %{{.*}} into %[[W]][%[[REST]]]
-    // CHECK-NEXT:    } consumers
+    // CHECK:         kvbuffer.team @consumers
     // CHECK:           %[[XS:.*]] = kvbuffer.ring_wait %[[X]][%c0]
     // CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to
     // CHECK-DAG:         %[[N0:.*]] = arith.muli %[[I]], %c2
@@ -124,6 +114,18 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT:      %[[REST:.*]] = arith.muli %[[TRIPS]], %c2
     // CHECK-NEXT:      kvbuffer.ring_wait %[[X]][%c1]
     // CHECK:           kvbuffer.ring_wait %[[W]][%[[REST]]]
+    // CHECK:         kvbuffer.team @producers
+    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c0]
+    // CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to %[[END:.*]] step %c1 {
+    // CHECK-NEXT:        %[[N0:.*]] = arith.muli %[[I]], %c2
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N0]]]
+    // CHECK-NEXT:        %[[N1:.*]] = arith.addi %[[N0]], %c1
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[W]][%[[N1]]]
+    // CHECK-NEXT:      }
+    // CHECK-NEXT:      %[[TRIPS:.*]] = arith.maxsi %[[END]], %c0
+    // CHECK-NEXT:      %[[REST:.*]] = arith.muli %[[TRIPS]], %c2
+    // CHECK-NEXT:      kvbuffer.ring_load %{{.*}} into %[[X]][%c1]
+    // CHECK:           kvbuffer.ring_load %{{.*}} into %[[W]][%[[REST]]]
     gpu.func @layers(%xt: !a_tile, %w: !x, %n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -161,24 +163,13 @@ module attributes {kvbuffer.target = "sm_90a"} {
       gpu.return
     }
 
-    // A branch loads in some iterations only: its number is what the loop carries, on
-    // both roles' side. A slot that one side of the branch reads last is given back on
+    // A branch loads in some iterations only: its number is what the loop carries, in
+    // both teams. A slot that one side of the branch reads last is given back on
     // both.
     // CHECK-LABEL: gpu.func @branch
     // CHECK:         %[[RA:.*]] = kvbuffer.ring
     // CHECK:         %[[RB:.*]] = kvbuffer.ring
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK-NEXT:      scf.for {{.*}} iter_args(%[[NA:.*]] = %c0, %[[NB:.*]] = %c0) -> (index, index) {
-    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[RA]][%[[NA]]]
-    // CHECK-NEXT:        %[[NEXTA:.*]] = arith.addi %[[NA]], %c1
-    // CHECK:             %[[NEXTB:.*]] = scf.if %{{.*}} -> (index) {
-    // CHECK-NEXT:          kvbuffer.ring_load %{{.*}} into %[[RB]][%[[NB]]]
-    // CHECK-NEXT:          %[[MORE:.*]] = arith.addi %[[NB]], %c1
-    // CHECK-NEXT:          scf.yield %[[MORE]]
-    // CHECK-NEXT:        } else {
-    // CHECK-NEXT:          scf.yield %[[NB]]
-    // CHECK:             scf.yield %[[NEXTA]], %[[NEXTB]]
-    // CHECK:         } consumers
+    // CHECK:         kvbuffer.team @consumers
     // CHECK:           scf.for {{.*}} iter_args(%[[NA:.*]] = %c0, %[[NB:.*]] = %c0) -> (index, index) {
     // CHECK:             %[[NEXTA:.*]] = arith.addi %[[NA]], %c1
     // CHECK:             %[[AS:.*]] = kvbuffer.ring_wait %[[RA]][%[[NA]]]
@@ -193,6 +184,17 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT:          kvbuffer.ring_release %[[RA]][%[[NA]]]
     // CHECK-NEXT:          scf.yield %{{.*}}, %[[NB]]
     // CHECK:             scf.yield %[[NEXTA]], %[[BOTH]]#1
+    // CHECK:         kvbuffer.team @producers
+    // CHECK-NEXT:      scf.for {{.*}} iter_args(%[[NA:.*]] = %c0, %[[NB:.*]] = %c0) -> (index, index) {
+    // CHECK:             kvbuffer.ring_load %{{.*}} into %[[RA]][%[[NA]]]
+    // CHECK-NEXT:        %[[NEXTA:.*]] = arith.addi %[[NA]], %c1
+    // CHECK:             %[[NEXTB:.*]] = scf.if %{{.*}} -> (index) {
+    // CHECK-NEXT:          kvbuffer.ring_load %{{.*}} into %[[RB]][%[[NB]]]
+    // CHECK-NEXT:          %[[MORE:.*]] = arith.addi %[[NB]], %c1
+    // CHECK-NEXT:          scf.yield %[[MORE]]
+    // CHECK-NEXT:        } else {
+    // CHECK-NEXT:          scf.yield %[[NB]]
+    // CHECK:             scf.yield %[[NEXTA]], %[[NEXTB]]
     gpu.func @branch(%a: !x, %b_tile: !b_tile, %m: index, %n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -225,22 +227,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-LABEL: gpu.func @tiles
     // CHECK:         %[[RA:.*]] = kvbuffer.ring
     // CHECK:         %[[RB:.*]] = kvbuffer.ring
-    // CHECK:         %[[BOX:.*]] = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK-NEXT:      %[[T0:.*]] = kvbuffer.next_tile of %[[TILES:.*]]
-    // CHECK-NEXT:      kvbuffer.mailbox_post %[[T0]] to %[[BOX]][%c0]
-    // CHECK-NEXT:      scf.while (%{{.*}} = %[[T0]], %{{.*}} = %c0, %{{.*}} = %c1) : (index, index, index)
-    // CHECK:           ^bb0(%{{.*}}: index, %[[N:.*]]: index, %[[BN:.*]]: index):
-    // CHECK-NEXT:        %[[T:.*]] = kvbuffer.next_tile of %[[TILES]]
-    // CHECK-NEXT:        kvbuffer.mailbox_post %[[T]] to %[[BOX]][%[[BN]]]
-    // CHECK-NEXT:        %[[BN1:.*]] = arith.addi %[[BN]], %c1
-    // CHECK-NEXT:        %[[NN:.*]] = scf.for {{.*}} step %c2 iter_args(%[[M:.*]] = %[[N]]) -> (index) {
-    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RA]][%[[M]]]
-    // CHECK:               %[[M1:.*]] = arith.addi %[[M]], %c1
-    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RB]][%[[M]]]
-    // CHECK:               scf.yield %[[M1]]
-    // CHECK:             scf.yield %[[T]], %[[NN]], %[[BN1]]
-    // CHECK:         } consumers
+    // CHECK:         %[[BOX:.*]] = kvbuffer.mailbox from @producers to [@consumers] {releases = 2 : i64, slots = 2 : i64}
+    // CHECK:         kvbuffer.team @consumers
     // CHECK-NOT:       kvbuffer.next_tile
     // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
     // CHECK-NEXT:      scf.while (%{{.*}} = %[[T0]], %{{.*}} = %c0, %{{.*}} = %c1) : (index, index, index)
@@ -254,6 +242,20 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT:        %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[BN]]]
     // CHECK-NEXT:        %[[BN1:.*]] = arith.addi %[[BN]], %c1
     // CHECK-NEXT:        scf.yield %[[T]], %[[NN]]#1, %[[BN1]]
+    // CHECK:         kvbuffer.team @producers
+    // CHECK-NEXT:      %[[T0:.*]] = kvbuffer.next_tile of %[[TILES:.*]]
+    // CHECK-NEXT:      kvbuffer.mailbox_post %[[T0]] to %[[BOX]][%c0]
+    // CHECK-NEXT:      scf.while (%{{.*}} = %[[T0]], %{{.*}} = %c0, %{{.*}} = %c1) : (index, index, index)
+    // CHECK:           ^bb0(%{{.*}}: index, %[[N:.*]]: index, %[[BN:.*]]: index):
+    // CHECK-NEXT:        %[[T:.*]] = kvbuffer.next_tile of %[[TILES]]
+    // CHECK-NEXT:        kvbuffer.mailbox_post %[[T]] to %[[BOX]][%[[BN]]]
+    // CHECK-NEXT:        %[[BN1:.*]] = arith.addi %[[BN]], %c1
+    // CHECK-NEXT:        %[[NN:.*]] = scf.for {{.*}} step %c2 iter_args(%[[M:.*]] = %[[N]]) -> (index) {
+    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RA]][%[[M]]]
+    // CHECK:               %[[M1:.*]] = arith.addi %[[M]], %c1
+    // CHECK:               kvbuffer.ring_load %{{.*}} into %[[RB]][%[[M]]]
+    // CHECK:               scf.yield %[[M1]]
+    // CHECK:             scf.yield %[[T]], %[[NN]], %[[BN1]]
     gpu.func @tiles(%a: !x, %b: !x, %m: index, %n: index, %k: index, %tiles: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -287,15 +289,16 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
     // What a region does to fragments is the consumers' matter, and so is what it reads.
     // CHECK-LABEL: gpu.func @bias
-    // CHECK:         kvbuffer.warp_roles producers
-    // CHECK-NOT:       kvbuffer.map
-    // CHECK:         } consumers
+    // CHECK:         kvbuffer.team @consumers
     // CHECK:           %[[SUM:.*]] = kvbuffer.mma
     // CHECK-NEXT:      kvbuffer.map %[[SUM]] at(%[[ROW:.*]], %c0)
     // CHECK:             memref.load
-    gpu.func @bias(%a: !x, %b: !b, %bias: memref<?xf32>, %row: index, %m: index, %k: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    // CHECK:         kvbuffer.team @producers
+    // CHECK-NOT:       kvbuffer.map
+    gpu.func @bias(%a: !x, %bias: memref<?xf32>, %row: index, %m: index, %k: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %b = kvbuffer.fragment_fill 1.0 : !b
       %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
       %a_tile = kvbuffer.dram_tile %a[%row, %c0] valid(%m, %k) : !x -> !a_tile
       %a_token = kvbuffer.dram_load %a_tile into %a_slots[%c0] : !a_tile, !kvbuffer.buffer<#left>
@@ -314,11 +317,15 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
     // In a cluster one block asks for all: its own producers read the mailbox, too.
     // However often the program asks, there is one mailbox. What the whole block does
-    // together, and what that needs, stands before the roles.
+    // together, and what that needs, stands before the teams.
     // CHECK-LABEL: gpu.func @cluster
     // CHECK:         %[[BLOCK:.*]] = gpu.block_id x
     // CHECK:         %[[ALL:.*]] = kvbuffer.number_tiles {{.*}}[%[[BLOCK]]]
-    // CHECK:         kvbuffer.warp_roles producers
+    // CHECK:         kvbuffer.team @consumers
+    // CHECK-NOT:       kvbuffer.number_tiles
+    // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
+    // CHECK-NOT:     kvbuffer.mailbox from @producers to [@consumers] {
+    // CHECK:         kvbuffer.team @producers
     // CHECK-NOT:       kvbuffer.number_tiles
     // CHECK:           kvbuffer.next_tile of %[[ALL]]
     // CHECK-NEXT:      kvbuffer.mailbox_post %{{.*}} to %[[BOX:.*]][%c0]
@@ -329,13 +336,10 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK:             kvbuffer.ring_load
     // CHECK:             %[[T:.*]] = kvbuffer.mailbox_take %[[BOX]][%[[N]]]
     // CHECK-NEXT:        scf.yield %[[T]],
-    // CHECK:         } consumers
-    // CHECK-NOT:       kvbuffer.number_tiles
-    // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]
-    // CHECK-NOT:     kvbuffer.mailbox {
-    gpu.func @cluster(%a: !x, %b: !b, %offsets: memref<?xi32>, %numbers: memref<?x?xi32>, %sequences: index, %rows: index, %out: !out) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
+    gpu.func @cluster(%a: !x, %offsets: memref<?xi32>, %numbers: memref<?x?xi32>, %sequences: index, %rows: index, %out: !out) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %zero = kvbuffer.fragment_fill 0.0 : !sum
+      %b = kvbuffer.fragment_fill 1.0 : !b
       %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
       %block = gpu.block_id x
       %tiles = kvbuffer.number_tiles %offsets of %sequences upto %rows by 128 into %numbers[%block] : memref<?xi32>, memref<?x?xi32>

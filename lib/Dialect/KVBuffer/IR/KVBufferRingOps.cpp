@@ -1,4 +1,4 @@
-//===- KVBufferRoleOps.cpp - Verifiers of roles and rings -------*- C++ -*-===//
+//===- KVBufferRingOps.cpp - Verifiers of rings and products ----*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,53 +11,28 @@
 using namespace mlir;
 using namespace kvbuf;
 
-LogicalResult WarpRolesOp::verify() {
-  for (auto [name, value] :
-       {std::pair<StringRef, int64_t>{"producer warp", getProducerWarps()},
-        {"consumer warp", getConsumerWarps()}})
-    if (value < 1)
-      return emitOpError() << "expected at least one " << name << ", got "
-                           << value;
-  for (int64_t registers : {getProducerRegisters(), getConsumerRegisters()})
-    if (registers && (registers < 24 || registers > 256 || registers % 8))
-      return emitOpError()
-             << "expected 24 to 256 registers in steps of 8, or 0, "
-                "got "
-             << registers;
-  // Each role has ops that the other may not run; rings join them.
-  for (auto [region, name, isProducer] :
-       {std::tuple<Region *, StringRef, bool>{&getProducers(), "producers",
-                                              true},
-        {&getConsumers(), "consumers", false}}) {
-    WalkResult result = region->walk([&](Operation *op) {
-      bool ofConsumers =
-          isa<RingWaitOp, RingReleaseOp, MailboxTakeOp, MmaOp, MmaStartOp,
-              MmaWaitOp, FragmentLoadOp, FragmentStoreOp, RowStoreOp,
-              TurnWaitOp, TurnPassOp, AnyNegativeOp>(op);
-      bool ofProducers = isa<RingLoadOp, MailboxPostOp, NextTileOp>(op);
-      // The blocks of a cluster learn what one of them posts.
-      if (auto take = dyn_cast<MailboxTakeOp>(op)) {
-        auto box = take.getBox().getDefiningOp<MailboxOp>();
-        ofConsumers = !box || !box.getShared();
-      }
-      bool ofNone =
-          isa<WarpRolesOp, AllocOp, RingOp, MailboxOp, DramLoadOp, LdsStageOp,
-              NumberTilesOp, StaggerOp, ArriveLastOp, AppendTokensOp, TeamsOp>(
-              op);
-      if (!ofNone && !(isProducer ? ofConsumers : ofProducers))
-        return WalkResult::advance();
-      InFlightDiagnostic diag = op->emitOpError()
-                                << "is not allowed in " << name
-                                << (ofNone ? ": it takes all the warps"
-                                           : ": it belongs to the other role");
-      diag.attachNote(getLoc()) << "the roles are here";
-      return WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
-      return failure();
-  }
+/// What a ring or a mailbox says of its teams and of the releases of a slot.
+static LogicalResult verifyChannel(TeamChannelInterface op, int64_t releases) {
+  if (failed(verifyTeamNames(op)))
+    return failure();
+  if (releases < 1 || releases > kMostElements)
+    return op->emitOpError() << "expected 1 to " << kMostElements
+                             << " releases, got " << releases;
   return success();
 }
+
+LogicalResult RingOp::verify() {
+  return verifyChannel(*this, int64_t(getReleases()));
+}
+
+LogicalResult MailboxOp::verify() {
+  if (int64_t(getSlots()) < 1 || int64_t(getSlots()) > kMostElements)
+    return emitOpError() << "expected 1 to " << kMostElements << " slots, got "
+                         << int64_t(getSlots());
+  return verifyChannel(*this, int64_t(getReleases()));
+}
+
+bool MailboxOp::doesFillerTake() { return getShared(); }
 
 LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
                                        std::optional<Location> location,

@@ -1,6 +1,6 @@
-// Programs that cannot be divided between roles.
+// Programs that cannot be divided between two teams.
 
-// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-roles)))"
+// RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))"
 
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90"} {
@@ -56,7 +56,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @regions(%n: index) kernel attributes {kvbuffer.schedule = #schedule} {
-      // expected-error @below {{'scf.index_switch' op is not supported in a kernel that is split into roles: expected scf.for, scf.if or scf.while}}
+      // expected-error @below {{'scf.index_switch' op is not supported in a kernel that is split into teams: expected scf.for, scf.if or scf.while}}
       scf.index_switch %n default {
       }
       gpu.return

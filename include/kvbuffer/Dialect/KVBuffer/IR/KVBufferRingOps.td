@@ -6,61 +6,32 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The scheduled stage of kernels whose warps divide the work: some move tiles,
-// the others multiply.
+// The scheduled stage of kernels whose teams divide the work: some move tiles,
+// others multiply. Rings and mailboxes join them.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
-#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
+#ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERRINGOPS_TD
+#define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERRINGOPS_TD
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
-
-//===----------------------------------------------------------------------===//
-// Warp roles
-//===----------------------------------------------------------------------===//
-
-def KVBuffer_WarpRolesOp : KVBuffer_Op<"warp_roles", [
-    KVBuffer_NeedsBlock, NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "Divides the block's warps into those that move and those that multiply";
-  let description = [{
-    The first `consumer_warps` warps of the block run `consumers`, the next
-    `producer_warps` run `producers`, both at once. `consumer_registers` and
-    `producer_registers` are the registers of a lane in either role; 0 leaves
-    them as they are. Fragments and the row arithmetic inside of `consumers`
-    count the consumer warps only. Values from outside may be used in both
-    regions; nothing but rings, mailboxes and memory joins them.
-
-    Example:
-
-    ```mlir
-    kvbuffer.warp_roles producers(4, 24) {
-    } consumers(8, 240) {
-    }
-    ```
-  }];
-  let arguments = (ins I64Attr:$producer_warps, I64Attr:$producer_registers,
-                       I64Attr:$consumer_warps, I64Attr:$consumer_registers);
-  let regions = (region SizedRegion<1>:$producers, SizedRegion<1>:$consumers);
-  let assemblyFormat = [{
-    `producers` `(` $producer_warps `,` $producer_registers `)` $producers
-    `consumers` `(` $consumer_warps `,` $consumer_registers `)` $consumers
-    attr-dict
-  }];
-  let hasVerifier = 1;
-}
 
 //===----------------------------------------------------------------------===//
 // Rings
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
-    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
-  let summary = "A buffer's slots as a ring between producers and consumers";
+    KVBuffer_TeamChannelInterface, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>,
+    InferTypeOpAdaptor]> {
+  let summary = "A buffer's slots as a ring between the team that fills it and those that read it";
   let description = [{
+    The team `from` fills the slots; each team of `to` waits for every filling,
+    reads it and gives it back. They have one copy each.
+
     Each slot has two barriers in LDS: *full*, which a filling completes, and
-    *empty*, which `releases` releases complete. Fillings are numbered from 0;
-    filling f lies in slot f mod stages. All slots start empty.
+    *empty*, which `releases` releases complete: one for each matrix-unit group
+    of all the teams of `to`. Fillings are numbered from 0; filling f lies in
+    slot f mod stages. All slots start empty.
 
     With `shared` the blocks of a cluster fill their rings alike: each loads an
     equal part of every tile, into all of them. A slot is then empty
@@ -70,17 +41,26 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     Example:
 
     ```mlir
-    %kring = kvbuffer.ring %kbuf {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+    %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 2 : i64}
+      : !kvbuffer.buffer<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_BufferType:$buffer, I64Attr:$releases,
-                       UnitAttr:$shared);
+  let arguments = (ins
+    KVBuffer_BufferType:$buffer,
+    Arg<FlatSymbolRefAttr, "the team that fills">:$from,
+    Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
+        "the teams that read">:$to,
+    Arg<I64Attr, "arrivals that empty a slot">:$releases,
+    Arg<UnitAttr, "whether a cluster's blocks fill it for each other">:$shared);
   let results = (outs KVBuffer_RingType:$ring);
-  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+  let assemblyFormat = [{
+    $buffer `from` $from `to` $to attr-dict `:` type($buffer)
+  }];
+  let hasVerifier = 1;
 }
 
 def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_FillsChannel, KVBuffer_Moves, MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Fills the next slot of a ring";
   let description = [{
@@ -104,7 +84,7 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
+def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_TakesFromChannel, KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
   let summary = "Waits for a filling of a ring";
@@ -123,11 +103,11 @@ def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_NeedsBlock, KVBuffe
 }
 
 def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
-  let summary = "Gives a slot back to the producers";
+    KVBuffer_TakesFromChannel, KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Gives a slot back to the team that fills it";
   let description = [{
-    One arrival for each matrix-unit group of the consumers (its warps that
-    multiply together); every read of the slot by that group has finished.
+    One arrival for each matrix-unit group of the team (its warps that multiply
+    together); every read of the slot by that group has finished.
 
     Example:
 
@@ -140,33 +120,42 @@ def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
 }
 
 //===----------------------------------------------------------------------===//
-// Mailboxes: one number, from the producers to the consumers
+// Mailboxes: one number, from a team that moves to others
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
+    KVBuffer_NeedsBlock,
+    DeclareOpInterfaceMethods<KVBuffer_TeamChannelInterface, ["doesFillerTake"]>,
+    MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "A ring of single numbers";
   let description = [{
-    `slots` numbers in LDS with the barriers of a ring: what the producers tell
-    the consumers, such as the next tile of a persistent kernel.
+    `slots` numbers in LDS with the barriers of a ring: what the team `from` tells
+    the teams of `to`, such as the next tile of a persistent kernel.
 
     With `shared` the boxes of a cluster's blocks receive the same numbers: those
-    that its first block posts. The producers of every block post, and then take
-    what was posted, as the consumers do.
+    that its first block posts. The team `from` of every block posts, and then
+    takes what was posted, as the others do.
 
     Example:
 
     ```mlir
-    %box = kvbuffer.mailbox {releases = 2 : i64, slots = 2 : i64}
+    %box = kvbuffer.mailbox from @producers to [@consumers] {releases = 2 : i64, slots = 2 : i64}
     ```
   }];
-  let arguments = (ins I64Attr:$slots, I64Attr:$releases, UnitAttr:$shared);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "the team that posts">:$from,
+    Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
+        "the teams that take">:$to,
+    Arg<I64Attr, "numbers that wait at most">:$slots,
+    Arg<I64Attr, "matrix-unit groups that take each number">:$releases,
+    Arg<UnitAttr, "whether a cluster's boxes receive the same numbers">:$shared);
   let results = (outs KVBuffer_MailboxType:$box);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "`from` $from `to` $to attr-dict";
+  let hasVerifier = 1;
 }
 
 def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_FillsChannel, KVBuffer_Moves, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Posts a number once its slot is empty";
   let description = [{
@@ -181,7 +170,7 @@ def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
 }
 
 def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+    KVBuffer_TakesFromChannel, MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for a number, reads it and releases its slot";
   let description = [{
@@ -307,12 +296,12 @@ def KVBuffer_NumberTilesOp : KVBuffer_Op<"number_tiles", [
 }
 
 def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+    KVBuffer_Moves, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Takes the next number of a counter that all blocks share";
   let description = [{
     0, 1, 2, ... in the order of the calls; every block calls until the result is
     `total` or more and then no more. The counter belongs to the launch, which
-    starts with 0 there. Only producers may call. In
+    starts with 0 there. Only a team that moves may call. In
     a kernel of clusters the first block of each takes numbers for all of its
     blocks; the result says nothing in the others, which learn it from a
     `shared` mailbox.
@@ -332,7 +321,7 @@ def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
 // Products in flight
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NeedsBlock, KVBuffer_NamedResults]> {
+def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_NamedResults]> {
   let summary = "Starts a product that reads its operands from LDS";
   let description = [{
     Like `kvbuffer.mma`, but asynchronous and with b (and a, where it is a staged
@@ -361,7 +350,7 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_NeedsBlock, KVBuffe
   let hasVerifier = 1;
 }
 
-def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
+def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_Together, KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Waits for a product in flight";
   let description = [{
@@ -381,10 +370,10 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_NeedsBlock, KVBuffer_
 }
 
 def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+    KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for this matrix-unit group's turn";
   let description = [{
-    The consumers' groups take turns at starting products, so that one group's
+    The groups of a team take turns at starting products, so that one group's
     softmax runs beside another's products. The first turn is group 0's.
 
     Example:
@@ -397,7 +386,7 @@ def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
 }
 
 def KVBuffer_TurnPassOp : KVBuffer_Op<"turn_pass", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
+    KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Passes the turn to the next matrix-unit group";
   let description = [{
     Example:
@@ -409,4 +398,4 @@ def KVBuffer_TurnPassOp : KVBuffer_Op<"turn_pass", [
   let assemblyFormat = "attr-dict";
 }
 
-#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERROLEOPS_TD
+#endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERRINGOPS_TD

@@ -1,0 +1,168 @@
+// Tiles over small pages as lanes of sm_90a: 32 keys of 64 elements, four producer
+// warps. Pages of 8 rows and more are boxes that one warp asks for; pages of fewer
+// rows the lanes of two warps copy.
+
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!q = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
+!tile = !kvbuffer.tile<32x64xbf16, page_size = 16>
+
+// A box is a page's 16 rows.
+// CHECK-LABEL: gpu.func @boxes(
+// CHECK-SAME:  %[[MAP:arg[0-9]+]]: !llvm.ptr
+// CHECK-SAME:  {box = [64, 16, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @boxes(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %c64 = arith.constant 64 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // One arrival fills a slot.
+      // CHECK-COUNT-4: nvvm.mbarrier.init %{{.*}}, %c1_i32 :
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !tile
+          // CHECK:      nvvm.setmaxregister decrease 40
+          // CHECK:      %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+          // CHECK:      scf.if %[[FIRST]] {
+          // A tile whose rows are all there: lane j looks up page j, of two, ahead of
+          // the wait; then every lane learns both pages, and one asks.
+          // CHECK:        %[[BOX:.*]] = arith.minui %{{.*}}, %c1_i32
+          // CHECK:        arith.muli %[[BOX]], %c16_i32
+          // CHECK:        arith.divui %{{.*}}, %c16_i32
+          // CHECK:        %[[BLOCKS:.*]] = memref.load %{{.*}}xi32
+          // CHECK:        nvvm.mbarrier.try_wait.parity
+          // CHECK:        %[[P0:.*]], %{{.*}} = gpu.shuffle idx %[[BLOCKS]], %c0_i32
+          // CHECK:        %[[P1:.*]], %{{.*}} = gpu.shuffle idx %[[BLOCKS]], %c1_i32
+          // CHECK:        %[[ONE:.*]] = nvvm.elect.sync
+          // CHECK:        scf.if %[[ONE]] {
+          // The whole slot's bytes.
+          // CHECK:          nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c4096_i32
+          // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %{{.*}}, box[%c0_i32, %c0_i32, %c0_i32, %[[P0]]] {isCTAOnly = true}
+          // Sixteen rows of 128 bytes further on.
+          // CHECK:          arith.addi %{{.*}}, %c2048_i32
+          // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %{{.*}}, box[%c0_i32, %c0_i32, %c0_i32, %[[P1]]] {isCTAOnly = true}
+          // CHECK-NEXT:   }
+          // CHECK-NOT:    nvgpu.device_async_copy
+          kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+          // One that may be cut: no look-up where no row is there, the nearest row's
+          // page where one is not.
+          // CHECK:        %[[BLOCKS2:.*]] = scf.if %{{.*}} -> (i32) {
+          // CHECK:          arith.minsi
+          // CHECK:          arith.maxsi
+          // CHECK:          memref.load
+          // CHECK:        } else {
+          // CHECK-NEXT:     scf.yield %c0_i32
+          // CHECK:        nvvm.mbarrier.try_wait.parity
+          // CHECK:        scf.if %{{.*}} {
+          // CHECK:          nvvm.elect.sync
+          // CHECK-COUNT-2:  nvvm.cp.async.bulk.tensor
+          // Else the warp copies, four rows at a time, in a loop that stays one.
+          // CHECK:        } else {
+          // CHECK:          scf.for %{{.*}} = %c0_i32 to %c8_i32 step %c1_i32
+          // CHECK:            arith.divui %{{.*}}, %c16_i32
+          // CHECK:            gpu.shuffle idx %[[BLOCKS2]]
+          // CHECK:            nvgpu.device_async_copy
+          // CHECK-NOT:        nvgpu.device_async_copy
+          // CHECK:          } {llvm.loop_annotation = #[[ANNOTATION:.*]]}
+          // CHECK:          nvvm.cp.async.wait.group 0
+          // CHECK-NEXT:     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+          // CHECK-NEXT:     nvvm.bar.warp.sync
+          // CHECK:          nvvm.mbarrier.arrive.expect_tx
+          kvbuffer.ring_load %kt into %kring[%c2] : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!q = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 4>
+!tile = !kvbuffer.tile<32x64xbf16, page_size = 4>
+
+// CHECK-LABEL: gpu.func @copies(
+// CHECK-NOT:   tensor_map
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @copies(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %c64 = arith.constant 64 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // Two warps fill a slot.
+      // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c2_i32 :
+      // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c1_i32 :
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !tile
+          // CHECK:      nvvm.setmaxregister decrease 40
+          // CHECK:        %[[PAIR:.*]] = arith.divui %[[WARP:.*]], %c2_i32
+          // CHECK:        %[[FIRST:.*]] = arith.cmpi eq, %[[PAIR]], %c0_i32
+          // CHECK:      scf.if %[[FIRST]] {
+          // Eight lanes copy a row, four rows at a time, of a warp's sixteen: lane l
+          // finds where row 4 (l mod 8) + l / 8 begins.
+          // CHECK:        %[[PLACE:.*]] = arith.andi %[[LANE:.*]], %c7_i32
+          // CHECK:        %[[GROUP:.*]] = arith.shrui %[[LANE]], %c3_i32
+          // CHECK:        %[[SHARE:.*]] = arith.remui %[[WARP]], %c2_i32
+          // CHECK:        arith.muli %[[SHARE]], %c16_i32
+          // CHECK:        arith.muli %[[PLACE]], %c4_i32
+          // CHECK:        arith.minui %{{.*}}, %c15_i32
+          // CHECK:        memref.load %{{.*}}xi32
+          // CHECK:        nvvm.mbarrier.try_wait.parity
+          // Rows' addresses are made after it.
+          // CHECK:        %[[LOW:.*]] = arith.trunci
+          // CHECK:        %[[HIGH:.*]] = arith.trunci
+          // In step s the lane in place s of the own group of eight knows.
+          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
+          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32
+          // CHECK:        nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg
+          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c1_i32, %c6175_i32
+          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c1_i32, %c6175_i32
+          // CHECK-COUNT-3: nvvm.cp.async.shared.global
+          // CHECK-NOT:    nvvm.cp.async.shared
+          // The warp waits, so that no consumer needs a fence.
+          // CHECK:        nvvm.cp.async.wait.group 0
+          // CHECK-NEXT:   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+          // CHECK-NEXT:   nvvm.bar.warp.sync
+          // CHECK:        %[[ONE:.*]] = arith.cmpi eq, %[[LANE]], %c0_i32
+          // CHECK:        nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c0_i32, predicate = %[[ONE]]
+          kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+          // A tile that may be cut: the same if it is not; else
+          // the page of the nearest row, and copies of no bytes where a row is not.
+          // CHECK:        %[[WHOLE:.*]] = arith.cmpi sge, %{{.*}}, %c32_i32
+          // CHECK:        scf.if %[[WHOLE]] {
+          // CHECK-COUNT-4: nvvm.cp.async.shared.global
+          // CHECK:        } else {
+          // CHECK:          nvvm.mbarrier.try_wait.parity
+          // CHECK:            scf.if %{{.*}} -> (i32, i32) {
+          // CHECK:              arith.minsi
+          // CHECK:              memref.load
+          // CHECK:            arith.cmpi sgt
+          // CHECK:            %[[BYTES:.*]] = arith.select %{{.*}}, %c16_i32, %c0_i32
+          // CHECK:            nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg, %[[BYTES]]
+          // CHECK-COUNT-3:    nvvm.cp.async.shared.global
+          // CHECK:        nvvm.cp.async.wait.group 0
+          kvbuffer.ring_load %kt into %kring[%c2] : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// Attention whose values are a part of the keys (examples/three_teams.mlir), for
+// chips whose warps multiply in groups. One team moves tiles; what it fills is read
+// by three: @scores multiplies by all of K's columns, @left and @right by 64 of them
+// each, as V, out of the same slot. A slot is filled anew when all three have given it
+// back. Weights go through a queue.
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+#qbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#kbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+
+!q = memref<?x?x4x192xbf16, strided<[?, ?, ?, 1]>>
+!o = memref<?x?x8x64xbf16, strided<[?, ?, ?, 1]>>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 192>
+!tile = !kvbuffer.tile<64x192xbf16>
+!half = !kvbuffer.tile<64x64xbf16>
+!qa = !kvbuffer.fragment<64x192xbf16, a>
+!kb = !kvbuffer.fragment<64x192xbf16, b>
+!vb = !kvbuffer.fragment<64x64xbf16, b>
+!p = !kvbuffer.fragment<64x64xbf16, a>
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!out = !kvbuffer.fragment<64x64xbf16, acc>
+!row = !kvbuffer.fragment<64x1xf32, row>
+!weights = !kvbuffer.queue<!p, !row, !row, !row>
+
+gpu.module @rings_module {
+  gpu.func @rings(%q: !q {kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 4, 192]},
+                  %k: !kv {kvbuffer.name = "k"},
+                  %o: !o {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 8, 64]})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
+                         kvbuffer.grid = [{ceildiv = ["seq_q", 64]}, 4, "batch"]} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %number = gpu.block_id x
+    %head = gpu.block_id y
+    %batch = gpu.block_id z
+    %row = arith.muli %number, %c64 : index
+    %twice = arith.muli %head, %c2 : index
+    %queries = memref.dim %q, %c1 : !q
+    %rest = arith.subi %queries, %row : index
+    %keys = kvbuffer.cache.num_keys %k[%batch] new(%queries) : !kv
+    %lo, %hi, %full_lo, %full_hi = kvbuffer.key_range %row of %queries keys %keys
+      {BM = 64 : i64, mask = #kvbuffer.mask<causal = true>}
+    %seen = arith.maxsi %hi, %c0 : index
+    %tiles = arith.ceildivui %seen, %c64 : index
+    // Fragments of one value mean the same to every team.
+    %zero = kvbuffer.fragment_fill 0.0 : !s
+    %low = kvbuffer.fragment_fill 0xFF800000 : !row
+    %nothing = kvbuffer.fragment_fill 0.0 : !row
+
+    %q_slot = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %q_ring = kvbuffer.ring %q_slot from @load to [@scores] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
+    %ring = kvbuffer.ring %slots from @load to [@scores, @left, @right] {releases = 3 : i64} : !kvbuffer.buffer<#kbuf>
+    %weights = kvbuffer.queue slots(2) from @scores to [@left, @right] : !weights
+    kvbuffer.teams {
+      kvbuffer.team @scores warps(4) {
+        %qs = kvbuffer.ring_wait %q_ring[%c0] : !kvbuffer.ring<#qbuf>
+        %m, %l = scf.for %i = %c0 to %tiles step %c1
+            iter_args(%m0 = %low, %l0 = %nothing) -> (!row, !row) {
+          %key = arith.muli %i, %c64 : index
+          %staged = kvbuffer.ring_wait %ring[%i] : !kvbuffer.ring<#kbuf>
+          %qf = kvbuffer.fragment_load %qs[0, 0] contracted(cols) : !kvbuffer.staged<#qbuf> -> !qa
+          %kf = kvbuffer.fragment_load %staged[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !kb
+          %s = kvbuffer.mma %qf, %kf, %zero {transpose_b} : !qa, !kb, !s
+          kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#kbuf>
+          %h = kvbuffer.mask %s rows(%row, %queries) keys(%key, %keys)
+            {mask = #kvbuffer.mask<causal = true>} : !s
+          %p, %m1, %l1, %r = kvbuffer.online_softmax %h, %m0, %l0 {scale = 0.0721687824 : f32, masked}
+            : !s, !row -> !p
+          kvbuffer.queue_put %p, %r, %m1, %l1 to %weights[%i] : !weights
+          scf.yield %m1, %l1 : !row, !row
+        }
+        kvbuffer.ring_release %q_ring[%c0] : !kvbuffer.ring<#qbuf>
+      }
+      kvbuffer.team @left warps(4) {
+        %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
+            iter_args(%a0 = %zero, %m0 = %low, %l0 = %nothing) -> (!s, !row, !row) {
+          %staged = kvbuffer.ring_wait %ring[%i] : !kvbuffer.ring<#kbuf>
+          %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights
+          %a1 = kvbuffer.rescale %a0, %r : !s, !row
+          %v = kvbuffer.fragment_load %staged[0, 0] contracted(rows) : !kvbuffer.staged<#kbuf> -> !vb
+          %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vb, !s
+          kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#kbuf>
+          scf.yield %a2, %m1, %l1 : !s, !row, !row
+        }
+        %mean, %lse = kvbuffer.softmax_finish %acc, %m, %l {scale = 0.0721687824 : f32} : !s, !row
+        %rounded = kvbuffer.fragment_convert %mean : !s -> !out
+        %o_tile = kvbuffer.dram_tile %o[%batch, %row, %twice] valid(%rest) : !o -> !half
+        kvbuffer.fragment_store %rounded, %o_tile : !out, !half
+      }
+      kvbuffer.team @right warps(4) {
+        %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
+            iter_args(%a0 = %zero, %m0 = %low, %l0 = %nothing) -> (!s, !row, !row) {
+          %staged = kvbuffer.ring_wait %ring[%i] : !kvbuffer.ring<#kbuf>
+          %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights
+          %a1 = kvbuffer.rescale %a0, %r : !s, !row
+          %v = kvbuffer.fragment_load %staged[0, 64] contracted(rows) : !kvbuffer.staged<#kbuf> -> !vb
+          %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vb, !s
+          kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#kbuf>
+          scf.yield %a2, %m1, %l1 : !s, !row, !row
+        }
+        %mean, %lse = kvbuffer.softmax_finish %acc, %m, %l {scale = 0.0721687824 : f32} : !s, !row
+        %rounded = kvbuffer.fragment_convert %mean : !s -> !out
+        %place = arith.addi %twice, %c1 : index
+        %o_tile = kvbuffer.dram_tile %o[%batch, %row, %place] valid(%rest) : !o -> !half
+        kvbuffer.fragment_store %rounded, %o_tile : !out, !half
+      }
+      kvbuffer.team @load warps(4) {
+        %q_tile = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%rest) : !q -> !tile
+        kvbuffer.ring_load %q_tile into %q_ring[%c0] : !tile, !kvbuffer.ring<#qbuf>
+        scf.for %i = %c0 to %tiles step %c1 {
+          %key = arith.muli %i, %c64 : index
+          %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
+          kvbuffer.ring_load %tile into %ring[%i] : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+    }
+    gpu.return
+  }
+}

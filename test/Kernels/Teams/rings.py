@@ -1,0 +1,82 @@
+# Teams that rings and a queue join, on the emulator, against float64.
+# RUN: %python %s
+# Nobody has said that it has producers: the assembler hands out registers anew, and
+# tiles begin where the swizzle does, all the same.
+# RUN: kvbuf-compile %S/Inputs/rings.mlir --target=sm_90a --emit=ptx -o - | FileCheck %s
+# CHECK: .extern .shared .align 1024
+# CHECK: .minnctapersm 1
+# CHECK: wgmma.mma_async
+"""One team that moves for three that multiply: Inputs/rings.mlir, and faults in it.
+
+A ring's slot is empty when every team that reads it has given it back. A team less
+that does, a release too many, or registers that move between teams: the emulator says
+what comes of it.
+"""
+
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+HERE = pathlib.Path(__file__).parent
+sys.path += [str(HERE / "Inputs"), str(HERE.parent / "Inputs")]
+from numbers16 import check, from_bf16, softmax, to_bf16
+
+RNG = np.random.default_rng()
+TEXT = (HERE / "Inputs" / "rings.mlir").read_text()
+RELEASE = "          kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#kbuf>\n"
+
+
+def changed(*changes, text=TEXT):
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def without(team):
+    """The program, but that a team keeps its slots."""
+    before, after = TEXT.split(f"kvbuffer.team @{team} ")
+    assert RELEASE in after
+    return f"{before}kvbuffer.team @{team} {after.replace(RELEASE, '', 1)}"
+
+
+class Rings(unittest.TestCase):
+    SHAPES = (2, 100, 300), (1, 64, 64), (1, 3, 1), (1, 1, 500)
+
+    def check(self, text, shapes=SHAPES):
+        run = kvbuf.compile(text, target="sm_90a")
+        for batch, queries, keys in shapes:
+            q = to_bf16(RNG.standard_normal((batch, queries, 4, 192)))
+            k = to_bf16(RNG.standard_normal((batch, keys, 1, 192)))
+            out = np.full((batch, queries, 8, 64), 0x7FC0, np.uint16)  # NaN
+            run(q=q, k=k, out=out)
+            out = from_bf16(out).reshape(batch, queries, 4, 128)
+            q, k = from_bf16(q), from_bf16(k)
+            exact, base, _ = softmax(q, k, k[..., :128], 192 ** -0.5, causal=True)
+            check(self, out, exact, base)
+
+    def test_three_readers(self):
+        self.check(TEXT)
+
+    def test_one_warp_moves(self):
+        self.check(changed(("@load warps(4)", "@load warps(1)")))
+
+    def test_registers(self):
+        """Those of the team that moves go to one that multiplies."""
+        self.check(changed(("@left warps(4)", "@left warps(4) registers(160)"),
+                           ("@load warps(4)", "@load warps(4) registers(96)")),
+                   ((1, 70, 150),))
+
+    def test_kept_slots(self):
+        """Nobody fills a slot that one of three teams keeps."""
+        for team in "scores", "left", "right":
+            with self.assertRaisesRegex(Exception, "waits|never|complete"):
+                self.check(without(team), ((1, 64, 300),))
+
+
+if __name__ == "__main__":
+    unittest.main()
