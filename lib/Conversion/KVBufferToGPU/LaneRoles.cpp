@@ -79,10 +79,10 @@ LogicalResult LaneLowering::startRings(TeamsOp op) {
   if (cluster() > 1) {
     int64_t arrivals = 0;
     for (auto member : op.getBody().getOps<TeamOp>())
-      arrivals += member.isMover()
-                      ? 1
-                      : int64_t(member.getWarps() * member.getCopies()) *
-                            int64_t(target.waveSize);
+      arrivals += int64_t(member.getCopies()) *
+                  (member.isMover()
+                       ? 1
+                       : int64_t(member.getWarps()) * int64_t(target.waveSize));
     roles.endBarrier = lds.addBarrier(arrivals * cluster());
   }
   ArrayRef<LdsBarrier> barriers =
@@ -252,7 +252,7 @@ LogicalResult LaneLowering::checkRoles(Operation *op) {
   // What is known of a ring or a mailbox hangs on the op that makes it.
   for (Value operand : op->getOperands())
     if (isa<RingType, MailboxType>(operand.getType()) &&
-        !operand.getDefiningOp())
+        !operand.getDefiningOp<TeamChannelInterface>())
       return op->emitOpError()
              << "uses a " << operand.getType()
              << " that is passed on; expected the result of "

@@ -139,9 +139,10 @@ private:
   mlir::LogicalResult runOp(SoftmaxMergeOp op);
   mlir::LogicalResult runOp(SoftmaxSinkOp op);
   // Rings and products in flight (RingOps.cpp).
-  /// The place of the team whose code runs among those that take from a ring or
-  /// a mailbox.
-  unsigned takerOf(mlir::Value channel);
+  /// A filling that the team whose code runs takes, if it is one of those that
+  /// the ring or mailbox names.
+  mlir::FailureOr<FillRef> takenBy(mlir::Operation *op, mlir::Value channel,
+                                   int64_t fill);
   /// That no product is in flight and no turn taken when a team ends.
   mlir::LogicalResult finishProducts();
   mlir::LogicalResult runOp(RingOp op);

@@ -17,9 +17,16 @@ using namespace kvbuf;
 using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
-unsigned BlockRun::takerOf(Value channel) {
-  auto op = channel.getDefiningOp<TeamChannelInterface>();
-  return team ? op.getTaker(team.getSymName()) : 0;
+FailureOr<FillRef> BlockRun::takenBy(Operation *op, Value channel,
+                                     int64_t fill) {
+  unsigned number = get<ChannelRef>(channel).number;
+  TeamChannelInterface made = rings.channel(number);
+  int64_t taker = team ? made.getTaker(team.getSymName()) : -1;
+  if (taker >= 0)
+    return FillRef{number, fill, unsigned(taker)};
+  error(op) << "takes " << rings.name(number, fill) << ", which is for "
+            << made.getTo();
+  return failure();
 }
 
 LogicalResult BlockRun::finishProducts() {
@@ -50,28 +57,28 @@ LogicalResult BlockRun::runOp(RingLoadOp op) {
 }
 
 LogicalResult BlockRun::runOp(RingWaitOp op) {
-  unsigned ring = get<ChannelRef>(op.getRing()).number;
-  int64_t fill = integer(op.getFill());
-  unsigned taker = takerOf(op.getRing());
-  if (failed(rings.wait(ring, fill, taker, [&] { return error(op); })))
+  FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
+  if (failed(slot) || failed(rings.wait(slot->channel, slot->fill, slot->taker,
+                                        [&] { return error(op); })))
     return failure();
-  set(op.getStaged(), FillRef{ring, fill, taker});
+  set(op.getStaged(), *slot);
   return success();
 }
 
 LogicalResult BlockRun::runOp(RingReleaseOp op) {
-  FillRef slot{get<ChannelRef>(op.getRing()).number, integer(op.getFill()),
-               takerOf(op.getRing())};
+  FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
+  if (failed(slot))
+    return failure();
   for (Product &product : llvm::drop_begin(products, finished))
     for (const Operand &operand : {product.a, product.b})
-      if (auto *read = std::get_if<FillRef>(&operand); read && *read == slot) {
+      if (auto *read = std::get_if<FillRef>(&operand); read && *read == *slot) {
         InFlightDiagnostic diag =
-            error(op) << "releases " << rings.name(slot.channel, slot.fill)
+            error(op) << "releases " << rings.name(slot->channel, slot->fill)
                       << " while a product in flight reads it";
         diag.attachNote(product.op.getLoc()) << "the product starts here";
         return diag;
       }
-  return rings.release(op, slot.channel, slot.fill, slot.taker,
+  return rings.release(op, slot->channel, slot->fill, slot->taker,
                        [&] { return error(op); });
 }
 
@@ -92,17 +99,16 @@ LogicalResult BlockRun::runOp(MailboxTakeOp op) {
   int64_t number = integer(op.getNumber());
   // The team that posts reads it in a cluster's block; the release of the
   // others is the one that counts here, where one runs after the other.
-  if (team &&
-      op.getBox().getDefiningOp<MailboxOp>().getFrom() == team.getSymName()) {
+  if (team && rings.channel(box).getFrom() == team.getSymName()) {
     FailureOr<int64_t> value = rings.posted(box, number, fail);
     if (failed(value))
       return failure();
     set(op.getValue(), *value);
     return success();
   }
-  unsigned taker = takerOf(op.getBox());
-  if (failed(rings.wait(box, number, taker, fail)) ||
-      failed(rings.release(op, box, number, taker, fail)))
+  FailureOr<FillRef> slot = takenBy(op, op.getBox(), number);
+  if (failed(slot) || failed(rings.wait(box, number, slot->taker, fail)) ||
+      failed(rings.release(op, box, number, slot->taker, fail)))
     return failure();
   set(op.getValue(), rings.number(box, number));
   return success();

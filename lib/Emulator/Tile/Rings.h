@@ -27,6 +27,11 @@ public:
   /// A new ring or mailbox (`RingOp`, `MailboxOp`); returns its number.
   unsigned add(TeamChannelInterface op, int64_t slots);
 
+  /// The op that makes a ring or mailbox.
+  TeamChannelInterface channel(unsigned number) const {
+    return channels[number].op;
+  }
+
   /// Fills number `fill` with a tile's data or with a number. Checks that
   /// fillings come in order.
   mlir::LogicalResult fill(mlir::Operation *op, unsigned channel, int64_t fill,

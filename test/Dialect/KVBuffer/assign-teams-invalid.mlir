@@ -98,3 +98,20 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// A program that has divided its warps itself.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @divided() kernel attributes {kvbuffer.schedule = #schedule} {
+      // expected-error @below {{'kvbuffer.teams' op is not supported in a kernel that is split into teams: expected scf.for, scf.if or scf.while}}
+      kvbuffer.teams {
+        kvbuffer.team @own warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -135,6 +135,24 @@ func.func @copies(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
 
 // -----
 
+func.func @told_to_move(%n: index) {
+  // expected-error @below {{'kvbuffer.mailbox' op names @load, a team that moves, to take from it; expected a team whose warps do that together}}
+  %box = kvbuffer.mailbox from @ask to [@load] {releases = 1 : i64, slots = 2 : i64}
+  kvbuffer.teams {
+    // expected-note @below {{the team is here}}
+    kvbuffer.team @load warps(4) {
+      %t = kvbuffer.mailbox_take %box[%n]
+      %next = kvbuffer.next_tile of %t
+    }
+    kvbuffer.team @ask warps(4) {
+      kvbuffer.mailbox_post %n to %box[%n]
+    }
+  }
+  return
+}
+
+// -----
+
 // A team that moves has no fragments.
 func.func @computes(%total: index) {
   kvbuffer.teams {

@@ -170,6 +170,31 @@ gpu.module @faults {
     gpu.return
   }
 
+  // A ring that is passed on, of which the verifier knows nothing.
+  gpu.func @passed_on(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    %slots = kvbuffer.alloc : !buffer
+    %ring = kvbuffer.ring %slots from @load to [@reads] {releases = 1 : i64} : !buffer
+    kvbuffer.teams {
+      kvbuffer.team @load warps(1) {
+        kvbuffer.ring_load %tile into %ring[%c0] : !tile, !kvbuffer.ring<#buf>
+      }
+      kvbuffer.team @other warps(1) {
+        %its = scf.for %i = %c0 to %c1 step %c1 iter_args(%given = %ring) -> !kvbuffer.ring<#buf> {
+          // expected-error @below {{'kvbuffer.ring_wait' op in block (0, 0, 0), team @other, iteration 0: takes filling 0 of the q ring, which is for [@reads]}}
+          %s = kvbuffer.ring_wait %given[%i] : !kvbuffer.ring<#buf>
+          scf.yield %given : !kvbuffer.ring<#buf>
+        }
+      }
+      kvbuffer.team @reads warps(1) {
+      }
+    }
+    gpu.return
+  }
+
   gpu.func @shelf_at_the_same_time(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
     %c0 = arith.constant 0 : index
     %shelf = kvbuffer.shelf slots(2) : !kvbuffer.shelf<!row>

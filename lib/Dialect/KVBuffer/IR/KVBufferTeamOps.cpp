@@ -281,7 +281,12 @@ static LogicalResult verifyMembers(TeamChannelInterface channel,
     if (team.getCopies() != 1)
       return fail("names " + called + ", of which there are " +
                   Twine(team.getCopies()) + "; expected a team without copies");
-    // That every filling of a ring is awaited, who executes it tells.
+    // Of a team that moves it is not known which of its lanes take. That every
+    // filling is awaited, who executes the program tells.
+    if (!isQueue && number > 0 && team.isMover())
+      return fail("names " + called +
+                  ", a team that moves, to take from it; expected a team whose "
+                  "warps do that together");
     if (!isQueue)
       continue;
     bool joins = false;

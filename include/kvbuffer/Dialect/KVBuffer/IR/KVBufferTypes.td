@@ -231,7 +231,7 @@ def KVBuffer_RangeType : KVBuffer_Type<"Range", "range"> {
 }
 
 def KVBuffer_RingType : KVBuffer_Type<"Ring", "ring"> {
-  let summary = "A buffer's slots between producers and consumers";
+  let summary = "A buffer's slots between a team that fills and teams that read";
   let description = [{
     Example:
 
@@ -244,7 +244,7 @@ def KVBuffer_RingType : KVBuffer_Type<"Ring", "ring"> {
 }
 
 def KVBuffer_MailboxType : KVBuffer_Type<"Mailbox", "mailbox"> {
-  let summary = "Numbers that producers post to consumers";
+  let summary = "Numbers that a team posts to others";
   let description = [{
     What `kvbuffer.mailbox` makes: a ring of single numbers in LDS, such as the
     tile of queries that a block takes next.
