@@ -175,27 +175,29 @@ struct SizeBuilder : Builder {
 /// under which clusters of two blocks, each with `BM` of the query rows called
 /// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a
 /// mask hides keys that other rows see, `sharing` the heads that share K and V.
-/// `keys` names the number of keys where the host knows it, or is empty.
+/// `keys` is the number of keys, or what a table has room for, where the host
+/// knows one; else null.
 static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
-                                      StringRef keys, int64_t BM,
+                                      Attribute keys, int64_t BM,
                                       int64_t headSize, bool masked,
-                                      int64_t sharing) {
+                                      int64_t sharing, bool paged) {
   SizeBuilder b(context);
   auto tilesOf = [&](int64_t size) {
     return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
   };
-  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing);
+  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing, paged);
   Attribute tiles = tilesOf(BM);
   // What a pair waits for is a tile of keys, so that what counts under a mask
   // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
   // average, which is q / 2 where there are as many keys as rows.
-  if (masked && !keys.empty() && !TargetInfo::clustersOfHeads(sharing))
-    tiles = b.expr(
-        "sum", {b.expr("product",
-                       {b.number(2), b.expr("ceildiv", {b.getStringAttr(keys),
-                                                        b.number(BM)})}),
-                b.expr("product", {b.number(-1), tiles})});
+  if (keys && (paged || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
+    Attribute seen = b.expr(
+        "product", {b.number(2), b.expr("ceildiv", {keys, b.number(BM)})});
+    tiles =
+        masked ? b.expr("sum", {seen, b.expr("product", {b.number(-1), tiles})})
+               : seen;
+  }
   Attribute enough = b.expr("sum", {tiles, b.number(1 - fewest)});
   if (TargetInfo::clustersOfHeads(sharing))
     return enough;
@@ -315,13 +317,20 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
                   choosesByLaunch(problem, schedule);
   if (clusters) {
     MaskAttr mask = problem.getMaskValue();
-    bool dense = problem.getK().getType().getKind() == CacheKind::Dense;
+    CacheType cache = problem.getK().getType();
+    bool paged = cache.getKind() == CacheKind::Paged;
+    SizeBuilder b(kernel.getContext());
+    Attribute keys;
+    if (cache.getKind() == CacheKind::Dense)
+      keys = b.getStringAttr(kKeysSize);
+    else if (paged)
+      keys = b.expr("product", {b.getStringAttr("pages_per_seq"),
+                                b.number(cache.getPageSize())});
     suits =
         launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,
-                             dense ? StringRef(kKeysSize) : StringRef(),
-                             chosen.getBM(), problem.getHeadSize(),
+                             keys, chosen.getBM(), problem.getHeadSize(),
                              /*masked=*/mask.boundsLeft() || mask.boundsRight(),
-                             problem.getHeads() / problem.getKVHeads());
+                             problem.getHeads() / problem.getKVHeads(), paged);
   }
   // Whoever asks for a schedule gets its kernel.
   std::optional<FewQueryRows> few;

@@ -1,6 +1,6 @@
-// Tiles over small pages as lanes of sm_90a: 32 keys of 64 elements, four producer
-// warps. Pages of 8 rows and more are boxes that one warp asks for; pages of fewer
-// rows the lanes of two warps copy.
+// Tiles over small pages as lanes of sm_90a: keys of 64 elements, four producer
+// warps. Pages of 8 rows and more are boxes that one warp asks for; pages of 3 to 7 rows
+// boxes that two warps ask for; pages of fewer rows the lanes of two warps copy.
 
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
@@ -87,11 +87,124 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // -----
 
+// Pages of five rows, 64 keys. Wherever a tile begins 12 pages lie in it whole, and 4
+// rows beside them; two warps ask for half of each.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!q = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 5>
+!tile = !kvbuffer.tile<64x64xbf16, page_size = 5>
+
+// CHECK-LABEL: gpu.func @pages(
+// CHECK-SAME:  %[[MAP:arg[0-9]+]]: !llvm.ptr, %[[ROWMAP:arg[0-9]+]]: !llvm.ptr
+// CHECK-SAME:  {box = [64, 5, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-SAME:  {box = [64, 1, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @pages(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %c64 = arith.constant 64 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // Two warps fill a slot.
+      // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c2_i32 :
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !tile
+        // CHECK:      nvvm.setmaxregister decrease 40
+        // CHECK:        %[[SHARE:.*]] = arith.remui %{{.*}}, %c2_i32
+        // Lanes 0 to 5 look up a page each, lanes 6 and 7 that of a row beside pages.
+        // CHECK:        arith.minui %{{.*}}, %c7_i32
+        // CHECK:        %[[BLOCKS:.*]] = memref.load %{{.*}}xi32
+        // CHECK:        nvvm.mbarrier.try_wait.parity
+        // CHECK:        nvvm.elect.sync
+        // Half of the slot's bytes.
+        // CHECK:          nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c4096_i32
+        // CHECK:        %[[P0:.*]], %{{.*}} = gpu.shuffle idx %[[BLOCKS]], %c0_i32
+        // CHECK:        %[[P1:.*]], %{{.*}} = gpu.shuffle idx %[[BLOCKS]], %c1_i32
+        // CHECK:        nvvm.elect.sync
+        // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %{{.*}}, box[%c0_i32, %c0_i32, %c0_i32, %[[P0]]] {isCTAOnly = true}
+        // Five rows of 128 bytes further on.
+        // CHECK:          arith.addi %{{.*}}, %c640_i32
+        // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %{{.*}}, box[%c0_i32, %c0_i32, %c0_i32, %[[P1]]] {isCTAOnly = true}
+        // CHECK-COUNT-4:  nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]]
+        // The rows beside them.
+        // CHECK:        %[[P6:.*]], %{{.*}} = gpu.shuffle idx %[[BLOCKS]], %c6_i32
+        // CHECK:        %[[ROW:.*]], %{{.*}} = gpu.shuffle idx %{{.*}}, %c6_i32
+        // CHECK:          %[[INPAGE:.*]] = arith.remui %[[ROW]], %c64_i32
+        // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[ROWMAP]], %{{.*}}, box[%c0_i32, %[[INPAGE]], %c0_i32, %[[P6]]] {isCTAOnly = true}
+        // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[ROWMAP]]
+        // CHECK-NOT:    nvvm.cp.async.bulk.tensor
+        // CHECK-NOT:    nvvm.cp.async.shared.global
+        kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        // One that may be cut: the same if it is not; else lanes copy, wait and arrive.
+        // CHECK:        scf.if %{{.*}} {
+        // CHECK-COUNT-8:  nvvm.cp.async.bulk.tensor
+        // CHECK:        } else {
+        // CHECK-NOT:      nvvm.cp.async.bulk.tensor
+        // CHECK:          nvvm.cp.async.shared.global
+        // CHECK:          nvvm.cp.async.wait.group 0
+        // CHECK-NEXT:     nvvm.fence.proxy
+        // CHECK-NEXT:     nvvm.bar.warp.sync
+        // CHECK:          nvvm.mbarrier.arrive.expect_tx
+        // CHECK-NOT:    nvvm.cp.async.wait.group
+        kvbuffer.ring_load %kt into %kring[%c2] : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// The blocks of a cluster ask for 32 rows each, in all of them: of 12 pages and 4 rows a
+// warp takes a quarter. Every lane of the producers runs, and arrives at the end.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!q = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 5>
+!tile = !kvbuffer.tile<64x64xbf16, page_size = 5>
+
+// CHECK-LABEL: gpu.func @shared(
+// CHECK:       nvvm.mbarrier.init %{{.*}}, %c512_i32 :
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @shared(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+        %kt = kvbuffer.cache_tile %k[%c0, %c0, %c64] from %c0 upto %keys : !k -> !tile
+        // CHECK:        arith.minui %{{.*}}, %c3_i32
+        // The whole slot's bytes come from both blocks; this block's warps expect them.
+        // CHECK:          nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c4096_i32
+        // CHECK-COUNT-4:  nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %c3_i16
+        // CHECK-NOT:      nvvm.cp.async.bulk.tensor
+        kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
-!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 4>
-!tile = !kvbuffer.tile<32x64xbf16, page_size = 4>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 2>
+!tile = !kvbuffer.tile<32x64xbf16, page_size = 2>
 
 // CHECK-LABEL: gpu.func @copies(
 // CHECK-NOT:   tensor_map

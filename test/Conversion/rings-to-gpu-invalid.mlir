@@ -4,9 +4,25 @@
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90"} {
   gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0}}
     gpu.func @wrong_chip() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      // expected-error @below {{'kvbuffer.ring' op is for chips whose matrix unit reads operands from LDS by itself, which that of sm_90 does not; expected a schedule with producers = 0}}
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Nor where the schedule has none.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @wrong_chip_by_op() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      // expected-error @below {{'kvbuffer.ring' op is for chips whose matrix unit reads operands from LDS by itself, which that of sm_90 does not}}
       %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
       gpu.return
     }
@@ -368,7 +384,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // 32 rows a warp.
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 1>
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @warp_rows(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -464,31 +480,6 @@ module attributes {kvbuffer.target = "sm_90a"} {
         kvbuffer.team @consumers warps(4) {
         }
         kvbuffer.team @producers warps(4) {
-        }
-      }
-      gpu.return
-    }
-  }
-}
-
-// -----
-
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
-module attributes {kvbuffer.target = "sm_90a"} {
-  gpu.module @m {
-    gpu.func @copied(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
-      %c0 = arith.constant 0 : index
-      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
-      kvbuffer.teams {
-        kvbuffer.team @consumers warps(4) {
-        }
-        kvbuffer.team @producers warps(4) {
-          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c0 : !kv -> !kvbuffer.tile<32x64xbf16, page_size = 16>
-          // expected-error @below {{'kvbuffer.ring_load' op needs threads to copy, which does not go with cluster = 2}}
-          kvbuffer.ring_load %kt into %kring[%c0] : !kvbuffer.tile<32x64xbf16, page_size = 16>, !kvbuffer.ring<#kbuf>
         }
       }
       gpu.return

@@ -215,6 +215,16 @@ struct TargetInfo {
   /// none. The rows of such a tile that one of them loads, where blocks of BK
   /// columns are not enough parts, are a multiple of `clusterPartRows`.
   int64_t maxCluster = 1, clusterPartRows = 1;
+  /// Rows of the smallest pages that the copy engine loads one by one; 0: none.
+  /// Rows of smaller ones lanes copy.
+  int64_t fewestPageRows = 0;
+  /// Whether the copy engine loads tiles over pages of `page` rows: one box a
+  /// page of few rows, or parts of pages that are multiples of what a swizzle
+  /// repeats after.
+  bool boxesPages(int64_t page) const {
+    return fewestPageRows && page >= fewestPageRows &&
+           (page < clusterPartRows || page % clusterPartRows == 0);
+  }
   /// Clusters of two blocks, which read keys for each other, gain by what they
   /// do not read twice, and lose where the last tile of an odd number has no
   /// partner, and where one of two masked tiles waits for keys that the other
@@ -224,12 +234,17 @@ struct TargetInfo {
   /// that share K and V lose neither way.
   int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
           clusterMaskedWideTiles = 1;
+  /// Over pages, whose producers wait for two blocks' slots before each looks
+  /// pages up: twice the fewest tiles of keys that a row sees on average.
+  int64_t clusterPagedTiles = 1;
   /// Whether blocks of a cluster take heads that share K and V, `sharing` of
   /// them, rather than neighbouring tiles of queries (kvbuf-assign-work).
   static bool clustersOfHeads(int64_t sharing) { return sharing % 2 == 0; }
   /// The fewest tiles with which heads of `headSize` gain.
   int64_t fewestClusterTiles(int64_t headSize, bool masked,
-                             int64_t sharing) const {
+                             int64_t sharing, bool paged) const {
+    if (paged)
+      return clusterPagedTiles;
     if (!masked || clustersOfHeads(sharing))
       return clusterTiles;
     return headSize > 128 ? clusterMaskedWideTiles : clusterMaskedTiles;

@@ -73,9 +73,7 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
     return rings->emitOpError()
            << "is for chips whose matrix unit reads operands from LDS by "
               "itself, which that of "
-           << target.chip << " does not"
-           << (schedule.getRoles() ? "; expected a schedule with producers = 0"
-                                   : "");
+           << target.chip << " does not";
   if (rings && schedule.getSwapAB())
     return kernel.emitOpError()
            << "has rings and is scheduled with swap_a_b, but a group of warps "

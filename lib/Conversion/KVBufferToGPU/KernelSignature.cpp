@@ -610,14 +610,14 @@ LogicalResult KernelSignature::expand() {
       lowered->setAttr(attr.getName(), attr.getValue());
   // By its schedule, what comes later knows that some of its warps only move,
   // also where the program has divided them by itself.
-  ScheduleParameters divided = lanes.blockSchedule.getParameters();
+  ScheduleParameters divided = lanes.blockSchedule.getStructure().list();
   if (lanes.machine.hasRoles() && !divided.producers) {
     kernel.walk([&](TeamOp team) {
       if (team.isMover())
         divided.producers += int64_t(team.getWarps());
     });
     lowered->setAttr(KVBufferDialect::kScheduleAttr,
-                     ScheduleAttr::get(context, divided));
+                     ScheduleAttr::get(context, Schedule::of(divided)));
   }
   // What registers there are to hand out follows from it.
   if (kernel.getKnownBlockSizeAttr() || lanes.machine.hasRoles())

@@ -68,6 +68,9 @@ public:
   /// Whether the block has the registers that teams ask for, and what follows
   /// can do without them.
   mlir::LogicalResult checkRegisters(TeamsOp op);
+  /// Which of a team that moves have code, and how many threads these are.
+  Movers moversOf(TeamOp op);
+  int64_t moverThreads(TeamOp op);
   /// Whether a slot is empty after as many releases as its teams have groups.
   mlir::LogicalResult checkReleases(TeamChannelInterface channel,
                                     int64_t releases);

@@ -80,15 +80,14 @@ template <Warps warps, typename... Ops> void attach(MLIRContext *context) {
 void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     // What moves.
-    attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp, DramTileOp,
-           KeyRangeOp, AllocOp, StagedViewOp, FragmentLoadOp, TileFragmentOp,
-           FragmentStoreOp, RowStoreOp>(context);
+    attach<Warps::Any, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
+           DramTileOp, KeyRangeOp, AllocOp, StagedViewOp, FragmentLoadOp,
+           TileFragmentOp, FragmentStoreOp, RowStoreOp>(context);
     attach<Warps::Copies, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
-           FragmentFitOp,
-           ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp, SoftcapOp,
-           FragmentScaleOp, MaskOp, RescaleOp>(context);
+           FragmentFitOp, ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp,
+           SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.
     attach<Warps::Rings, AnyNegativeOp>(context);
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
@@ -96,7 +95,8 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            SoftmaxSinkOp>(context);
     // Work that blocks share.
     attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
-           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
+           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp,
+           PartialJoinOp>(context);
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);

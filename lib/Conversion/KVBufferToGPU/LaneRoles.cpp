@@ -74,14 +74,14 @@ LogicalResult LaneLowering::startRings(TeamsOp op) {
     return op.emitOpError() << "is in " << op->getParentOp()->getName()
                             << "; expected it in the kernel's body, as rings "
                                "join its teams";
-  // All threads of every block arrive at its end; of a team that moves, the one
-  // that does it.
+  // All threads that run arrive at every block's end; of a team that moves
+  // perhaps one does.
   if (cluster() > 1) {
     int64_t arrivals = 0;
     for (auto member : op.getBody().getOps<TeamOp>())
       arrivals += int64_t(member.getCopies()) *
                   (member.isMover()
-                       ? 1
+                       ? moverThreads(member)
                        : int64_t(member.getWarps()) * int64_t(target.waveSize));
     roles.endBarrier = lds.addBarrier(arrivals * cluster());
   }
@@ -108,19 +108,22 @@ LogicalResult LaneLowering::startRings(TeamsOp op) {
   return success();
 }
 
-LogicalResult LaneLowering::beginMover(TeamOp op) {
-  roles.movers = Movers::Lane;
-  RingLoadOp copied;
+Movers LaneLowering::moversOf(TeamOp op) {
+  Movers result = Movers::Lane;
   op.walk([&](RingLoadOp load) {
-    Movers needed = warpRoles().moversOf(*this, load);
-    roles.movers = std::max(roles.movers, needed);
-    if (needed != Movers::Lane)
-      copied = load;
+    result = std::max(result, warpRoles().moversOf(*this, load));
   });
-  if (cluster() > 1 && copied)
-    return copied.emitOpError()
-           << "needs threads to copy, which does not go with cluster = "
-           << cluster();
+  return result;
+}
+
+int64_t LaneLowering::moverThreads(TeamOp op) {
+  return moversOf(op) == Movers::Lane
+             ? 1
+             : int64_t(op.getWarps()) * int64_t(target.waveSize);
+}
+
+LogicalResult LaneLowering::beginMover(TeamOp op) {
+  roles.movers = moversOf(op);
   roles.numberWord.reset();
   roles.firstOfTeam =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, i32(0));
@@ -358,8 +361,8 @@ LogicalResult LaneLowering::lower(RingLoadOp op) {
   // moves takes a turn from those that share its scheduler.
   if (roles.movers != Movers::Lane) {
     int64_t together = warpRoles().warpsOfSlot(*this, op);
-    Value number =
-        arith::AddIOp::create(b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
+    Value number = arith::AddIOp::create(
+        b, to.slot, i32(roles.firstSlots.lookup(op.getRing())));
     Value filler =
         arith::RemUIOp::create(b, number, i32(schedule.getWarps() / together));
     Value part = arith::DivUIOp::create(b, warp, i32(together));
@@ -416,12 +419,18 @@ LogicalResult LaneLowering::lower(MailboxOp op) {
     return failure();
   // Every lane reads by itself, so every lane releases: one that releases for
   // its warp would need the others' reads ordered before it. Of a shared box
-  // the lane that posts reads, too, and those of all blocks.
+  // the team that posts reads, too, and those of all blocks.
   int64_t slots = op.getSlots();
   int64_t releases = int64_t(op.getReleases()) *
                      int64_t(target.warpsPerMatrixGroup * target.waveSize);
-  if (op.getShared())
-    releases = (releases + 1) * cluster();
+  if (op.getShared()) {
+    int64_t movers = 0;
+    for (Operation *user : op.getBox().getUsers())
+      if (auto team = user->getParentOfType<TeamOp>();
+          team && team.isMover() && isa<MailboxTakeOp>(user))
+        movers = moverThreads(team);
+    releases = (releases + movers) * cluster();
+  }
   int64_t barriers = lds.addBarriers(slots, releases);
   int64_t words = lds.takeBesideBarriers(4 * slots);
   set(op.getBox(), {i32(words), i32(barriers)});
@@ -488,15 +497,18 @@ void LaneLowering::lower(NextTileOp op) {
   auto take = [&]() -> Value {
     // Nothing is known by a number but the number: fences before and after it
     // would hold up the loads (by 2 % of a launch, docs/tuning.md).
-    return LaneArriveOp::create(b, b.getI32Type(), flat(signature.tileCounter()),
+    return LaneArriveOp::create(b, b.getI32Type(),
+                                flat(signature.tileCounter()),
                                 ValueRange{index(0)}, /*relaxed=*/true);
   };
   if (cluster() > 1) {
-    // The first block's one thread takes; the others are told.
-    auto leader = scf::IfOp::create(
-        b, TypeRange{b.getI32Type()},
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.rank, i32(0)),
-        /*withElseRegion=*/true);
+    // One thread of the first block takes; the others are told.
+    Value leads =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, roles.rank, i32(0));
+    if (roles.movers != Movers::Lane)
+      leads = arith::AndIOp::create(b, leads, roles.firstOfTeam);
+    auto leader = scf::IfOp::create(b, TypeRange{b.getI32Type()}, leads,
+                                    /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(leader.thenBlock());
     scf::YieldOp::create(b, take());
@@ -519,16 +531,19 @@ void LaneLowering::lower(NextTileOp op) {
   Value words = shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
-    auto one = scf::IfOp::create(b, roles.firstOfTeam, /*withElseRegion=*/false);
+    auto one =
+        scf::IfOp::create(b, roles.firstOfTeam, /*withElseRegion=*/false);
     b.setInsertionPointToStart(one.thenBlock());
     memref::StoreOp::create(b, take(), words,
                             ValueRange{index(*roles.numberWord / 4)});
   }
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier), threads,
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier),
+                                            threads,
                                             /*wait=*/true);
-  Value number =
-      memref::LoadOp::create(b, words, ValueRange{index(*roles.numberWord / 4)});
-  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier), threads,
+  Value number = memref::LoadOp::create(
+      b, words, ValueRange{index(*roles.numberWord / 4)});
+  machine.namedBarriers()->emitNamedBarrier(*this, i32(roles.numberBarrier),
+                                            threads,
                                             /*wait=*/true);
   set(op.getTile(), {toIndex(number)});
 }

@@ -28,8 +28,8 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANES_H
 
-#include "LaneLayouts.h"
 #include "BarrierNumbers.h"
+#include "LaneLayouts.h"
 #include "LdsPlan.h"
 #include "Machine.h"
 #include "kvbuffer/Conversion/LaneLoweringInterface.h"

@@ -60,7 +60,7 @@ static bool gainsByClusters(const TargetInfo &target,
   return (tiles % 2 == 0 || tiles >= target.clusterOddTiles ||
           TargetInfo::clustersOfHeads(request.sharing)) &&
          tiles >= target.fewestClusterTiles(request.headSize, request.masked,
-                                            request.sharing);
+                                            request.sharing, request.pageSize);
 }
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as

@@ -19,13 +19,30 @@ func.func @dense(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
   return
 }
 
-!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 128>
-// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}only tiles of dense caches are boxes of their tensors
-// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: only tiles of dense caches are boxes of their tensors
+!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 2>
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}threads copy tiles over pages of so few rows
+// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: threads copy tiles over pages of so few rows
 // CHECK: func.func @paged
 // CHECK: schedule = #[[ALONE]]
 func.func @paged(%q: !qo, %k: !paged, %v: !paged, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !paged, !paged, !qo
+  return
+}
+
+!ragged = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128>
+// WARNING: choose-schedule-clusters.mlir:[[#@LINE+3]]:3: warning: no clusters: only tiles of dense caches and of pages are boxes of their tensors
+// CHECK: func.func @ragged
+func.func @ragged(%q: !qo, %k: !ragged, %v: !ragged, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !ragged, !ragged, !qo
+  return
+}
+
+// Pages of three rows are boxes.
+!boxes = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 3>
+// CHECK: func.func @boxes
+// CHECK: schedule = #[[PAIRS:.*]]}
+func.func @boxes(%q: !qo, %k: !boxes, %v: !boxes, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !boxes, !boxes, !qo
   return
 }
 

@@ -38,15 +38,42 @@ int64_t blockBytes(KVBufferAttr params);
 /// what repeats every 8 rows, of which rows shorter than 128 bytes fill a part.
 mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
 
+/// Whether a cluster's blocks load a tile together.
+bool isShared(RingLoadOp op);
+/// How a cluster's blocks divide a tile: `columns` of them its blocks of
+/// columns, as many as possible because a box is then of more rows, and `rows`
+/// of them the rows of each.
+struct ClusterParts {
+  int64_t columns, rows;
+};
+ClusterParts clusterParts(Lanes &lower, RingLoadOp op);
+
 /// Rows of a box of a load: those of a tile that one block loads, or of a tile
 /// over small pages so many as lie in one page wherever the tile begins. 0 if a
 /// swizzled tile is not made of so few rows.
 int64_t boxRows(Lanes &lower, RingLoadOp op);
+
+/// How a tile over pages of a few rows, which `boxRows` has no box for, is made
+/// of boxes: one of each page that lies in it, and boxes of one row for the
+/// rows of the two pages that its ends divide. Where pages divide tiles there
+/// are none of those; else there are always as many, since tiles begin anywhere
+/// in a page. The engine swizzles by the address, so that a box may begin at
+/// any row of a swizzled tile.
+struct PageBoxes {
+  /// Rows of a page, pages, and rows beside them.
+  int64_t rows, whole, single;
+  /// Parts, of a warp each, and what one asks for at most.
+  int64_t parts;
+  int64_t wholeOfPart() const { return llvm::divideCeil(whole, parts); }
+  int64_t singleOfPart() const { return llvm::divideCeil(single, parts); }
+};
 /// Makes what this thread has written to LDS visible to the matrix unit.
 void fenceWrites(Lanes &lower);
 /// A row (i32) of a tile, or else the valid row that is nearest, if there is
 /// one.
 mlir::Value nearestRow(Lanes &lower, const TileValues &tile, mlir::Value row);
+/// The value that lane `lane` (i32) of the warp holds.
+mlir::Value ofLane(Lanes &lower, mlir::Value value, mlir::Value lane);
 /// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
 Values ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
                 llvm::function_ref<Values()> emit);
@@ -131,12 +158,20 @@ private:
   /// One warp copies a tile of which not all rows are valid, and waits for it.
   void emitWarpCopies(Lanes &lower, RingLoadOp op, const TileValues &tile,
                       mlir::Value slot, mlir::Value full, mlir::Value blocks);
-  /// The lanes of `warpsOfSlot` warps copy a tile over pages that no box is
-  /// made of, wait for their copies and arrive.
-  void emitLaneCopies(LaneLowering &lower, RingLoadOp op,
-                      const TileValues &tile, mlir::Value slot,
-                      mlir::Value full, mlir::Value empty,
+  /// Loads a tile over pages of few rows: as boxes (`pageBoxes`), or the lanes
+  /// of `warpsOfSlot` warps copy it, wait for their copies and arrive.
+  void emitSmallPages(LaneLowering &lower, RingLoadOp op,
+                      const TileValues &tile, const TileCoordinates &at,
+                      mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
+  /// Nothing where copies by lanes are faster.
+  std::optional<PageBoxes> pageBoxes(Lanes &lower, RingLoadOp op);
+  /// Asks for the boxes of a tile whose rows are all there, once its slot is
+  /// empty.
+  void emitPageBoxes(LaneLowering &lower, RingLoadOp op, const PageBoxes &boxes,
+                     const TileValues &tile, const TileCoordinates &at,
+                     mlir::Value slot, mlir::Value full, mlir::Value empty,
+                     mlir::Value emptyParity);
   void waitForStores(LaneLowering &lower);
 
   /// Shared memory's address, i32.

@@ -24,6 +24,11 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
+/// Pages whose numbers a warp's lanes tell each other at once, at most.
+static constexpr int64_t kBoxesAtOnce = 16;
+/// Rows in a page are less.
+static constexpr int64_t kPacked = 64;
+
 Value hopper::nearestRow(Lanes &lower, const TileValues &tile, Value row) {
   ImplicitLocOpBuilder &b = lower.b;
   Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
@@ -190,6 +195,8 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
 }
 
 int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
+  if (boxRows(lower, op))
+    return 1;
   // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
   // docs/tuning.md).
   constexpr int64_t warps = 2;
@@ -197,11 +204,174 @@ int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   auto team = op->getParentOfType<TeamOp>();
   bool divides = rows % (warps * kSwizzleRows) == 0 && team &&
                  team.getWarps() % warps == 0;
-  return !boxRows(lower, op) && divides ? warps : 1;
+  return divides ? warps : 1;
 }
 
-void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
-                                   const TileValues &tile, Value slot,
+std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
+  int64_t page = op.getTile().getType().getPageSize();
+  if (!lower.target.boxesPages(page) || boxRows(lower, op))
+    return std::nullopt;
+  int64_t rows = op.getRing().getType().getParams().getBN();
+  PageBoxes boxes{page, rows / page, 0,
+                  warpsOfSlot(lower, op) * clusterParts(lower, op).rows};
+  if (rows % page) {
+    boxes.whole = (rows - page + 1) / page;
+    boxes.single = rows - boxes.whole * page;
+  }
+  int64_t each = boxes.wholeOfPart() + boxes.singleOfPart();
+  if (boxes.whole <= boxes.single || each > lower.target.waveSize)
+    return std::nullopt;
+  return boxes;
+}
+
+void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
+                                  const PageBoxes &boxes,
+                                  const TileValues &tile,
+                                  const TileCoordinates &at, Value slot,
+                                  Value full, Value empty, Value emptyParity) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  KVBufferAttr params = op.getRing().getType().getParams();
+  auto plus = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, x, y);
+  };
+  auto times = [&](Value x, int64_t y) -> Value {
+    return arith::MulIOp::create(b, x, lower.i32(y));
+  };
+  int64_t pages = boxes.wholeOfPart(), singles = boxes.singleOfPart();
+  Value firstKey = lower.toI32(tile.firstKey), pageRows = lower.i32(boxes.rows);
+  // This warp's part of the rows, of those that a block's warps and blocks of
+  // the cluster have.
+  ClusterParts parts = clusterParts(lower, op);
+  int64_t warps = warpsOfSlot(lower, op);
+  Value share = lower.i32(0);
+  if (warps > 1)
+    share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
+  if (parts.rows > 1)
+    share = plus(share, times(arith::DivUIOp::create(b, lower.roles.rank,
+                                                     lower.i32(parts.columns)),
+                              warps));
+  // Whether number `i` of a part's `each` is one of `count` that there are;
+  // null if it always is.
+  auto isThere = [&](int64_t i, int64_t each, int64_t count) -> Value {
+    if (i + (boxes.parts - 1) * each < count)
+      return nullptr;
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
+                                 plus(times(share, each), lower.i32(i)),
+                                 lower.i32(count));
+  };
+
+  // Rows of the tile that lie in the page before the first whole one. The rows
+  // beside pages are these, and then those after the last one.
+  Value firstRow = times(times(share, pages), boxes.rows);
+  Value box =
+      arith::MinUIOp::create(b, lower.lane, lower.i32(pages + singles - 1));
+  Value row = times(box, boxes.rows), beside;
+  if (boxes.single) {
+    Value inPage = arith::RemUIOp::create(b, firstKey, pageRows);
+    Value head = arith::RemUIOp::create(
+        b, arith::SubIOp::create(b, pageRows, inPage).getResult(), pageRows);
+    firstRow = plus(firstRow, head);
+    Value number = plus(arith::SubIOp::create(b, box, lower.i32(pages)),
+                        times(share, singles));
+    Value isHead =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, head);
+    Value single = arith::SelectOp::create(
+        b, isHead, number, plus(number, lower.i32(boxes.whole * boxes.rows)));
+    Value isPage = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, box,
+                                         lower.i32(pages));
+    row = arith::SelectOp::create(b, isPage, plus(row, firstRow), single);
+    // The row and its place in its page, for the lanes of single rows.
+    beside = plus(times(row, kPacked),
+                  arith::RemUIOp::create(b, plus(firstKey, row), pageRows));
+  } else {
+    row = plus(row, firstRow);
+  }
+  // Look-ups are on their way while the warp waits for the slot.
+  Value blocks = emitPageLookup(lower, type, tile, row);
+  emitBarrierWait(lower, empty, emptyParity);
+
+  // A shuffle takes the whole warp, boxes one lane of it.
+  auto ofLanes = [&](Value value, int64_t first, int64_t count) {
+    Values result;
+    for (int64_t i = first; i < first + count; ++i)
+      result.push_back(ofLane(lower, value, lower.i32(i)));
+    return result;
+  };
+  // Together a block's warps expect what all parts of all blocks bring.
+  {
+    OpBuilder::InsertionGuard guard(b);
+    lower.enter(emitElect(lower));
+    emitExpectBytes(lower, full, params.getStageBytes() / warps);
+  }
+
+  // A box of each block of columns; the blocks of a cluster ask for some each,
+  // for all of them.
+  int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
+  Value firstColumn = at.column, mask;
+  if (isShared(op)) {
+    Value part =
+        arith::RemUIOp::create(b, lower.roles.rank, lower.i32(parts.columns));
+    Value column = times(part, columns * params.getBK());
+    firstColumn = firstColumn ? plus(firstColumn, column) : column;
+    slot = plus(slot, times(part, columns * blockBytes(params)));
+    mask = arith::ConstantIntOp::create(b, (1 << lower.cluster()) - 1, 16);
+  }
+  auto ask = [&](int64_t rows, Value to, int64_t byte, Value inPage,
+                 Value block, Value there) {
+    OpBuilder::InsertionGuard guard(b);
+    // The op for one block has no predicate.
+    if (there && !mask)
+      lower.enter(there);
+    Value map = lower.signature.tensorMap(
+        {at.tensor, at.rowDimension, rows, params.getBK(),
+         params.getHeadDimOffset(), params.getDepth()});
+    for (int64_t column = 0; column < columns; ++column) {
+      Value first = lower.i32(column * params.getBK());
+      if (firstColumn)
+        first = plus(firstColumn, first);
+      Values position{first};
+      llvm::append_range(position, at.position);
+      position[1] = inPage;
+      position.back() = block;
+      Value place = plus(to, lower.i32(byte + column * blockBytes(params)));
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          b, pointer(lower, place, /*cluster=*/bool(mask)), map, position,
+          pointer(lower, full),
+          /*im2colOffsets=*/ValueRange(), mask,
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+          /*isCTAOnly=*/!mask,
+          /*group=*/NVVM::CTAGroupKindAttr(), mask ? there : Value());
+    }
+  };
+  Value to = plus(slot, times(firstRow, rowBytes(params)));
+  // A few at a time, as producers have no registers for more.
+  for (int64_t first = 0; first < pages; first += kBoxesAtOnce) {
+    int64_t count = std::min(kBoxesAtOnce, pages - first);
+    Values pageOf = ofLanes(blocks, first, count);
+    OpBuilder::InsertionGuard guard(b);
+    lower.enter(emitElect(lower));
+    for (int64_t i = first; i < first + count; ++i)
+      ask(boxes.rows, to, i * boxes.rows * rowBytes(params), lower.i32(0),
+          pageOf[i - first], isThere(i, pages, boxes.whole));
+  }
+  if (!singles)
+    return;
+  Values pageOf = ofLanes(blocks, pages, singles);
+  Values rowOf = ofLanes(beside, pages, singles);
+  OpBuilder::InsertionGuard guard(b);
+  lower.enter(emitElect(lower));
+  for (int64_t i = 0; i < singles; ++i) {
+    Value row = arith::DivUIOp::create(b, rowOf[i], lower.i32(kPacked));
+    Value inPage = arith::RemUIOp::create(b, rowOf[i], lower.i32(kPacked));
+    ask(1, plus(slot, times(row, rowBytes(params))), 0, inPage, pageOf[i],
+        isThere(i, singles, boxes.single));
+  }
+}
+
+void HopperMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
+                                   const TileValues &tile,
+                                   const TileCoordinates &at, Value slot,
                                    Value full, Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
@@ -222,7 +392,7 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
       {copies.group, images("row", 1, copies.rowsPerStep)});
   // This warp's rows of the tile; a swizzle repeats before they begin.
   int64_t warps = warpsOfSlot(lower, op), rows = layout.rows / warps;
-  Value firstRow;
+  Value firstRow, wholeSlot = slot;
   if (warps > 1) {
     Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
     firstRow = arith::MulIOp::create(b, share, lower.i32(rows));
@@ -316,8 +486,28 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
       return ok;
     });
   };
+  auto arrive = [&] {
+    // A fence here costs the consumers nothing; theirs, after each wait, cost 6
+    // to 9 % of a launch (H200, docs/tuning.md).
+    NVVM::CpAsyncCommitGroupOp::create(b);
+    NVVM::CpAsyncWaitGroupOp::create(b, 0);
+    // Each lane makes its own writes visible; then all of them have.
+    fenceWrites(lower);
+    NVVM::SyncWarpOp::create(b, lower.i32(-1));
+    emitBarrierArrive(lower, full,
+                      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                            lower.lane, lower.i32(0)));
+  };
+  std::optional<PageBoxes> boxes = pageBoxes(lower, op);
+  auto loadWhole = [&] {
+    if (boxes)
+      emitPageBoxes(lower, op, *boxes, tile, at, wholeSlot, full, empty,
+                    emptyParity);
+    else
+      copyWhole();
+  };
   if (op.getWhole()) {
-    copyWhole();
+    loadWhole();
   } else {
     Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
                                         lower.i32(layout.rows));
@@ -330,18 +520,13 @@ void HopperMachine::emitLaneCopies(LaneLowering &lower, RingLoadOp op,
     auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifWhole.thenBlock());
-    copyWhole();
+    loadWhole();
     b.setInsertionPointToStart(ifWhole.elseBlock());
     copyCut();
+    if (boxes)
+      arrive();
   }
-  // A fence here costs the consumers nothing; theirs, after each wait, cost 6
-  // to 9 % of a launch (H200, docs/tuning.md).
-  NVVM::CpAsyncCommitGroupOp::create(b);
-  NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  // Each lane makes its own writes visible; then all of them have.
-  fenceWrites(lower);
-  NVVM::SyncWarpOp::create(b, lower.i32(-1));
-  emitBarrierArrive(lower, full,
-                    arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                          lower.lane, lower.i32(0)));
+  // Boxes arrive by themselves.
+  if (!boxes)
+    arrive();
 }

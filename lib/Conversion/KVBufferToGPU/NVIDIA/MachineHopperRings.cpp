@@ -71,22 +71,12 @@ static Value tensorOf(Value tile) {
   return nullptr;
 }
 
-/// Whether a cluster's blocks load a tile together.
-static bool isShared(RingLoadOp op) {
+bool hopper::isShared(RingLoadOp op) {
   auto ring = op.getRing().getDefiningOp<RingOp>();
   return ring && ring.getShared();
 }
 
-namespace {
-/// How a cluster's blocks divide a tile: `columns` of them its blocks of
-/// columns, as many as possible because a box is then of more rows, and `rows`
-/// of them the rows of each.
-struct ClusterParts {
-  int64_t columns, rows;
-};
-} // namespace
-
-static ClusterParts clusterParts(Lanes &lower, RingLoadOp op) {
+ClusterParts hopper::clusterParts(Lanes &lower, RingLoadOp op) {
   if (!isShared(op))
     return {1, 1};
   KVBufferAttr params = op.getRing().getType().getParams();
@@ -96,12 +86,13 @@ static ClusterParts clusterParts(Lanes &lower, RingLoadOp op) {
 }
 
 int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
-  int64_t rows = op.getRing().getType().getParams().getBN();
+  int64_t rows =
+      op.getRing().getType().getParams().getBN() / clusterParts(lower, op).rows;
   if (int64_t page = op.getTile().getType().getPageSize()) {
     int64_t common = std::gcd(rows, page);
     return common % kSwizzleRows ? 0 : common;
   }
-  return rows / clusterParts(lower, op).rows;
+  return rows;
 }
 
 Movers HopperMachine::moversOf(Lanes &lower, RingLoadOp op) {
@@ -131,20 +122,27 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
                                                            Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
     Value tensor = tensorOf(load.getTile());
-    if (!boxRows(lower, load) || !tensor)
+    if (!tensor)
+      return {};
+    std::optional<PageBoxes> pages = pageBoxes(lower, load);
+    int64_t boxed = pages ? pages->rows : boxRows(lower, load);
+    if (!boxed)
       return {};
     KVBufferAttr params = load.getRing().getType().getParams();
     TensorMapRequest whole{tensor,
                            tileEdges(load.getTile()).rowDimension,
-                           boxRows(lower, load),
+                           boxed,
                            params.getBK(),
                            params.getHeadDimOffset(),
                            params.getDepth()};
     SmallVector<TensorMapRequest> requests{whole};
-    if (int64_t rows = cutRows(lower, load)) {
-      TensorMapRequest cut = whole;
-      cut.boxRows = rows;
-      requests.push_back(cut);
+    int64_t rows = cutRows(lower, load);
+    if (pages && pages->single)
+      rows = 1;
+    if (rows) {
+      TensorMapRequest few = whole;
+      few.boxRows = rows;
+      requests.push_back(few);
     }
     return requests;
   }
@@ -285,8 +283,7 @@ Value HopperMachine::emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
       .front();
 }
 
-/// The value that lane `lane` (i32) of the warp holds.
-static Value ofLane(Lanes &lower, Value value, Value lane) {
+Value hopper::ofLane(Lanes &lower, Value value, Value lane) {
   return gpu::ShuffleOp::create(lower.b, value, lane,
                                 lower.i32(lower.target.waveSize),
                                 gpu::ShuffleMode::IDX)
@@ -300,11 +297,22 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   KVBufferAttr params = op.getRing().getType().getParams();
   TileType type = op.getTile().getType();
   int64_t rows = boxRows(lower, op);
-  int64_t boxes = isShared(op) ? 1 : params.getBN() / rows;
+  ClusterParts parts = clusterParts(lower, op);
+  int64_t boxes = params.getBN() / parts.rows / rows;
+  // The number of box `box` of this block's rows among the tile's.
+  auto ofPart = [&](int64_t box) -> Value {
+    if (parts.rows == 1)
+      return lower.i32(box);
+    Value part = arith::DivUIOp::create(b, lower.roles.rank,
+                                        lower.i32(int64_t(parts.columns)));
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, part, lower.i32(boxes)).getResult(),
+        lower.i32(box));
+  };
   // A shuffle takes the whole warp, boxes one lane of it.
   Values blockOf;
   for (int64_t box = 0; blocks && box < boxes; ++box)
-    blockOf.push_back(ofLane(lower, blocks, lower.i32(box)));
+    blockOf.push_back(ofLane(lower, blocks, ofPart(box)));
   OpBuilder::InsertionGuard guard(b);
   if (lower.roles.movers != Movers::Lane)
     lower.enter(emitElect(lower));
@@ -317,7 +325,6 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   Value barrier = pointer(lower, full), mask;
   Values rest = at.position;
   Value firstColumn = at.column;
-  ClusterParts parts = clusterParts(lower, op);
   int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
   if (isShared(op)) {
     // This block's part, to the same place in every block.
@@ -335,8 +342,9 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       slot = move(slot, ofColumns, columns * blockBytes(params));
     }
     if (parts.rows > 1) {
-      rest.front() = move(rest.front(), part, rows);
-      slot = move(slot, part, rows * rowBytes(params));
+      if (!blocks)
+        rest.front() = move(rest.front(), part, rows);
+      slot = move(slot, part, boxes * rows * rowBytes(params));
     }
     mask = arith::ConstantIntOp::create(b, (1 << lower.cluster()) - 1, 16);
   }
@@ -345,7 +353,9 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       rest.back() = blockOf[box];
       // Tiles begin at multiples of their rows.
       if (rows < type.getPageSize())
-        rest.front() = rowInPage(lower, type, tile, lower.i32(box * rows));
+        rest.front() = rowInPage(
+            lower, type, tile,
+            arith::MulIOp::create(b, ofPart(box), lower.i32(rows)).getResult());
     }
     for (int64_t column = 0; column < columns; ++column) {
       int64_t offset =
@@ -524,7 +534,7 @@ LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     TileValues rows = tile;
     if (!at.rowsBefore)
       rows.lo = lower.i32(0);
-    emitLaneCopies(lower, op, rows, slot, full, empty, emptyParity);
+    emitSmallPages(lower, op, rows, at, slot, full, empty, emptyParity);
     return success();
   }
   // Look-ups are on their way while the warp waits for the slot.

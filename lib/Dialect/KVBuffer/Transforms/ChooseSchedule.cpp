@@ -204,7 +204,7 @@ struct ChooseSchedulePass
         if (std::optional<std::string> why =
                 ScheduleLimits::whyNoRoles(choice.producers, *target))
           return op.emitOpError() << *why;
-        if (StringRef why = whyNotShared(op);
+        if (StringRef why = whyNotShared(op, *target);
             choice.cluster > 1 && choice.producers && !why.empty()) {
           if (asked.names("cluster"))
             op.emitWarning() << "no clusters: " << why;

@@ -34,10 +34,15 @@ std::string kvbuf::headSizesText(AttentionOp op) {
   return text;
 }
 
-StringRef kvbuf::whyNotShared(AttentionOp op) {
+StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
-  if (op.getK().getType().getKind() != CacheKind::Dense || op.isRagged())
-    return "only tiles of dense caches are boxes of their tensors";
+  CacheType cache = op.getK().getType();
+  bool isPaged = cache.getKind() == CacheKind::Paged;
+  if ((!isPaged && cache.getKind() != CacheKind::Dense) || op.isRagged())
+    return "only tiles of dense caches and of pages are boxes of their tensors";
+  if (isPaged && !target.boxesPages(cache.getPageSize()))
+    return "threads copy tiles over pages of so few rows, or of numbers of rows "
+           "that do not divide";
   if (op.getMaskValue().boundsLeft())
     return "a window on the left cuts tiles, which threads then copy";
   return "";
@@ -54,7 +59,7 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
                             << " is not supported; expected a power of two up "
                                "to "
                             << target.maxCluster;
-  if (StringRef why = whyNotShared(op); !why.empty())
+  if (StringRef why = whyNotShared(op, target); !why.empty())
     return op.emitOpError()
            << "cluster = " << s.getStructure().cluster()
            << " does not fit: " << why << "; expected cluster = 1";

@@ -29,7 +29,7 @@ std::string headSizesText(AttentionOp op);
 
 /// Why the blocks of a cluster could not load tiles of K and V for each other;
 /// empty if they can.
-llvm::StringRef whyNotShared(AttentionOp op);
+llvm::StringRef whyNotShared(AttentionOp op, const TargetInfo &target);
 
 /// Checks that a schedule can be built on a chip; says at the op what does not
 /// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
