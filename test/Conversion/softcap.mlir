@@ -10,9 +10,11 @@
 // RUN: sed -e '/kvbuffer.team/d' -e '/} .. teams/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
 // DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
 // RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
-// RUN: %{bare} -e 's/cap = 30.0/cap = 50.0/' %s | %{pass} | FileCheck %s --check-prefix=ONESIDED
+// RUN: %{bare} -e 's/cap = 30.0/cap = 50.0/' -e 's/64x64xf32/64x128xf32/' %s | %{pass} | FileCheck %s --check-prefix=HIDING
+// Two terms come first with 64 columns of outputs.
+// RUN: %{bare} -e 's/cap = 30.0/cap = 50.0/' %s | %{pass} | FileCheck %s --check-prefix=NARROW
 // Without sums that anybody sees and outputs of more bits than bf16.
-// RUN: %{bare} -e '/row_store/d' %s | %{pass} | FileCheck %s --check-prefix=UNSEEN
+// RUN: %{bare} -e '/row_store/d' -e 's/64x64xf32/64x128xf32/' %s | %{pass} | FileCheck %s --check-prefix=UNSEEN
 // RUN: %{bare} -e 's/kvbuffer.row_store %%lse.*/%%t = kvbuffer.dram_tile %%x[%%c0, %%c0] valid(%%m, %%m) : !x -> !kvbuffer.tile<64x64xf32>\n kvbuffer.fragment_store %%done, %%t : !o, !kvbuffer.tile<64x64xf32>/' %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
 // RUN: %{bare} -e 's/64x64xf32/64x256xf32/' %s | %{pass} | FileCheck %s --check-prefix=APART
 // RUN: %{bare} -e 's/scale = 0.5/scale = -0.5/' %s | %{pass} | FileCheck %s --check-prefix=APART
@@ -59,68 +61,146 @@
 // AMD-NOT: kvbuffer.lane_any %{{.*}} : i1
 // AMD:     math.tanh
 
-// Where no mask stands between the cap and the softmax, that caps by itself what lies
-// below 3/8 of the cap: |s| = 0.375 * 30 / 0.5 = 22.5. Coefficients, in base 2: those of
-// tanh x / x times 0.5 * log2(e), with powers of (0.5 / 30)^2. A branch caps what lies
-// above, and makes the polynomial a constant, log2(e).
-// SOFTMAX-DAG: %[[C4:.*]] = arith.constant 6.82650{{[0-9]*}}E-9 : f32
-// SOFTMAX-DAG: %[[C2:.*]] = arith.constant -6.6680{{[0-9]*}}E-5 : f32
-// SOFTMAX-DAG: %[[C0:.*]] = arith.constant 0.721344{{[0-9]*}} : f32
-// SOFTMAX-DAG: %[[LOW:.*]] = arith.constant -2.250000e+01 : f32
-// SOFTMAX-DAG: %[[HIGH:.*]] = arith.constant 2.250000e+01 : f32
-// SOFTMAX-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// Where no mask stands between the cap and the softmax, that caps by itself, in branches
+// that yield exponents below the rows' new maxima: by the shortest polynomial that
+// reaches as far as the lane's scores. Two terms are off by 2/15 x^5 / 16 of tanh x, which
+// times the cap may be 4e-5 where a log-sum-exp shows it: up to x = 0.1738, rounded down
+// to a 128th, |s| = 22/128 * 30 / 0.5 = 10.3125, or 1092943872 as an integer.
+// SOFTMAX-DAG: %[[LOW:.*]] = arith.constant -1.031250e+01 : f32
+// SOFTMAX-DAG: %[[BITS:.*]] = arith.constant 1092943872 : i32
+// The first coefficients are close to 0.5 * log2(e) = 0.72135.
+// SOFTMAX-DAG: arith.constant 0.7213{{[0-9]*}} : f32
+// Exponentials of 10 caps may be multiplied by others: |s| = 10 * 30 / 0.5.
+// SOFTMAX-DAG: %[[MOST:.*]] = arith.constant 6.000000e+02 : f32
+// In base 2, -2 * cap * log2(e).
+// SOFTMAX-DAG: %[[GAIN:.*]] = arith.constant -8.6561{{[0-9]*}}e+01 : f32
 // SOFTMAX-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
-// SOFTMAX-DAG: %[[BITS:.*]] = arith.constant 1102315520 : i32
 // As signed integers, a row's largest score is the largest if it is not negative; negative
 // ones are above the bound as unsigned integers. The smallest score is the largest of
 // those.
 // SOFTMAX-COUNT-4: arith.bitcast %{{.*}} : f32 to i32
 // SOFTMAX-COUNT-2: arith.maxsi
 // SOFTMAX-NEXT: %[[LARGEST:.*]] = arith.maxsi
-// SOFTMAX:     arith.cmpi ugt, %[[LARGEST]], %[[BITS]] : i32
+// SOFTMAX:     %[[TOP:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
 // SOFTMAX-COUNT-2: arith.maxui
 // SOFTMAX-NEXT: %[[LOWEST:.*]] = arith.maxui
 // SOFTMAX-NEXT: %[[SMALLEST:.*]] = arith.bitcast %[[LOWEST]] : i32 to f32
-// SOFTMAX-NEXT: arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
+// SOFTMAX:     arith.cmpi ugt, %[[LARGEST]], %[[BITS]] : i32
+// SOFTMAX:     arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
 // SOFTMAX:     %[[OUTSIDE:.*]] = kvbuffer.lane_any
-// The scores, the maxima of the lane's two rows, and the coefficients.
-// SOFTMAX-NEXT: %[[CHOSEN:.*]]:7 = scf.if %[[OUTSIDE]] ->
+// The exponents and the new maxima of the lane's two rows.
+// SOFTMAX-NEXT: %[[CHOSEN:.*]]:4 = scf.if %[[OUTSIDE]] -> (vector<4xf32>, vector<4xf32>, f32, f32)
+// Three terms reach farther.
+// SOFTMAX-NEXT:  arith.cmpi ugt, %[[LARGEST]], %{{.*}} : i32
+// SOFTMAX-NEXT:  arith.cmpf ult, %[[SMALLEST]],
+// SOFTMAX:       kvbuffer.lane_any
+// SOFTMAX-NEXT:  scf.if
 // Rows whose scores are negative may be near zero, too.
-// SOFTMAX-COUNT-3: arith.maxnumf
-// SOFTMAX:       arith.cmpf ugt, %{{.*}}, %[[HIGH]] : f32
-// SOFTMAX:       %[[FAR:.*]] = kvbuffer.lane_any
-// SOFTMAX-DAG:   %[[A0:.*]] = arith.select %[[FAR]], %[[LOG2E]], %[[C0]] : f32
-// SOFTMAX-DAG:   %[[A2:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C2]] : f32
-// SOFTMAX-DAG:   %[[A4:.*]] = arith.select %[[FAR]], %[[ZERO]], %[[C4]] : f32
-// SOFTMAX:       scf.if %[[FAR]] -> (vector<4xf32>, vector<4xf32>, f32, f32) {
-// SOFTMAX:         arith.divf
-// SOFTMAX:       scf.yield {{.*}}, %[[A0]], %[[A2]], %[[A4]] :
-// SOFTMAX-NEXT: } else {
-// SOFTMAX-NEXT:  scf.yield {{.*}}, %[[C0]], %[[C2]], %[[C4]] :
-// SOFTMAX:     %[[R1:.*]] = math.fma %[[CHOSEN]]#6, %[[SQUARE:.*]], %[[CHOSEN]]#5 : f32
-// SOFTMAX-NEXT: math.fma %[[R1]], %[[SQUARE]], %[[CHOSEN]]#4 : f32
+// SOFTMAX-NEXT:    arith.cmpf ult, %[[TOP]], %[[ZERO]] : f32
+// SOFTMAX:         kvbuffer.lane_any
+// SOFTMAX-NEXT:    %[[EXACT:.*]]:2 = scf.if
+// SOFTMAX-COUNT-6:   arith.maxnumf
+// SOFTMAX:         } else {
+// SOFTMAX:         }
+// Two polynomials of more terms, then four scores to a reciprocal: with exponents that are
+// limited, and without where no score is too large.
+// SOFTMAX:         arith.cmpf ugt, %[[EXACT]]#0, %{{.*}} : f32
+// SOFTMAX-NEXT:    arith.cmpf ult, %[[SMALLEST]],
+// SOFTMAX:         kvbuffer.lane_any
+// SOFTMAX-NEXT:    scf.if
+// SOFTMAX:           kvbuffer.lane_any
+// SOFTMAX-NEXT:      scf.if
+// SOFTMAX-NEXT:      arith.cmpf ugt, %[[EXACT]]#0, %[[MOST]] : f32
+// SOFTMAX:           kvbuffer.lane_any
+// SOFTMAX-NEXT:      scf.if
+// One for each row's maximum, eight for the scores, of which four of one row share a
+// reciprocal.
+// SOFTMAX-COUNT-10:    arith.minimumf
+// SOFTMAX-NOT:         arith.minimumf
+// SOFTMAX:           } else {
+// SOFTMAX-COUNT-4:     arith.divf
+// SOFTMAX:             arith.mulf %{{.*}}, %[[GAIN]] {{.*}}: f32
+// SOFTMAX-NOT:         arith.minimumf
+// SOFTMAX:           } else {
+// Five terms: of each maximum and each score.
+// SOFTMAX-COUNT-2:     gpu.shuffle
+// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F2:.*]] = math.fma %[[F1]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F3:.*]] = math.fma %[[F2]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F4:.*]] = math.fma %[[F3]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F4]]
+// SOFTMAX:         } else {
+// Four.
+// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F2:.*]] = math.fma %[[F1]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F3:.*]] = math.fma %[[F2]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F3]]
+// SOFTMAX:         } else {
+// Three.
+// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        %[[F2:.*]] = math.fma %[[F1]], %[[SQUARE]], %{{.*}} : f32
+// SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F2]]
+// SOFTMAX:       } else {
+// Two, of maxima that may be right only if they are not negative.
+// SOFTMAX:             gpu.shuffle xor %[[TOP]],
+// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %[[LAST:.*]], %[[SQUARE]], %[[FIRST:.*]] : f32
+// SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F1]]
+// SOFTMAX-NEXT:        arith.mulf
+// SOFTMAX-NEXT:        %[[RAISED:.*]] = arith.maxnumf
+// SOFTMAX-NEXT:        %[[OFFSET:.*]] = arith.mulf %[[RAISED]],
+// SOFTMAX:             gpu.shuffle
+// SOFTMAX:             math.fma %[[LAST]], %[[SQUARE:[0-9]+]], %[[FIRST]] : f32
+// SOFTMAX:             math.fma %[[LAST]], %[[SQUARE:[0-9]+]], %[[FIRST]] : f32
+// SOFTMAX-NEXT:        math.fma %{{.*}}, %{{.*}}, %[[OFFSET]] : f32
+// SOFTMAX:       scf.yield
+// SOFTMAX-NEXT: }
+// What is left of the softmax.
+// SOFTMAX:      %[[E:.*]] = vector.extract %[[CHOSEN]]#0[0]
+// SOFTMAX-NEXT: math.exp2 %[[E]] : f32
 
-// With a cap of 50, scores below the range weigh nothing where the row's maximum is at
-// least this, and only the maximum is looked at.
-// ONESIDED:     %[[LEAST:.*]] = arith.constant -7.7963{{[0-9]*}} : f32
-// ONESIDED:     arith.cmpf ult, %{{.*}}, %[[LEAST]] : f32
-// ONESIDED:     %[[FAR:.*]] = kvbuffer.lane_any
-// ONESIDED:     arith.select %[[FAR]]
+// With a cap of 50, scores below the range of three terms weigh next to nothing where the
+// row's largest is not negative: wrong by 1.4e-12 of it, where 1e-10 may be. So only the
+// largest is looked at before the branch.
+// HIDING-NOT:  arith.maxui
+// HIDING:      kvbuffer.lane_any
+// HIDING-NEXT: scf.if
+// HIDING:      arith.maxui
+// Five terms, four, three, and none of two.
+// HIDING:          %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// HIDING-COUNT-4:  math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// HIDING-NEXT:     arith.mulf %[[MAX]],
+// HIDING:        } else {
+// HIDING:          %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// HIDING-COUNT-3:  math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// HIDING-NEXT:     arith.mulf %[[MAX]],
+// HIDING:        } else {
+// HIDING:          %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// HIDING-COUNT-2:  math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
+// HIDING-NEXT:     arith.mulf %[[MAX]],
+// HIDING-NOT:    } else {
+// HIDING:        math.exp2
 
-// Of caps from 30 on, too, where weights may be wrong by 4e-9 of the largest: the worst
-// is wrong by 3.612e-9, with a cap of 30. The least maximum is log(3.612 / 4) / 0.5.
-// UNSEEN:     %[[LEAST:.*]] = arith.constant -0.204{{[0-9]*}} : f32
-// UNSEEN-NOT: arith.maxui
-// UNSEEN:     kvbuffer.lane_any
-// UNSEEN-NOT: arith.maxui
-// UNSEEN:     arith.cmpf ult, %{{.*}}, %[[LEAST]] : f32
+// NARROW:      arith.maxui
+// NARROW:      kvbuffer.lane_any
+// NARROW-NEXT: scf.if
+
+// A score may be wrong by 3e-4 where no sum is seen, and bf16 is all that is: three terms
+// reach to 69/128, a 128th less than the best three, |s| = 69/128 * 30 / 0.5 = 32.34375 or
+// 1107386368 as an integer. Of a cap of 30 they hide scores there, for weights may be wrong
+// by 4e-9 then, and are by 3e-10.
+// UNSEEN-NOT:  arith.maxui
+// UNSEEN:      arith.cmpi ugt, %{{.*}}, %c1107386368
+// UNSEEN:      kvbuffer.lane_any
 
 // Not where the product of P and V takes longer than that is worth, where a cap turns
 // scores round, or where the largest weight is too far from 1.
-// APART:     %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
-// APART-NOT: arith.select %{{.*}}, %[[LOG2E]],
-// APART:     kvbuffer.lane_any
-// APART-NOT: arith.select %{{.*}}, %[[LOG2E]],
+// APART-NOT: arith.maxui
+// APART:     math.absf
+// APART-NOT: arith.maxui
 
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 32, stages = 1, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 !x = memref<?x?xf32>

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "benchmark"))
 from problem import problem  # noqa: E402
 
-HEAD, ROWS, KEYS, TILE = 64, 66, 200, 32
+ROWS, KEYS, TILE = 66, 200, 32
 
 
 def save(path, values, shape):
@@ -33,28 +33,40 @@ def save(path, values, shape):
         file.write(b"".join(struct.pack("<e", x) for x in values))
 
 
-#: Levels of tiles, in caps, on both sides of where one way ends.
-LEVELS = [0, 0.3, 0.7, 0.74, 0.76, 1.2, 3, -0.6, -0.76, -1.5]
-#: Rows that no key lifts: what lies below the polynomial's range has weight.
-LOW = [-0.74, -0.9, -1.2, -1.5, -3]
+#: Levels of tiles, in caps, on both sides of where one way ends: polynomials of two to
+#: five terms with a cap of 30, and exponentials that are not limited.
+LEVELS = [0, 0.15, 0.19, 0.38, 0.42, 0.63, 0.68, 0.85, 0.95, 1.2, 3, 9, 13,
+          -0.15, -0.19, -0.42, -0.68, -0.95, -1.5, -3]
+#: Rows that no key lifts: what lies below a polynomial's range has weight.
+LOW = [-0.15, -0.19, -0.42, -0.68, -0.95, -1.2, -1.5, -3, -13]
+#: One score near zero for each lane of a row, and what might hide below it.
+HIDDEN = [-0.6, -0.65, -0.7, -0.75, -0.8]
+#: All scores below zero, so far apart that weights overflow without the right maximum.
+NEGATIVE = [-0.6]
+#: How far scores of a tile are apart: in these lists, and in others.
+SPREADS = {tuple(HIDDEN): [0.1], tuple(NEGATIVE): [4]}
 
 
-def inputs(rng, cap, levels):
+def inputs(rng, cap, levels, head):
     """q, k and v. Scores are a row's gain times the level of a tile of keys, with
     noise from the other columns."""
     q, k = [], []
     for _ in range(ROWS):
         # Rows that see the keys' levels as they are, turned round, or hardly.
-        gain = 1 if levels == LOW else rng.choice([1, 1, -1, 0.25, 0.05])
-        q += [gain, 1.0] + [rng.gauss(0, 0.1) for _ in range(HEAD - 2)]
+        gain = (1 if levels in (LOW, HIDDEN, NEGATIVE) else
+                rng.choice([1, 1, -1, 0.25, 0.05]))
+        q += [gain, 1.0] + [rng.gauss(0, 0.1) for _ in range(head - 2)]
     level = 0
     for key in range(KEYS):
         if key % TILE == 0:
             level = rng.choice(levels) * cap
-            spread = rng.choice([0.5, 4])
+            spread = rng.choice(SPREADS.get(tuple(levels), [0.5, 4]))
+        if levels == HIDDEN and key % TILE in (0, 2, 4, 6):
+            k += [0.01] + [0.0] * (head - 1)
+            continue
         k += [level + rng.gauss(0, spread), rng.gauss(0, 0.5)]
-        k += [rng.gauss(0, 1) for _ in range(HEAD - 2)]
-    return q, k, [rng.gauss(0, 1) for _ in range(KEYS * HEAD)]
+        k += [rng.gauss(0, 1) for _ in range(head - 2)]
+    return q, k, [rng.gauss(0, 1) for _ in range(KEYS * head)]
 
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -63,12 +75,16 @@ args = parser.parse_args()
 rng = random.Random(args.seed)
 failed = 0
 with tempfile.TemporaryDirectory() as folder:
-    for chip, cap, levels, extra in [
-            ("sm_80", 50, LEVELS, {}), ("sm_90a", 30, LEVELS, {}),
-            ("sm_90a", 30, LOW, {}), ("sm_80", 50, LOW, {}),
-            ("sm_90a", 8, LEVELS, {"causal": True}), ("sm_80", 8, LOW, {})]:
+    for chip, cap, levels, head, extra in [
+            ("sm_80", 50, LEVELS, 64, {}), ("sm_90a", 30, LEVELS, 64, {}),
+            ("sm_90a", 30, LOW, 64, {}), ("sm_80", 50, LOW, 128, {}),
+            ("sm_90a", 8, LEVELS, 64, {"causal": True}),
+            ("sm_80", 8, LOW, 64, {}), ("sm_90a", 50, LEVELS, 128, {}),
+            ("sm_90a", 8, HIDDEN, 128, {}), ("sm_90a", 15, HIDDEN, 128, {}),
+            ("sm_90a", 15, HIDDEN, 64, {}), ("sm_90a", 50, HIDDEN, 128, {}),
+            ("sm_90a", 50, NEGATIVE, 128, {}), ("sm_80", 50, NEGATIVE, 64, {})]:
         kernel = os.path.join(folder, "k.kvbuf")
-        text = problem(heads=1, head_size=HEAD, dtype="f16", softcap=cap,
+        text = problem(heads=1, head_size=head, dtype="f16", softcap=cap,
                        scale=1.0, lse=True, **extra)
         done = subprocess.run(
             ["kvbuf-compile", "-", f"--target={chip}", "--ptxas=none",
@@ -79,13 +95,14 @@ with tempfile.TemporaryDirectory() as folder:
         command = ["kvbuf-run", kernel, "--device=emulator", "--check",
                    "--size", "batch=1", "--size", f"seq_q={ROWS}",
                    "--size", f"seq_k={KEYS}"]
-        for name, values in zip("qkv", inputs(rng, cap, levels)):
+        for name, values in zip("qkv", inputs(rng, cap, levels, head)):
             path = os.path.join(folder, f"{name}.npy")
-            rows = len(values) // HEAD
-            save(path, values, (1, rows, 1, HEAD))
+            rows = len(values) // head
+            save(path, values, (1, rows, 1, head))
             command += ["--input", f"{name}={path}"]
         done = subprocess.run(command, capture_output=True, text=True)
-        print(f"{chip}, cap {cap}, levels from {levels[0]}: status {done.returncode}")
+        print(f"{chip}, head size {head}, cap {cap}, levels from {levels[0]}: "
+              f"status {done.returncode}")
         if done.returncode:
             print(done.stdout[-2000:], done.stderr[-1000:])
             failed += 1

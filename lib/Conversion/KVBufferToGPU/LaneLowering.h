@@ -147,7 +147,11 @@ public:
   mlir::Value reciprocal(mlir::Value x);
   /// Scores, as a soft cap of any size makes them.
   Values capAnywhere(SoftcapOp op, mlir::ArrayRef<mlir::Value> scores);
-  /// The same by a polynomial, for scores near zero; its coefficients, lowest
+  /// outer + gain / (exp(2 s inner) + 1) of each: with a gain of -2 cap and the
+  /// cap that is capped. `limited`: no score is too large for the exponentials.
+  Values capElements(mlir::ArrayRef<mlir::Value> scores, double inner,
+                     mlir::Value gain, mlir::Value outer, bool limited);
+  /// Capped by a polynomial, for scores near zero; its coefficients, lowest
   /// power first.
   Values capNearZero(mlir::ArrayRef<double> coefficients,
                      mlir::ArrayRef<mlir::Value> scores);
@@ -160,11 +164,13 @@ public:
   /// `largest`, by `near` or as those of any size: a branch of the warp.
   Values capByBranch(SoftcapOp op, const SoftcapNearZero &near,
                      mlir::ArrayRef<mlir::Value> scores, mlir::Value largest);
-  /// Leaves scores that `near` can cap to the softmax, for which that is part
-  /// of the exponent; a branch of the warp caps others, by `wider` or as those
-  /// of any size. So most tiles pass an empty branch.
-  void leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
-                  const SoftcapNearZero &near, const SoftcapNearZero &wider);
+  /// Exponents of scores whose cap is left to a softmax, by branches of the
+  /// warp: by the shortest polynomial that reaches as far as the lane's scores,
+  /// else by exponentials and reciprocals. `max`: the rows' old maxima.
+  CappedExponents capInSoftmax(const CapInSoftmax &left,
+                               OnlineSoftmaxOp softmax,
+                               mlir::ArrayRef<mlir::Value> scores,
+                               mlir::ArrayRef<mlir::Value> max);
 
 private:
   mlir::LogicalResult lowerOp(mlir::Operation *op);

@@ -359,23 +359,22 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
 
   auto larger = [&](Value x, Value y) { return maxf(b, x, y); };
   auto sumOf = [&](Value x, Value y) { return addf(b, x, y); };
-  // Scores that are still to be capped: a factor of each, in base 2.
-  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
+  // Exponents of scores that are still to be capped.
+  Values exponents;
 
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   Values largest;
   if (op.getRowMax())
     largest = lower.get(op.getRowMax());
-  for (int64_t r = 0; r < rows; ++r) {
+  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
+  if (capped) {
+    CappedExponents made = lower.capInSoftmax(*capped, op, scores, max);
+    exponents = made.exponents;
+    newMax = made.max;
+  }
+  for (int64_t r = 0; r < rows && !capped; ++r) {
     if (!largest.empty()) {
       newMax[r] = maxf(b, max[r], largest[r]);
-      continue;
-    }
-    if (capped) {
-      Value top = lower.reduceLanes(atom, capped->maxima[r], /*isMax=*/true);
-      top = mulf(b, top, capFactor(b, capped->coefficients, top));
-      double unit = op.getScale().convertToFloat() * std::numbers::log2e;
-      newMax[r] = maxf(b, max[r], mulf(b, top, lower.f32(1 / unit)));
       continue;
     }
     Values candidates{max[r]};
@@ -403,11 +402,10 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     rescale[r] = exp2(b, subf(b, offset[r], before));
   }
   SmallVector<Values> probabilities(rows);
-  Values p =
-      lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+  Values p = lower.mapElements(
+      capped ? exponents : scores, [&](Value s, unsigned index, int64_t reg) {
         int64_t r = index / cols * parts + atom.rowPart(reg);
-        Value factor = capped ? capFactor(b, capped->coefficients, s) : scale;
-        Value value = exp2(b, fma(b, s, factor, offset[r]));
+        Value value = exp2(b, capped ? s : fma(b, s, scale, offset[r]));
         probabilities[r].push_back(value);
         return value;
       });

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 using namespace mlir;
@@ -34,47 +35,107 @@ static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
   return math::FmaOp::create(b, x, y, z);
 }
 
-/// tanh x / x for x up to a bound as a polynomial of x^2, lowest power first,
-/// whose largest relative error is least (Remez's algorithm).
+/// tanh x / x for x up to a bound as a polynomial of x^2, lowest power first.
 namespace {
 struct TanhNearZero {
-  double bound;
-  ArrayRef<double> coefficients;
+  double bound = 0;
+  SmallVector<double> coefficients;
 
-  /// The tanh that it gives, for any x > 0.
+  /// The tanh that it gives.
   double at(double x) const {
     double value = 0;
     for (double coefficient : llvm::reverse(coefficients))
       value = value * x * x + coefficient;
     return value * x;
   }
+  /// By how much that is off, at most.
+  double error() const {
+    constexpr int steps = 256;
+    double largest = 0;
+    for (int i = 1; i <= steps; ++i) {
+      double x = bound * i / steps;
+      largest = std::max(largest, std::abs(at(x) - std::tanh(x)));
+    }
+    return largest;
+  }
 };
 } // namespace
 
-/// Off by 5.4e-7.
-static constexpr double kFour[] = {0.9999994558, -0.3332631794, 0.1319029659,
-                                   -0.04440222584};
-static constexpr TanhNearZero kTanhNearZero{0.5, kFour};
+/// Off by 5.4e-7 of tanh x (Remez's algorithm).
+static TanhNearZero tanhNearZero() {
+  return {0.5, {0.9999994558, -0.3332631794, 0.1319029659, -0.04440222584}};
+}
 /// For scores that this leaves over, and is still less than what any score
 /// takes. Off by 6.5e-7.
-static constexpr double kSix[] = {0.9999994139,  -0.3332904301,
-                                  0.1328143733,  -0.05160575046,
-                                  0.01674318939, -0.003067086622};
-static constexpr TanhNearZero kTanhFarther{1.0, kSix};
-/// For the softmax, to which each coefficient is an instruction a score. Off by
-/// 4.3e-6: less of a capped score than what a log-sum-exp may be off by. The
-/// last one is positive, so that below the bound this falls to -inf and does
-/// not rise to +inf.
-static constexpr double kThree[] = {0.9999957079, -0.3327806666, 0.1226475859};
-static constexpr TanhNearZero kTanhInSoftmax{0.375, kThree};
+static TanhNearZero tanhFarther() {
+  return {1.0,
+          {0.9999994139, -0.3332904301, 0.1328143733, -0.05160575046,
+           0.01674318939, -0.003067086622}};
+}
 
+/// The polynomial of `terms` terms that is tanh x at the zeros of a Chebyshev
+/// polynomial on [-bound, bound], of which one is 0: hardly farther from tanh
+/// than the best one.
+static TanhNearZero meetTanh(unsigned terms, double bound) {
+  TanhNearZero result{bound, {}};
+  SmallVector<double> squares, differences;
+  for (unsigned i = 0; i < terms; ++i) {
+    double x =
+        bound * std::cos((2 * i + 1) * std::numbers::pi / (4 * terms + 2));
+    squares.push_back(x * x);
+    differences.push_back(std::tanh(x) / x);
+  }
+  // Newton's divided differences, multiplied out.
+  for (unsigned order = 1; order < terms; ++order)
+    for (unsigned i = terms - 1; i >= order; --i)
+      differences[i] = (differences[i] - differences[i - 1]) /
+                       (squares[i] - squares[i - order]);
+  result.coefficients.assign(terms, 0);
+  for (unsigned i = terms; i-- > 0;) {
+    for (unsigned power = terms - 1; power > 0; --power)
+      result.coefficients[power] = result.coefficients[power - 1] -
+                                   squares[i] * result.coefficients[power];
+    result.coefficients[0] =
+        differences[i] - squares[i] * result.coefficients[0];
+  }
+  return result;
+}
+
+/// The polynomial of `terms` terms that is right to `error` farthest from zero.
+static TanhNearZero farthestOf(unsigned terms, double error) {
+  constexpr double step = 1.0 / 128;
+  TanhNearZero result;
+  for (double bound = step; bound <= 1.5; bound += step) {
+    TanhNearZero next = meetTanh(terms, bound);
+    if (next.error() > error)
+      break;
+    result = std::move(next);
+  }
+  return result;
+}
+
+/// What a capped score may be off by where a kernel has sums of weights beside
+/// its output, or an output of more bits than bf16; and elsewhere, where
+/// weights are rounded by 1e-3, and so are outputs.
+static constexpr double kError = 4e-5, kErrorBF16 = 3e-4;
+/// Terms of the polynomials that a softmax caps by: each is an instruction a
+/// score, and more of them reach farther.
+static constexpr unsigned kTerms[] = {2, 3, 4, 5};
+/// Columns of the accumulator up to which two terms come first in any case:
+/// with normal scores they are faster by 3 % at 64 columns (H200), and three by
+/// 6 % with scores four times as large.
+static constexpr int64_t kColumnsOfTwoTerms = 64;
+/// The terms that come first where the smallest score need not be known.
+static constexpr unsigned kFirstIfHiding = 3;
 /// What a weight may be wrong by, in parts of its row's largest, where a score
 /// that the polynomial is not made for hides below the row's maximum. A million
 /// such keys are wrong by 1e-4 together, as a log-sum-exp may be. Without one,
 /// and with outputs of bf16, a hundred thousand may be wrong by 4e-4: a fifth
-/// of what rounding an output adds. Caps of 30 and more have their smallest
-/// scores left alone then, and otherwise those of 40.
+/// of what rounding an output adds.
 static constexpr double kHiddenError = 1e-10, kHiddenErrorBF16 = 4e-9;
+/// Up to how many caps, in front of the tanh, the exponentials of four scores
+/// have a product that is a number: of 2^30 each.
+static constexpr double kFar = 10;
 /// Caps that a softmax takes, at most: of larger ones the weight of the largest
 /// score is so far from 1 that rounding it shows.
 static constexpr double kLargestCap = 256;
@@ -115,22 +176,42 @@ static bool showsSums(gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
-/// The least maximum of a row, as a score for `scale` > 0, with which weights
-/// of scores below -bound are right to `error`, whether the polynomial caps
-/// them or not. Nullopt if that is above 0: most rows would miss it.
-static std::optional<double> leastMaximum(double scale, double cap,
-                                          double error) {
-  double bound = kTanhInSoftmax.bound, largest = 0;
-  for (double x = bound; x < 20; x += 1.0 / 256)
-    largest = std::max(largest, std::abs(std::exp(-cap * kTanhInSoftmax.at(x)) -
+/// Whether a polynomial may be taken for scores below -bound, too, in rows
+/// whose largest score is not negative: weights are right to `error` then.
+static bool hidesLowScores(const TanhNearZero &tanh, double cap, double error) {
+  // Of an odd number of terms the last is positive, so that it falls to -inf.
+  if (tanh.coefficients.back() < 0)
+    return false;
+  double largest = 0;
+  for (double x = tanh.bound; x < 20; x += 1.0 / 256)
+    largest = std::max(largest, std::abs(std::exp(-cap * tanh.at(x)) -
                                          std::exp(-cap * std::tanh(x))));
-  // exp(capped - maximum) in error by `largest`, or as much as there is.
-  double capped = std::log(largest) - std::log(error);
-  if (capped > 0)
-    return std::nullopt;
-  return std::max(cap * std::atanh(std::max(capped / cap, -0.999)),
-                  -bound * cap) /
-         scale;
+  return largest <= error;
+}
+
+/// The polynomials by which a softmax caps, each of more terms than the one
+/// before, and for scores farther from zero. `hides` is set if the smallest
+/// score need not be known for the first, if it `mayHide`: it begins with more
+/// terms then, which cost no more than to look for that.
+static SmallVector<SoftcapNearZero> softcapTiers(gpu::GPUFuncOp kernel,
+                                                 double scale, double cap,
+                                                 bool mayHide, bool &hides) {
+  bool shows = showsSums(kernel);
+  SmallVector<SoftcapNearZero> tiers;
+  hides = false;
+  for (unsigned terms : kTerms) {
+    TanhNearZero tanh = farthestOf(terms, (shows ? kError : kErrorBF16) / cap);
+    auto near = softcapNearZero(tanh, scale, cap);
+    if (!near || (!tiers.empty() && near->bound <= tiers.back().bound))
+      continue;
+    if (mayHide && !hides && terms == kFirstIfHiding &&
+        hidesLowScores(tanh, cap, shows ? kHiddenError : kHiddenErrorBF16)) {
+      hides = true;
+      tiers.clear();
+    }
+    tiers.push_back(*near);
+  }
+  return tiers;
 }
 
 /// Whether no row's bits may depend on other rows.
@@ -158,6 +239,20 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
       return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
     });
   }
+  Values elements;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg)
+      elements.push_back(element(vector, reg));
+  Values capped =
+      capElements(elements, scale / cap, f32(-2 * cap), f32(cap), false);
+  size_t next = 0;
+  return mapElements(scores,
+                     [&](Value, unsigned, int64_t) { return capped[next++]; });
+}
+
+Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
+                                 Value gain, Value outer, bool limited) {
   // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
   // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
   // from the unit with the fewest lanes, so four scores share a reciprocal:
@@ -165,16 +260,15 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
   // of two. Of more than 2^30 these might overflow; tanh is 1 long before. What
   // is no number stays so.
   constexpr double most = 30;
-  Value inner = f32(2 * std::numbers::log2e * scale / cap), limit = f32(most),
-        one = f32(1), outer = f32(cap), gain = f32(-2 * cap);
+  Value factor = f32(2 * std::numbers::log2e * inner), limit = f32(most),
+        one = f32(1);
   Values sums;
-  for (Value vector : scores)
-    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
-         reg < e; ++reg) {
-      Value x = mulf(b, element(vector, reg), inner);
+  for (Value score : scores) {
+    Value x = mulf(b, score, factor);
+    if (!limited)
       x = arith::MinimumFOp::create(b, x, limit);
-      sums.push_back(addf(b, exp2(b, x), one));
-    }
+    sums.push_back(addf(b, exp2(b, x), one));
+  }
   // gain / (y z) of each pair of sums, and of one that is left alone.
   auto productAt = [&](size_t i) {
     return i + 1 < sums.size() ? mulf(b, sums[i], sums[i + 1]) : sums[i];
@@ -201,12 +295,12 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
     capped.push_back(fma(b, r, sums[i + 1], outer));
     capped.push_back(fma(b, r, sums[i], outer));
   }
-  size_t next = 0;
-  return mapElements(scores,
-                     [&](Value, unsigned, int64_t) { return capped[next++]; });
+  return capped;
 }
 
-Value kvbuf::capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
+/// By what a score is multiplied to be capped: a polynomial of its square, of
+/// these coefficients, lowest power first.
+static Value capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
                        Value score) {
   Value square = mulf(b, score, score), factor = coefficients.back();
   for (Value coefficient : llvm::reverse(coefficients.drop_back()))
@@ -247,7 +341,7 @@ Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choose.thenBlock());
-  auto farther = softcapNearZero(kTanhFarther, op.getScale().convertToFloat(),
+  auto farther = softcapNearZero(tanhFarther(), op.getScale().convertToFloat(),
                                  op.getCap().convertToFloat());
   bool more = farther && farther->bound > near.bound;
   scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores, largest)
@@ -274,19 +368,21 @@ OnlineSoftmaxOp LaneLowering::softmaxThatCaps(SoftcapOp op) const {
   return softmax;
 }
 
-void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
-                              const SoftcapNearZero &near,
-                              const SoftcapNearZero &wider) {
+CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
+                                           OnlineSoftmaxOp softmax,
+                                           ArrayRef<Value> scores,
+                                           ArrayRef<Value> max) {
+  SoftcapOp op = left.op;
+  ArrayRef<SoftcapNearZero> tiers = left.tiers;
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat(),
          unit = softmax.getScale().convertToFloat() * std::numbers::log2e;
-  // A copy: new values move those that are kept.
-  const Values scores = get(op.getScores());
   FragmentType type = op.getScores().getType();
+  const FragmentLayout &atom = layouts.of(type);
+  int64_t cols = atom.atomCols(type), parts = atom.rowParts().size();
   unsigned chains = foldChains(*this, type);
-  std::optional<double> least = leastMaximum(
-      scale, cap, showsSums(kernel) ? kHiddenError : kHiddenErrorBF16);
   SmallVector<Values> rows = valuesByRow(*this, type, scores);
+
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();
   };
@@ -298,125 +394,157 @@ void LaneLowering::leaveCapTo(OnlineSoftmaxOp softmax, SoftcapOp op,
   // others, so that the row's largest score comes out if it is not negative. Of
   // unsigned ones negative numbers are larger than others, and the larger the
   // lower they are: the row's smallest score, if one is negative.
-  auto bitsOf = [&](ArrayRef<Value> row) {
+  Values tops, lows;
+  auto lowest = [&](ArrayRef<Value> row) -> Value {
     Values bits;
     for (Value score : row)
       bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
-    return bits;
-  };
-  auto lowest = [&](ArrayRef<Value> row) -> Value {
-    Value low = fold(chains, bitsOf(row), [&](Value x, Value y) -> Value {
+    Value low = fold(chains, bits, [&](Value x, Value y) -> Value {
       return arith::MaxUIOp::create(b, x, y);
     });
     return arith::BitcastOp::create(b, b.getF32Type(), low);
   };
-  Values tops, lows;
-  Value outside;
   for (const Values &row : rows) {
     tops.push_back(largestOfBits(b, chains, row));
-    Value top = arith::BitcastOp::create(b, b.getI32Type(), tops.back());
-    // Negative ones, and what is no number, are above the bound, too.
-    Value bound = arith::BitcastOp::create(b, b.getI32Type(), f32(near.bound));
-    outside =
-        either(outside,
-               arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, top, bound));
-    // What lies far below a row's maximum has no weight, capped or not, so that
-    // the smallest score need not be known where the largest is not negative.
-    if (least)
-      continue;
-    lows.push_back(lowest(row));
-    outside = either(outside, isOrdered(arith::CmpFPredicate::ULT, lows.back(),
-                                        -near.bound));
+    if (!left.hidesLowScores)
+      lows.push_back(lowest(row));
   }
+  // Whether the lane has a score beyond a bound. Negative maxima, and what is
+  // no number, are above it as unsigned integers.
+  auto isBeyond = [&](ArrayRef<Value> tops, double bound, bool exact,
+                      bool below = true) {
+    Value beyond;
+    for (auto [row, top] : llvm::enumerate(tops)) {
+      Value above;
+      if (exact)
+        above = isOrdered(arith::CmpFPredicate::UGT, top, bound);
+      else
+        above = arith::CmpIOp::create(
+            b, arith::CmpIPredicate::ugt,
+            arith::BitcastOp::create(b, b.getI32Type(), top),
+            arith::BitcastOp::create(b, b.getI32Type(), f32(bound)));
+      beyond = either(beyond, above);
+      if (below)
+        beyond = either(
+            beyond, isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
+    }
+    return LaneAnyOp::create(b, beyond).getResult();
+  };
 
-  SmallVector<Type> types;
-  for (Value value : scores)
-    types.push_back(value.getType());
-  types.append(tops.size() + near.coefficients.size(), b.getF32Type());
-  // Scores, their maxima and the coefficients that they are capped with.
-  auto yieldNear = [&](ArrayRef<Value> maxima) {
-    Values results = scores;
-    llvm::append_range(results, maxima);
+  // What branches yield: exponents in base 2, below the rows' new maxima.
+  SmallVector<Type> types(ValueRange(scores).getTypes());
+  types.append(rows.size(), b.getF32Type());
+  Values newMax, offsets;
+  auto raise = [&](ArrayRef<Value> tops,
+                   llvm::function_ref<Value(Value)> capOf) {
+    newMax.clear();
+    offsets.clear();
+    for (auto [row, top] : llvm::enumerate(tops)) {
+      Value capped = capOf(reduceLanes(atom, top, /*isMax=*/true));
+      newMax.push_back(arith::MaxNumFOp::create(
+          b, max[row], mulf(b, capped, f32(1 / unit))));
+      offsets.push_back(mulf(b, newMax.back(), f32(-unit)));
+    }
+  };
+  auto yield = [&](Values exponents) {
+    llvm::append_range(exponents, newMax);
+    scf::YieldOp::create(b, exponents);
+  };
+  auto yieldNear = [&](const SoftcapNearZero &near, ArrayRef<Value> tops) {
+    Values factors;
     for (double coefficient : near.coefficients)
-      results.push_back(f32(coefficient * unit));
-    scf::YieldOp::create(b, results);
+      factors.push_back(f32(coefficient * unit));
+    raise(tops,
+          [&](Value top) { return mulf(b, top, capFactor(b, factors, top)); });
+    yield(mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+      return fma(b, s, capFactor(b, factors, s),
+                 offsets[index / cols * parts + atom.rowPart(reg)]);
+    }));
   };
-  auto chooseBy = [&](Value far) {
-    return scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
-                             /*addThenBlock=*/true, /*addElseBlock=*/true);
+  auto yieldFar = [&](ArrayRef<Value> tops, bool limited) {
+    Value gain = f32(-2 * cap * unit), outer = f32(cap * unit);
+    raise(tops, [&](Value top) {
+      return capElements({top}, scale / cap, gain, outer, limited).front();
+    });
+    SmallVector<Values> exponents;
+    for (auto [row, offset] : llvm::zip_equal(rows, offsets))
+      exponents.push_back(
+          capElements(row, scale / cap, gain, addf(b, outer, offset), limited));
+    SmallVector<size_t> next(rows.size());
+    yield(mapElements(scores, [&](Value, unsigned index, int64_t reg) {
+      int64_t row = index / cols * parts + atom.rowPart(reg);
+      return exponents[row][next[row]++];
+    }));
   };
-  auto choose = chooseBy(outside);
-  {
+  // A branch of the warp for scores beyond a bound, and one for the others.
+  auto choose = [&](Value beyond, llvm::function_ref<void()> far,
+                    llvm::function_ref<void()> near) {
+    auto branch = scf::IfOp::create(b, types, beyond, /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(choose.thenBlock());
+    b.setInsertionPointToEnd(branch.thenBlock());
+    far();
+    b.setInsertionPointToEnd(branch.elseBlock());
+    near();
+    return branch.getResults();
+  };
+  auto yieldChoice = [&](Value beyond, llvm::function_ref<void()> far,
+                         llvm::function_ref<void()> near) {
+    scf::YieldOp::create(b, choose(beyond, far, near));
+  };
+  // Of the polynomials from `tier` on the first that reaches as far as needed.
+  std::function<void(size_t)> yieldFrom = [&](size_t tier) {
+    if (tier >= tiers.size())
+      return yieldChoice(
+          isBeyond(tops, kFar * cap / scale, true, false),
+          [&] { yieldFar(tops, false); }, [&] { yieldFar(tops, true); });
+    yieldChoice(
+        isBeyond(tops, tiers[tier].bound, true), [&] { yieldFrom(tier + 1); },
+        [&] { yieldNear(tiers[tier], tops); });
+  };
+  auto yieldExact = [&] {
     // Rows that are negative may be near zero all the same.
     Value negative;
     for (Value top : tops)
       negative =
           either(negative, isOrdered(arith::CmpFPredicate::ULT, top, 0.0));
-    Values maxima(tops);
     SmallVector<Type> oneEach(tops.size(), b.getF32Type());
     auto exact = scf::IfOp::create(
         b, oneEach, LaneAnyOp::create(b, negative).getResult(),
         /*addThenBlock=*/true, /*addElseBlock=*/true);
     {
-      OpBuilder::InsertionGuard inner(b);
+      OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(exact.elseBlock());
       scf::YieldOp::create(b, tops);
       b.setInsertionPointToEnd(exact.thenBlock());
-      for (auto [index, row] : llvm::enumerate(rows))
-        maxima[index] = fold(chains, row, [&](Value x, Value y) -> Value {
+      Values maxima;
+      for (const Values &row : rows)
+        maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
           return arith::MaxNumFOp::create(b, x, y);
-        });
+        }));
       scf::YieldOp::create(b, maxima);
     }
-    maxima.assign(exact.getResults().begin(), exact.getResults().end());
-    Value far;
-    for (auto [index, max] : llvm::enumerate(maxima)) {
-      Value low = least ? max : lows[index];
-      far = either(far, isOrdered(arith::CmpFPredicate::UGT, max, near.bound));
-      far = either(far, isOrdered(arith::CmpFPredicate::ULT, low,
-                                  least.value_or(-near.bound)));
-    }
-    auto again = chooseBy(far);
-    scf::YieldOp::create(b, again.getResults());
-    // Capped here, with their maxima; the polynomial then only scales them.
-    b.setInsertionPointToEnd(again.thenBlock());
-    Values all = scores;
-    auto vector = VectorType::get({int64_t(maxima.size())}, b.getF32Type());
-    all.push_back(vector::FromElementsOp::create(b, vector, maxima));
-    Values magnitudes;
-    for (auto [index, row] : llvm::enumerate(rows)) {
-      magnitudes.push_back(maxima[index]);
-      Value low = least ? lowest(row) : lows[index];
-      magnitudes.push_back(arith::NegFOp::create(b, low));
-    }
-    Value largest = fold(1, magnitudes, [&](Value x, Value y) -> Value {
-      return arith::MaxNumFOp::create(b, x, y);
-    });
-    Values results = capByBranch(op, wider, all, largest);
-    Value capped = results.pop_back_val();
-    for (size_t row = 0; row < maxima.size(); ++row)
-      results.push_back(element(capped, row));
-    results.push_back(f32(unit));
-    results.append(near.coefficients.size() - 1, f32(0));
-    scf::YieldOp::create(b, results);
-    b.setInsertionPointToEnd(again.elseBlock());
-    yieldNear(maxima);
-
-    b.setInsertionPointToEnd(choose.elseBlock());
-    yieldNear(tops);
-  }
-  ValueRange results = choose.getResults();
-  auto take = [&](size_t count) {
-    ValueRange part = results.take_front(count);
-    results = results.drop_front(count);
-    return Values(part.begin(), part.end());
+    Values inexact = tops;
+    tops.assign(exact.getResults().begin(), exact.getResults().end());
+    yieldFrom(2);
+    tops = inexact;
   };
-  set(op.getResult(), take(scores.size()));
-  CapInSoftmax &kept = softcaps.leave(op.getResult());
-  kept.maxima = take(tops.size());
-  kept.coefficients = take(near.coefficients.size());
+  auto yieldSecond = [&] {
+    if (lows.empty())
+      for (const Values &row : rows)
+        lows.push_back(lowest(row));
+    if (tiers.size() < 2)
+      return yieldExact();
+    yieldChoice(isBeyond(tops, tiers[1].bound, false), yieldExact,
+                [&] { yieldNear(tiers[1], tops); });
+  };
+  ValueRange results =
+      choose(isBeyond(tops, tiers.front().bound, false, !left.hidesLowScores),
+             yieldSecond, [&] { yieldNear(tiers.front(), tops); });
+  auto exponents = results.take_front(scores.size());
+  auto maxima = results.drop_front(scores.size());
+  return {Values(exponents.begin(), exponents.end()),
+          Values(maxima.begin(), maxima.end())};
 }
 
 void LaneLowering::lower(SoftcapOp op) {
@@ -424,12 +552,15 @@ void LaneLowering::lower(SoftcapOp op) {
   const Values scores = get(op.getScores());
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
-  auto near = softcapNearZero(kTanhNearZero, scale, cap),
-       inSoftmax = softcapNearZero(kTanhInSoftmax, scale, cap);
-  if (!near || !inSoftmax || !machine.branchesBesideProducts() ||
-      isBatchInvariant(op))
+  auto near = softcapNearZero(tanhNearZero(), scale, cap);
+  if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
     return set(op.getResult(), capAnywhere(op, scores));
-  if (OnlineSoftmaxOp softmax = softmaxThatCaps(op))
-    return leaveCapTo(softmax, op, *inSoftmax, *near);
+  bool hides;
+  auto tiers = softcapTiers(kernel, scale, cap,
+                            accumulatorCols > kColumnsOfTwoTerms, hides);
+  if (softmaxThatCaps(op) && !tiers.empty()) {
+    softcaps.leave(op.getResult()) = {op, tiers, hides};
+    return set(op.getResult(), scores);
+  }
   set(op.getResult(), capByBranch(op, *near, scores, largestMagnitude(scores)));
 }

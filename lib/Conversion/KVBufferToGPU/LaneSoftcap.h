@@ -22,11 +22,20 @@ struct SoftcapNearZero {
   llvm::SmallVector<double> coefficients;
 };
 
-/// Of scores that are still to be capped: the largest of each of a lane's rows,
-/// and the coefficients of `capFactor`, which here gives what their exponents
-/// are in base 2.
+/// A cap that is left to the softmax which takes its result, and polynomials
+/// for it, each for scores farther from zero than the one before.
 struct CapInSoftmax {
-  Values maxima, coefficients;
+  SoftcapOp op;
+  llvm::SmallVector<SoftcapNearZero> tiers;
+  /// Whether the first will do for scores below its range, too, in rows whose
+  /// largest score is not negative.
+  bool hidesLowScores = false;
+};
+
+/// What a softmax makes of scores that are still to be capped: exponents in
+/// base 2, below rows' new maxima.
+struct CappedExponents {
+  Values exponents, max;
 };
 
 /// The scores that softmaxes are to cap, as a part of their exponents.
@@ -44,12 +53,6 @@ public:
 private:
   llvm::DenseMap<mlir::Value, CapInSoftmax> left;
 };
-
-/// By what a score is multiplied to be capped: a polynomial of its square, of
-/// these coefficients, lowest power first.
-mlir::Value capFactor(mlir::ImplicitLocOpBuilder &b,
-                      llvm::ArrayRef<mlir::Value> coefficients,
-                      mlir::Value score);
 
 } // namespace kvbuf
 
