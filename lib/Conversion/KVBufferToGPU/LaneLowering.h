@@ -148,9 +148,9 @@ public:
   /// Scores, as a soft cap of any size makes them.
   Values capAnywhere(SoftcapOp op, mlir::ArrayRef<mlir::Value> scores);
   /// outer + gain / (exp(2 s inner) + 1) of each: with a gain of -2 cap and the
-  /// cap that is capped. `limited`: no score is too large for the exponentials.
+  /// cap that is capped.
   Values capElements(mlir::ArrayRef<mlir::Value> scores, double inner,
-                     mlir::Value gain, mlir::Value outer, bool limited);
+                     mlir::Value gain, mlir::Value outer);
   /// Capped by a polynomial, for scores near zero; its coefficients, lowest
   /// power first.
   Values capNearZero(mlir::ArrayRef<double> coefficients,

@@ -121,21 +121,6 @@ static constexpr double kError = 4e-5, kErrorBF16 = 3e-4;
 /// Terms of the polynomials that a softmax caps by: each is an instruction a
 /// score, and more of them reach farther.
 static constexpr unsigned kTerms[] = {2, 3, 4, 5};
-/// Columns of the accumulator up to which two terms come first in any case:
-/// with normal scores they are faster by 3 % at 64 columns (H200), and three by
-/// 6 % with scores four times as large.
-static constexpr int64_t kColumnsOfTwoTerms = 64;
-/// The terms that come first where the smallest score need not be known.
-static constexpr unsigned kFirstIfHiding = 3;
-/// What a weight may be wrong by, in parts of its row's largest, where a score
-/// that the polynomial is not made for hides below the row's maximum. A million
-/// such keys are wrong by 1e-4 together, as a log-sum-exp may be. Without one,
-/// and with outputs of bf16, a hundred thousand may be wrong by 4e-4: a fifth
-/// of what rounding an output adds.
-static constexpr double kHiddenError = 1e-10, kHiddenErrorBF16 = 4e-9;
-/// Up to how many caps, in front of the tanh, the exponentials of four scores
-/// have a product that is a number: of 2^30 each.
-static constexpr double kFar = 10;
 /// Caps that a softmax takes, at most: of larger ones the weight of the largest
 /// score is so far from 1 that rounding it shows.
 static constexpr double kLargestCap = 256;
@@ -176,40 +161,16 @@ static bool showsSums(gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
-/// Whether a polynomial may be taken for scores below -bound, too, in rows
-/// whose largest score is not negative: weights are right to `error` then.
-static bool hidesLowScores(const TanhNearZero &tanh, double cap, double error) {
-  // Of an odd number of terms the last is positive, so that it falls to -inf.
-  if (tanh.coefficients.back() < 0)
-    return false;
-  double largest = 0;
-  for (double x = tanh.bound; x < 20; x += 1.0 / 256)
-    largest = std::max(largest, std::abs(std::exp(-cap * tanh.at(x)) -
-                                         std::exp(-cap * std::tanh(x))));
-  return largest <= error;
-}
-
 /// The polynomials by which a softmax caps, each of more terms than the one
-/// before, and for scores farther from zero. `hides` is set if the smallest
-/// score need not be known for the first, if it `mayHide`: it begins with more
-/// terms then, which cost no more than to look for that.
+/// before, and for scores farther from zero.
 static SmallVector<SoftcapNearZero> softcapTiers(gpu::GPUFuncOp kernel,
-                                                 double scale, double cap,
-                                                 bool mayHide, bool &hides) {
-  bool shows = showsSums(kernel);
+                                                 double scale, double cap) {
+  double error = (showsSums(kernel) ? kError : kErrorBF16) / cap;
   SmallVector<SoftcapNearZero> tiers;
-  hides = false;
   for (unsigned terms : kTerms) {
-    TanhNearZero tanh = farthestOf(terms, (shows ? kError : kErrorBF16) / cap);
-    auto near = softcapNearZero(tanh, scale, cap);
-    if (!near || (!tiers.empty() && near->bound <= tiers.back().bound))
-      continue;
-    if (mayHide && !hides && terms == kFirstIfHiding &&
-        hidesLowScores(tanh, cap, shows ? kHiddenError : kHiddenErrorBF16)) {
-      hides = true;
-      tiers.clear();
-    }
-    tiers.push_back(*near);
+    auto near = softcapNearZero(farthestOf(terms, error), scale, cap);
+    if (near && (tiers.empty() || near->bound > tiers.back().bound))
+      tiers.push_back(*near);
   }
   return tiers;
 }
@@ -244,15 +205,14 @@ Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
     for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
          reg < e; ++reg)
       elements.push_back(element(vector, reg));
-  Values capped =
-      capElements(elements, scale / cap, f32(-2 * cap), f32(cap), false);
+  Values capped = capElements(elements, scale / cap, f32(-2 * cap), f32(cap));
   size_t next = 0;
   return mapElements(scores,
                      [&](Value, unsigned, int64_t) { return capped[next++]; });
 }
 
 Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
-                                 Value gain, Value outer, bool limited) {
+                                 Value gain, Value outer) {
   // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
   // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
   // from the unit with the fewest lanes, so four scores share a reciprocal:
@@ -265,8 +225,7 @@ Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
   Values sums;
   for (Value score : scores) {
     Value x = mulf(b, score, factor);
-    if (!limited)
-      x = arith::MinimumFOp::create(b, x, limit);
+    x = arith::MinimumFOp::create(b, x, limit);
     sums.push_back(addf(b, exp2(b, x), one));
   }
   // gain / (y z) of each pair of sums, and of one that is left alone.
@@ -395,24 +354,19 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
   // unsigned ones negative numbers are larger than others, and the larger the
   // lower they are: the row's smallest score, if one is negative.
   Values tops, lows;
-  auto lowest = [&](ArrayRef<Value> row) -> Value {
+  for (const Values &row : rows) {
+    tops.push_back(largestOfBits(b, chains, row));
     Values bits;
     for (Value score : row)
       bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
     Value low = fold(chains, bits, [&](Value x, Value y) -> Value {
       return arith::MaxUIOp::create(b, x, y);
     });
-    return arith::BitcastOp::create(b, b.getF32Type(), low);
-  };
-  for (const Values &row : rows) {
-    tops.push_back(largestOfBits(b, chains, row));
-    if (!left.hidesLowScores)
-      lows.push_back(lowest(row));
+    lows.push_back(arith::BitcastOp::create(b, b.getF32Type(), low));
   }
   // Whether the lane has a score beyond a bound. Negative maxima, and what is
   // no number, are above it as unsigned integers.
-  auto isBeyond = [&](ArrayRef<Value> tops, double bound, bool exact,
-                      bool below = true) {
+  auto isBeyond = [&](ArrayRef<Value> tops, double bound, bool exact) {
     Value beyond;
     for (auto [row, top] : llvm::enumerate(tops)) {
       Value above;
@@ -424,9 +378,8 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
             arith::BitcastOp::create(b, b.getI32Type(), top),
             arith::BitcastOp::create(b, b.getI32Type(), f32(bound)));
       beyond = either(beyond, above);
-      if (below)
-        beyond = either(
-            beyond, isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
+      beyond = either(beyond,
+                      isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
     }
     return LaneAnyOp::create(b, beyond).getResult();
   };
@@ -461,15 +414,15 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
                  offsets[index / cols * parts + atom.rowPart(reg)]);
     }));
   };
-  auto yieldFar = [&](ArrayRef<Value> tops, bool limited) {
+  auto yieldFar = [&](ArrayRef<Value> tops) {
     Value gain = f32(-2 * cap * unit), outer = f32(cap * unit);
     raise(tops, [&](Value top) {
-      return capElements({top}, scale / cap, gain, outer, limited).front();
+      return capElements({top}, scale / cap, gain, outer).front();
     });
     SmallVector<Values> exponents;
     for (auto [row, offset] : llvm::zip_equal(rows, offsets))
       exponents.push_back(
-          capElements(row, scale / cap, gain, addf(b, outer, offset), limited));
+          capElements(row, scale / cap, gain, addf(b, outer, offset)));
     SmallVector<size_t> next(rows.size());
     yield(mapElements(scores, [&](Value, unsigned index, int64_t reg) {
       int64_t row = index / cols * parts + atom.rowPart(reg);
@@ -495,9 +448,7 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
   // Of the polynomials from `tier` on the first that reaches as far as needed.
   std::function<void(size_t)> yieldFrom = [&](size_t tier) {
     if (tier >= tiers.size())
-      return yieldChoice(
-          isBeyond(tops, kFar * cap / scale, true, false),
-          [&] { yieldFar(tops, false); }, [&] { yieldFar(tops, true); });
+      return yieldFar(tops);
     yieldChoice(
         isBeyond(tops, tiers[tier].bound, true), [&] { yieldFrom(tier + 1); },
         [&] { yieldNear(tiers[tier], tops); });
@@ -530,17 +481,14 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
     tops = inexact;
   };
   auto yieldSecond = [&] {
-    if (lows.empty())
-      for (const Values &row : rows)
-        lows.push_back(lowest(row));
     if (tiers.size() < 2)
       return yieldExact();
     yieldChoice(isBeyond(tops, tiers[1].bound, false), yieldExact,
                 [&] { yieldNear(tiers[1], tops); });
   };
   ValueRange results =
-      choose(isBeyond(tops, tiers.front().bound, false, !left.hidesLowScores),
-             yieldSecond, [&] { yieldNear(tiers.front(), tops); });
+      choose(isBeyond(tops, tiers.front().bound, false), yieldSecond,
+             [&] { yieldNear(tiers.front(), tops); });
   auto exponents = results.take_front(scores.size());
   auto maxima = results.drop_front(scores.size());
   return {Values(exponents.begin(), exponents.end()),
@@ -555,11 +503,9 @@ void LaneLowering::lower(SoftcapOp op) {
   auto near = softcapNearZero(tanhNearZero(), scale, cap);
   if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
     return set(op.getResult(), capAnywhere(op, scores));
-  bool hides;
-  auto tiers = softcapTiers(kernel, scale, cap,
-                            accumulatorCols > kColumnsOfTwoTerms, hides);
+  auto tiers = softcapTiers(kernel, scale, cap);
   if (softmaxThatCaps(op) && !tiers.empty()) {
-    softcaps.leave(op.getResult()) = {op, tiers, hides};
+    softcaps.leave(op.getResult()) = {op, tiers};
     return set(op.getResult(), scores);
   }
   set(op.getResult(), capByBranch(op, *near, scores, largestMagnitude(scores)));

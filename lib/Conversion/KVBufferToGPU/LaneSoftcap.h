@@ -27,9 +27,6 @@ struct SoftcapNearZero {
 struct CapInSoftmax {
   SoftcapOp op;
   llvm::SmallVector<SoftcapNearZero> tiers;
-  /// Whether the first will do for scores below its range, too, in rows whose
-  /// largest score is not negative.
-  bool hidesLowScores = false;
 };
 
 /// What a softmax makes of scores that are still to be capped: exponents in

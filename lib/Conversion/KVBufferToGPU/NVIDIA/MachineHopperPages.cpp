@@ -221,6 +221,15 @@ std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   int64_t each = boxes.wholeOfPart() + boxes.singleOfPart();
   if (boxes.whole <= boxes.single || each > lower.target.waveSize)
     return std::nullopt;
+  // Copies are faster than more boxes than one for two rows of 256 bytes, of
+  // which the blocks of a cluster ask for some each (H200, docs/tuning.md).
+  KVBufferAttr params = op.getRing().getType().getParams();
+  ClusterParts shared = clusterParts(lower, op);
+  int64_t columns = params.getSmemCols() / params.getBK(),
+          asked = (boxes.whole + boxes.single) * columns /
+                  (shared.columns * shared.rows);
+  if (4 * asked > rows * std::max<int64_t>(2, columns))
+    return std::nullopt;
   return boxes;
 }
 
