@@ -12,10 +12,10 @@ import pathlib
 import re
 import sys
 
-# The runtime's problems, what becomes one, and the ops' lowerings; ScheduleLimits
+# The runtime's problems, what becomes one, and the ops' lowerings; ProblemLimits
 # names the op's operands in its messages.
 OWN = {"Problems", "RaiseAttention", "LowerAttention.cpp", "LowerAppend.cpp",
-       "ScheduleLimits.cpp"}
+       "ProblemLimits.cpp"}
 NAMES = re.compile(r'"(q|k|v|o|lse|sink|[qkv]_offsets|[kv]_new|seq_[qk]|total_[qk])"')
 found, files = 0, 0
 for root in map(pathlib.Path, sys.argv[1:]):
