@@ -127,6 +127,12 @@ private:
   /// block of the cluster, of which the own block's shared memory is a part.
   mlir::Value pointer(Lanes &lower, mlir::Value offset,
                       bool cluster = false) const;
+  /// Asks for one box, to `to` (a byte offset in LDS), whose bytes count at
+  /// `barrier` (a pointer); in all blocks that `mask` names, null for this one.
+  /// `there`: whether to, null: always; with a mask only.
+  void emitBox(Lanes &lower, mlir::Value map, mlir::ValueRange position,
+               mlir::Value to, mlir::Value barrier, mlir::Value mask = nullptr,
+               mlir::Value there = nullptr);
   /// The barriers of a team, made at their first use.
   static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
     if (!first)

@@ -344,13 +344,8 @@ void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
       position[1] = inPage;
       position.back() = block;
       Value place = plus(to, lower.i32(byte + column * blockBytes(params)));
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, pointer(lower, place, /*cluster=*/bool(mask)), map, position,
-          pointer(lower, full),
-          /*im2colOffsets=*/ValueRange(), mask,
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-          /*isCTAOnly=*/!mask,
-          /*group=*/NVVM::CTAGroupKindAttr(), mask ? there : Value());
+      emitBox(lower, map, position, place, pointer(lower, full), mask,
+              mask ? there : Value());
     }
   };
   Value to = plus(slot, times(firstRow, rowBytes(params)));

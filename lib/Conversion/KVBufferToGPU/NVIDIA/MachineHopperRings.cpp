@@ -290,6 +290,15 @@ Value hopper::ofLane(Lanes &lower, Value value, Value lane) {
       .getShuffleResult();
 }
 
+void HopperMachine::emitBox(Lanes &lower, Value map, ValueRange position,
+                            Value to, Value barrier, Value mask, Value there) {
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      lower.b, pointer(lower, to, /*cluster=*/bool(mask)), map, position,
+      barrier, /*im2colOffsets=*/ValueRange(), mask,
+      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/!mask,
+      /*group=*/NVVM::CTAGroupKindAttr(), there);
+}
+
 void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
                               const TileValues &tile, const TileCoordinates &at,
                               Value slot, Value full, Value blocks) {
@@ -366,12 +375,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
         first = arith::AddIOp::create(b, firstColumn, first);
       Values position{first};
       llvm::append_range(position, rest);
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, pointer(lower, to, /*cluster=*/bool(mask)), map, position, barrier,
-          /*im2colOffsets=*/ValueRange(), mask,
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-          /*isCTAOnly=*/!mask,
-          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+      emitBox(lower, map, position, to, barrier, mask);
     }
   }
 }
@@ -481,12 +485,7 @@ void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
           arith::AddIOp::create(b, to, lower.i32(column * blockBytes(params)));
       Values position{lower.i32(column * params.getBK())};
       llvm::append_range(position, rest);
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, pointer(lower, place), map, position, barrier,
-          /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-          /*isCTAOnly=*/true,
-          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+      emitBox(lower, map, position, place, barrier);
     }
   }
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
