@@ -55,3 +55,18 @@ def check(test, out, exact, base):
     error, usual = abs(out - exact), abs(base - exact)
     test.assertLessEqual((error - ulp).max(), 2 * usual.max())
     test.assertLessEqual(error.mean(), 1.15 * usual.mean() + 1e-6)
+
+
+def check_latent(test, run, shapes):
+    """Causal attention of 4 heads of 192 columns on one of keys, whose first 128
+    columns are the values; `shapes`: sequences, queries, keys."""
+    rng = np.random.default_rng()
+    for batch, queries, keys in shapes:
+        q = to_bf16(rng.standard_normal((batch, queries, 4, 192)))
+        k = to_bf16(rng.standard_normal((batch, keys, 1, 192)))
+        out = np.full((batch, queries, 8, 64), 0x7FC0, np.uint16)  # NaN
+        run(q=q, k=k, out=out)
+        out = from_bf16(out).reshape(batch, queries, 4, 128)
+        q, k = from_bf16(q), from_bf16(k)
+        exact, base, _ = softmax(q, k, k[..., :128], 192 ** -0.5, causal=True)
+        check(test, out, exact, base)
