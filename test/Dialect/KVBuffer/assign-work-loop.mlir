@@ -76,8 +76,9 @@ gpu.module @m {
     gpu.return
   }
 
-  // Growing items: groups of as many places as the cache has bytes for, in multiples
-  // of those that share them; the last item of a place first.
+  // Growing items: groups of as many places as have the items of all
+  // multiprocessors, and as the cache has bytes for, in multiples of those that
+  // share them; the last item of a place first.
   // CHECK-LABEL: gpu.func @growing
   // CHECK:         %[[TILES:.*]] = arith.ceildivui
   // CHECK:         %[[PLACES:.*]] = arith.muli %{{.*}}, %{{.*}}
@@ -85,7 +86,12 @@ gpu.module @m {
   // CHECK:         %[[READ:.*]] = arith.maxsi %[[BYTES]]
   // CHECK:         %[[ROOM:.*]] = arith.constant 16777216
   // CHECK:         %[[FIT:.*]] = arith.divui %[[ROOM]], %[[READ]]
-  // CHECK:         %[[SOME:.*]] = arith.maxsi %[[FIT]]
+  // CHECK:         %[[TWICE:.*]] = arith.constant 256
+  // CHECK:         %[[LAST2:.*]] = arith.divui %[[TWICE]], %{{.*}}
+  // CHECK:         %[[SHARING2:.*]] = arith.constant 4
+  // CHECK:         %[[RUNNING:.*]] = arith.divui %[[LAST2]], %[[SHARING2]]
+  // CHECK:         %[[BOTH:.*]] = arith.minsi %[[FIT]], %[[RUNNING]]
+  // CHECK:         %[[SOME:.*]] = arith.maxsi %[[BOTH]]
   // CHECK:         %[[SHARING:.*]] = arith.constant 2
   // CHECK:         arith.muli %[[SOME]], %[[SHARING]]
   // STATIC:        scf.for

@@ -290,7 +290,7 @@ LogicalResult BlockOfItem::assign() {
   for (unsigned i : llvm::reverse(ArrayRef(coordinates).drop_front()))
     counts[i] = count(i);
   WorkOrder numbering(b, items, counts);
-  numbering.group(b, items.target.lastTiles);
+  numbering.group(b, items.target.tilesAtOnce);
   Value inGrid;
   for (unsigned i : llvm::reverse(coordinates)) {
     if (!inGrid) {

@@ -105,9 +105,10 @@ public:
 
   /// Where items grow along a coordinate: lets places along the others come in
   /// groups. What the items of a group read stays in the cache, and the longest
-  /// of them come first. The last group has at least `last` items: only a long
+  /// of them come first. A group has about `atOnce` items, the number that is
+  /// worked on at once, and the last one twice as many at least: only a long
   /// sequence of ever shorter ones leaves no block idle in the end.
-  void group(mlir::ImplicitLocOpBuilder &b, int64_t last);
+  void group(mlir::ImplicitLocOpBuilder &b, int64_t atOnce);
   /// How many numbers there are.
   mlir::Value total(mlir::ImplicitLocOpBuilder &b);
   /// The number along each coordinate of item `t`.

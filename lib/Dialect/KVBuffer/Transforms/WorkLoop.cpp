@@ -212,7 +212,7 @@ LogicalResult ItemLoop::build() {
       counts[i] = countOf(i);
   WorkOrder order(b, items, counts);
   if (items.growing())
-    order.group(b, items.target.lastTiles / items.cluster);
+    order.group(b, items.target.tilesAtOnce / items.cluster);
   if (failed(loop(order, counts, program)))
     return failure();
   // Buffers live as long as the block.

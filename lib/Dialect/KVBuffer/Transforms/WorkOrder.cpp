@@ -49,10 +49,11 @@ static bool isPositive(Attribute expression) {
   return only.getName() != "floordiv" && llvm::all_of(operands, isPositive);
 }
 
-/// Sizes the groups: as many places as the chip's cache has bytes for, in
-/// multiples of those that share what they read; what is left in the end, and
-/// no less than `last` items, is the last group.
-void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t last) {
+/// Sizes the groups: as many places as have `atOnce` items and as the chip's
+/// cache has bytes for, in multiples of those that share what they read; what
+/// is left in the end, and no less than twice `atOnce` items, is the last
+/// group.
+void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t atOnce) {
   std::optional<Attribute> reads = items.op.getReads();
   CoordinateAttr grows = items.coordinate(inner);
   // Items of one place: of the longest sequence, where they are numbered over
@@ -80,10 +81,13 @@ void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t last) {
   if (!rest.empty() && !items.coordinate(rest.front()).isShared())
     sharing = std::max<int64_t>(1, items.coordinate(rest.front()).getSharing() /
                                        items.together(rest.front()));
-  ofGroup = b.createOrFold<arith::MulIOp>(
-      b.createOrFold<arith::MaxSIOp>(fit, one), c(sharing));
   Value most = b.createOrFold<arith::DivUIOp>(
-      c(last), b.createOrFold<arith::MaxSIOp>(ofPlace, one));
+      c(2 * atOnce), b.createOrFold<arith::MaxSIOp>(ofPlace, one));
+  Value running = b.createOrFold<arith::DivUIOp>(most, c(2 * sharing));
+  ofGroup = b.createOrFold<arith::MulIOp>(
+      b.createOrFold<arith::MaxSIOp>(
+          b.createOrFold<arith::MinSIOp>(fit, running), one),
+      c(sharing));
   Value before = b.createOrFold<arith::MaxSIOp>(
       b.createOrFold<arith::SubIOp>(places,
                                     b.createOrFold<arith::MaxSIOp>(most, one)),
