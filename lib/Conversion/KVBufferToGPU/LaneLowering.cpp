@@ -96,13 +96,6 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
   return success();
 }
 
-LogicalResult LaneLowering::checkNoRoles(Operation *op) {
-  if (!machine.hasRoles())
-    return success();
-  return op->emitOpError() << "has no per-lane form beside kvbuffer.ring; "
-                              "expected kvbuffer.ring_load";
-}
-
 LogicalResult LaneLowering::run() {
   b.setInsertionPoint(kernel);
   if (failed(signature.expand()))

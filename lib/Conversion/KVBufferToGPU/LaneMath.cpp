@@ -368,7 +368,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     largest = lower.get(op.getRowMax());
   const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
   if (capped) {
-    CappedExponents made = lower.capInSoftmax(*capped, op, scores, max);
+    CappedExponents made = capInSoftmax(lower, *capped, op, scores, max);
     exponents = made.exponents;
     newMax = made.max;
   }

@@ -15,8 +15,10 @@
 #include "LaneMath.h"
 #include "LaneMovement.h"
 #include "LanePartials.h"
+#include "LaneRings.h"
 #include "LaneSoftmax.h"
 #include "LaneStores.h"
+#include "LaneTeams.h"
 #include "LaneTiles.h"
 #include "LaneWarps.h"
 #include "LaneWork.h"
@@ -38,18 +40,6 @@ enum class Warps {
   Copies
 };
 
-/// The emitter of an op of our own: a function, or a member of LaneLowering.
-template <typename OpTy>
-auto emit(LaneLowering &lowering, OpTy op, int)
-    -> decltype(lowerOp(lowering, op)) {
-  return lowerOp(lowering, op);
-}
-template <typename OpTy>
-auto emit(LaneLowering &lowering, OpTy op, long)
-    -> decltype(lowering.lower(op)) {
-  return lowering.lower(op);
-}
-
 /// The lowering of an op of our own. Its emitter may ask for all that is known
 /// of the kernel.
 template <typename OpTy, Warps warps>
@@ -57,16 +47,16 @@ struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
   LogicalResult lowerToLanes(Operation *op, LaneContext &context) const {
     auto &lowering = static_cast<LaneLowering &>(context);
-    if (warps == Warps::Rings && failed(lowering.checkRoles(op)))
+    if (warps == Warps::Rings && failed(checkRoles(lowering, op)))
       return failure();
-    if (warps == Warps::Copies && failed(lowering.checkNoRoles(op)))
+    if (warps == Warps::Copies && failed(checkNoRoles(lowering, op)))
       return failure();
     auto own = cast<OpTy>(op);
-    if constexpr (std::is_void_v<decltype(emit(lowering, own, 0))>) {
-      emit(lowering, own, 0);
+    if constexpr (std::is_void_v<decltype(lowerOp(lowering, own))>) {
+      lowerOp(lowering, own);
       return success();
     } else {
-      return emit(lowering, own, 0);
+      return lowerOp(lowering, own);
     }
   }
 };

@@ -42,48 +42,17 @@ static int64_t wordsOf(Type type) {
                 : 1;
 }
 
-LogicalResult LaneLowering::lower(QueueOp op) {
-  LaneQueue &queue = queues.queues[op.getQueue()];
-  queue.slots = op.getSlots();
-  queue.takers = op.getTo().size();
-  TeamsOp teams;
-  for (Operation *user : op.getQueue().getUsers())
-    teams = user->getParentOfType<TeamsOp>();
-  // Nobody uses it.
-  if (!teams)
-    return success();
-  if (failed(layOut(op, queue, op.getQueue().getType().getTypes(),
-                    teams.getTeam(op.getFrom()))))
-    return failure();
-  if (target.namedBarriers > 1) {
-    queue.barriers = barriers.take(2 * queue.slots * queue.takers);
-    if (barriers.taken() <= target.namedBarriers)
-      return success();
-    return op.emitOpError() << "needs " << barriers.taken()
-                            << " named barriers, two for each slot and team "
-                               "that takes; a block of "
-                            << target.chip << " has " << target.namedBarriers;
-  }
-  int64_t members = 1 + queue.takers;
-  if (queue.slots >= 2 && teams.getQueues().size() == 1 &&
-      members == int64_t(llvm::range_size(teams.getBody().getOps<TeamOp>())))
-    return success();
-  return op.emitOpError()
-         << "has teams that meet at the block's barrier, as a block of "
-         << target.chip
-         << " has no other; expected slots(2) or more, and no other team and "
-            "no other queue beside it";
-}
-
-LogicalResult LaneLowering::layOut(Operation *op, LaneEntries &entries,
-                                   ArrayRef<Type> types, TeamOp like) {
-  entries.threads = int64_t(like.getWarps()) * target.waveSize;
-  ScheduleAttr its = like.getSchedule(blockSchedule);
+/// Lays out entries of fragments of `types`, spread as team `like` spreads
+/// them, from the first free byte of LDS on; errors at `op`.
+static LogicalResult layOut(Lanes &lower, Operation *op, LaneEntries &entries,
+                            ArrayRef<Type> types, TeamOp like) {
+  entries.threads = int64_t(like.getWarps()) * lower.target.waveSize;
+  ScheduleAttr its = like.getSchedule(lower.blockSchedule);
   SmallVector<Type> lanes;
-  ScheduleAttr outer = std::exchange(schedule, its);
+  ScheduleAttr outer = std::exchange(lower.schedule, its);
   for (Type type : types)
-    laneTypes(type, lanes);
-  schedule = outer;
+    lower.laneTypes(type, lanes);
+  lower.schedule = outer;
   for (Type type : types)
     if (int64_t rows = cast<FragmentType>(type).getRows(); rows != its.getBM())
       return op->emitOpError()
@@ -98,14 +67,48 @@ LogicalResult LaneLowering::layOut(Operation *op, LaneEntries &entries,
                                << " of each lane; expected words of 32 bits";
     entries.words += wordsOf(type);
   }
-  entries.offset = lds.take(entries.slots * entries.bytes());
+  entries.offset = lower.lds.take(entries.slots * entries.bytes());
   return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
+  LaneQueue &queue = lower.queues.queues[op.getQueue()];
+  queue.slots = op.getSlots();
+  queue.takers = op.getTo().size();
+  TeamsOp teams;
+  for (Operation *user : op.getQueue().getUsers())
+    teams = user->getParentOfType<TeamsOp>();
+  // Nobody uses it.
+  if (!teams)
+    return success();
+  if (failed(layOut(lower, op, queue, op.getQueue().getType().getTypes(),
+                    teams.getTeam(op.getFrom()))))
+    return failure();
+  if (lower.target.namedBarriers > 1) {
+    queue.barriers = lower.barriers.take(2 * queue.slots * queue.takers);
+    if (lower.barriers.taken() <= lower.target.namedBarriers)
+      return success();
+    return op.emitOpError()
+           << "needs " << lower.barriers.taken()
+           << " named barriers, two for each slot and team "
+              "that takes; a block of "
+           << lower.target.chip << " has " << lower.target.namedBarriers;
+  }
+  int64_t members = 1 + queue.takers;
+  if (queue.slots >= 2 && teams.getQueues().size() == 1 &&
+      members == int64_t(llvm::range_size(teams.getBody().getOps<TeamOp>())))
+    return success();
+  return op.emitOpError()
+         << "has teams that meet at the block's barrier, as a block of "
+         << lower.target.chip
+         << " has no other; expected slots(2) or more, and no other team and "
+            "no other queue beside it";
 }
 
 /// Calls `access(first word, count, byte offset in the entry)` for the words of
 /// a lane that move together.
 static void forEachPiece(
-    LaneLowering &lower, int64_t words, int64_t threads,
+    Lanes &lower, int64_t words, int64_t threads,
     function_ref<void(int64_t first, int64_t count, Value offset)> access) {
   ImplicitLocOpBuilder &b = lower.b;
   for (int64_t first = 0; first < words;) {
@@ -118,32 +121,41 @@ static void forEachPiece(
   }
 }
 
-Value LaneLowering::slotOf(const LaneQueue &queue, Value number) {
+/// The slot of entry `number`, i32.
+static Value slotOf(Lanes &lower, const LaneQueue &queue, Value number) {
+  ImplicitLocOpBuilder &b = lower.b;
   if (queue.slots == 1)
-    return i32(0);
-  return arith::RemUIOp::create(b, toI32(single(number)), i32(queue.slots));
+    return lower.i32(0);
+  return arith::RemUIOp::create(b, lower.toI32(lower.single(number)),
+                                lower.i32(queue.slots));
 }
 
-void LaneLowering::meetAt(const LaneQueue &queue, int64_t taker, Value slot,
-                          bool full, bool wait) {
+/// Arrives at a slot's barrier, or waits there.
+static void meetAt(Lanes &lower, const LaneQueue &queue, int64_t taker,
+                   Value slot, bool full, bool wait) {
+  ImplicitLocOpBuilder &b = lower.b;
   Value id = arith::AddIOp::create(
-      b, arith::MulIOp::create(b, slot, i32(2)),
-      i32(queue.barriers + 2 * queue.slots * taker + !full));
-  machine.namedBarriers()->emitNamedBarrier(*this, id, 2 * queue.threads, wait);
+      b, arith::MulIOp::create(b, slot, lower.i32(2)),
+      lower.i32(queue.barriers + 2 * queue.slots * taker + !full));
+  lower.machine.namedBarriers()->emitNamedBarrier(lower, id, 2 * queue.threads,
+                                                  wait);
 }
 
-void LaneLowering::meetAtEntry() {
-  LaneTeam *outer = std::exchange(team, nullptr);
-  machine.emitMeet(*this);
-  team = outer;
+/// Meets the whole block from within a team.
+static void meetAtEntry(Lanes &lower) {
+  LaneTeam *outer = std::exchange(lower.team, nullptr);
+  lower.machine.emitMeet(lower);
+  lower.team = outer;
 }
 
-void LaneLowering::storeEntry(const LaneEntries &entries, Value slot,
-                              ValueRange fragments) {
+/// Stores a lane's values of fragments.
+static void storeEntry(Lanes &lower, const LaneEntries &entries, Value slot,
+                       ValueRange fragments) {
+  ImplicitLocOpBuilder &b = lower.b;
   // All lane values as words.
   Values words;
   for (Value fragment : fragments)
-    for (Value value : rowValues(fragment)) {
+    for (Value value : lower.rowValues(fragment)) {
       auto vector = dyn_cast<VectorType>(value.getType());
       if (!vector) {
         words.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
@@ -157,31 +169,33 @@ void LaneLowering::storeEntry(const LaneEntries &entries, Value slot,
             vector::ExtractOp::create(b, cast, ArrayRef<int64_t>{i}));
     }
   Value base = arith::AddIOp::create(
-      b, i32(entries.offset),
-      arith::MulIOp::create(b, slot, i32(entries.bytes())));
-  Value lds = shared(b.getI32Type());
-  forEachPiece(*this, entries.words, entries.threads,
+      b, lower.i32(entries.offset),
+      arith::MulIOp::create(b, slot, lower.i32(entries.bytes())));
+  Value lds = lower.shared(b.getI32Type());
+  forEachPiece(lower, entries.words, entries.threads,
                [&](int64_t first, int64_t count, Value offset) {
                  auto type = VectorType::get({count}, b.getI32Type());
                  Value piece = vector::FromElementsOp::create(
                      b, type, ValueRange(words).slice(first, count));
                  vector::StoreOp::create(
-                     b, piece, lds, ValueRange{wordIndex(base, offset)},
+                     b, piece, lds, ValueRange{lower.wordIndex(base, offset)},
                      /*nontemporal=*/false, llvm::Align(4 * count));
                });
 }
 
-Values LaneLowering::loadEntry(const LaneEntries &entries, Value slot) {
+/// Loads them as words.
+static Values loadEntry(Lanes &lower, const LaneEntries &entries, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
   Value base = arith::AddIOp::create(
-      b, i32(entries.offset),
-      arith::MulIOp::create(b, slot, i32(entries.bytes())));
-  Value lds = shared(b.getI32Type());
+      b, lower.i32(entries.offset),
+      arith::MulIOp::create(b, slot, lower.i32(entries.bytes())));
+  Value lds = lower.shared(b.getI32Type());
   Values words;
-  forEachPiece(*this, entries.words, entries.threads,
+  forEachPiece(lower, entries.words, entries.threads,
                [&](int64_t first, int64_t count, Value offset) {
                  auto type = VectorType::get({count}, b.getI32Type());
                  Value piece = vector::LoadOp::create(
-                     b, type, lds, ValueRange{wordIndex(base, offset)},
+                     b, type, lds, ValueRange{lower.wordIndex(base, offset)},
                      /*nontemporal=*/false, llvm::Align(4 * count));
                  for (int64_t i = 0; i < count; ++i)
                    words.push_back(vector::ExtractOp::create(
@@ -190,10 +204,13 @@ Values LaneLowering::loadEntry(const LaneEntries &entries, Value slot) {
   return words;
 }
 
-void LaneLowering::setEntry(ValueRange fragments, ArrayRef<Value> words) {
+/// Sets fragments to the words of an entry.
+static void setEntry(Lanes &lower, ValueRange fragments,
+                     ArrayRef<Value> words) {
+  ImplicitLocOpBuilder &b = lower.b;
   for (Value fragment : fragments) {
     SmallVector<Type> types;
-    laneTypes(fragment.getType(), types);
+    lower.laneTypes(fragment.getType(), types);
     Values lanes;
     for (Type type : types) {
       int64_t count = wordsOf(type);
@@ -207,53 +224,56 @@ void LaneLowering::setEntry(ValueRange fragments, ArrayRef<Value> words) {
           b, VectorType::get({count}, b.getI32Type()), its);
       lanes.push_back(vector::BitCastOp::create(b, type, joined));
     }
-    set(fragment, lanes);
+    lower.set(fragment, lanes);
   }
 }
 
-void LaneLowering::lower(QueuePutOp op) {
-  const LaneQueue &queue = queues.queues[op.getQueue()];
-  Value slot = slotOf(queue, op.getNumber());
+void kvbuf::lowerOp(LaneLowering &lower, QueuePutOp op) {
+  const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+  Value slot = slotOf(lower, queue, op.getNumber());
   if (queue.barriers)
     for (int64_t taker = 0; taker < queue.takers; ++taker)
-      meetAt(queue, taker, slot, /*full=*/false, /*wait=*/true);
-  storeEntry(queue, slot, op.getValues());
+      meetAt(lower, queue, taker, slot, /*full=*/false, /*wait=*/true);
+  storeEntry(lower, queue, slot, op.getValues());
   if (!queue.barriers)
-    return meetAtEntry();
+    return meetAtEntry(lower);
   for (int64_t taker = 0; taker < queue.takers; ++taker)
-    meetAt(queue, taker, slot, /*full=*/true, /*wait=*/false);
+    meetAt(lower, queue, taker, slot, /*full=*/true, /*wait=*/false);
 }
 
-void LaneLowering::lower(QueueTakeOp op) {
-  const LaneQueue &queue = queues.queues[op.getQueue()];
-  Value slot = slotOf(queue, op.getNumber());
+void kvbuf::lowerOp(LaneLowering &lower, QueueTakeOp op) {
+  const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+  Value slot = slotOf(lower, queue, op.getNumber());
   int64_t taker = op.getQueue().getDefiningOp<QueueOp>().getTaker(
-      TeamOp(team->op).getSymName());
+      TeamOp(lower.team->op).getSymName());
   if (queue.barriers)
-    meetAt(queue, taker, slot, /*full=*/true, /*wait=*/true);
+    meetAt(lower, queue, taker, slot, /*full=*/true, /*wait=*/true);
   else
-    meetAtEntry();
-  Values words = loadEntry(queue, slot);
+    meetAtEntry(lower);
+  Values words = loadEntry(lower, queue, slot);
   if (queue.barriers)
-    meetAt(queue, taker, slot, /*full=*/false, /*wait=*/false);
-  setEntry(op.getValues(), words);
+    meetAt(lower, queue, taker, slot, /*full=*/false, /*wait=*/false);
+  setEntry(lower, op.getValues(), words);
 }
 
-void LaneLowering::openQueues(TeamsOp teams, TeamOp team) {
+void kvbuf::openQueues(LaneLowering &lower, TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues())
     if (int64_t taker = op.getTaker(team.getSymName()); taker >= 0)
-      if (const LaneQueue &queue = queues.queues[op.getQueue()]; queue.barriers)
+      if (const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+          queue.barriers)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
-          meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/false);
+          meetAt(lower, queue, taker, lower.i32(slot), /*full=*/false,
+                 /*wait=*/false);
 }
 
-void LaneLowering::closeQueues(TeamsOp teams, TeamOp team) {
+void kvbuf::closeQueues(LaneLowering &lower, TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues()) {
-    const LaneQueue &queue = queues.queues[op.getQueue()];
+    const LaneQueue &queue = lower.queues.queues[op.getQueue()];
     if (op.getFrom() == team.getSymName() && queue.barriers)
       for (int64_t taker = 0; taker < queue.takers; ++taker)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
-          meetAt(queue, taker, i32(slot), /*full=*/false, /*wait=*/true);
+          meetAt(lower, queue, taker, lower.i32(slot), /*full=*/false,
+                 /*wait=*/true);
   }
 }
 
@@ -303,23 +323,25 @@ static bool liesOverBuffers(ShelfOp op) {
               .wasInterrupted();
 }
 
-LogicalResult LaneLowering::lower(ShelfOp op) {
-  LaneEntries &shelf = queues.shelves[op.getShelf()];
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShelfOp op) {
+  LaneEntries &shelf = lower.queues.shelves[op.getShelf()];
   shelf.slots = op.getSlots();
   // Nobody uses it.
   if (op.getShelf().use_empty())
     return success();
-  int64_t taken = lds.bytes();
+  int64_t taken = lower.lds.bytes();
   auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
-  if (failed(layOut(op, shelf, op.getShelf().getType().getTypes(), like)))
+  if (failed(
+          layOut(lower, op, shelf, op.getShelf().getType().getTypes(), like)))
     return failure();
   if (!liesOverBuffers(op))
     return success();
   // After the shelves that lie there already.
-  int64_t bytes = lds.bytes() - taken, offset = 0;
-  kernel.walk([&](ShelfOp other) {
-    auto it = queues.shelves.find(other.getShelf());
-    if (other == op || it == queues.shelves.end() || !liesOverBuffers(other))
+  int64_t bytes = lower.lds.bytes() - taken, offset = 0;
+  lower.kernel.walk([&](ShelfOp other) {
+    auto it = lower.queues.shelves.find(other.getShelf());
+    if (other == op || it == lower.queues.shelves.end() ||
+        !liesOverBuffers(other))
       return;
     const LaneEntries &its = it->second;
     offset = std::max(offset, its.offset +
@@ -327,12 +349,12 @@ LogicalResult LaneLowering::lower(ShelfOp op) {
                                                         kBufferAlignment)));
   });
   shelf.offset = offset;
-  lds.giveBack(taken);
-  lds.cover(offset + bytes);
+  lower.lds.giveBack(taken);
+  lower.lds.cover(offset + bytes);
   return success();
 }
 
-void LaneLowering::lower(ShelfPutOp op) {
+void kvbuf::lowerOp(LaneLowering &lower, ShelfPutOp op) {
   auto isOver = [](ShelfPutOp put) {
     return liesOverBuffers(put.getShelf().getDefiningOp<ShelfOp>());
   };
@@ -340,14 +362,15 @@ void LaneLowering::lower(ShelfPutOp op) {
   // landed.
   auto puts = op->getBlock()->getOps<ShelfPutOp>();
   if (isOver(op) && *llvm::find_if(puts, isOver) == op) {
-    machine.emitLanding(*this);
-    meetAtEntry();
+    lower.machine.emitLanding(lower);
+    meetAtEntry(lower);
   }
-  storeEntry(queues.shelves[op.getShelf()], toI32(single(op.getSlot())),
-             op.getValues());
+  storeEntry(lower, lower.queues.shelves[op.getShelf()],
+             lower.toI32(lower.single(op.getSlot())), op.getValues());
 }
 
-void LaneLowering::lower(ShelfGetOp op) {
-  setEntry(op.getValues(), loadEntry(queues.shelves[op.getShelf()],
-                                     toI32(single(op.getSlot()))));
+void kvbuf::lowerOp(LaneLowering &lower, ShelfGetOp op) {
+  setEntry(lower, op.getValues(),
+           loadEntry(lower, lower.queues.shelves[op.getShelf()],
+                     lower.toI32(lower.single(op.getSlot()))));
 }

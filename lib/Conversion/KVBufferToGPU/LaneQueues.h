@@ -14,6 +14,8 @@
 
 namespace kvbuf {
 
+class LaneLowering;
+
 /// Where entries of fragments lie in LDS.
 struct LaneEntries {
   /// Entries that there is room for.
@@ -41,6 +43,19 @@ struct LaneQueues {
   llvm::DenseMap<mlir::Value, LaneQueue> queues;
   llvm::DenseMap<mlir::Value, LaneEntries> shelves;
 };
+
+/// Arrives and waits of a team at its queues' barriers before its code, and
+/// after it.
+void openQueues(LaneLowering &lower, TeamsOp teams, TeamOp team);
+void closeQueues(LaneLowering &lower, TeamsOp teams, TeamOp team);
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+mlir::LogicalResult lowerOp(LaneLowering &lower, QueueOp op);
+void lowerOp(LaneLowering &lower, QueuePutOp op);
+void lowerOp(LaneLowering &lower, QueueTakeOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, ShelfOp op);
+void lowerOp(LaneLowering &lower, ShelfPutOp op);
+void lowerOp(LaneLowering &lower, ShelfGetOp op);
 
 } // namespace kvbuf
 

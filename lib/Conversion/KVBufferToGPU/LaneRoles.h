@@ -67,6 +67,19 @@ struct LaneRoles {
   int64_t endBarrier = 0;
 };
 
+/// What comes before teams that rings join: their rings' barriers.
+mlir::LogicalResult startRings(LaneLowering &lower, TeamsOp op);
+/// Lowers one of them, but for its place among the warps.
+mlir::LogicalResult lowerRingTeam(LaneLowering &lower, TeamOp op,
+                                  int64_t firstWarp);
+/// The registers that each lane has when the kernel starts.
+int64_t registerShare(const Lanes &lower);
+/// How many threads of a team that moves have code.
+int64_t moverThreads(Lanes &lower, TeamOp op);
+/// Every lane that gets here arrives at the barrier at this place in each block
+/// of the cluster.
+void emitClusterArrivals(Lanes &lower, mlir::Value barrier);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H

@@ -185,34 +185,19 @@ static bool isBatchInvariant(Operation *op) {
   return invariant && invariant.getValue();
 }
 
-Value LaneLowering::reciprocal(Value x) {
+/// 1 / x by the approximate instruction.
+static Value reciprocal(Lanes &lower, Value x) {
+  ImplicitLocOpBuilder &b = lower.b;
   auto flags =
       arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::arcp);
-  return arith::DivFOp::create(b, f32(1), x, flags);
+  return arith::DivFOp::create(b, lower.f32(1), x, flags);
 }
 
-Values LaneLowering::capAnywhere(SoftcapOp op, ArrayRef<Value> scores) {
-  double scale = op.getScale().convertToFloat(),
-         cap = op.getCap().convertToFloat();
-  if (!machine.sharesReciprocals()) {
-    Value inner = f32(scale / cap), outer = f32(cap);
-    return mapElements(scores, [&](Value s, unsigned, int64_t) {
-      return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
-    });
-  }
-  Values elements;
-  for (Value vector : scores)
-    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
-         reg < e; ++reg)
-      elements.push_back(element(vector, reg));
-  Values capped = capElements(elements, scale / cap, f32(-2 * cap), f32(cap));
-  size_t next = 0;
-  return mapElements(scores,
-                     [&](Value, unsigned, int64_t) { return capped[next++]; });
-}
-
-Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
-                                 Value gain, Value outer) {
+/// outer + gain / (exp(2 s inner) + 1) of each: with a gain of -2 cap and the
+/// cap that is capped.
+static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
+                          Value gain, Value outer) {
+  ImplicitLocOpBuilder &b = lower.b;
   // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
   // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
   // from the unit with the fewest lanes, so four scores share a reciprocal:
@@ -220,8 +205,8 @@ Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
   // of two. Of more than 2^30 these might overflow; tanh is 1 long before. What
   // is no number stays so.
   constexpr double most = 30;
-  Value factor = f32(2 * std::numbers::log2e * inner), limit = f32(most),
-        one = f32(1);
+  Value factor = lower.f32(2 * std::numbers::log2e * inner),
+        limit = lower.f32(most), one = lower.f32(1);
   Values sums;
   for (Value score : scores) {
     Value x = mulf(b, score, factor);
@@ -232,7 +217,7 @@ Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
   auto productAt = [&](size_t i) {
     return i + 1 < sums.size() ? mulf(b, sums[i], sums[i + 1]) : sums[i];
   };
-  auto inverse = [&](Value x) { return mulf(b, reciprocal(x), gain); };
+  auto inverse = [&](Value x) { return mulf(b, reciprocal(lower, x), gain); };
   Values inverses;
   for (size_t i = 0; i < sums.size(); i += 4) {
     Value y = productAt(i);
@@ -257,6 +242,29 @@ Values LaneLowering::capElements(ArrayRef<Value> scores, double inner,
   return capped;
 }
 
+/// Scores, as a soft cap of any size makes them.
+static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
+  ImplicitLocOpBuilder &b = lower.b;
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat();
+  if (!lower.machine.sharesReciprocals()) {
+    Value inner = lower.f32(scale / cap), outer = lower.f32(cap);
+    return lower.mapElements(scores, [&](Value s, unsigned, int64_t) {
+      return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
+    });
+  }
+  Values elements;
+  for (Value vector : scores)
+    for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
+         reg < e; ++reg)
+      elements.push_back(lower.element(vector, reg));
+  Values capped = capElements(lower, elements, scale / cap, lower.f32(-2 * cap),
+                              lower.f32(cap));
+  size_t next = 0;
+  return lower.mapElements(
+      scores, [&](Value, unsigned, int64_t) { return capped[next++]; });
+}
+
 /// By what a score is multiplied to be capped: a polynomial of its square, of
 /// these coefficients, lowest power first.
 static Value capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
@@ -267,34 +275,43 @@ static Value capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
   return factor;
 }
 
-Values LaneLowering::capNearZero(ArrayRef<double> coefficients,
-                                 ArrayRef<Value> scores) {
+/// Capped by a polynomial, for scores near zero; its coefficients, lowest power
+/// first.
+static Values capNearZero(Lanes &lower, ArrayRef<double> coefficients,
+                          ArrayRef<Value> scores) {
+  ImplicitLocOpBuilder &b = lower.b;
   Values constants;
   for (double coefficient : coefficients)
-    constants.push_back(f32(coefficient));
-  return mapElements(scores, [&](Value s, unsigned, int64_t) {
+    constants.push_back(lower.f32(coefficient));
+  return lower.mapElements(scores, [&](Value s, unsigned, int64_t) {
     return mulf(b, s, capFactor(b, constants, s));
   });
 }
 
-Value LaneLowering::largestMagnitude(ArrayRef<Value> scores) {
+/// The lane's largest score by magnitude.
+static Value largestMagnitude(Lanes &lower, ArrayRef<Value> scores) {
+  ImplicitLocOpBuilder &b = lower.b;
   Values magnitudes;
   for (Value vector : scores)
     for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
          reg < e; ++reg)
-      magnitudes.push_back(math::AbsFOp::create(b, element(vector, reg)));
+      magnitudes.push_back(math::AbsFOp::create(b, lower.element(vector, reg)));
   return fold(2, magnitudes, [&](Value x, Value y) -> Value {
     return arith::MaxNumFOp::create(b, x, y);
   });
 }
 
-Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
-                                 ArrayRef<Value> scores, Value largest) {
+/// Caps scores, of which none of the lane is farther from zero than `largest`,
+/// by `near` or as those of any size: a branch of the warp.
+static Values capByBranch(Lanes &lower, SoftcapOp op,
+                          const SoftcapNearZero &near, ArrayRef<Value> scores,
+                          Value largest) {
+  ImplicitLocOpBuilder &b = lower.b;
   SmallVector<Type> types;
   for (Value vector : scores)
     types.push_back(vector.getType());
   Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT, largest,
-                                    f32(near.bound));
+                                    lower.f32(near.bound));
   auto choose =
       scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
@@ -303,15 +320,18 @@ Values LaneLowering::capByBranch(SoftcapOp op, const SoftcapNearZero &near,
   auto farther = softcapNearZero(tanhFarther(), op.getScale().convertToFloat(),
                                  op.getCap().convertToFloat());
   bool more = farther && farther->bound > near.bound;
-  scf::YieldOp::create(b, more ? capByBranch(op, *farther, scores, largest)
-                               : capAnywhere(op, scores));
+  scf::YieldOp::create(b,
+                       more ? capByBranch(lower, op, *farther, scores, largest)
+                            : capAnywhere(lower, op, scores));
   b.setInsertionPointToEnd(choose.elseBlock());
-  scf::YieldOp::create(b, capNearZero(near.coefficients, scores));
+  scf::YieldOp::create(b, capNearZero(lower, near.coefficients, scores));
   ValueRange results = choose.getResults();
   return Values(results.begin(), results.end());
 }
 
-OnlineSoftmaxOp LaneLowering::softmaxThatCaps(SoftcapOp op) const {
+/// The softmax that alone takes what the op caps, and may cap it by itself;
+/// null if there is none.
+static OnlineSoftmaxOp softmaxThatCaps(const Lanes &lower, SoftcapOp op) {
   Value capped = op.getResult();
   auto softmax = capped.hasOneUse()
                      ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
@@ -319,7 +339,7 @@ OnlineSoftmaxOp LaneLowering::softmaxThatCaps(SoftcapOp op) const {
   // A maximum of scores is that of capped ones if these rise with them.
   // One that is told a maximum is told that of capped scores.
   if (!softmax || softmax->getBlock() != op->getBlock() ||
-      softmax.getRowMax() || accumulatorCols > kColumns ||
+      softmax.getRowMax() || lower.accumulatorCols > kColumns ||
       op.getCap().convertToFloat() > kLargestCap ||
       !(op.getScale().convertToFloat() > 0) ||
       !(softmax.getScale().convertToFloat() > 0))
@@ -327,23 +347,24 @@ OnlineSoftmaxOp LaneLowering::softmaxThatCaps(SoftcapOp op) const {
   return softmax;
 }
 
-CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
-                                           OnlineSoftmaxOp softmax,
-                                           ArrayRef<Value> scores,
-                                           ArrayRef<Value> max) {
+CappedExponents kvbuf::capInSoftmax(Lanes &lower, const CapInSoftmax &left,
+                                    OnlineSoftmaxOp softmax,
+                                    ArrayRef<Value> scores,
+                                    ArrayRef<Value> max) {
+  ImplicitLocOpBuilder &b = lower.b;
   SoftcapOp op = left.op;
   ArrayRef<SoftcapNearZero> tiers = left.tiers;
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat(),
          unit = softmax.getScale().convertToFloat() * std::numbers::log2e;
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = layouts.of(type);
+  const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type), parts = atom.rowParts().size();
-  unsigned chains = foldChains(*this, type);
-  SmallVector<Values> rows = valuesByRow(*this, type, scores);
+  unsigned chains = foldChains(lower, type);
+  SmallVector<Values> rows = valuesByRow(lower, type, scores);
 
   auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
-    return arith::CmpFOp::create(b, order, x, f32(bound)).getResult();
+    return arith::CmpFOp::create(b, order, x, lower.f32(bound)).getResult();
   };
   auto either = [&](Value x, Value y) -> Value {
     return x ? arith::OrIOp::create(b, x, y).getResult() : y;
@@ -376,7 +397,7 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
         above = arith::CmpIOp::create(
             b, arith::CmpIPredicate::ugt,
             arith::BitcastOp::create(b, b.getI32Type(), top),
-            arith::BitcastOp::create(b, b.getI32Type(), f32(bound)));
+            arith::BitcastOp::create(b, b.getI32Type(), lower.f32(bound)));
       beyond = either(beyond, above);
       beyond = either(beyond,
                       isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
@@ -393,10 +414,10 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
     newMax.clear();
     offsets.clear();
     for (auto [row, top] : llvm::enumerate(tops)) {
-      Value capped = capOf(reduceLanes(atom, top, /*isMax=*/true));
+      Value capped = capOf(lower.reduceLanes(atom, top, /*isMax=*/true));
       newMax.push_back(arith::MaxNumFOp::create(
-          b, max[row], mulf(b, capped, f32(1 / unit))));
-      offsets.push_back(mulf(b, newMax.back(), f32(-unit)));
+          b, max[row], mulf(b, capped, lower.f32(1 / unit))));
+      offsets.push_back(mulf(b, newMax.back(), lower.f32(-unit)));
     }
   };
   auto yield = [&](Values exponents) {
@@ -406,25 +427,25 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
   auto yieldNear = [&](const SoftcapNearZero &near, ArrayRef<Value> tops) {
     Values factors;
     for (double coefficient : near.coefficients)
-      factors.push_back(f32(coefficient * unit));
+      factors.push_back(lower.f32(coefficient * unit));
     raise(tops,
           [&](Value top) { return mulf(b, top, capFactor(b, factors, top)); });
-    yield(mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+    yield(lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
       return fma(b, s, capFactor(b, factors, s),
                  offsets[index / cols * parts + atom.rowPart(reg)]);
     }));
   };
   auto yieldFar = [&](ArrayRef<Value> tops) {
-    Value gain = f32(-2 * cap * unit), outer = f32(cap * unit);
+    Value gain = lower.f32(-2 * cap * unit), outer = lower.f32(cap * unit);
     raise(tops, [&](Value top) {
-      return capElements({top}, scale / cap, gain, outer).front();
+      return capElements(lower, {top}, scale / cap, gain, outer).front();
     });
     SmallVector<Values> exponents;
     for (auto [row, offset] : llvm::zip_equal(rows, offsets))
       exponents.push_back(
-          capElements(row, scale / cap, gain, addf(b, outer, offset)));
+          capElements(lower, row, scale / cap, gain, addf(b, outer, offset)));
     SmallVector<size_t> next(rows.size());
-    yield(mapElements(scores, [&](Value, unsigned index, int64_t reg) {
+    yield(lower.mapElements(scores, [&](Value, unsigned index, int64_t reg) {
       int64_t row = index / cols * parts + atom.rowPart(reg);
       return exponents[row][next[row]++];
     }));
@@ -495,18 +516,19 @@ CappedExponents LaneLowering::capInSoftmax(const CapInSoftmax &left,
           Values(maxima.begin(), maxima.end())};
 }
 
-void LaneLowering::lower(SoftcapOp op) {
+void kvbuf::lowerOp(LaneLowering &lower, SoftcapOp op) {
   // A copy: new values move those that are kept.
-  const Values scores = get(op.getScores());
+  const Values scores = lower.get(op.getScores());
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
   auto near = softcapNearZero(tanhNearZero(), scale, cap);
-  if (!near || !machine.branchesBesideProducts() || isBatchInvariant(op))
-    return set(op.getResult(), capAnywhere(op, scores));
-  auto tiers = softcapTiers(kernel, scale, cap);
-  if (softmaxThatCaps(op) && !tiers.empty()) {
-    softcaps.leave(op.getResult()) = {op, tiers};
-    return set(op.getResult(), scores);
+  if (!near || !lower.machine.branchesBesideProducts() || isBatchInvariant(op))
+    return lower.set(op.getResult(), capAnywhere(lower, op, scores));
+  auto tiers = softcapTiers(lower.kernel, scale, cap);
+  if (softmaxThatCaps(lower, op) && !tiers.empty()) {
+    lower.softcaps.leave(op.getResult()) = {op, tiers};
+    return lower.set(op.getResult(), scores);
   }
-  set(op.getResult(), capByBranch(op, *near, scores, largestMagnitude(scores)));
+  lower.set(op.getResult(), capByBranch(lower, op, *near, scores,
+                                        largestMagnitude(lower, scores)));
 }

@@ -14,6 +14,8 @@
 
 namespace kvbuf {
 
+class LaneLowering;
+
 /// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
 /// up to the bound.
 struct SoftcapNearZero {
@@ -50,6 +52,17 @@ public:
 private:
   llvm::DenseMap<mlir::Value, CapInSoftmax> left;
 };
+
+/// Exponents of scores whose cap is left to a softmax, by branches of the warp:
+/// by the shortest polynomial that reaches as far as the lane's scores, else by
+/// exponentials and reciprocals. `max`: the rows' old maxima.
+CappedExponents capInSoftmax(Lanes &lower, const CapInSoftmax &left,
+                             OnlineSoftmaxOp softmax,
+                             llvm::ArrayRef<mlir::Value> scores,
+                             llvm::ArrayRef<mlir::Value> max);
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+void lowerOp(LaneLowering &lower, SoftcapOp op);
 
 } // namespace kvbuf
 

@@ -13,16 +13,92 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LaneTeams.h"
 #include "LaneLowering.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-LogicalResult LaneLowering::lower(TeamsOp op) {
+static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
+                               int64_t firstWarp) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t warps = op.getWarps(), copies = op.getCopies();
+  bool rings = lower.machine.hasRoles();
+  ScheduleAttr outerSchedule = lower.schedule;
+  Value outerThread = lower.thread, outerWarp = lower.warp;
+  llvm::scope_exit restore([&] {
+    lower.schedule = outerSchedule;
+    lower.thread = outerThread;
+    lower.warp = outerWarp;
+    lower.team = nullptr;
+  });
+  b.setLoc(op.getLoc());
+  // The registers of a lane when the kernel starts: an equal share of all.
+  if (int64_t registers = op.getRegisters();
+      rings && registers && registers != registerShare(lower))
+    lower.warpRoles().emitSetRegisters(lower, registers, registerShare(lower));
+  LaneTeam own{op, lower.i32(0), Value(), warps};
+  bool isBlock = warps * lower.target.waveSize == lower.blockThreads();
+  // Beside rings a lane's number is that in the block, less what is before the
+  // team.
+  bool byThread = rings && copies == 1;
+  if (byThread && firstWarp)
+    lower.thread = arith::SubIOp::create(
+        b, lower.thread, lower.i32(firstWarp * lower.target.waveSize));
+  Value inTeam = lower.warp;
+  if (firstWarp)
+    inTeam = arith::SubIOp::create(b, lower.warp, lower.i32(firstWarp));
+  if (copies > 1 && warps > 1) {
+    own.copy = arith::DivUIOp::create(b, inTeam, lower.i32(warps));
+    inTeam = arith::RemUIOp::create(b, inTeam, lower.i32(warps));
+  } else if (copies > 1) {
+    own.copy = inTeam;
+    inTeam = lower.i32(0);
+  } else if (warps == 1) {
+    inTeam = lower.i32(0);
+  }
+  // Beside rings a team has its barrier when it first needs one: few meet.
+  if (warps > 1 && !isBlock && !rings) {
+    if (lower.target.namedBarriers < 2)
+      return op.emitOpError()
+             << "has " << warps << " warps, which cannot meet by themselves: a "
+             << "block of " << lower.target.chip
+             << " has no barrier but its own; expected warps(1)";
+    own.barrier = lower.i32(lower.barriers.take(copies));
+    if (copies > 1)
+      own.barrier = arith::AddIOp::create(b, own.barrier, own.copy);
+    if (lower.barriers.taken() > lower.target.namedBarriers)
+      return op.emitOpError()
+             << "needs " << lower.barriers.taken()
+             << " named barriers, a block of " << lower.target.chip << " has "
+             << lower.target.namedBarriers;
+  }
+
+  lower.schedule = op.getSchedule(lower.blockSchedule);
+  lower.warp = inTeam;
+  if (!isBlock && !byThread)
+    lower.thread = arith::AddIOp::create(
+        b, lower.lane,
+        arith::MulIOp::create(b, lower.warp, lower.i32(lower.target.waveSize)));
+  lower.team = isBlock ? nullptr : &own;
+  if (BlockArgument index = op.getIndex())
+    lower.set(index, {lower.toIndex(own.copy)});
+  auto teams = op->getParentOfType<TeamsOp>();
+  openQueues(lower, teams, op);
+  if (failed(rings ? lowerRingTeam(lower, op, firstWarp)
+                   : lower.lowerBlock(op.getBody().front())))
+    return failure();
+  b.setLoc(op.getLoc());
+  closeQueues(lower, teams, op);
+  return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, TeamsOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), first = 0;
-  bool rings = machine.hasRoles();
-  if (rings && failed(startRings(op)))
+  bool rings = lower.machine.hasRoles();
+  if (rings && failed(startRings(lower, op)))
     return failure();
   // Warps are few: either way of comparing them is right. Where rings are,
   // loops and branches count in signed numbers.
@@ -31,26 +107,26 @@ LogicalResult LaneLowering::lower(TeamsOp op) {
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t end = first + int64_t(member.getWarps() * member.getCopies());
     if (end < warps) {
-      Value mine = arith::CmpIOp::create(b, less, warp, i32(end));
+      Value mine = arith::CmpIOp::create(b, less, lower.warp, lower.i32(end));
       auto branch = scf::IfOp::create(b, mine, /*withElseRegion=*/true);
       b.setInsertionPointToStart(branch.thenBlock());
-      if (failed(lowerTeam(member, first)))
+      if (failed(lowerTeam(lower, member, first)))
         return failure();
       b.setInsertionPointToStart(branch.elseBlock());
-    } else if (failed(lowerTeam(member, first))) {
+    } else if (failed(lowerTeam(lower, member, first))) {
       return failure();
     }
     first = end;
   }
   b.restoreInsertionPoint(ip);
   b.setLoc(op.getLoc());
-  if (rings && barriers.taken() > target.namedBarriers)
+  if (rings && lower.barriers.taken() > lower.target.namedBarriers)
     return op.emitOpError()
-           << "needs " << barriers.taken() << " named barriers, a block has "
-           << target.namedBarriers;
+           << "needs " << lower.barriers.taken()
+           << " named barriers, a block has " << lower.target.namedBarriers;
   // Teams that rings join end when they like, and nobody waits for the last of
   // them unless something follows.
-  bool isLast = op->getParentOp() == kernel &&
+  bool isLast = op->getParentOp() == lower.kernel &&
                 op->getNextNode()->hasTrait<OpTrait::IsTerminator>();
   if (!rings || !isLast)
     gpu::BarrierOp::create(b);
@@ -67,73 +143,4 @@ Value Lanes::teamBarrier() {
   if (copies > 1)
     barrier = arith::AddIOp::create(b, barrier, team->copy);
   return barrier;
-}
-
-LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
-  int64_t warps = op.getWarps(), copies = op.getCopies();
-  bool rings = machine.hasRoles();
-  ScheduleAttr outerSchedule = schedule;
-  Value outerThread = thread, outerWarp = warp;
-  llvm::scope_exit restore([&] {
-    schedule = outerSchedule;
-    thread = outerThread;
-    warp = outerWarp;
-    team = nullptr;
-  });
-  b.setLoc(op.getLoc());
-  // The registers of a lane when the kernel starts: an equal share of all.
-  if (int64_t registers = op.getRegisters();
-      rings && registers && registers != registerShare())
-    warpRoles().emitSetRegisters(*this, registers, registerShare());
-  LaneTeam own{op, i32(0), Value(), warps};
-  bool isBlock = warps * target.waveSize == blockThreads();
-  // Beside rings a lane's number is that in the block, less what is before the
-  // team.
-  bool byThread = rings && copies == 1;
-  if (byThread && firstWarp)
-    thread = arith::SubIOp::create(b, thread, i32(firstWarp * target.waveSize));
-  Value inTeam = warp;
-  if (firstWarp)
-    inTeam = arith::SubIOp::create(b, warp, i32(firstWarp));
-  if (copies > 1 && warps > 1) {
-    own.copy = arith::DivUIOp::create(b, inTeam, i32(warps));
-    inTeam = arith::RemUIOp::create(b, inTeam, i32(warps));
-  } else if (copies > 1) {
-    own.copy = inTeam;
-    inTeam = i32(0);
-  } else if (warps == 1) {
-    inTeam = i32(0);
-  }
-  // Beside rings a team has its barrier when it first needs one: few meet.
-  if (warps > 1 && !isBlock && !rings) {
-    if (target.namedBarriers < 2)
-      return op.emitOpError()
-             << "has " << warps << " warps, which cannot meet by themselves: a "
-             << "block of " << target.chip
-             << " has no barrier but its own; expected warps(1)";
-    own.barrier = i32(barriers.take(copies));
-    if (copies > 1)
-      own.barrier = arith::AddIOp::create(b, own.barrier, own.copy);
-    if (barriers.taken() > target.namedBarriers)
-      return op.emitOpError()
-             << "needs " << barriers.taken() << " named barriers, a block of "
-             << target.chip << " has " << target.namedBarriers;
-  }
-
-  schedule = op.getSchedule(blockSchedule);
-  warp = inTeam;
-  if (!isBlock && !byThread)
-    thread = arith::AddIOp::create(
-        b, lane, arith::MulIOp::create(b, warp, i32(target.waveSize)));
-  team = isBlock ? nullptr : &own;
-  if (BlockArgument index = op.getIndex())
-    set(index, {toIndex(own.copy)});
-  auto teams = op->getParentOfType<TeamsOp>();
-  openQueues(teams, op);
-  if (failed(rings ? lowerRingTeam(op, firstWarp)
-                   : lowerBlock(op.getBody().front())))
-    return failure();
-  b.setLoc(op.getLoc());
-  closeQueues(teams, op);
-  return success();
 }

@@ -1,0 +1,455 @@
+//===- LaneRings.cpp - What teams pass by barriers --------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What every machine with rings shares: where slots and barriers lie in LDS,
+/// and which phase of a barrier a filling is. How a barrier is waited for, a
+/// tile copied and a product started is the machine's.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LaneRings.h"
+#include "LaneLowering.h"
+#include "LaneMovement.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The slot of a filling and the parity of the slot's phases; i32.
+struct Filling {
+  Value slot, parity;
+};
+} // namespace
+
+static Filling filling(Lanes &lower, Value fill, int64_t stages) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value number = lower.toI32(lower.single(fill));
+  if (stages == 1)
+    return {lower.i32(0), arith::AndIOp::create(b, number, lower.i32(1))};
+  Value slot = arith::RemUIOp::create(b, number, lower.i32(stages));
+  Value round = arith::DivUIOp::create(b, number, lower.i32(stages));
+  return {slot, arith::AndIOp::create(b, round, lower.i32(1))};
+}
+
+/// The byte offset of a slot's full or empty barrier.
+static Value fullBarrier(Lanes &lower, const RingValues &ring,
+                         const Filling &at) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return arith::AddIOp::create(
+      b, ring.barriers,
+      arith::MulIOp::create(b, at.slot, lower.i32(kBarrierBytes)));
+}
+
+static Value emptyBarrier(Lanes &lower, const RingValues &ring,
+                          const Filling &at) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return arith::AddIOp::create(b, fullBarrier(lower, ring, at),
+                               lower.i32(ring.stages * kBarrierBytes));
+}
+
+static RingValues ringValues(Lanes &lower, Value ring, int64_t stages) {
+  const Values &values = lower.get(ring);
+  return {values[0], values[1], stages};
+}
+
+LogicalResult kvbuf::checkRoles(Lanes &lower, Operation *op) {
+  auto ring = dyn_cast<RingOp>(op);
+  auto box = dyn_cast<MailboxOp>(op);
+  if (lower.cluster() == 1 &&
+      ((ring && ring.getShared()) || (box && box.getShared())))
+    return op->emitOpError() << "is shared, but the kernel has no clusters; "
+                                "expected 'known_cluster_size'";
+  if (!lower.machine.hasRoles())
+    return op->emitOpError()
+           << "has no per-lane form in a kernel without kvbuffer.ring";
+  // Its barriers are made ready once.
+  if (ring || box) {
+    if (op->getParentOp() == lower.kernel)
+      return success();
+    return op->emitOpError() << "is in " << op->getParentOp()->getName()
+                             << "; expected it in the kernel's body";
+  }
+  if (!op->getParentOfType<TeamOp>())
+    return op->emitOpError() << "is expected in a kvbuffer.team";
+  // What is known of a ring or a mailbox hangs on the op that makes it.
+  for (Value operand : op->getOperands())
+    if (isa<RingType, MailboxType>(operand.getType()) &&
+        !operand.getDefiningOp<TeamChannelInterface>())
+      return op->emitOpError()
+             << "uses a " << operand.getType()
+             << " that is passed on; expected the result of "
+             << (isa<RingType>(operand.getType()) ? "kvbuffer.ring"
+                                                  : "kvbuffer.mailbox");
+  return success();
+}
+
+LogicalResult kvbuf::checkNoRoles(Lanes &lower, Operation *op) {
+  if (!lower.machine.hasRoles())
+    return success();
+  return op->emitOpError() << "has no per-lane form beside kvbuffer.ring; "
+                              "expected kvbuffer.ring_load";
+}
+
+/// Whether a product has been waited for before a release, in its block. A
+/// product takes all the warps of a group: each of them has then seen the
+/// filling that is given back.
+static bool followsProduct(RingReleaseOp release) {
+  for (Operation *op = release->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<MmaWaitOp>(op))
+      return true;
+  return false;
+}
+
+/// Whether nothing but the matrix unit reads a slot or a view of it.
+static bool readByProducts(Value staged) {
+  return llvm::all_of(staged.getUsers(), [](Operation *read) {
+    auto view = dyn_cast<StagedViewOp>(read);
+    return view ? readByProducts(view.getView()) : isa<MmaStartOp>(read);
+  });
+}
+
+/// The `kvbuffer.teams` that a ring or a mailbox joins; null if nobody uses it.
+static TeamsOp teamsOf(TeamChannelInterface channel) {
+  for (Operation *user : channel.getChannel().getUsers())
+    if (auto teams = user->getParentOfType<TeamsOp>())
+      return teams;
+  return {};
+}
+
+/// Whether a slot is empty after as many releases as its teams have groups.
+static LogicalResult checkReleases(Lanes &lower, TeamChannelInterface channel,
+                                   int64_t releases) {
+  TeamsOp teams = teamsOf(channel);
+  if (!teams)
+    return success();
+  int64_t groups = 0;
+  for (Attribute name : channel.getTo()) {
+    TeamOp team = teams.getTeam(cast<FlatSymbolRefAttr>(name).getValue());
+    groups += llvm::divideCeil(int64_t(team.getWarps()),
+                               int64_t(lower.target.warpsPerMatrixGroup));
+  }
+  if (releases == groups)
+    return success();
+  return channel->emitOpError()
+         << "has releases = " << releases << ", expected " << groups
+         << ": one for each group of " << lower.target.warpsPerMatrixGroup
+         << " warps of " << channel.getTo();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
+  if (failed(checkReleases(lower, op, op.getReleases())))
+    return failure();
+  // One thread releases for its group where the group's warps are known to be
+  // done; else each warp does: a warp that came late would wait for a phase
+  // that is over and, by its parity, take it for the next but one.
+  bool byWarps = false;
+  for (Operation *user : op.getRing().getUsers()) {
+    if (auto wait = dyn_cast<RingWaitOp>(user))
+      byWarps |= !readByProducts(wait.getStaged());
+    if (auto release = dyn_cast<RingReleaseOp>(user))
+      byWarps |= !followsProduct(release);
+  }
+  if (byWarps)
+    lower.roles.releasedByWarps.insert(op.getRing());
+  int64_t releases = int64_t(op.getReleases()) *
+                     (byWarps ? int64_t(lower.target.warpsPerMatrixGroup) : 1);
+  if (op.getShared())
+    releases *= lower.cluster();
+  int64_t stages = op.getRing().getType().getParams().getStages();
+  int64_t fills = 1;
+  for (Operation *user : op.getRing().getUsers())
+    if (auto load = dyn_cast<RingLoadOp>(user))
+      fills = std::max(fills, lower.warpRoles().warpsOfSlot(lower, load));
+  lower.set(op.getRing(),
+            {lower.single(op.getBuffer()),
+             lower.i32(lower.lds.addBarriers(stages, releases, fills))});
+  lower.roles.firstSlots[op.getRing()] = lower.roles.nextSlot;
+  lower.roles.nextSlot += stages;
+  return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  auto at = lower.coordinates.find(op.getTile());
+  if (at == lower.coordinates.end())
+    return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
+                               "kvbuffer.dram_tile makes";
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RingValues ring = ringValues(lower, op.getRing(), params.getStages());
+  Filling to = filling(lower, op.getFill(), params.getStages());
+  Value slot = arith::AddIOp::create(
+      b, ring.slots,
+      arith::MulIOp::create(b, to.slot, lower.i32(params.getStageBytes())));
+  // The phase before the filling's own: slots start empty, as if phase -1 had
+  // completed.
+  Value emptyParity = arith::XOrIOp::create(b, to.parity, lower.i32(1));
+  TileValues tile = sourceOf(lower, op.getTile(), params);
+  OpBuilder::InsertionGuard guard(b);
+  // A slot is always filled by the same warps, which so see each of its phases,
+  // and neighbouring slots by different ones: every instruction of a warp that
+  // moves takes a turn from those that share its scheduler.
+  if (lower.roles.movers != Movers::Lane) {
+    int64_t together = lower.warpRoles().warpsOfSlot(lower, op);
+    Value number = arith::AddIOp::create(
+        b, to.slot, lower.i32(lower.roles.firstSlots.lookup(op.getRing())));
+    Value filler = arith::RemUIOp::create(
+        b, number, lower.i32(lower.schedule.getWarps() / together));
+    Value part = arith::DivUIOp::create(b, lower.warp, lower.i32(together));
+    lower.enter(
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
+  }
+  return lower.warpRoles().emitRingLoad(
+      lower, op, tile, at->second, slot, fullBarrier(lower, ring, to),
+      emptyBarrier(lower, ring, to), emptyParity);
+}
+
+void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RingValues ring = ringValues(lower, op.getRing(), params.getStages());
+  Filling at = filling(lower, op.getFill(), params.getStages());
+  lower.warpRoles().emitBarrierWait(lower, fullBarrier(lower, ring, at),
+                                    at.parity);
+  lower.set(op.getStaged(),
+            {arith::AddIOp::create(
+                b, ring.slots,
+                arith::MulIOp::create(b, at.slot,
+                                      lower.i32(params.getStageBytes())))});
+}
+
+/// One lane of a warp releases for each block of the cluster where `shared`,
+/// else one for the own.
+static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
+                        bool shared) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (!shared) {
+    Value arrives = lower.roles.firstOfGroup;
+    if (byWarps)
+      arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                                      lower.i32(0));
+    lower.warpRoles().emitBarrierArrive(lower, barrier, arrives);
+    return;
+  }
+  // Lane r of the group's first warp, or of each warp, arrives at block r.
+  Value arrives = lower.roles.arrivesInCluster;
+  if (byWarps)
+    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane,
+                                    lower.i32(lower.cluster()));
+  lower.warpRoles().emitClusterArrive(lower, barrier, lower.lane, arrives);
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
+  RingValues ring = ringValues(lower, op.getRing(),
+                               op.getRing().getType().getParams().getStages());
+  Filling at = filling(lower, op.getFill(), ring.stages);
+  emitRelease(lower, emptyBarrier(lower, ring, at),
+              lower.roles.releasedByWarps.contains(op.getRing()),
+              op.getRing().getDefiningOp<RingOp>().getShared());
+}
+
+//===----------------------------------------------------------------------===//
+// Mailboxes and counters
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
+  if (failed(checkReleases(lower, op, op.getReleases())))
+    return failure();
+  // Every lane reads by itself, so every lane releases: one that releases for
+  // its warp would need the others' reads ordered before it. Of a shared box
+  // the team that posts reads, too, and those of all blocks.
+  int64_t slots = op.getSlots();
+  int64_t releases =
+      int64_t(op.getReleases()) *
+      int64_t(lower.target.warpsPerMatrixGroup * lower.target.waveSize);
+  if (op.getShared()) {
+    int64_t movers = 0;
+    for (Operation *user : op.getBox().getUsers())
+      if (auto team = user->getParentOfType<TeamOp>();
+          team && team.isMover() && isa<MailboxTakeOp>(user))
+        movers = moverThreads(lower, team);
+    releases = (releases + movers) * lower.cluster();
+  }
+  int64_t barriers = lower.lds.addBarriers(slots, releases);
+  int64_t words = lower.lds.takeBesideBarriers(4 * slots);
+  lower.set(op.getBox(), {lower.i32(words), lower.i32(barriers)});
+  return success();
+}
+
+static RingValues mailboxValues(Lanes &lower, Value box) {
+  return ringValues(lower, box, box.getDefiningOp<MailboxOp>().getSlots());
+}
+
+/// The index of a mailbox's number among the 32-bit words of LDS.
+static Value wordOf(Lanes &lower, const RingValues &box, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value byte = arith::AddIOp::create(
+      b, box.slots, arith::MulIOp::create(b, slot, lower.i32(4)));
+  return lower.toIndex(arith::ShRUIOp::create(b, byte, lower.i32(2)));
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, MailboxPostOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  RingValues box = mailboxValues(lower, op.getBox());
+  Value value = lower.toI32(lower.single(op.getValue()));
+  OpBuilder::InsertionGuard guard(b);
+  if (lower.roles.movers != Movers::Lane)
+    lower.enter(lower.roles.firstOfTeam);
+  Filling at = filling(lower, op.getNumber(), box.stages);
+  lower.warpRoles().emitBarrierWait(
+      lower, emptyBarrier(lower, box, at),
+      arith::XOrIOp::create(b, at.parity, lower.i32(1)));
+  if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
+    // Each block awaits the word, the first one sends it to all.
+    lower.warpRoles().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
+    auto leader =
+        scf::IfOp::create(b,
+                          arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                                lower.roles.rank, lower.i32(0)),
+                          /*withElseRegion=*/false);
+    b.setInsertionPointToStart(leader.thenBlock());
+    Value word = arith::AddIOp::create(
+        b, box.slots, arith::MulIOp::create(b, at.slot, lower.i32(4)));
+    for (int64_t to = 0; to < lower.cluster(); ++to)
+      lower.warpRoles().emitClusterStore(
+          lower, value, word, fullBarrier(lower, box, at), lower.i32(to));
+    return;
+  }
+  memref::StoreOp::create(b, value, lower.shared(b.getI32Type()),
+                          ValueRange{wordOf(lower, box, at.slot)});
+  lower.warpRoles().emitBarrierArrive(lower, fullBarrier(lower, box, at),
+                                      Value());
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, MailboxTakeOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  RingValues box = mailboxValues(lower, op.getBox());
+  Filling at = filling(lower, op.getNumber(), box.stages);
+  lower.warpRoles().emitBarrierWait(lower, fullBarrier(lower, box, at),
+                                    at.parity);
+  Value word = memref::LoadOp::create(b, lower.shared(b.getI32Type()),
+                                      ValueRange{wordOf(lower, box, at.slot)});
+  if (op.getBox().getDefiningOp<MailboxOp>().getShared())
+    emitClusterArrivals(lower, emptyBarrier(lower, box, at));
+  else
+    lower.warpRoles().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
+                                        Value());
+  if (!lower.roles.alone)
+    word = lower.machine.uniform(lower, word);
+  lower.set(op.getValue(), {lower.toIndex(word)});
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, NextTileOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  auto take = [&]() -> Value {
+    // Nothing is known by a number but the number: fences before and after it
+    // would hold up the loads (by 2 % of a launch, docs/tuning.md).
+    return LaneArriveOp::create(b, b.getI32Type(),
+                                lower.flat(lower.signature.tileCounter()),
+                                ValueRange{lower.index(0)}, /*relaxed=*/true);
+  };
+  if (lower.cluster() > 1) {
+    // One thread of the first block takes; the others are told.
+    Value leads = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                        lower.roles.rank, lower.i32(0));
+    if (lower.roles.movers != Movers::Lane)
+      leads = arith::AndIOp::create(b, leads, lower.roles.firstOfTeam);
+    auto leader = scf::IfOp::create(b, TypeRange{b.getI32Type()}, leads,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(leader.thenBlock());
+    scf::YieldOp::create(b, take());
+    b.setInsertionPointToStart(leader.elseBlock());
+    scf::YieldOp::create(b, lower.i32(0));
+    b.setInsertionPointAfter(leader);
+    lower.set(op.getTile(), {lower.toIndex(leader.getResult(0))});
+    return;
+  }
+  if (lower.roles.movers == Movers::Lane) {
+    lower.set(op.getTile(), {lower.toIndex(take())});
+    return;
+  }
+  // One thread takes, the others of the team read what it took.
+  if (!lower.roles.numberWord) {
+    lower.roles.numberWord = lower.lds.take(4);
+    lower.roles.numberBarrier = lower.barriers.take();
+  }
+  int64_t threads = lower.schedule.getWarps() * lower.target.waveSize;
+  Value words = lower.shared(b.getI32Type());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    auto one =
+        scf::IfOp::create(b, lower.roles.firstOfTeam, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(one.thenBlock());
+    memref::StoreOp::create(
+        b, take(), words, ValueRange{lower.index(*lower.roles.numberWord / 4)});
+  }
+  lower.machine.namedBarriers()->emitNamedBarrier(
+      lower, lower.i32(lower.roles.numberBarrier), threads,
+      /*wait=*/true);
+  Value number = memref::LoadOp::create(
+      b, words, ValueRange{lower.index(*lower.roles.numberWord / 4)});
+  lower.machine.namedBarriers()->emitNamedBarrier(
+      lower, lower.i32(lower.roles.numberBarrier), threads,
+      /*wait=*/true);
+  lower.set(op.getTile(), {lower.toIndex(number)});
+}
+
+//===----------------------------------------------------------------------===//
+// Products in flight
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
+  Values acc, results;
+  if (op.getAcc())
+    acc = lower.get(op.getAcc());
+  if (failed(lower.warpRoles().emitMmaStart(lower, op, lower.get(op.getA()),
+                                            lower.single(op.getB()), acc,
+                                            results)))
+    return failure();
+  lower.set(op.getResult(), results);
+  return success();
+}
+
+void kvbuf::lowerOp(Lanes &lower, MmaWaitOp op) {
+  Values values = lower.get(op.getPending());
+  lower.warpRoles().emitMmaWait(lower, values, op.getYounger());
+  lower.set(op.getAcc(), values);
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, TurnWaitOp) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (lower.roles.groups < 2)
+    return;
+  Value id = arith::AddIOp::create(b, lower.roles.group,
+                                   lower.i32(lower.roles.turnBarriers));
+  lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
+                                                  2 * lower.roles.groupThreads,
+                                                  /*wait=*/true);
+}
+
+void kvbuf::lowerOp(LaneLowering &lower, TurnPassOp) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (lower.roles.groups < 2)
+    return;
+  Value next = arith::AddIOp::create(b, lower.roles.group, lower.i32(1));
+  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
+                                      lower.i32(lower.roles.groups));
+  next = arith::SelectOp::create(b, wraps, lower.i32(0), next);
+  Value id =
+      arith::AddIOp::create(b, next, lower.i32(lower.roles.turnBarriers));
+  lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
+                                                  2 * lower.roles.groupThreads,
+                                                  /*wait=*/false);
+}

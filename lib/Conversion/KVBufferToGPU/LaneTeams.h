@@ -1,0 +1,23 @@
+//===- LaneTeams.h - Warps that work in teams -------------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETEAMS_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETEAMS_H
+
+#include "Lanes.h"
+
+namespace kvbuf {
+
+class LaneLowering;
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+mlir::LogicalResult lowerOp(LaneLowering &lower, TeamsOp op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANETEAMS_H
