@@ -47,18 +47,21 @@ bool kvbuf::throughRegisters(const Movement &movement) {
   return blocks && blocks->throughRegisters;
 }
 
+/// The list's tile, less what it does not have where warps have roles.
+static TileParameters tileOf(const ScheduleParameters &list, bool roles) {
+  TileParameters tile = list;
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)
+#define KVBUF_TILE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)      \
+  if (roles && ParameterScope::SCOPE == ParameterScope::WithoutRoles)          \
+    tile.FIELD = DEFAULT;
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+  return tile;
+}
+
 Schedule Schedule::of(const ScheduleParameters &list) {
   Schedule schedule;
-  schedule.BM = list.BM;
-  schedule.BN = list.BN;
-  schedule.BK = list.BK;
-  schedule.stages = list.stages;
-  schedule.warps = list.warps;
-  schedule.mma = list.mma;
-  schedule.qInRegs = list.qInRegs;
-  schedule.splitMasks = list.splitMasks;
-  schedule.lazyRescale = list.lazyRescale;
   schedule.teams = teamsOf(list);
+  static_cast<TileParameters &>(schedule) = tileOf(list, schedule.roles());
   if (schedule.roles()) {
     schedule.work = workOfRoles(list);
     // Producers move whole tiles directly, as far ahead as there are slots.
@@ -75,10 +78,6 @@ Schedule Schedule::of(const ScheduleParameters &list) {
     schedule.ahead = LoadsAhead{list.lookAhead};
   schedule.keys = movementOf(list.kPath, list.fullKV);
   schedule.values = movementOf(list.vPath, list.fullKV);
-  schedule.warpCols = list.warpCols;
-  schedule.swapAB = list.swapAB;
-  schedule.regChunkDepth = list.regChunkDepth;
-  schedule.sumsInLds = list.sumsInLds;
   return schedule;
 }
 
@@ -90,19 +89,7 @@ static Path pathOf(const Movement &movement) {
 
 ScheduleParameters Schedule::list() const {
   ScheduleParameters list;
-  list.BM = BM;
-  list.BN = BN;
-  list.BK = BK;
-  list.stages = stages;
-  list.warps = warps;
-  list.warpCols = warpCols;
-  list.mma = mma;
-  list.swapAB = swapAB;
-  list.qInRegs = qInRegs;
-  list.regChunkDepth = regChunkDepth;
-  list.splitMasks = splitMasks;
-  list.lazyRescale = lazyRescale;
-  list.sumsInLds = sumsInLds;
+  static_cast<TileParameters &>(list) = *this;
   list.pingPong = hasHalves();
   if (const Roles *its = roles()) {
     list.producers = its->producers;

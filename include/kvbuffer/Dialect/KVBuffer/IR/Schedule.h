@@ -147,19 +147,8 @@ bool throughRegisters(const Movement &movement);
 // Schedule
 //===----------------------------------------------------------------------===//
 
-/// How a kernel is built.
-struct Schedule {
-  // The tile; `ScheduleAttr` says what each parameter means.
-  int64_t BM = 0, BN = 0, BK = 0;
-  int64_t stages = 1, warps = 1, warpCols = 1;
-  MatrixShape mma = {};
-  bool swapAB = false;
-  // What is kept in registers, what of the softmax in LDS, and whether tiles
-  // without a mask have a loop of their own.
-  bool qInRegs = false;
-  int64_t regChunkDepth = 0;
-  bool splitMasks = true, lazyRescale = false, sumsInLds = false;
-  // The kinds.
+/// How a kernel is built: a tile, and a kind of each question.
+struct Schedule : TileParameters {
   Teams teams;
   Work work;
   Ahead ahead;

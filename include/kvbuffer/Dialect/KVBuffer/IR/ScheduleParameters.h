@@ -28,8 +28,22 @@ namespace kvbuf {
 /// M, N and K of a matrix instruction.
 using MatrixShape = std::array<int64_t, 3>;
 
-/// A list of parameters; `ScheduleAttr` says what each means.
-struct ScheduleParameters {
+/// What a schedule says of its tile, of whichever kinds it is: sizes and warps,
+/// what is kept in registers, what of the softmax in LDS, and whether tiles
+/// without a mask have a loop of their own. `ScheduleAttr` says what each
+/// means.
+struct TileParameters {
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)
+#define KVBUF_TILE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)      \
+  TYPE FIELD = DEFAULT;
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+
+  bool operator==(const TileParameters &) const = default;
+};
+
+/// A list of parameters: those of the tile, and what kinds are made of.
+struct ScheduleParameters : TileParameters {
+#define KVBUF_TILE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   TYPE FIELD = DEFAULT;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
