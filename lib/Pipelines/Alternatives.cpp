@@ -393,14 +393,16 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     return list;
   bool maps = takesTensorMaps(kernel);
   // The teams of a program of the tile stage are its author's.
-  if ((!maps && !target.copiesUnaligned) || (chosen.getRoles() && !problem))
+  if ((!maps && !target.copiesUnaligned) ||
+      (chosen.getMovingTeam() && !problem))
     return list;
   KernelAlternative &any = list.emplace_back();
   any.launchIf = suits;
   any.name = entry + (maps ? "_without_maps" : "_unaligned");
   any.alignment = target.copiesUnaligned ? 2 : 16;
-  // The caller's schedule, and the problem's, are for a kernel with roles.
-  if (chosen.getRoles())
+  // The caller's schedule, and the problem's, are for a kernel whose tiles a
+  // team moves.
+  if (chosen.getMovingTeam())
     any.schedule = "producers=0";
   any.when = "which runs for tensors";
   if (maps)

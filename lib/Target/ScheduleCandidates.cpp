@@ -14,10 +14,10 @@ using namespace kvbuf;
 static constexpr llvm::StringLiteral kAlike[] = {
     "BM=64,128;BN=32,64,128;stages=2,3;warps=4,8"};
 
-/// Warps have roles. Two groups of consumers with most of the registers, three
-/// with a third each, one for few queries; then what changes the order of work
-/// alone.
-static constexpr llvm::StringLiteral kRoles[] = {
+/// A team moves tiles for the others. Two groups of consumers with most of the
+/// registers, three with a third each, one for few queries; then what changes
+/// the order of work alone.
+static constexpr llvm::StringLiteral kMovingTeam[] = {
     "BM=128;warps=8;producer_registers=24;consumer_registers=240;"
     "BN=64,80,96,112,128,144,160,176;q_in_regs=false,true;"
     "stage_output=false,true;tiles=grid,dynamic",
@@ -39,7 +39,7 @@ static constexpr llvm::StringLiteral kPaths[] = {
 llvm::ArrayRef<llvm::StringLiteral>
 kvbuf::scheduleCandidates(const TargetInfo &target) {
   if (target.warpsPerMatrixGroup)
-    return kRoles;
+    return kMovingTeam;
   return target.vendor == Vendor::AMD ? llvm::ArrayRef(kPaths)
                                       : llvm::ArrayRef(kAlike);
 }

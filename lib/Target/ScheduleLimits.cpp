@@ -46,15 +46,16 @@ int64_t ScheduleLimits::equalShare() const {
                          target.registerStep);
 }
 
-int64_t ScheduleLimits::consumerRegisters(const Roles &roles) const {
-  return roles.consumerRegisters ? roles.consumerRegisters : equalShare();
+int64_t ScheduleLimits::otherRegisters(const MovingTeam &mover) const {
+  return mover.otherRegisters ? mover.otherRegisters : equalShare();
 }
 
 //===----------------------------------------------------------------------===//
 // The chip
 //===----------------------------------------------------------------------===//
 
-Reason ScheduleLimits::whyNoRoles(int64_t producers, const TargetInfo &target) {
+Reason ScheduleLimits::whyNoMovingTeam(int64_t producers,
+                                       const TargetInfo &target) {
   if (!producers || target.warpsPerMatrixGroup)
     return std::nullopt;
   return ("producers = " + Twine(producers) + " does not fit " + target.chip +
@@ -63,13 +64,13 @@ Reason ScheduleLimits::whyNoRoles(int64_t producers, const TargetInfo &target) {
       .str();
 }
 
-Reason ScheduleLimits::whyNotRoles(const Roles &roles) const {
-  if (Reason why = whyNoRoles(roles.producers, target))
+Reason ScheduleLimits::whyNotTeams(const MovingTeam &mover) const {
+  if (Reason why = whyNoMovingTeam(mover.warps, target))
     return why;
   int64_t group = target.warpsPerMatrixGroup;
   for (auto [name, warps] :
        {std::pair<const char *, int64_t>{"warps", schedule.warps},
-        {"producers", roles.producers}})
+        {"producers", mover.warps}})
     if (warps % group)
       return (Twine(name) + " = " + Twine(warps) +
               " is no whole number of groups of " + Twine(group) + "; " + name +
@@ -84,7 +85,7 @@ Reason ScheduleLimits::whyNotRoles(const Roles &roles) const {
             Twine(groups) + " groups of " + Twine(group) +
             " warps; BM = " + Twine(rows) + " would fit")
         .str();
-  if (roles.turns && groups < 2)
+  if (mover.turns && groups < 2)
     return ("ping_pong needs two groups of " + Twine(group) +
             " warps, which take turns; warps = " + Twine(2 * group) +
             " would fit")
@@ -92,17 +93,17 @@ Reason ScheduleLimits::whyNotRoles(const Roles &roles) const {
   return std::nullopt;
 }
 
-Reason ScheduleLimits::whyNotRegistersOf(const Roles &roles,
+Reason ScheduleLimits::whyNotRegistersOf(const MovingTeam &mover,
                                          const TileOperands *operands) const {
-  // What roles can pass on to each other is what all lanes start with.
+  // What teams can pass on to each other is what all lanes start with.
   int64_t lanes = target.waveSize, share = equalShare();
   int64_t start = threads() * share;
   auto given = [&](int64_t asked) { return asked ? asked : share; };
-  int64_t taken = lanes * (schedule.warps * given(roles.consumerRegisters) +
-                           roles.producers * given(roles.producerRegisters));
+  int64_t taken = lanes * (schedule.warps * given(mover.otherRegisters) +
+                           mover.warps * given(mover.registers));
   if (taken <= start)
     return std::nullopt;
-  int64_t left = start - roles.producers * roles.producerRegisters * lanes;
+  int64_t left = start - mover.warps * mover.registers * lanes;
   int64_t most =
       llvm::alignDown(std::max<int64_t>(0, left) / (schedule.warps * lanes),
                       target.registerStep);
@@ -134,9 +135,9 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
             expected)
         .str();
   }
-  const Roles *roles = schedule.roles();
-  if (roles)
-    if (Reason why = whyNotRoles(*roles))
+  const MovingTeam *mover = schedule.movingTeam();
+  if (mover)
+    if (Reason why = whyNotTeams(*mover))
       return why;
   // Where each wave counts its own copies, halves of a block can take turns
   // (kvbuf-ping-pong).
@@ -159,26 +160,26 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
             .str();
     int64_t group = target.warpsPerMatrixGroup;
     if (int64_t left =
-            roles ? target.maxThreads / target.waveSize - roles->producers : 0;
-        roles && left >= group)
+            mover ? target.maxThreads / target.waveSize - mover->warps : 0;
+        mover && left >= group)
       text += ("; warps = " + Twine(int64_t(llvm::alignDown(left, group))) +
                " would fit")
                   .str();
     return text;
   }
-  return roles ? whyNotRegistersOf(*roles, operands) : std::nullopt;
+  return mover ? whyNotRegistersOf(*mover, operands) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-int64_t ScheduleLimits::rolesBytes(const Roles &roles,
+int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
                                    const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
   const SeveralTiles *several = schedule.severalTiles();
   int64_t qStages = several ? several->qStages : 1;
-  int64_t output = roles.stagesOutput ? valueDepth * schedule.BM : 0;
+  int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
   return operands.bytes *
              (depth * schedule.BM * qStages + output +
               (depth + valueDepth) * schedule.stages * schedule.BN) +
@@ -242,8 +243,8 @@ int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
 }
 
 int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
-  if (const Roles *roles = schedule.roles())
-    return rolesBytes(*roles, operands);
+  if (const MovingTeam *mover = schedule.movingTeam())
+    return teamsBytes(*mover, operands);
   return schedule.splitKeys() ? splitKeysBytes(operands) : aloneBytes(operands);
 }
 
@@ -253,7 +254,7 @@ int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
 
 int64_t ScheduleLimits::registers(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
-  if (schedule.roles()) {
+  if (schedule.movingTeam()) {
     // O and S in fp32, P and, where it stays in registers, Q.
     int64_t elements =
         4 * (valueDepth + schedule.BN) + operands.bytes * schedule.BN;
@@ -277,7 +278,7 @@ int64_t ScheduleLimits::registers(const TileOperands &operands) const {
 // A problem's tiles
 //===----------------------------------------------------------------------===//
 
-Reason ScheduleLimits::whyNotRolesFor(const Roles &roles,
+Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
                                       const TileOperands &operands) const {
   if (schedule.BN > int64_t(target.matrixGroupCols))
     return ("BN = " + Twine(schedule.BN) + " is more than the " +
@@ -295,7 +296,7 @@ Reason ScheduleLimits::whyNotRolesFor(const Roles &roles,
     return ("BK = " + Twine(schedule.BK) +
             " does not fit the copies of producers; expected 16, 32 or 64")
         .str();
-  int64_t own = consumerRegisters(roles);
+  int64_t own = otherRegisters(mover);
   auto fits = [&](int64_t BN, int64_t stages) {
     Schedule other = schedule;
     other.BN = BN;
@@ -368,8 +369,8 @@ Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
 
 Reason ScheduleLimits::whyNotFor(const TileOperands &operands,
                                  bool spills) const {
-  if (const Roles *roles = schedule.roles())
-    return whyNotRolesFor(*roles, operands);
+  if (const MovingTeam *mover = schedule.movingTeam())
+    return whyNotTeamsFor(*mover, operands);
   if (Reason why = whyNotDivided(operands))
     return why;
   if (int64_t bytes = sharedBytes(operands); bytes > target.ldsBytes)

@@ -34,11 +34,11 @@ paddedHeadSizes(const ScheduleRequest &request, int64_t BK) {
 /// A vendor's default schedule.
 ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
                               const ScheduleRequest &request);
-/// Fills in a schedule with warp roles, where the chip and the problem allow
-/// one; else returns false and, where only the problem is in the way, says why
-/// in `choice.note`. Expects `choice.mma` and `choice.BK`.
-bool chooseRoles(const TargetInfo &target, const ScheduleRequest &request,
-                 ScheduleChoice &choice);
+/// Fills in a schedule with a team that moves, where the chip and the problem
+/// allow one; else returns false and, where only the problem is in the way,
+/// says why in `choice.note`. Expects `choice.mma` and `choice.BK`.
+bool chooseMovingTeam(const TargetInfo &target, const ScheduleRequest &request,
+                      ScheduleChoice &choice);
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 

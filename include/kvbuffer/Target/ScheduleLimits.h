@@ -39,7 +39,7 @@ public:
       : schedule(schedule), target(target) {}
 
   /// Why the chip has no kernel of the schedule, whatever it computes: its
-  /// instruction, teams, rows of a warp, threads, and registers of roles.
+  /// instruction, teams, rows of a warp, threads, and registers of teams.
   /// `operands`: what it computes, if it is known; a remedy suits them then.
   std::optional<std::string>
   whyNotOnChip(const TileOperands *operands = nullptr) const;
@@ -49,9 +49,9 @@ public:
   std::optional<std::string> whyNotFor(const TileOperands &operands,
                                        bool spills) const;
 
-  /// Why warps cannot have roles; nothing if they can, or `producers` is 0.
-  static std::optional<std::string> whyNoRoles(int64_t producers,
-                                               const TargetInfo &target);
+  /// Why no team can only move tiles; nothing if one can, or `producers` is 0.
+  static std::optional<std::string> whyNoMovingTeam(int64_t producers,
+                                                    const TargetInfo &target);
 
   /// Threads of a block.
   int64_t threads() const;
@@ -76,17 +76,19 @@ private:
   /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
   std::pair<int64_t, int64_t> paddedSizes(const TileOperands &operands) const;
   const MatrixInstruction *instruction() const;
-  std::optional<std::string> whyNotRoles(const Roles &roles) const;
+  std::optional<std::string> whyNotTeams(const MovingTeam &mover) const;
   std::optional<std::string>
-  whyNotRegistersOf(const Roles &roles, const TileOperands *operands) const;
-  std::optional<std::string> whyNotRolesFor(const Roles &roles,
+  whyNotRegistersOf(const MovingTeam &mover,
+                    const TileOperands *operands) const;
+  std::optional<std::string> whyNotTeamsFor(const MovingTeam &mover,
                                             const TileOperands &operands) const;
   std::optional<std::string> whyNotDivided(const TileOperands &operands) const;
   /// Registers of a lane where all have as many.
   int64_t equalShare() const;
-  /// Registers of a consumer's lane.
-  int64_t consumerRegisters(const Roles &roles) const;
-  int64_t rolesBytes(const Roles &roles, const TileOperands &operands) const;
+  /// Registers of a lane that multiplies.
+  int64_t otherRegisters(const MovingTeam &mover) const;
+  int64_t teamsBytes(const MovingTeam &mover,
+                     const TileOperands &operands) const;
   int64_t splitKeysBytes(const TileOperands &operands) const;
   int64_t aloneBytes(const TileOperands &operands) const;
 

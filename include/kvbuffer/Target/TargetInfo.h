@@ -71,8 +71,8 @@ struct ScheduleRequest {
   /// Where the types leave it open: whether launches of rows that the schedule
   /// does not suit (`TargetInfo::clusterGain`) have another kernel.
   bool otherByLaunch = false;
-  /// Whether warps may have roles (`producers`).
-  bool roles = true;
+  /// Whether a team may do nothing but move tiles (`producers`).
+  bool movingTeam = true;
   /// Whether keys are split over blocks (`split_keys`), and the rows of a tile
   /// then: query rows times the heads that share a head of the cache.
   bool splitKeys = false;
@@ -147,7 +147,7 @@ struct TargetInfo {
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
   bool copiesByWave = false;
-  /// Whether kernels without warp roles can be made for tensors whose rows
+  /// Whether kernels without rings can be made for tensors whose rows
   /// begin at any element: tiles that 16-byte copies cannot take are then
   /// copied piece by piece.
   bool copiesUnaligned = false;
@@ -264,8 +264,8 @@ struct TargetInfo {
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
-  // What was measured on an H200, for chips whose warps have roles
-  // (docs/tuning.md).
+  // What was measured on an H200, for chips on which a team moves tiles for the
+  // others (docs/tuning.md).
 
   /// Bytes of keys and values that the tiles of a group of heads may read: they
   /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its

@@ -104,7 +104,7 @@ struct CarryValuesPass : kvbuf::impl::CarryValuesBase<CarryValuesPass> {
     // at head size 128 on sm_90 one more spills.
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    if (schedule && !schedule.getRoles())
+    if (schedule && !schedule.getMovingTeam())
       return;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });

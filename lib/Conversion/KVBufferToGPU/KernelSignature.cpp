@@ -544,7 +544,7 @@ LogicalResult KernelSignature::expand() {
   SmallVector<Operation *> ops, ofOthers;
   llvm::SmallPtrSet<Operation *, 4> others;
   kernel.walk([&](TeamOp team) {
-    if (lanes.machine.hasRoles() && !team.isMover())
+    if (lanes.machine.hasRings() && !team.isMover())
       others.insert(team);
   });
   kernel.walk([&](Operation *op) {
@@ -575,15 +575,15 @@ LogicalResult KernelSignature::expand() {
                                       : "max_seq"));
         }
     }
-    if (!lanes.machine.hasRoles())
+    if (!lanes.machine.hasRings())
       continue;
     for (const TensorMapRequest &request :
-         lanes.warpRoles().tensorMapsFor(lanes, op))
+         lanes.ringTeams().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
   }
   for (auto &[request, value] : tensorMaps) {
-    parameterTypes.push_back(lanes.warpRoles().tensorMapType(context));
+    parameterTypes.push_back(lanes.ringTeams().tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
   }
   for (StringRef name : launchNames) {
@@ -611,7 +611,7 @@ LogicalResult KernelSignature::expand() {
   // By its schedule, what comes later knows that some of its warps only move,
   // also where the program has divided them by itself.
   ScheduleParameters divided = lanes.blockSchedule.getStructure().list();
-  if (lanes.machine.hasRoles() && !divided.producers) {
+  if (lanes.machine.hasRings() && !divided.producers) {
     kernel.walk([&](TeamOp team) {
       if (team.isMover())
         divided.producers += int64_t(team.getWarps());
@@ -620,7 +620,7 @@ LogicalResult KernelSignature::expand() {
                      ScheduleAttr::get(context, Schedule::of(divided)));
   }
   // What registers there are to hand out follows from it.
-  if (kernel.getKnownBlockSizeAttr() || lanes.machine.hasRoles())
+  if (kernel.getKnownBlockSizeAttr() || lanes.machine.hasRings())
     lowered.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(block));
   b.setInsertionPointToStart(&lowered.getBody().front());
   for (auto [i, map] : llvm::enumerate(tensorMaps))

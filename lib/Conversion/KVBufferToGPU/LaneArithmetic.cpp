@@ -29,7 +29,7 @@ Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
 
 unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
   int64_t registers = lanes.team ? int64_t(lanes.team->op.getRegisters()) : 0;
-  if (!lanes.machine.hasRoles() || !registers)
+  if (!lanes.machine.hasRings() || !registers)
     return 2;
   // A lane's output, scores and weights are what no compiler can save.
   const FragmentLayout &layout = lanes.layouts.of(scores);

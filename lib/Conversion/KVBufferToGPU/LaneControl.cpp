@@ -12,12 +12,12 @@
 using namespace mlir;
 using namespace kvbuf;
 
-// In kernels with roles, indices pass through loops and branches as i32.
+// In kernels with rings, indices pass through loops and branches as i32.
 
 /// The types of a value's lanes there.
 static void narrowTypes(Lanes &lanes, Type type, SmallVectorImpl<Type> &types) {
   ImplicitLocOpBuilder &b = lanes.b;
-  if (lanes.machine.hasRoles() && type.isIndex())
+  if (lanes.machine.hasRings() && type.isIndex())
     types.push_back(b.getI32Type());
   else
     lanes.laneTypes(type, types);
@@ -37,7 +37,7 @@ static bool staysInLds(Lanes &lanes, scf::ForOp loop, unsigned index) {
 
 /// Values on their way in.
 static Values narrowed(Lanes &lanes, Values values) {
-  if (lanes.machine.hasRoles())
+  if (lanes.machine.hasRings())
     for (Value &value : values)
       if (value.getType().isIndex())
         value = lanes.toI32(value);
@@ -47,7 +47,7 @@ static Values narrowed(Lanes &lanes, Values values) {
 /// Values that come out.
 static void setWidened(Lanes &lanes, Value value, ValueRange from) {
   Values values(from.begin(), from.end());
-  if (lanes.machine.hasRoles() && value.getType().isIndex())
+  if (lanes.machine.hasRings() && value.getType().isIndex())
     values = {lanes.toIndex(values.front())};
   lanes.set(value, values);
 }
@@ -74,7 +74,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::ForOp op) {
     llvm::append_range(inits, values);
     counts.push_back(values.size());
   }
-  bool narrow = lower.machine.hasRoles();
+  bool narrow = lower.machine.hasRings();
   auto bound = [&](Value value) {
     return narrow ? lower.toI32(lower.single(value)) : lower.single(value);
   };
@@ -172,7 +172,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
       // Loops of consumers are the same for all lanes: said so, numbers stay in
       // the scalar unit.
       if (count == 1 && part[0].getType().isInteger(32) &&
-          lower.roles.teamStart)
+          lower.rings.teamStart)
         setWidened(lower, value, lower.machine.uniform(lower, part[0]));
       else
         setWidened(lower, value, part);

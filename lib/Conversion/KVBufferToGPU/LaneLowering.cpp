@@ -16,7 +16,7 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            ScheduleAttr schedule, Machine &machine,
                            int64_t alignment)
     : Lanes(kernel, target, schedule, machine, alignment), signature(*this),
-      roles(target) {}
+      rings(target) {}
 
 LogicalResult LaneLowering::lowerBlock(Block &block) {
   Operation *end =
@@ -76,8 +76,8 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
     return op->emitOpError() << "has no per-lane form; expected an op that "
                                 "implements LaneLoweringInterface";
   // Rows, keys and numbers of tiles: sizes are passed in 32 bits. In 64 they
-  // would take registers that roles do not have.
-  if (machine.hasRoles() && isIndexArithmetic(op)) {
+  // would take registers that teams beside rings do not have.
+  if (machine.hasRings() && isIndexArithmetic(op)) {
     lowerNarrow(*this, op);
     return success();
   }
@@ -106,11 +106,11 @@ LogicalResult LaneLowering::run() {
   warp = machine.uniform(
       *this,
       arith::ShRUIOp::create(b, thread, i32(llvm::Log2_64(target.waveSize))));
-  if (machine.hasRoles()) {
+  if (machine.hasRings()) {
     kernel.walk([&](SoftmaxFinishOp op) {
       accumulatorCols = op.getAcc().getType().getCols();
     });
-    warpRoles().emitRolesPrologue(*this);
+    ringTeams().emitRingPrologue(*this);
   }
   // What else lies in LDS comes after the buffers that have their places.
   kernel.walk([&](AllocOp op) {

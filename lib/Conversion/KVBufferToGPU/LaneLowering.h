@@ -16,7 +16,7 @@
 
 #include "KernelSignature.h"
 #include "LaneQueues.h"
-#include "LaneRoles.h"
+#include "LaneRingTeams.h"
 #include "LaneSoftcap.h"
 #include "Lanes.h"
 
@@ -40,7 +40,7 @@ public:
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
   /// Of a kernel with rings: their teams, slots and clusters.
-  LaneRoles roles;
+  LaneRingTeams rings;
   /// What the queues and shelves of teams take.
   LaneQueues queues;
   /// Scores that softmaxes are to cap.

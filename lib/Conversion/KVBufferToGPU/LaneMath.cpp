@@ -308,13 +308,13 @@ void kvbuf::lowerOp(LaneLowering &lower, AnyNegativeOp op) {
   }
   Value negative =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, lower.i32(0));
-  if (!lower.roles.signBarriers)
-    lower.roles.signBarriers = lower.barriers.take(lower.roles.groups);
-  Value id = arith::AddIOp::create(b, lower.roles.group,
-                                   lower.i32(lower.roles.signBarriers));
+  if (!lower.rings.signBarriers)
+    lower.rings.signBarriers = lower.barriers.take(lower.rings.groups);
+  Value id = arith::AddIOp::create(b, lower.rings.group,
+                                   lower.i32(lower.rings.signBarriers));
   Value any =
       BarrierAnyOp::create(b, b.getI1Type(), negative, id,
-                           b.getI64IntegerAttr(lower.roles.groupThreads));
+                           b.getI64IntegerAttr(lower.rings.groupThreads));
   // Said to be the same for all lanes, so that loops after a branch on it keep
   // their numbers in the scalar unit.
   any = lower.machine.uniform(

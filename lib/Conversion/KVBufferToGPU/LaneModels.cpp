@@ -47,9 +47,9 @@ struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
   LogicalResult lowerToLanes(Operation *op, LaneContext &context) const {
     auto &lowering = static_cast<LaneLowering &>(context);
-    if (warps == Warps::Rings && failed(checkRoles(lowering, op)))
+    if (warps == Warps::Rings && failed(checkRings(lowering, op)))
       return failure();
-    if (warps == Warps::Copies && failed(checkNoRoles(lowering, op)))
+    if (warps == Warps::Copies && failed(checkNoRings(lowering, op)))
       return failure();
     auto own = cast<OpTy>(op);
     if constexpr (std::is_void_v<decltype(lowerOp(lowering, own))>) {

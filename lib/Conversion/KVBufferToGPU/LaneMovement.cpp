@@ -230,7 +230,7 @@ bool kvbuf::needsCopies(RingLoadOp op) {
 /// Whether lanes have the pages of a cache's tile looked up before it is loaded
 /// (`TileValues::pages`).
 static bool looksUpByLane(Lanes &lanes, TileType type) {
-  return type.getPageSize() && !lanes.machine.hasRoles() &&
+  return type.getPageSize() && !lanes.machine.hasRings() &&
          type.getRows() <=
              lanes.target.lanesThatLookUp(lanes.schedule.getWarps());
 }
@@ -485,12 +485,12 @@ void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
   bool own =
-      op.getPerGroup() && lower.roles.group && int64_t(op.getGroup()) == 1 &&
+      op.getPerGroup() && lower.rings.group && int64_t(op.getGroup()) == 1 &&
       rows == lower.schedule.getMmaShape()[0] * lower.schedule.getWarps();
   if (own) {
-    rows /= lower.roles.groups;
+    rows /= lower.rings.groups;
     row = add(b, row,
-              mul(b, lower.toIndex(lower.roles.group), lower.index(rows)));
+              mul(b, lower.toIndex(lower.rings.group), lower.index(rows)));
   }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.

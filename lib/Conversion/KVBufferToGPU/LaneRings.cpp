@@ -64,14 +64,14 @@ static RingValues ringValues(Lanes &lower, Value ring, int64_t stages) {
   return {values[0], values[1], stages};
 }
 
-LogicalResult kvbuf::checkRoles(Lanes &lower, Operation *op) {
+LogicalResult kvbuf::checkRings(Lanes &lower, Operation *op) {
   auto ring = dyn_cast<RingOp>(op);
   auto box = dyn_cast<MailboxOp>(op);
   if (lower.cluster() == 1 &&
       ((ring && ring.getShared()) || (box && box.getShared())))
     return op->emitOpError() << "is shared, but the kernel has no clusters; "
                                 "expected 'known_cluster_size'";
-  if (!lower.machine.hasRoles())
+  if (!lower.machine.hasRings())
     return op->emitOpError()
            << "has no per-lane form in a kernel without kvbuffer.ring";
   // Its barriers are made ready once.
@@ -95,8 +95,8 @@ LogicalResult kvbuf::checkRoles(Lanes &lower, Operation *op) {
   return success();
 }
 
-LogicalResult kvbuf::checkNoRoles(Lanes &lower, Operation *op) {
-  if (!lower.machine.hasRoles())
+LogicalResult kvbuf::checkNoRings(Lanes &lower, Operation *op) {
+  if (!lower.machine.hasRings())
     return success();
   return op->emitOpError() << "has no per-lane form beside kvbuffer.ring; "
                               "expected kvbuffer.ring_load";
@@ -162,7 +162,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
       byWarps |= !followsProduct(release);
   }
   if (byWarps)
-    lower.roles.releasedByWarps.insert(op.getRing());
+    lower.rings.releasedByWarps.insert(op.getRing());
   int64_t releases = int64_t(op.getReleases()) *
                      (byWarps ? int64_t(lower.target.warpsPerMatrixGroup) : 1);
   if (op.getShared())
@@ -171,12 +171,12 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
   int64_t fills = 1;
   for (Operation *user : op.getRing().getUsers())
     if (auto load = dyn_cast<RingLoadOp>(user))
-      fills = std::max(fills, lower.warpRoles().warpsOfSlot(lower, load));
+      fills = std::max(fills, lower.ringTeams().warpsOfSlot(lower, load));
   lower.set(op.getRing(),
             {lower.single(op.getBuffer()),
              lower.i32(lower.lds.addBarriers(stages, releases, fills))});
-  lower.roles.firstSlots[op.getRing()] = lower.roles.nextSlot;
-  lower.roles.nextSlot += stages;
+  lower.rings.firstSlots[op.getRing()] = lower.rings.nextSlot;
+  lower.rings.nextSlot += stages;
   return success();
 }
 
@@ -200,17 +200,17 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a warp that
   // moves takes a turn from those that share its scheduler.
-  if (lower.roles.movers != Movers::Lane) {
-    int64_t together = lower.warpRoles().warpsOfSlot(lower, op);
+  if (lower.rings.movers != Movers::Lane) {
+    int64_t together = lower.ringTeams().warpsOfSlot(lower, op);
     Value number = arith::AddIOp::create(
-        b, to.slot, lower.i32(lower.roles.firstSlots.lookup(op.getRing())));
+        b, to.slot, lower.i32(lower.rings.firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(
         b, number, lower.i32(lower.schedule.getWarps() / together));
     Value part = arith::DivUIOp::create(b, lower.warp, lower.i32(together));
     lower.enter(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
   }
-  return lower.warpRoles().emitRingLoad(
+  return lower.ringTeams().emitRingLoad(
       lower, op, tile, at->second, slot, fullBarrier(lower, ring, to),
       emptyBarrier(lower, ring, to), emptyParity);
 }
@@ -220,7 +220,7 @@ void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
-  lower.warpRoles().emitBarrierWait(lower, fullBarrier(lower, ring, at),
+  lower.ringTeams().emitBarrierWait(lower, fullBarrier(lower, ring, at),
                                     at.parity);
   lower.set(op.getStaged(),
             {arith::AddIOp::create(
@@ -235,19 +235,19 @@ static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
                         bool shared) {
   ImplicitLocOpBuilder &b = lower.b;
   if (!shared) {
-    Value arrives = lower.roles.firstOfGroup;
+    Value arrives = lower.rings.firstOfGroup;
     if (byWarps)
       arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
                                       lower.i32(0));
-    lower.warpRoles().emitBarrierArrive(lower, barrier, arrives);
+    lower.ringTeams().emitBarrierArrive(lower, barrier, arrives);
     return;
   }
   // Lane r of the group's first warp, or of each warp, arrives at block r.
-  Value arrives = lower.roles.arrivesInCluster;
+  Value arrives = lower.rings.arrivesInCluster;
   if (byWarps)
     arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane,
                                     lower.i32(lower.cluster()));
-  lower.warpRoles().emitClusterArrive(lower, barrier, lower.lane, arrives);
+  lower.ringTeams().emitClusterArrive(lower, barrier, lower.lane, arrives);
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
@@ -255,7 +255,7 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
                                op.getRing().getType().getParams().getStages());
   Filling at = filling(lower, op.getFill(), ring.stages);
   emitRelease(lower, emptyBarrier(lower, ring, at),
-              lower.roles.releasedByWarps.contains(op.getRing()),
+              lower.rings.releasedByWarps.contains(op.getRing()),
               op.getRing().getDefiningOp<RingOp>().getShared());
 }
 
@@ -304,31 +304,31 @@ void kvbuf::lowerOp(LaneLowering &lower, MailboxPostOp op) {
   RingValues box = mailboxValues(lower, op.getBox());
   Value value = lower.toI32(lower.single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
-  if (lower.roles.movers != Movers::Lane)
-    lower.enter(lower.roles.firstOfTeam);
+  if (lower.rings.movers != Movers::Lane)
+    lower.enter(lower.rings.firstOfTeam);
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.warpRoles().emitBarrierWait(
+  lower.ringTeams().emitBarrierWait(
       lower, emptyBarrier(lower, box, at),
       arith::XOrIOp::create(b, at.parity, lower.i32(1)));
   if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
     // Each block awaits the word, the first one sends it to all.
-    lower.warpRoles().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
+    lower.ringTeams().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
     auto leader =
         scf::IfOp::create(b,
                           arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                                lower.roles.rank, lower.i32(0)),
+                                                lower.rings.rank, lower.i32(0)),
                           /*withElseRegion=*/false);
     b.setInsertionPointToStart(leader.thenBlock());
     Value word = arith::AddIOp::create(
         b, box.slots, arith::MulIOp::create(b, at.slot, lower.i32(4)));
     for (int64_t to = 0; to < lower.cluster(); ++to)
-      lower.warpRoles().emitClusterStore(
+      lower.ringTeams().emitClusterStore(
           lower, value, word, fullBarrier(lower, box, at), lower.i32(to));
     return;
   }
   memref::StoreOp::create(b, value, lower.shared(b.getI32Type()),
                           ValueRange{wordOf(lower, box, at.slot)});
-  lower.warpRoles().emitBarrierArrive(lower, fullBarrier(lower, box, at),
+  lower.ringTeams().emitBarrierArrive(lower, fullBarrier(lower, box, at),
                                       Value());
 }
 
@@ -336,16 +336,16 @@ void kvbuf::lowerOp(LaneLowering &lower, MailboxTakeOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   RingValues box = mailboxValues(lower, op.getBox());
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.warpRoles().emitBarrierWait(lower, fullBarrier(lower, box, at),
+  lower.ringTeams().emitBarrierWait(lower, fullBarrier(lower, box, at),
                                     at.parity);
   Value word = memref::LoadOp::create(b, lower.shared(b.getI32Type()),
                                       ValueRange{wordOf(lower, box, at.slot)});
   if (op.getBox().getDefiningOp<MailboxOp>().getShared())
     emitClusterArrivals(lower, emptyBarrier(lower, box, at));
   else
-    lower.warpRoles().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
+    lower.ringTeams().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
                                         Value());
-  if (!lower.roles.alone)
+  if (!lower.rings.alone)
     word = lower.machine.uniform(lower, word);
   lower.set(op.getValue(), {lower.toIndex(word)});
 }
@@ -362,9 +362,9 @@ void kvbuf::lowerOp(LaneLowering &lower, NextTileOp op) {
   if (lower.cluster() > 1) {
     // One thread of the first block takes; the others are told.
     Value leads = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                        lower.roles.rank, lower.i32(0));
-    if (lower.roles.movers != Movers::Lane)
-      leads = arith::AndIOp::create(b, leads, lower.roles.firstOfTeam);
+                                        lower.rings.rank, lower.i32(0));
+    if (lower.rings.movers != Movers::Lane)
+      leads = arith::AndIOp::create(b, leads, lower.rings.firstOfTeam);
     auto leader = scf::IfOp::create(b, TypeRange{b.getI32Type()}, leads,
                                     /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
@@ -376,32 +376,32 @@ void kvbuf::lowerOp(LaneLowering &lower, NextTileOp op) {
     lower.set(op.getTile(), {lower.toIndex(leader.getResult(0))});
     return;
   }
-  if (lower.roles.movers == Movers::Lane) {
+  if (lower.rings.movers == Movers::Lane) {
     lower.set(op.getTile(), {lower.toIndex(take())});
     return;
   }
   // One thread takes, the others of the team read what it took.
-  if (!lower.roles.numberWord) {
-    lower.roles.numberWord = lower.lds.take(4);
-    lower.roles.numberBarrier = lower.barriers.take();
+  if (!lower.rings.numberWord) {
+    lower.rings.numberWord = lower.lds.take(4);
+    lower.rings.numberBarrier = lower.barriers.take();
   }
   int64_t threads = lower.schedule.getWarps() * lower.target.waveSize;
   Value words = lower.shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
     auto one =
-        scf::IfOp::create(b, lower.roles.firstOfTeam, /*withElseRegion=*/false);
+        scf::IfOp::create(b, lower.rings.firstOfTeam, /*withElseRegion=*/false);
     b.setInsertionPointToStart(one.thenBlock());
     memref::StoreOp::create(
-        b, take(), words, ValueRange{lower.index(*lower.roles.numberWord / 4)});
+        b, take(), words, ValueRange{lower.index(*lower.rings.numberWord / 4)});
   }
   lower.machine.namedBarriers()->emitNamedBarrier(
-      lower, lower.i32(lower.roles.numberBarrier), threads,
+      lower, lower.i32(lower.rings.numberBarrier), threads,
       /*wait=*/true);
   Value number = memref::LoadOp::create(
-      b, words, ValueRange{lower.index(*lower.roles.numberWord / 4)});
+      b, words, ValueRange{lower.index(*lower.rings.numberWord / 4)});
   lower.machine.namedBarriers()->emitNamedBarrier(
-      lower, lower.i32(lower.roles.numberBarrier), threads,
+      lower, lower.i32(lower.rings.numberBarrier), threads,
       /*wait=*/true);
   lower.set(op.getTile(), {lower.toIndex(number)});
 }
@@ -414,7 +414,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
   Values acc, results;
   if (op.getAcc())
     acc = lower.get(op.getAcc());
-  if (failed(lower.warpRoles().emitMmaStart(lower, op, lower.get(op.getA()),
+  if (failed(lower.ringTeams().emitMmaStart(lower, op, lower.get(op.getA()),
                                             lower.single(op.getB()), acc,
                                             results)))
     return failure();
@@ -424,32 +424,32 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
 
 void kvbuf::lowerOp(Lanes &lower, MmaWaitOp op) {
   Values values = lower.get(op.getPending());
-  lower.warpRoles().emitMmaWait(lower, values, op.getYounger());
+  lower.ringTeams().emitMmaWait(lower, values, op.getYounger());
   lower.set(op.getAcc(), values);
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, TurnWaitOp) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (lower.roles.groups < 2)
+  if (lower.rings.groups < 2)
     return;
-  Value id = arith::AddIOp::create(b, lower.roles.group,
-                                   lower.i32(lower.roles.turnBarriers));
+  Value id = arith::AddIOp::create(b, lower.rings.group,
+                                   lower.i32(lower.rings.turnBarriers));
   lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
-                                                  2 * lower.roles.groupThreads,
+                                                  2 * lower.rings.groupThreads,
                                                   /*wait=*/true);
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, TurnPassOp) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (lower.roles.groups < 2)
+  if (lower.rings.groups < 2)
     return;
-  Value next = arith::AddIOp::create(b, lower.roles.group, lower.i32(1));
+  Value next = arith::AddIOp::create(b, lower.rings.group, lower.i32(1));
   Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
-                                      lower.i32(lower.roles.groups));
+                                      lower.i32(lower.rings.groups));
   next = arith::SelectOp::create(b, wraps, lower.i32(0), next);
   Value id =
-      arith::AddIOp::create(b, next, lower.i32(lower.roles.turnBarriers));
+      arith::AddIOp::create(b, next, lower.i32(lower.rings.turnBarriers));
   lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
-                                                  2 * lower.roles.groupThreads,
+                                                  2 * lower.rings.groupThreads,
                                                   /*wait=*/false);
 }

@@ -47,7 +47,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), lower.get(op.getTile()));
-  if (!op.getVia() || !lower.machine.hasRoles() || !lower.team) {
+  if (!op.getVia() || !lower.machine.hasRings() || !lower.team) {
     emitStore(lower, op, tile);
     return success();
   }
@@ -66,13 +66,13 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return lower.warpRoles().emitStoreVia(lower, op, at->second,
+    return lower.ringTeams().emitStoreVia(lower, op, at->second,
                                           lower.get(op.getFragment()),
                                           lower.single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  if (failed(lower.warpRoles().emitStoreVia(lower, op, at->second,
+  if (failed(lower.ringTeams().emitStoreVia(lower, op, at->second,
                                             lower.get(op.getFragment()),
                                             lower.single(op.getVia()))))
     return failure();

@@ -24,7 +24,7 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
                                int64_t firstWarp) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), copies = op.getCopies();
-  bool rings = lower.machine.hasRoles();
+  bool rings = lower.machine.hasRings();
   ScheduleAttr outerSchedule = lower.schedule;
   Value outerThread = lower.thread, outerWarp = lower.warp;
   llvm::scope_exit restore([&] {
@@ -37,7 +37,7 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
   // The registers of a lane when the kernel starts: an equal share of all.
   if (int64_t registers = op.getRegisters();
       rings && registers && registers != registerShare(lower))
-    lower.warpRoles().emitSetRegisters(lower, registers, registerShare(lower));
+    lower.ringTeams().emitSetRegisters(lower, registers, registerShare(lower));
   LaneTeam own{op, lower.i32(0), Value(), warps};
   bool isBlock = warps * lower.target.waveSize == lower.blockThreads();
   // Beside rings a lane's number is that in the block, less what is before the
@@ -97,7 +97,7 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, TeamsOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), first = 0;
-  bool rings = lower.machine.hasRoles();
+  bool rings = lower.machine.hasRings();
   if (rings && failed(startRings(lower, op)))
     return failure();
   // Warps are few: either way of comparing them is right. Where rings are,

@@ -72,7 +72,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
   };
   // The sequence is one of those from `low` to `high`, excluded. The lanes of a
   // warp look at one each, evenly apart; where one lane runs, it halves them.
-  bool alone = lower.roles.alone;
+  bool alone = lower.rings.alone;
   Type type = b.getI32Type();
   SmallVector<Type> types{type, type};
   SmallVector<Location> locs(2, op.getLoc());

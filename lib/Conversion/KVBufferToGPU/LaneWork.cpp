@@ -92,7 +92,7 @@ static constexpr int64_t kItemsAtOnce = 4;
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (lower.machine.hasRoles())
+  if (lower.machine.hasRings())
     return op.emitOpError() << "has no per-lane form beside kvbuffer.ring: "
                                "the lanes of a warp look at the items together";
   Block &body = op.getBody().front();

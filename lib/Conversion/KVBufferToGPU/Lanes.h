@@ -96,7 +96,7 @@ public:
   /// team.
   const ScheduleAttr blockSchedule;
   const int64_t blockWarps;
-  /// Threads of the block, producers too.
+  /// Threads of the block, of all its teams.
   int64_t blockThreads() const;
   /// Blocks of a cluster.
   int64_t cluster() const;
@@ -126,7 +126,7 @@ public:
   /// The team's barrier, i32; null where one warp needs none.
   mlir::Value teamBarrier();
   /// What kernels with rings need of the machine.
-  WarpRoles &warpRoles() const { return *machine.roles(); }
+  RingTeams &ringTeams() const { return *machine.ringTeams(); }
 
   // Scalars.
 

@@ -82,10 +82,10 @@ int64_t kvbuf::slotAlignment(KVBufferAttr params) {
 }
 
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
-                                              bool roles) {
+                                              bool rings) {
   if (target.vendor == Vendor::AMD)
     return createAMDMachine();
-  return roles ? createHopperMachine() : createNVIDIAMachine();
+  return rings ? createHopperMachine() : createNVIDIAMachine();
 }
 
 Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {

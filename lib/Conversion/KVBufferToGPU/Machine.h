@@ -136,9 +136,9 @@ bool isTurnedInLds(const TargetInfo &target, KVBufferAttr params);
 /// register staged, and strips that are turned on their way.
 bool goesThroughRegisters(const TargetInfo &target, KVBufferAttr params);
 
-/// What a load's tiles need of the producers, each more than what comes before
-/// it: one lane that asks a copy engine; one warp, another one for each slot,
-/// that also looks up pages and copies what no engine can.
+/// What a load's tiles need of the team that moves, each more than what comes
+/// before it: one lane that asks a copy engine; one warp, another one for each
+/// slot, that also looks up pages and copies what no engine can.
 enum class Movers { Lane, Warp };
 
 /// The tile that a buffer's slot is, in LDS.
@@ -281,7 +281,7 @@ public:
   /// Who moves a load's tiles.
   virtual Movers moversOf(Lanes &lower, RingLoadOp op) = 0;
   /// Warps that fill a slot together, each its share of the rows, where a load
-  /// takes warps; each arrives once. Divides the producers' warps.
+  /// takes warps; each arrives once. Divides the warps of the team.
   virtual int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) = 0;
   /// Waits for `empty` to complete the phase of parity `emptyParity`, then
   /// fills the slot; `full` completes when the data is there.
@@ -312,10 +312,10 @@ public:
 };
 
 /// Teams that rings join: some move tiles by an engine, others multiply.
-class WarpRoles : public PhaseBarriers, public BoxCopies, public AsyncProducts {
+class RingTeams : public PhaseBarriers, public BoxCopies, public AsyncProducts {
 public:
   /// Computes what the whole kernel shares, at its start.
-  virtual void emitRolesPrologue(Lanes &lower) = 0;
+  virtual void emitRingPrologue(Lanes &lower) = 0;
   /// Whether this is the one lane of its warp that was elected; the whole warp
   /// asks.
   virtual mlir::Value emitElect(Lanes &lower) = 0;
@@ -345,13 +345,13 @@ public:
   /// Null on a machine whose blocks have one barrier.
   virtual NamedBarriers *namedBarriers() { return nullptr; }
   /// Null on a machine for kernels without rings.
-  virtual WarpRoles *roles() { return nullptr; }
-  bool hasRoles() { return roles() != nullptr; }
+  virtual RingTeams *ringTeams() { return nullptr; }
+  bool hasRings() { return ringTeams() != nullptr; }
 };
 
 /// NVIDIA, sm_80 and later: cp.async, ldmatrix.
 std::unique_ptr<Machine> createNVIDIAMachine();
-/// NVIDIA, sm_90a, for kernels with warp roles: TMA, mbarriers, wgmma.
+/// NVIDIA, sm_90a, for kernels with rings: TMA, mbarriers, wgmma.
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
@@ -360,8 +360,8 @@ std::unique_ptr<Machine> createAMDMachine();
 /// ordinary reads of LDS.
 mlir::LogicalResult emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot, Values &words);
-/// The machine of a target, for kernels with warp roles or without.
-std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool roles);
+/// The machine of a target, for kernels with rings or without.
+std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool rings);
 
 } // namespace kvbuf
 

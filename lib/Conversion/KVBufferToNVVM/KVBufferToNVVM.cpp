@@ -332,7 +332,7 @@ struct ConvertKVBufferToNVVMPass
       passTensorMapsByValue(func);
       auto schedule =
           func->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-      bool rings = schedule && schedule.getRoles();
+      bool rings = schedule && schedule.getMovingTeam();
       func.walk([&](NVVM::SetMaxRegisterOp) { rings = true; });
       hasRings |= rings;
       // Registers that teams pass to each other are counted from an equal share

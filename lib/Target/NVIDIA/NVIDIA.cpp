@@ -222,14 +222,14 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     return choice;
   }
   if (request.cacheBytes == 1) {
-    if (request.roles && target.warpsPerMatrixGroup)
+    if (request.movingTeam && target.warpsPerMatrixGroup)
       choice.note =
           "elements of quantized caches are widened in registers, and "
           "products of warp groups read keys from shared memory";
     quantizedNVIDIA(request, choice);
     return choice;
   }
-  if (request.roles && chooseRoles(target, request, choice))
+  if (request.movingTeam && chooseMovingTeam(target, request, choice))
     return choice;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);

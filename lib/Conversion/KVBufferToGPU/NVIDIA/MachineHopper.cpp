@@ -1,4 +1,4 @@
-//===- MachineHopper.cpp - Warp roles on NVIDIA, sm_90a ---------*- C++ -*-===//
+//===- MachineHopper.cpp - Rings on NVIDIA, sm_90a --------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -65,7 +65,7 @@ Value HopperMachine::descriptor(LaneLowering &lower, Value offset,
   Value &origin = origins[constant];
   if (!origin) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(lower.roles.teamStart);
+    b.setInsertionPoint(lower.rings.teamStart);
     Value address = arith::AndIOp::create(b, ldsAddress, lower.i32(0x3ffff));
     origin = arith::OrIOp::create(b, units(address), i64(constant));
   }
@@ -145,7 +145,7 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   if (aStaged) {
     KVBufferAttr params = aStaged.getParams();
     Value rows = arith::MulIOp::create(
-        b, lower.roles.group, lower.i32(kGroupRows * rowBytes(params)));
+        b, lower.rings.group, lower.i32(kGroupRows * rowBytes(params)));
     aDesc = descriptor(lower, arith::AddIOp::create(b, a.front(), rows),
                        kDescriptorUnit, kSwizzleRows * rowBytes(params),
                        rowBytes(params));
@@ -197,7 +197,7 @@ void HopperMachine::emitMmaWait(Lanes &lower, Values &values, int64_t younger) {
 void HopperMachine::waitForStores(LaneLowering &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   auto leader =
-      scf::IfOp::create(b, lower.roles.firstOfGroup, /*withElseRegion=*/false);
+      scf::IfOp::create(b, lower.rings.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
   NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
@@ -220,10 +220,10 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
            << params.getBN() << " x " << params.getSmemCols()
            << ", expected 1 x " << type.getRows() << " x " << type.getCols();
   Value id = arith::AddIOp::create(
-      b, lower.roles.group,
-      lower.i32(once(lower, storeBarriers, lower.roles.groups)));
+      b, lower.rings.group,
+      lower.i32(once(lower, storeBarriers, lower.rings.groups)));
   auto meetGroup = [&] {
-    emitNamedBarrier(lower, id, lower.roles.groupThreads, /*wait=*/true);
+    emitNamedBarrier(lower, id, lower.rings.groupThreads, /*wait=*/true);
   };
   bool first = !std::exchange(storesInFlight, true);
   if (!first || op->getParentOfType<scf::ForOp>() ||
@@ -272,13 +272,13 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
   meetGroup();
 
   auto leader =
-      scf::IfOp::create(b, lower.roles.firstOfGroup, /*withElseRegion=*/false);
+      scf::IfOp::create(b, lower.rings.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
   Value map = lower.signature.tensorMap({at.tensor, at.rowDimension, kGroupRows,
                                          params.getBK(), 0, params.getDepth()});
   Value rows =
-      arith::MulIOp::create(b, lower.roles.group, lower.i32(kGroupRows));
+      arith::MulIOp::create(b, lower.rings.group, lower.i32(kGroupRows));
   Value from = arith::AddIOp::create(
       b, buffer, arith::MulIOp::create(b, rows, lower.i32(rowBytes(params))));
   Values rest = at.position;

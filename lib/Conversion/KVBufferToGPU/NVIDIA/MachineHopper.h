@@ -1,4 +1,4 @@
-//===- MachineHopper.h - Warp roles on NVIDIA, sm_90a -----------*- C++ -*-===//
+//===- MachineHopper.h - Rings on NVIDIA, sm_90a ----------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -79,16 +79,16 @@ Values ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
                 llvm::function_ref<Values()> emit);
 
 /// See the file's comment.
-class HopperMachine : public NVIDIAMachine, public WarpRoles {
+class HopperMachine : public NVIDIAMachine, public RingTeams {
 public:
-  WarpRoles *roles() override { return this; }
+  RingTeams *ringTeams() override { return this; }
   mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y) override;
   llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
   Movers moversOf(Lanes &lower, RingLoadOp op) override;
   int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) override;
-  void emitRolesPrologue(Lanes &lower) override;
+  void emitRingPrologue(Lanes &lower) override;
   void emitBarrierInit(Lanes &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
   mlir::Value uniform(Lanes &lower, mlir::Value value) override;

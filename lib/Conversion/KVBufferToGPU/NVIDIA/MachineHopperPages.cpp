@@ -257,7 +257,7 @@ void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
   if (warps > 1)
     share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
   if (parts.rows > 1)
-    share = plus(share, times(arith::DivUIOp::create(b, lower.roles.rank,
+    share = plus(share, times(arith::DivUIOp::create(b, lower.rings.rank,
                                                      lower.i32(parts.columns)),
                               warps));
   // Whether number `i` of a part's `each` is one of `count` that there are;
@@ -320,7 +320,7 @@ void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
   Value firstColumn = at.column, mask;
   if (isShared(op)) {
     Value part =
-        arith::RemUIOp::create(b, lower.roles.rank, lower.i32(parts.columns));
+        arith::RemUIOp::create(b, lower.rings.rank, lower.i32(parts.columns));
     Value column = times(part, columns * params.getBK());
     firstColumn = firstColumn ? plus(firstColumn, column) : column;
     slot = plus(slot, times(part, columns * blockBytes(params)));

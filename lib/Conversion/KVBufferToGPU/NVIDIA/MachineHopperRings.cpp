@@ -160,7 +160,7 @@ Type HopperMachine::tensorMapType(MLIRContext *context) {
   return LLVM::LLVMPointerType::get(context);
 }
 
-void HopperMachine::emitRolesPrologue(Lanes &lower) {
+void HopperMachine::emitRingPrologue(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(
       b, lower.shared(b.getI8Type()));
@@ -312,7 +312,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   auto ofPart = [&](int64_t box) -> Value {
     if (parts.rows == 1)
       return lower.i32(box);
-    Value part = arith::DivUIOp::create(b, lower.roles.rank,
+    Value part = arith::DivUIOp::create(b, lower.rings.rank,
                                         lower.i32(int64_t(parts.columns)));
     return arith::AddIOp::create(
         b, arith::MulIOp::create(b, part, lower.i32(boxes)).getResult(),
@@ -323,7 +323,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   for (int64_t box = 0; blocks && box < boxes; ++box)
     blockOf.push_back(ofLane(lower, blocks, ofPart(box)));
   OpBuilder::InsertionGuard guard(b);
-  if (lower.roles.movers != Movers::Lane)
+  if (lower.rings.movers != Movers::Lane)
     lower.enter(emitElect(lower));
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
@@ -341,7 +341,7 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       return arith::AddIOp::create(
           b, at, arith::MulIOp::create(b, part, lower.i32(by)).getResult());
     };
-    Value part = lower.roles.rank;
+    Value part = lower.rings.rank;
     if (parts.columns > 1) {
       Value ofColumns =
           arith::RemUIOp::create(b, part, lower.i32(parts.columns));

@@ -12,15 +12,15 @@ using namespace kvbuf;
 
 static Teams teamsOf(const ScheduleParameters &list) {
   if (list.producers)
-    return Roles{list.producers, list.producerRegisters, list.consumerRegisters,
-                 list.pingPong, list.stageOutput};
+    return MovingTeam{list.producers, list.producerRegisters,
+                      list.consumerRegisters, list.pingPong, list.stageOutput};
   if (list.pingPong)
     return Halves{};
   return OneTeam{};
 }
 
-/// What blocks do whose warps have roles.
-static Work workOfRoles(const ScheduleParameters &list) {
+/// What blocks do with a team that only moves tiles.
+static Work workWithMovers(const ScheduleParameters &list) {
   if (list.tiles == TileOrder::Grid)
     return OneTile{};
   return SeveralTiles{list.tiles, list.joinTiles, list.qStages, list.cluster};
@@ -47,12 +47,12 @@ bool kvbuf::throughRegisters(const Movement &movement) {
   return blocks && blocks->throughRegisters;
 }
 
-/// The list's tile, less what it does not have where warps have roles.
-static TileParameters tileOf(const ScheduleParameters &list, bool roles) {
+/// The list's tile, less what it has only where all warps are alike.
+static TileParameters tileOf(const ScheduleParameters &list, bool alike) {
   TileParameters tile = list;
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)
 #define KVBUF_TILE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)      \
-  if (roles && ParameterScope::SCOPE == ParameterScope::WithoutRoles)          \
+  if (!alike && ParameterScope::SCOPE == ParameterScope::AlikeWarps)           \
     tile.FIELD = DEFAULT;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
   return tile;
@@ -61,10 +61,11 @@ static TileParameters tileOf(const ScheduleParameters &list, bool roles) {
 Schedule Schedule::of(const ScheduleParameters &list) {
   Schedule schedule;
   schedule.teams = teamsOf(list);
-  static_cast<TileParameters &>(schedule) = tileOf(list, schedule.roles());
-  if (schedule.roles()) {
-    schedule.work = workOfRoles(list);
-    // Producers move whole tiles directly, as far ahead as there are slots.
+  static_cast<TileParameters &>(schedule) =
+      tileOf(list, !schedule.movingTeam());
+  if (schedule.movingTeam()) {
+    schedule.work = workWithMovers(list);
+    // Such a team moves whole tiles directly, as far ahead as there are slots.
     if (list.overlapProducts)
       schedule.ahead = SoftmaxAhead{};
     return schedule;
@@ -91,10 +92,10 @@ ScheduleParameters Schedule::list() const {
   ScheduleParameters list;
   static_cast<TileParameters &>(list) = *this;
   list.pingPong = hasHalves();
-  if (const Roles *its = roles()) {
-    list.producers = its->producers;
-    list.producerRegisters = its->producerRegisters;
-    list.consumerRegisters = its->consumerRegisters;
+  if (const MovingTeam *its = movingTeam()) {
+    list.producers = its->warps;
+    list.producerRegisters = its->registers;
+    list.consumerRegisters = its->otherRegisters;
     list.pingPong = its->turns;
     list.stageOutput = its->stagesOutput;
   }

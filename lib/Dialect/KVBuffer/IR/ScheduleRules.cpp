@@ -46,16 +46,17 @@ static llvm::StringRef whatLacks(const Schedule &schedule,
   switch (scope) {
   case ParameterScope::Every:
     return "";
-  case ParameterScope::WithoutRoles:
-    return schedule.roles() ? "does not go with warps that have roles; "
-                              "expected producers = 0"
-                            : "";
-  case ParameterScope::WithRoles:
-    return schedule.roles() ? ""
-                            : "needs warps with roles; expected producers > 0";
+  case ParameterScope::AlikeWarps:
+    return schedule.movingTeam() ? "does not go with warps that have roles; "
+                                   "expected producers = 0"
+                                 : "";
+  case ParameterScope::MovingTeam:
+    return schedule.movingTeam()
+               ? ""
+               : "needs warps with roles; expected producers > 0";
   case ParameterScope::SeveralTiles:
-    if (!schedule.roles())
-      return whatLacks(schedule, ParameterScope::WithRoles);
+    if (!schedule.movingTeam())
+      return whatLacks(schedule, ParameterScope::MovingTeam);
     return schedule.severalTiles()
                ? ""
                : "needs blocks that take several tiles; expected tiles = "
@@ -125,7 +126,7 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
     bool present;
     llvm::StringLiteral text;
   };
-  bool roles = schedule.roles();
+  bool moves = schedule.movingTeam();
   bool turns = schedule.hasHalves();
   bool strips = std::holds_alternative<Strips>(schedule.keys) ||
                 std::holds_alternative<Strips>(schedule.values);
@@ -150,7 +151,7 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
       {list.overlap && list.stages < 2,
        "overlap needs stages of at least 2: the next tile is loaded while one "
        "is read"},
-      {list.overlapProducts && !roles && list.stages < 2,
+      {list.overlapProducts && !moves && list.stages < 2,
        "overlap_products without producers needs stages of at least 2: the "
        "next tile is loaded while one is read"},
       {list.warpCols > 1 && list.lazyRescale,

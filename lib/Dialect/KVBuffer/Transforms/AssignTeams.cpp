@@ -654,8 +654,8 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-    const Roles *shape = schedule ? schedule.getRoles() : nullptr;
-    if (!shape)
+    const MovingTeam *mover = schedule ? schedule.getMovingTeam() : nullptr;
+    if (!mover)
       return;
     std::optional<TargetInfo> target = targetOf(kernel);
     if (!target || !target->warpsPerMatrixGroup) {
@@ -723,12 +723,11 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     Block *members = b.createBlock(&teams.getBody());
     for (bool isProducer : {false, true}) {
       b.setInsertionPointToEnd(members);
-      auto team = TeamOp::create(b, isProducer ? from : consumers,
-                                 isProducer ? shape->producers
-                                            : schedule.getWarps(),
-                                 /*copies=*/1, /*BM=*/0,
-                                 isProducer ? shape->producerRegisters
-                                            : shape->consumerRegisters);
+      auto team =
+          TeamOp::create(b, isProducer ? from : consumers,
+                         isProducer ? mover->warps : schedule.getWarps(),
+                         /*copies=*/1, /*BM=*/0,
+                         isProducer ? mover->registers : mover->otherRegisters);
       b.createBlock(&team.getBody());
       TeamWriter writer(b, channels, isProducer, schedule, releases);
       // What stands before the teams, buffers and channels, stays.
@@ -750,7 +749,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(size));
     remark::passed(kernel.getLoc(),
                    remark::RemarkOpts::name("teams").category(DEBUG_TYPE))
-        << std::to_string(shape->producers) << " warps move tiles, "
+        << std::to_string(mover->warps) << " warps move tiles, "
         << std::to_string(schedule.getWarps()) << " multiply in "
         << std::to_string(releases) << " group(s)";
   }

@@ -317,7 +317,7 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
     // A loop over items rests on rings, whose slots know when they are free.
-    bool roles = schedule && schedule.getRoles();
+    bool moves = schedule && schedule.getMovingTeam();
     Work work = schedule ? schedule.getWork() : OneTile();
     if (const auto *several = std::get_if<SeveralTiles>(&work);
         several && !severalItems) {
@@ -332,7 +332,7 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
       work = OneTile();
     }
     if (WorkItemOp op = WorkItemOp::of(kernel)) {
-      if (failed(assign(op, work, /*order=*/roles && severalItems)))
+      if (failed(assign(op, work, /*order=*/moves && severalItems)))
         return signalPassFailure();
     } else if (const auto *several = std::get_if<SeveralTiles>(&work)) {
       kernel.emitOpError()

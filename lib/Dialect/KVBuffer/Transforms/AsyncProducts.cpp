@@ -176,7 +176,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       for (FragmentLoadOp op : loads)
         if (op->use_empty())
           op.erase();
-      if (!schedule.getRoles() || !schedule.getRoles()->turns)
+      if (!schedule.getMovingTeam() || !schedule.getMovingTeam()->turns)
         continue;
       bool any = false;
       team.getBody().walk([&](scf::ForOp loop) { any |= takeTurns(loop); });

@@ -100,11 +100,12 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   // slots directly.
   bool alike = values.warpCols > 1 || values.kPath != Path::Direct ||
                values.vPath != Path::Direct;
-  request.roles = (!asked.names("producers") && !alike) || values.producers > 0;
+  request.movingTeam =
+      (!asked.names("producers") && !alike) || values.producers > 0;
   // Functions of scores run where every warp does all there is to do, one tile
   // after the other.
   if (op.hasOwnScores())
-    request.roles = false;
+    request.movingTeam = false;
   request.splitKeys = values.splitKeys;
   request.sharing = op.getHeads() / op.getKVHeads();
   // Splits of a fixed size are what they are, whatever lengths are.
@@ -202,7 +203,7 @@ struct ChooseSchedulePass
               << "no warp roles: " << choice.note;
         asked.applyTo(choice);
         if (std::optional<std::string> why =
-                ScheduleLimits::whyNoRoles(choice.producers, *target))
+                ScheduleLimits::whyNoMovingTeam(choice.producers, *target))
           return op.emitOpError() << *why;
         if (StringRef why = whyNotShared(op, *target);
             choice.cluster > 1 && choice.producers && !why.empty()) {

@@ -611,7 +611,8 @@ void TileProgram::computeTile() {
                          operand(op.getOut()), at, left,
                          /*validCols=*/Value(), IntegerAttr());
   Value obuf;
-  if (const Roles *roles = schedule.getRoles(); roles && roles->stagesOutput)
+  if (const MovingTeam *mover = schedule.getMovingTeam();
+      mover && mover->stagesOutput)
     obuf = alloc(Operand::O, BM, 1);
   FragmentStoreOp::create(b, out, otile, obuf);
   if (op.getLse()) {

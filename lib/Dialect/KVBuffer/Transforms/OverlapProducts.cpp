@@ -221,7 +221,7 @@ struct OverlapProductsPass
     if (found.empty())
       warnLost(getOperation(), DEBUG_TYPE, "overlap",
                "not overlapped: no loop has a kvbuffer.online_softmax");
-    bool rings = schedule.getRoles();
+    bool rings = schedule.getMovingTeam();
     for (OnlineSoftmaxOp softmax : found) {
       StringRef why;
       if (std::optional<TileLoop> t = matchTileLoop(softmax, rings, why)) {

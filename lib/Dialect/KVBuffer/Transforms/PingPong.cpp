@@ -171,7 +171,7 @@ struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
   void runOnOperation() override {
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
-    // Roles have turns of their own.
+    // Beside a team that moves, the others have turns of their own.
     if (!schedule || !schedule.hasHalves())
       return;
     SmallVector<scf::ForOp> loops;

@@ -98,7 +98,7 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
   if (!op.isQuantized())
     return success();
   // Elements are widened on their way into registers.
-  if (schedule.getRoles())
+  if (schedule.getMovingTeam())
     return op.emitOpError()
            << "has quantized caches, whose elements products cannot read from "
               "shared memory; expected producers = 0, or caches of "
@@ -155,8 +155,8 @@ static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
            << "xcds = " << one->dies << " does not divide the " << op.getHeads()
            << " heads, which are dealt to the dies; xcds = "
            << std::gcd(op.getHeads(), one->dies) << " would fit";
-  const Roles *roles = schedule.getRoles();
-  if (roles && roles->stagesOutput && bytesOf(op.getOutElementType()) != 2)
+  const MovingTeam *mover = schedule.getMovingTeam();
+  if (mover && mover->stagesOutput && bytesOf(op.getOutElementType()) != 2)
     return op.emitOpError()
            << "stage_output = true moves elements of 16 bits through shared "
               "memory, and out is of "
@@ -180,7 +180,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
   if (std::optional<std::string> why = limits.whyNotFor(operands, isDefault))
     return op.emitOpError() << *why;
   int64_t registers = limits.registers(operands);
-  if (!schedule.getRoles() && registers > target.registersPerLane)
+  if (!schedule.getMovingTeam() && registers > target.registersPerLane)
     remark::missed(op.getLoc(),
                    remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
         << "head size " << headSizesText(op) << " needs "

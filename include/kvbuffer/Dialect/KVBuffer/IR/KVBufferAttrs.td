@@ -228,8 +228,10 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     const Movement &getValues() const { return getStructure().values; }
     /// Whether halves of a block take turns.
     bool hasHalves() const { return getStructure().hasHalves(); }
-    /// The roles of warps; null where all warps are alike.
-    const Roles *getRoles() const { return getStructure().roles(); }
+    /// The team that only moves tiles; null where all warps are alike.
+    const MovingTeam *getMovingTeam() const {
+      return getStructure().movingTeam();
+    }
     const Work &getWork() const { return getStructure().work; }
     /// How blocks take several tiles of queries; null where they do not.
     const SeveralTiles *getSeveralTiles() const {

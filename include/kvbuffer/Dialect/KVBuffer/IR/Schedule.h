@@ -37,21 +37,21 @@ struct Halves {
   bool operator==(const Halves &) const = default;
 };
 
-/// Some warps load tiles, the others multiply.
-struct Roles {
-  /// Warps that load.
-  int64_t producers;
-  /// Registers of a lane of both; 0 for an equal share.
-  int64_t producerRegisters, consumerRegisters;
-  /// Whether groups of consumers take turns at the matrix unit (`ping_pong`).
+/// A team of its own moves tiles (`producers`), the other warps multiply.
+struct MovingTeam {
+  /// Its warps.
+  int64_t warps;
+  /// Registers of a lane of it, and of one of the others; 0 for an equal share.
+  int64_t registers, otherRegisters;
+  /// Whether groups of the others take turns at the matrix unit (`ping_pong`).
   bool turns;
   /// Whether O goes through LDS (`stage_output`).
   bool stagesOutput;
-  bool operator==(const Roles &) const = default;
+  bool operator==(const MovingTeam &) const = default;
 };
 
 /// What the warps of a block are to each other.
-using Teams = std::variant<OneTeam, Halves, Roles>;
+using Teams = std::variant<OneTeam, Halves, MovingTeam>;
 
 //===----------------------------------------------------------------------===//
 // Work
@@ -162,7 +162,9 @@ struct Schedule : TileParameters {
   bool operator==(const Schedule &) const = default;
 
   /// One kind of each question; null where the schedule has another.
-  const Roles *roles() const { return std::get_if<Roles>(&teams); }
+  const MovingTeam *movingTeam() const {
+    return std::get_if<MovingTeam>(&teams);
+  }
   const SeveralTiles *severalTiles() const {
     return std::get_if<SeveralTiles>(&work);
   }
@@ -179,7 +181,7 @@ struct Schedule : TileParameters {
   }
   /// Warps of a block.
   int64_t blockWarps() const {
-    return warps + (roles() ? roles()->producers : 0);
+    return warps + (movingTeam() ? movingTeam()->warps : 0);
   }
   /// Parts that the warps cut the rows of accumulators into, and the rows of
   /// one.

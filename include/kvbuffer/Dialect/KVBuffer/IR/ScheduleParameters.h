@@ -59,12 +59,12 @@ enum class ParameterPresence { Required, Printed, Optional };
 enum class ParameterScope {
   /// Every one.
   Every,
-  /// Those whose warps have roles (`producers`).
-  WithRoles,
+  /// Those with a team that only moves tiles (`producers`).
+  MovingTeam,
   /// Those in which every warp does everything.
-  WithoutRoles,
-  /// Those whose warps have roles and whose blocks take several tiles (`tiles`
-  /// is not `grid`).
+  AlikeWarps,
+  /// Those with a team that only moves tiles whose blocks take several tiles of
+  /// queries (`tiles` is not `grid`).
   SeveralTiles
 };
 

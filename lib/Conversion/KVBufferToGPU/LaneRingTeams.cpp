@@ -1,4 +1,4 @@
-//===- LaneRoles.cpp - Teams that rings join --------------------*- C++ -*-===//
+//===- LaneRingTeams.cpp - Teams that rings join ----------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -82,11 +82,11 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
                   (member.isMover() ? moverThreads(lower, member)
                                     : int64_t(member.getWarps()) *
                                           int64_t(lower.target.waveSize));
-    lower.roles.endBarrier = lower.lds.addBarrier(arrivals * lower.cluster());
+    lower.rings.endBarrier = lower.lds.addBarrier(arrivals * lower.cluster());
   }
   ArrayRef<LdsBarrier> barriers =
-      lower.lds.barriers().drop_front(lower.roles.readyBarriers);
-  lower.roles.readyBarriers = lower.lds.barriers().size();
+      lower.lds.barriers().drop_front(lower.rings.readyBarriers);
+  lower.rings.readyBarriers = lower.lds.barriers().size();
   if (barriers.empty())
     return success();
   {
@@ -95,13 +95,13 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
                                         lower.thread, lower.i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
-    lower.warpRoles().emitBarrierInit(lower, barriers);
+    lower.ringTeams().emitBarrierInit(lower, barriers);
   }
   // Another block of the cluster may arrive as soon as it has started.
   if (lower.cluster() > 1) {
-    lower.roles.rank =
+    lower.rings.rank =
         lower.toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
-    lower.warpRoles().emitClusterMeet(lower);
+    lower.ringTeams().emitClusterMeet(lower);
   } else {
     gpu::BarrierOp::create(b);
   }
@@ -112,7 +112,7 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
 static Movers moversOf(Lanes &lower, TeamOp op) {
   Movers result = Movers::Lane;
   op.walk([&](RingLoadOp load) {
-    result = std::max(result, lower.warpRoles().moversOf(lower, load));
+    result = std::max(result, lower.ringTeams().moversOf(lower, load));
   });
   return result;
 }
@@ -126,16 +126,16 @@ int64_t kvbuf::moverThreads(Lanes &lower, TeamOp op) {
 /// Begins a team that moves: perhaps one lane of it goes on.
 static LogicalResult beginMover(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  lower.roles.movers = moversOf(lower, op);
-  lower.roles.numberWord.reset();
-  lower.roles.firstOfTeam = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+  lower.rings.movers = moversOf(lower, op);
+  lower.rings.numberWord.reset();
+  lower.rings.firstOfTeam = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                                   lower.thread, lower.i32(0));
-  if (lower.roles.movers == Movers::Lane) {
+  if (lower.rings.movers == Movers::Lane) {
     lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.warp,
                                       lower.i32(0)));
     // Of one lane the assembler knows that coordinates are the same for all.
-    lower.enter(lower.warpRoles().emitElect(lower));
-    lower.roles.alone = true;
+    lower.enter(lower.ringTeams().emitElect(lower));
+    lower.rings.alone = true;
   }
   return success();
 }
@@ -150,39 +150,39 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op,
            << "has " << warps << " warps, from warp " << firstWarp
            << " on; expected whole groups of " << size
            << ", which multiply together on " << lower.target.chip;
-  lower.roles.groups = warps / size;
-  lower.roles.group =
+  lower.rings.groups = warps / size;
+  lower.rings.group =
       arith::ShRUIOp::create(b, lower.warp, lower.i32(llvm::Log2_64(size)));
-  lower.roles.firstOfGroup = arith::CmpIOp::create(
+  lower.rings.firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
       arith::AndIOp::create(b, lower.thread,
-                            lower.i32(lower.roles.groupThreads - 1)),
+                            lower.i32(lower.rings.groupThreads - 1)),
       lower.i32(0));
   if (lower.cluster() > 1)
-    lower.roles.arrivesInCluster = arith::CmpIOp::create(
+    lower.rings.arrivesInCluster = arith::CmpIOp::create(
         b, arith::CmpIPredicate::slt,
         arith::AndIOp::create(b, lower.thread,
-                              lower.i32(lower.roles.groupThreads - 1)),
+                              lower.i32(lower.rings.groupThreads - 1)),
         lower.i32(lower.cluster()));
   // What is shared goes before the first op that follows; that op must
   // exist, and stay.
-  lower.roles.teamStart = lower.i32(0).getDefiningOp();
-  lower.roles.signBarriers = lower.roles.turnBarriers = 0;
+  lower.rings.teamStart = lower.i32(0).getDefiningOp();
+  lower.rings.signBarriers = lower.rings.turnBarriers = 0;
   bool turns = false;
   op.walk(
       [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
-  if (!turns || lower.roles.groups < 2)
+  if (!turns || lower.rings.groups < 2)
     return success();
   // The first turn: the last group passes it as if it had finished one.
-  lower.roles.turnBarriers = lower.barriers.take(lower.roles.groups);
+  lower.rings.turnBarriers = lower.barriers.take(lower.rings.groups);
   OpBuilder::InsertionGuard guard(b);
   Value last =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.roles.group,
-                            lower.i32(lower.roles.groups - 1));
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.rings.group,
+                            lower.i32(lower.rings.groups - 1));
   auto pass = scf::IfOp::create(b, last, /*withElseRegion=*/false);
   b.setInsertionPointToStart(pass.thenBlock());
   lower.machine.namedBarriers()->emitNamedBarrier(
-      lower, lower.i32(lower.roles.turnBarriers), 2 * lower.roles.groupThreads,
+      lower, lower.i32(lower.rings.turnBarriers), 2 * lower.rings.groupThreads,
       /*wait=*/false);
   return success();
 }
@@ -191,7 +191,7 @@ void kvbuf::emitClusterArrivals(Lanes &lower, Value barrier) {
   ImplicitLocOpBuilder &b = lower.b;
   Value always = arith::ConstantIntOp::create(b, 1, 1);
   for (int64_t to = 0; to < lower.cluster(); ++to)
-    lower.warpRoles().emitClusterArrive(lower, barrier, lower.i32(to), always);
+    lower.ringTeams().emitClusterArrive(lower, barrier, lower.i32(to), always);
 }
 
 /// Ends a team: says so to all blocks of the cluster. One that does not move
@@ -200,10 +200,10 @@ void kvbuf::emitClusterArrivals(Lanes &lower, Value barrier) {
 static void leaveCluster(LaneLowering &lower, bool moves) {
   // The barrier's one phase: every thread that reaches into another block's LDS
   // has done so.
-  Value barrier = lower.i32(lower.roles.endBarrier);
+  Value barrier = lower.i32(lower.rings.endBarrier);
   emitClusterArrivals(lower, barrier);
   if (!moves)
-    lower.warpRoles().emitBarrierWait(lower, barrier, lower.i32(0));
+    lower.ringTeams().emitBarrierWait(lower, barrier, lower.i32(0));
 }
 
 LogicalResult kvbuf::lowerRingTeam(LaneLowering &lower, TeamOp op,
@@ -216,10 +216,10 @@ LogicalResult kvbuf::lowerRingTeam(LaneLowering &lower, TeamOp op,
     return failure();
   b.setLoc(op.getLoc());
   if (!moves)
-    lower.warpRoles().emitTeamEnd(lower);
+    lower.ringTeams().emitTeamEnd(lower);
   if (lower.cluster() > 1)
     leaveCluster(lower, moves);
-  lower.roles.alone = false;
-  lower.roles.teamStart = nullptr;
+  lower.rings.alone = false;
+  lower.rings.teamStart = nullptr;
   return success();
 }

@@ -1,5 +1,4 @@
-//===- LaneRoles.h - What a kernel with warp roles keeps ----------*- C++
-//-*-===//
+//===- LaneRingTeams.h - What a kernel with rings keeps ---------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H
-#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANERINGTEAMS_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANERINGTEAMS_H
 
 #include "Machine.h"
 #include "llvm/ADT/DenseMap.h"
@@ -16,9 +15,9 @@
 
 namespace kvbuf {
 
-/// What is known of the warps of a kernel with roles while it is lowered.
-struct LaneRoles {
-  explicit LaneRoles(const TargetInfo &target)
+/// What is known of the teams of a kernel with rings while it is lowered.
+struct LaneRingTeams {
+  explicit LaneRingTeams(const TargetInfo &target)
       : groupThreads(int64_t(target.warpsPerMatrixGroup) * target.waveSize) {}
 
   // The team that multiplies.
@@ -82,4 +81,4 @@ void emitClusterArrivals(Lanes &lower, mlir::Value barrier);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANEROLES_H
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANERINGTEAMS_H

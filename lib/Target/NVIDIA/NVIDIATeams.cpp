@@ -1,4 +1,4 @@
-//===- NVIDIARoles.cpp - Schedules with warp roles --------------*- C++ -*-===//
+//===- NVIDIATeams.cpp - Schedules with a team that moves -------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -94,9 +94,9 @@ static constexpr Entry kTable[] = {
      TileOrder::Dynamic},
 };
 
-bool detail::chooseRoles(const TargetInfo &target,
-                         const ScheduleRequest &request,
-                         ScheduleChoice &choice) {
+bool detail::chooseMovingTeam(const TargetInfo &target,
+                              const ScheduleRequest &request,
+                              ScheduleChoice &choice) {
   if (!target.warpsPerMatrixGroup)
     return false;
   for (int64_t size : {request.headSize, request.valueHeadSize})
