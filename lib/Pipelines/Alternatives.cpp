@@ -324,7 +324,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     if (cache.getKind() == CacheKind::Dense)
       keys = b.getStringAttr(kKeysSize);
     else if (paged)
-      keys = b.expr("product", {b.getStringAttr("pages_per_seq"),
+      keys = b.expr("product", {b.getStringAttr(kTableRowSize),
                                 b.number(cache.getPageSize())});
     suits =
         launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,

@@ -469,7 +469,7 @@ LogicalResult KernelSignature::expand() {
       bool paged = cache.getKind() == CacheKind::Paged;
       SmallVector<Attribute> tableShape{batch};
       if (paged)
-        tableShape.push_back(sizeOf("pages_per_seq"));
+        tableShape.push_back(sizeOf(kTableRowSize));
       tensor(name + ".table", word, tableShape, "read");
       pointer(i, word, name + ".table",
               [](TensorArg &t, Value v) { t.table = v; });
@@ -568,11 +568,11 @@ LogicalResult KernelSignature::expand() {
     if (auto append = dyn_cast<AppendTokensOp>(op)) {
       for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
         if (cache) {
-          need(sizeOfCache(cache, "num_blocks"));
+          need(sizeOfCache(cache, kBlocksSize));
           need(sizeOfCache(cache, cast<CacheType>(cache.getType()).getKind() ==
                                           CacheKind::Paged
-                                      ? "pages_per_seq"
-                                      : "max_seq"));
+                                      ? kTableRowSize
+                                      : kSlotRowsSize));
         }
     }
     if (!lanes.machine.hasRings())

@@ -68,10 +68,9 @@ static Value cacheByLanes(LaneLowering &lower, Value argument) {
   const TensorArg &cache = lower.signature.tensor(argument);
   constexpr int64_t any = ShapedType::kDynamic;
   bool paged = type.getKind() == CacheKind::Paged;
-  Value blocks =
-      lower.signature.launchSize(sizeOfCache(argument, "num_blocks"));
+  Value blocks = lower.signature.launchSize(sizeOfCache(argument, kBlocksSize));
   Value room = lower.signature.launchSize(
-      sizeOfCache(argument, paged ? "pages_per_seq" : "max_seq"));
+      sizeOfCache(argument, paged ? kTableRowSize : kSlotRowsSize));
   SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
                              type.getHeads(), type.getCacheDepth()};
   Value data = viewOf(b, cache.data, shape, {blocks, paged ? Value() : room},

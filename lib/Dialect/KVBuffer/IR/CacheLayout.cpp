@@ -82,9 +82,9 @@ SmallVector<CacheDim> CacheType::getLeadingDims() const {
   case CacheKind::Ragged:
     return {{dynamic, "total_k"}};
   case CacheKind::Continuous:
-    return {{dynamic, "num_blocks"}, {dynamic, "max_seq"}};
+    return {{dynamic, kBlocksSize}, {dynamic, kSlotRowsSize}};
   case CacheKind::Paged:
-    return {{dynamic, "num_blocks"}, {getPageSize(), ""}};
+    return {{dynamic, kBlocksSize}, {getPageSize(), ""}};
   }
   llvm_unreachable("unknown kind of cache");
 }
@@ -99,7 +99,7 @@ SmallVector<CacheTensor> CacheType::getIndexTensors() const {
   case CacheKind::Continuous:
     return {{"table", {{dynamic, "batch"}}}, {"lengths", {{dynamic, "batch"}}}};
   case CacheKind::Paged:
-    return {{"table", {{dynamic, "batch"}, {dynamic, "pages_per_seq"}}},
+    return {{"table", {{dynamic, "batch"}, {dynamic, kTableRowSize}}},
             {"lengths", {{dynamic, "batch"}}}};
   }
   llvm_unreachable("unknown kind of cache");

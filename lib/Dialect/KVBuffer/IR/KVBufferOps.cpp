@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InferTypes.h"
 #include "VerifyTile.h"
 #include "WorkFormat.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
@@ -589,12 +590,10 @@ LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
                                            std::optional<Location> location,
                                            DramLoadOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
-  auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
-  if (!buffer)
-    return emitOptionalError(location, "expected a buffer, got ",
-                             adaptor.getBuffer().getType());
-  types.push_back(TokenType::get(context, buffer.getParams()));
-  return success();
+  return inferFrom<BufferType>(
+      adaptor.getBuffer(), "a buffer", location, types, [&](BufferType type) {
+        return TokenType::get(context, type.getParams());
+      });
 }
 
 LogicalResult kvbuf::verifyTileFits(Operation *op, TileType tile,
@@ -619,17 +618,15 @@ LogicalResult DramLoadOp::verify() {
   return verifyTileFits(*this, getTile().getType(), params);
 }
 
-LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *context,
+LogicalResult LdsStageOp::inferReturnTypes(MLIRContext *,
                                            std::optional<Location> location,
                                            LdsStageOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
-  for (Value token : adaptor.getTokens()) {
-    auto type = dyn_cast<TokenType>(token.getType());
-    if (!type)
-      return emitOptionalError(location, "expected tokens of loads, got ",
-                               token.getType());
-    types.push_back(StagedType::get(type.getParams()));
-  }
+  for (Value token : adaptor.getTokens())
+    if (failed(inferFrom<TokenType>(
+            token, "tokens of loads", location, types,
+            [](TokenType type) { return StagedType::get(type.getParams()); })))
+      return failure();
   return success();
 }
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InferTypes.h"
 #include "VerifyTile.h"
 
 using namespace mlir;
@@ -38,12 +39,10 @@ LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
                                        std::optional<Location> location,
                                        RingOp::Adaptor adaptor,
                                        SmallVectorImpl<Type> &types) {
-  auto buffer = dyn_cast<BufferType>(adaptor.getBuffer().getType());
-  if (!buffer)
-    return emitOptionalError(location, "expected a buffer, got ",
-                             adaptor.getBuffer().getType());
-  types.push_back(RingType::get(context, buffer.getParams()));
-  return success();
+  return inferFrom<BufferType>(
+      adaptor.getBuffer(), "a buffer", location, types, [&](BufferType type) {
+        return RingType::get(context, type.getParams());
+      });
 }
 
 LogicalResult RingLoadOp::verify() {
@@ -51,16 +50,13 @@ LogicalResult RingLoadOp::verify() {
                         getRing().getType().getParams());
 }
 
-LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *context,
+LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *,
                                            std::optional<Location> location,
                                            RingWaitOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
-  auto ring = dyn_cast<RingType>(adaptor.getRing().getType());
-  if (!ring)
-    return emitOptionalError(location, "expected a ring, got ",
-                             adaptor.getRing().getType());
-  types.push_back(StagedType::get(ring.getParams()));
-  return success();
+  return inferFrom<RingType>(
+      adaptor.getRing(), "a ring", location, types,
+      [](RingType type) { return StagedType::get(type.getParams()); });
 }
 
 LogicalResult LaunchSizeOp::verify() {
@@ -107,16 +103,13 @@ LogicalResult MmaStartOp::verify() {
                               getTransposeB());
 }
 
-LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *context,
+LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *,
                                           std::optional<Location> location,
                                           MmaWaitOp::Adaptor adaptor,
                                           SmallVectorImpl<Type> &types) {
-  auto pending = dyn_cast<PendingType>(adaptor.getPending().getType());
-  if (!pending)
-    return emitOptionalError(location, "expected a pending product, got ",
-                             adaptor.getPending().getType());
-  types.push_back(pending.getFragment());
-  return success();
+  return inferFrom<PendingType>(
+      adaptor.getPending(), "a pending product", location, types,
+      [](PendingType type) { return type.getFragment(); });
 }
 
 LogicalResult MmaWaitOp::verify() {

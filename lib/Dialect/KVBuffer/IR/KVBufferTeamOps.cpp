@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InferTypes.h"
 #include "VerifyTile.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -380,12 +381,8 @@ LogicalResult QueueTakeOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location> location,
                                             QueueTakeOp::Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
-  auto queue = dyn_cast<QueueType>(adaptor.getQueue().getType());
-  if (!queue)
-    return emitOptionalError(location, "expected a queue, got ",
-                             adaptor.getQueue().getType());
-  llvm::append_range(types, queue.getTypes());
-  return success();
+  return inferFrom<QueueType>(adaptor.getQueue(), "a queue", location, types,
+                              [](QueueType type) { return type.getTypes(); });
 }
 
 LogicalResult QueueTakeOp::verify() { return verifyMade(*this, getQueue()); }
@@ -448,12 +445,8 @@ LogicalResult ShelfGetOp::inferReturnTypes(MLIRContext *,
                                            std::optional<Location> location,
                                            ShelfGetOp::Adaptor adaptor,
                                            SmallVectorImpl<Type> &types) {
-  auto shelf = dyn_cast<ShelfType>(adaptor.getShelf().getType());
-  if (!shelf)
-    return emitOptionalError(location, "expected a shelf, got ",
-                             adaptor.getShelf().getType());
-  llvm::append_range(types, shelf.getTypes());
-  return success();
+  return inferFrom<ShelfType>(adaptor.getShelf(), "a shelf", location, types,
+                              [](ShelfType type) { return type.getTypes(); });
 }
 
 LogicalResult ShelfGetOp::verify() {

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What the interface `CacheLayout` speaks of: the memrefs that a cache value is
-/// made of, and the places of rows in them.
+/// What the interface `CacheLayout` speaks of: the memrefs that a cache value
+/// is made of, and the places of rows in them.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,19 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace kvbuf {
 
 /// Granularities of quantization that are no number of elements.
 inline constexpr int64_t kPerTensor = 0, kPerHead = -1;
+
+/// What launches call sizes of caches with a table, unless an argument has
+/// other names for them (`sizeOfCache`): slots or pages that the cache has,
+/// rows of a slot, and entries of a sequence's row of a table of pages.
+inline constexpr llvm::StringLiteral kBlocksSize = "num_blocks",
+                                     kSlotRowsSize = "max_seq",
+                                     kTableRowSize = "pages_per_seq";
 
 /// A dimension of a tensor that belongs to a cache.
 struct CacheDim {
