@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FillCounts.h"
 #include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -64,7 +65,9 @@ private:
   }
   /// `count`, computed at the insertion point.
   Value emit(OffsetIndex count);
-  Value times(Value value, int64_t factor);
+  Value times(Value value, int64_t factor) {
+    return timesEach(b, loc, value, factor);
+  }
   void fill(DramLoadOp load, OffsetIndex count);
   /// Inserts where the slot of `load` is computed from `base`: with the address
   /// of its tile, where no other load takes that.
@@ -115,12 +118,6 @@ private:
 };
 
 } // namespace
-
-Value SlotNumbering::times(Value value, int64_t factor) {
-  return factor == 1
-             ? value
-             : b.createOrFold<arith::MulIOp>(loc, value, constant(factor));
-}
 
 Value SlotNumbering::emit(OffsetIndex count) {
   if (!count.base)
@@ -318,10 +315,7 @@ LogicalResult SlotNumbering::numberFor(scf::ForOp loop, Count &count,
   }
   loc = loop.getLoc();
   b.setInsertionPointAfter(loop);
-  Value trips = b.createOrFold<arith::MaxSIOp>(
-      loc, b.createOrFold<arith::SubIOp>(loc, loop.getUpperBound(), lb),
-      constant(0));
-  Value more = times(trips, *each);
+  Value more = times(tripsOf(b, loc, lb, loop.getUpperBound()), *each);
   if (count->base)
     more = arith::AddIOp::create(b, loc, count->base, more);
   count->base = more;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FillCounts.h"
 #include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -18,7 +19,6 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_ASSIGNTEAMS
@@ -48,9 +48,10 @@ public:
   TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
              bool isProducer, ScheduleAttr schedule, int64_t groups)
       : b(b), channels(channels), isProducer(isProducer), schedule(schedule),
-        groups(groups) {
-    count.assign(channels.size(), constant(0));
-  }
+        groups(groups),
+        count(
+            channels.size(), [this](Operation *op) { return channelOf(op); },
+            constant(0)) {}
 
   /// Writes an op with all that is in it.
   LogicalResult writeOp(Operation *op);
@@ -68,23 +69,7 @@ private:
     return b.createOrFold<arith::SubIOp>(lhs, rhs);
   }
   /// The number of the channel that an op fills, or nothing.
-  std::optional<unsigned> channelOf(Operation *op);
-  /// Fillings of each channel directly in a block.
-  SmallVector<int64_t> countIn(Block &block);
-  /// Whether ops inside of `op` fill a channel.
-  bool fills(Operation *op, unsigned channel);
-  /// Whether an op fills two channels the same number of times on every path.
-  bool fillsAlike(Operation *op, unsigned a, unsigned b);
-  /// The channels that `op` fills, one for each set of channels that have the
-  /// same count before it and after it.
-  SmallVector<unsigned> representatives(Operation *op);
-  /// Gives the counts `values` to the representatives and to those that they
-  /// stand for, whose counts were those of `before`.
-  void assign(Operation *op, ArrayRef<unsigned> chosen, ValueRange values,
-              ArrayRef<Value> before);
-  SmallVector<Value> countsOf(ArrayRef<unsigned> chosen) {
-    return llvm::map_to_vector(chosen, [&](unsigned c) { return count[c]; });
-  }
+  std::optional<unsigned> channelOf(Operation *op) const;
 
   /// Whether this team has values of a type.
   bool has(Type type) {
@@ -142,7 +127,7 @@ private:
   int64_t groups;
   IRMapping map;
   /// Fillings of each channel so far.
-  SmallVector<Value> count;
+  FillCounts count;
   /// The filling that a token of the tile program stands for.
   llvm::DenseMap<Value, std::pair<unsigned, Value>> tokens;
   SmallVector<RingWaitOp> waits;
@@ -150,7 +135,7 @@ private:
   llvm::DenseMap<Operation *, Value> posted;
 };
 
-std::optional<unsigned> TeamWriter::channelOf(Operation *op) {
+std::optional<unsigned> TeamWriter::channelOf(Operation *op) const {
   AllocOp buffer;
   if (auto load = dyn_cast<DramLoadOp>(op))
     buffer = load.getBuffer().getDefiningOp<AllocOp>();
@@ -160,59 +145,6 @@ std::optional<unsigned> TeamWriter::channelOf(Operation *op) {
     if (channel.buffer == buffer)
       return i;
   return std::nullopt;
-}
-
-SmallVector<int64_t> TeamWriter::countIn(Block &block) {
-  SmallVector<int64_t> result(channels.size());
-  for (Operation &op : block)
-    if (auto channel = channelOf(&op))
-      ++result[*channel];
-  return result;
-}
-
-bool TeamWriter::fills(Operation *op, unsigned channel) {
-  return op
-      ->walk([&](Operation *inner) {
-        return channelOf(inner) == channel ? WalkResult::interrupt()
-                                           : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-bool TeamWriter::fillsAlike(Operation *op, unsigned a, unsigned b) {
-  for (Region &region : op->getRegions())
-    for (Block &block : region) {
-      SmallVector<int64_t> direct = countIn(block);
-      if (direct[a] != direct[b])
-        return false;
-      for (Operation &inner : block)
-        if (inner.getNumRegions() && !fillsAlike(&inner, a, b))
-          return false;
-    }
-  return true;
-}
-
-SmallVector<unsigned> TeamWriter::representatives(Operation *op) {
-  SmallVector<unsigned> chosen;
-  for (unsigned c = 0; c < channels.size(); ++c)
-    if (fills(op, c) && llvm::none_of(chosen, [&](unsigned r) {
-          return count[r] == count[c] && fillsAlike(op, r, c);
-        }))
-      chosen.push_back(c);
-  return chosen;
-}
-
-void TeamWriter::assign(Operation *op, ArrayRef<unsigned> chosen,
-                        ValueRange values, ArrayRef<Value> before) {
-  for (unsigned c = 0; c < channels.size(); ++c) {
-    count[c] = before[c];
-    for (auto [r, value] : llvm::zip_equal(chosen, values))
-      if (c == r ||
-          (before[r] == before[c] && fills(op, c) && fillsAlike(op, r, c))) {
-        count[c] = value;
-        break;
-      }
-  }
 }
 
 bool TeamWriter::takesPosted(Operation *op) {
@@ -457,26 +389,27 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
 
 LogicalResult TeamWriter::writeFor(scf::ForOp op) {
   SmallVector<unsigned> keep = kept(op.getResultTypes());
-  SmallVector<Value> before = count;
-  SmallVector<unsigned> chosen = representatives(op);
+  SmallVector<Value> before = count.all();
+  SmallVector<unsigned> chosen = count.representatives(op);
   // Where each iteration fills the same number of slots, counts follow from
   // the induction variable; else the loop carries them.
   bool nested = llvm::any_of(*op.getBody(), [&](Operation &inner) {
-    return inner.getNumRegions() &&
-           llvm::any_of(chosen, [&](unsigned c) { return fills(&inner, c); });
+    return inner.getNumRegions() && llvm::any_of(chosen, [&](unsigned c) {
+             return count.isFilledIn(&inner, c);
+           });
   });
   bool closedForm = !nested && getConstantIntValue(op.getStep()) == 1;
-  SmallVector<int64_t> each = countIn(*op.getBody());
+  SmallVector<int64_t> each = count.directlyIn(*op.getBody());
   Value lb = map.lookupOrDefault(op.getLowerBound()),
         ub = map.lookupOrDefault(op.getUpperBound());
   auto times = [&](Value n, int64_t k) {
-    return k == 1 ? n : b.createOrFold<arith::MulIOp>(n, constant(k));
+    return timesEach(b, op.getLoc(), n, k);
   };
 
   SmallVector<Value> inits = mapped(op.getInitArgs(), keep);
   SmallVector<Value> offsets(channels.size());
   if (!closedForm)
-    llvm::append_range(inits, countsOf(chosen));
+    llvm::append_range(inits, count.of(chosen));
   else
     for (unsigned c = 0; c < channels.size(); ++c)
       if (each[c])
@@ -495,8 +428,8 @@ LogicalResult TeamWriter::writeFor(scf::ForOp op) {
     for (auto [i, k] : llvm::enumerate(keep))
       map.map(op.getRegionIterArg(k), loop.getRegionIterArg(i));
     if (!closedForm)
-      assign(op, chosen, loop.getRegionIterArgs().drop_front(keep.size()),
-             before);
+      count.assign(op, chosen, loop.getRegionIterArgs().drop_front(keep.size()),
+                   before);
     else
       for (unsigned c = 0; c < channels.size(); ++c)
         if (each[c])
@@ -505,14 +438,14 @@ LogicalResult TeamWriter::writeFor(scf::ForOp op) {
       return failure();
     SmallVector<Value> yields = mapped(op.getYieldedValues(), keep);
     if (!closedForm)
-      llvm::append_range(yields, countsOf(chosen));
+      llvm::append_range(yields, count.of(chosen));
     b.setLoc(op.getLoc());
     scf::YieldOp::create(b, yields);
   }
   for (auto [i, k] : llvm::enumerate(keep))
     map.map(op.getResult(k), loop.getResult(i));
   if (!closedForm) {
-    assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
+    count.assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
     return success();
   }
   Value trips;
@@ -521,7 +454,7 @@ LogicalResult TeamWriter::writeFor(scf::ForOp op) {
     if (!each[c])
       continue;
     if (!trips)
-      trips = b.createOrFold<arith::MaxSIOp>(sub(ub, lb), constant(0));
+      trips = tripsOf(b, op.getLoc(), lb, ub);
     count[c] = add(count[c], times(trips, each[c]));
   }
   return success();
@@ -529,8 +462,8 @@ LogicalResult TeamWriter::writeFor(scf::ForOp op) {
 
 LogicalResult TeamWriter::writeIf(scf::IfOp op) {
   SmallVector<unsigned> keep = kept(op.getResultTypes());
-  SmallVector<Value> before = count;
-  SmallVector<unsigned> chosen = representatives(op);
+  SmallVector<Value> before = count.all();
+  SmallVector<unsigned> chosen = count.representatives(op);
   SmallVector<Type> types = llvm::map_to_vector(
       keep, [&](unsigned k) { return op.getResult(k).getType(); });
   types.append(chosen.size(), b.getIndexType());
@@ -542,14 +475,14 @@ LogicalResult TeamWriter::writeIf(scf::IfOp op) {
     if (!to->empty())
       to->getTerminator()->erase();
     b.setInsertionPointToEnd(to);
-    count = before;
+    count.set(before);
     SmallVector<Value> yields;
     if (!from.empty()) {
       if (failed(write(from.front())))
         return failure();
       yields = mapped(from.front().getTerminator()->getOperands(), keep);
     }
-    llvm::append_range(yields, countsOf(chosen));
+    llvm::append_range(yields, count.of(chosen));
     b.setLoc(op.getLoc());
     scf::YieldOp::create(b, yields);
     return success();
@@ -559,17 +492,17 @@ LogicalResult TeamWriter::writeIf(scf::IfOp op) {
     return failure();
   for (auto [i, k] : llvm::enumerate(keep))
     map.map(op.getResult(k), branch.getResult(i));
-  assign(op, chosen, branch.getResults().drop_front(keep.size()), before);
+  count.assign(op, chosen, branch.getResults().drop_front(keep.size()), before);
   return success();
 }
 
 LogicalResult TeamWriter::writeWhile(scf::WhileOp op) {
   SmallVector<unsigned> keepInits = kept(op.getOperandTypes());
   SmallVector<unsigned> keep = kept(op.getResultTypes());
-  SmallVector<Value> before = count;
-  SmallVector<unsigned> chosen = representatives(op);
+  SmallVector<Value> before = count.all();
+  SmallVector<unsigned> chosen = count.representatives(op);
   SmallVector<Value> inits = mapped(op.getInits(), keepInits);
-  llvm::append_range(inits, countsOf(chosen));
+  llvm::append_range(inits, count.of(chosen));
   SmallVector<Type> types = llvm::map_to_vector(
       keep, [&](unsigned k) { return op.getResult(k).getType(); });
   types.append(chosen.size(), b.getIndexType());
@@ -581,7 +514,8 @@ LogicalResult TeamWriter::writeWhile(scf::WhileOp op) {
     Block *block = b.createBlock(&region, {}, argTypes, locs);
     for (auto [i, k] : llvm::enumerate(which))
       map.map(from.getArgument(k), block->getArgument(i));
-    assign(op, chosen, block->getArguments().drop_front(which.size()), before);
+    count.assign(op, chosen, block->getArguments().drop_front(which.size()),
+                 before);
   };
   {
     OpBuilder::InsertionGuard guard(b);
@@ -591,7 +525,7 @@ LogicalResult TeamWriter::writeWhile(scf::WhileOp op) {
       return failure();
     scf::ConditionOp condition = op.getConditionOp();
     SmallVector<Value> args = mapped(condition.getArgs(), keep);
-    llvm::append_range(args, countsOf(chosen));
+    llvm::append_range(args, count.of(chosen));
     b.setLoc(op.getLoc());
     scf::ConditionOp::create(b, map.lookupOrDefault(condition.getCondition()),
                              args);
@@ -601,13 +535,13 @@ LogicalResult TeamWriter::writeWhile(scf::WhileOp op) {
       return failure();
     SmallVector<Value> yields =
         mapped(op.getYieldOp().getOperands(), keepInits);
-    llvm::append_range(yields, countsOf(chosen));
+    llvm::append_range(yields, count.of(chosen));
     b.setLoc(op.getLoc());
     scf::YieldOp::create(b, yields);
   }
   for (auto [i, k] : llvm::enumerate(keep))
     map.map(op.getResult(k), loop.getResult(i));
-  assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
+  count.assign(op, chosen, loop.getResults().drop_front(keep.size()), before);
   return success();
 }
 
