@@ -1,0 +1,222 @@
+//===- ArgumentUses.cpp - What a kernel does with an argument ---*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArgumentUses.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace kvbuf;
+
+StringRef kvbuf::nameOf(gpu::GPUFuncOp kernel, unsigned argument) {
+  return kernel
+      .getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr)
+      .getValue();
+}
+
+LogicalResult kvbuf::checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
+                                   llvm::StringSet<> &names) {
+  auto name =
+      kernel.getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr);
+  if (!name)
+    return kernel.emitOpError()
+           << "argument " << argument << " has no '"
+           << KVBufferDialect::kNameAttr << "', the name of its tensor";
+  if (!names.insert(name.getValue()).second)
+    return kernel.emitOpError() << "has two arguments with '"
+                                << KVBufferDialect::kNameAttr << "' = " << name;
+  Type type = kernel.getArgument(argument).getType();
+  if (isa<CacheType>(type))
+    return success();
+  auto memref = dyn_cast<MemRefType>(type);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || memref.getRank() == 0 ||
+      failed(memref.getStridesAndOffset(strides, offset)))
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " of type " << type
+           << "; expected a cache or a strided memref of rank 1 or more";
+  if (strides.back() != 1)
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " of type " << type
+           << "; expected elements of the last dimension side by side, a "
+              "stride of 1";
+  Type element = memref.getElementType();
+  if (!element.isBF16() && !element.isF16() && !element.isF32() &&
+      !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+    return kernel.emitOpError()
+           << "argument " << argument << " is " << name << " with elements "
+           << element << "; expected bf16, f16, f32, i32 or i64";
+  return success();
+}
+
+StringRef kvbuf::accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
+  if (auto access = kernel.getArgAttrOfType<StringAttr>(
+          argument, KVBufferDialect::kAccessAttr))
+    return access.getValue();
+  bool reads = false, writes = false;
+  for (Operation *user : kernel.getArgument(argument).getUsers()) {
+    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, CacheScaleOp,
+            FindTileOp, NumberTilesOp, MakeCacheOp>(user)) {
+      reads = true;
+    } else if (isa<RowStoreOp>(user)) {
+      writes = true;
+    } else if (auto tile = dyn_cast<DramTileOp>(user);
+               tile && tile.getNumbers() == kernel.getArgument(argument)) {
+      reads = true;
+    } else if (tile) {
+      for (Operation *use : tile->getUsers()) {
+        bool isStore = isa<FragmentStoreOp>(use);
+        bool isLoad = isa<DramLoadOp, RingLoadOp, TileFragmentOp>(use);
+        writes |= !isLoad;
+        reads |= !isStore;
+      }
+    } else if (!isa<memref::DimOp>(user)) {
+      reads = writes = true;
+    }
+  }
+  return !writes ? "read" : reads ? "read_write" : "write";
+}
+
+FailureOr<SmallVector<Attribute>> kvbuf::shapeOf(gpu::GPUFuncOp kernel,
+                                                 unsigned argument) {
+  auto type = cast<MemRefType>(kernel.getArgument(argument).getType());
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> shape;
+  Attribute attr = kernel.getArgAttr(argument, KVBufferDialect::kShapeAttr);
+  if (!attr) {
+    for (auto [d, size] : llvm::enumerate(type.getShape()))
+      shape.push_back(ShapedType::isDynamic(size)
+                          ? Attribute(b.getStringAttr(nameOf(kernel, argument) +
+                                                      "." + Twine(d)))
+                          : b.getI64IntegerAttr(size));
+    return shape;
+  }
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || int64_t(list.size()) != type.getRank() ||
+      !llvm::all_of(list,
+                    llvm::IsaPred<StringAttr, IntegerAttr, DictionaryAttr>))
+    return kernel.emitOpError()
+           << "argument " << argument << " has '" << KVBufferDialect::kShapeAttr
+           << "' = " << attr << "; expected an array of " << type.getRank()
+           << " names, numbers or expressions";
+  for (auto [d, entry] : llvm::enumerate(list)) {
+    auto number = dyn_cast<IntegerAttr>(entry);
+    if (number && !type.isDynamicDim(d) &&
+        number.getInt() != type.getDimSize(d))
+      return kernel.emitOpError()
+             << "argument " << argument << " has '"
+             << KVBufferDialect::kShapeAttr << "' = " << attr
+             << ", whose dimension " << d << " differs from that of " << type;
+    shape.push_back(number ? b.getI64IntegerAttr(number.getInt()) : entry);
+  }
+  return shape;
+}
+
+int64_t kvbuf::loadedRows(Value tensor, int64_t dimension) {
+  int64_t rows = 0;
+  for (Operation *user : tensor.getUsers())
+    if (auto tile = dyn_cast<DramTileOp>(user))
+      if (tile.getTensor() == tensor && tile.getRowDimension() == dimension &&
+          llvm::any_of(tile->getUsers(),
+                       llvm::IsaPred<DramLoadOp, RingLoadOp, TileFragmentOp>))
+        rows = std::max(rows, tile.getTile().getType().getRows());
+  return rows;
+}
+
+bool kvbuf::hasGroups(Value tensor) {
+  return llvm::any_of(tensor.getUsers(), [&](Operation *user) {
+    auto tile = dyn_cast<DramTileOp>(user);
+    return tile && tile.getTensor() == tensor && tile.getGroup() > 1;
+  });
+}
+
+SmallVector<unsigned> kvbuf::sizesOfMade(Value argument) {
+  SmallVector<unsigned> dims;
+  for (OpOperand &use : argument.getUses()) {
+    auto make = dyn_cast<MakeCacheOp>(use.getOwner());
+    auto type =
+        make ? dyn_cast<CacheType>(make.getCache().getType()) : CacheType();
+    if (!type)
+      continue;
+    bool isData = make.getData() == argument;
+    switch (type.getKind()) {
+    case CacheKind::Dense:
+    case CacheKind::Continuous:
+      if (isData)
+        dims.push_back(1);
+      break;
+    case CacheKind::Ragged:
+      if (isData)
+        dims.push_back(0);
+      break;
+    case CacheKind::Paged:
+      if (!isData && make.getIndices()[0] == argument)
+        dims.push_back(1);
+      break;
+    }
+  }
+  return dims;
+}
+
+SmallVector<unsigned> kvbuf::sizesOfTokens(Value argument) {
+  SmallVector<unsigned> dims;
+  for (Operation *user : argument.getUsers())
+    if (auto append = dyn_cast<AppendTokensOp>(user)) {
+      if (argument == append.getCos() || argument == append.getSin())
+        dims.push_back(0);
+      else if (isa<MemRefType>(argument.getType()))
+        dims.push_back(1);
+    }
+  return dims;
+}
+
+std::optional<int64_t> kvbuf::ownAlignment(Value argument) {
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type || argument.use_empty())
+    return std::nullopt;
+  int64_t element = type.getElementTypeBitWidth() / 8;
+  if (llvm::any_of(argument.getUsers(), llvm::IsaPred<AppendTokensOp>))
+    return std::gcd<int64_t>(16, type.getShape().back() * element);
+  if (element <= 2 &&
+      llvm::all_of(argument.getUsers(),
+                   llvm::IsaPred<memref::LoadOp, memref::DimOp>))
+    return element;
+  return std::nullopt;
+}
+
+bool kvbuf::storesScales(Value cache) {
+  return cast<CacheType>(cache.getType()).getGranularity() > 0 &&
+         llvm::any_of(cache.getUsers(), llvm::IsaPred<AppendTokensOp>);
+}
+
+StringRef kvbuf::sizeNeededBy(Operation *op) {
+  if (auto size = dyn_cast<LaunchSizeOp>(op))
+    return size.getName();
+  TypedValue<CacheType> value;
+  if (auto keys = dyn_cast<CacheNumKeysOp>(op))
+    value = keys.getCache();
+  if (auto tile = dyn_cast<CacheTileOp>(op);
+      tile && tile.getCache().getType().getKind() == CacheKind::Ragged)
+    value = tile.getCache();
+  // What a program makes of memrefs has their sizes.
+  if (!value || value.getDefiningOp())
+    return "";
+  CacheType cache = value.getType();
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    return "";
+  case CacheKind::Ragged:
+  case CacheKind::Continuous:
+    return sizeOfCache(value, cache.getLeadingDims().back().name);
+  case CacheKind::Paged:
+    return sizeOfCache(value, cache.getIndexTensors().front().dims.back().name);
+  }
+  return "";
+}

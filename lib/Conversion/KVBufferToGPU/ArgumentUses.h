@@ -1,0 +1,64 @@
+//===- ArgumentUses.h - What a kernel does with an argument -----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/StringSet.h"
+#include <optional>
+
+namespace kvbuf {
+
+/// The name of an argument's tensor.
+llvm::StringRef nameOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
+
+/// Checks that an argument has a name of its own and a type that parameters can
+/// stand for.
+mlir::LogicalResult checkArgument(mlir::gpu::GPUFuncOp kernel,
+                                  unsigned argument, llvm::StringSet<> &names);
+
+/// What a kernel does with an argument, by its attribute or by its uses.
+llvm::StringRef accessOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
+
+/// The sizes of a memref's dimensions, as the manifest states them: names,
+/// numbers or expressions.
+mlir::FailureOr<llvm::SmallVector<mlir::Attribute>>
+shapeOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
+
+/// The rows of the tallest tile that is loaded from a tensor with its rows
+/// along a dimension; 0: none is.
+int64_t loadedRows(mlir::Value tensor, int64_t dimension);
+
+/// Whether tiles of a tensor have rows along its heads, too.
+bool hasGroups(mlir::Value tensor);
+
+/// The dimensions of an argument whose sizes its uses in `make_cache` need.
+llvm::SmallVector<unsigned> sizesOfMade(mlir::Value argument);
+
+/// The dimensions of an argument whose sizes new tokens need: the number of
+/// them, and of rows of angles.
+llvm::SmallVector<unsigned> sizesOfTokens(mlir::Value argument);
+
+/// The bytes that an argument's address and strides have to be multiples of,
+/// where that is not what the kernel asks of all. Rows of new tokens and of
+/// angles: 16 at most, so that lanes load several elements at once. What lanes
+/// load by the element, as the captures of functions of scores: an element.
+std::optional<int64_t> ownAlignment(mlir::Value argument);
+
+/// Whether the kernel stores scales of a cache among its arguments.
+bool storesScales(mlir::Value cache);
+
+/// The size of the launch that an op asks for, by its name in the manifest: the
+/// room of a cache, the rows of ragged queries; empty if it needs none.
+llvm::StringRef sizeNeededBy(mlir::Operation *op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
