@@ -13,6 +13,20 @@
 
 namespace kvbuf {
 
+/// Sums, differences and products of integers or indices.
+inline mlir::Value add(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                       mlir::Value y) {
+  return mlir::arith::AddIOp::create(b, x, y);
+}
+inline mlir::Value sub(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                       mlir::Value y) {
+  return mlir::arith::SubIOp::create(b, x, y);
+}
+inline mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                       mlir::Value y) {
+  return mlir::arith::MulIOp::create(b, x, y);
+}
+
 /// Two to the power of a value.
 mlir::Value exp2(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 

@@ -26,13 +26,6 @@ using namespace kvbuf;
 /// Partial results on their way to a lane at a time, at most.
 static constexpr int64_t kMostAtOnce = 16;
 
-static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddIOp::create(b, x, y);
-}
-static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulIOp::create(b, x, y);
-}
-
 /// The most that a number of partial results can be, where the program says it.
 static std::optional<int64_t> mostOf(Value count) {
   IntegerAttr known;

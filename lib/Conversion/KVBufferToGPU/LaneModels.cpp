@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneAppend.h"
+#include "LaneCaches.h"
 #include "LaneControl.h"
 #include "LaneExchange.h"
 #include "LaneFit.h"

@@ -1,4 +1,4 @@
-//===- LaneMovement.h - Caches, tiles and loads -----------------*- C++ -*-===//
+//===- LaneMovement.h - Tiles and loads -------------------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -22,12 +22,7 @@ TileValues sourceOf(Lanes &lanes, mlir::TypedValue<TileType> tile,
                     KVBufferAttr params, int64_t block = 0);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, MakeCacheOp op);
-void lowerOp(LaneLowering &lower, CacheNumKeysOp op);
-void lowerOp(LaneLowering &lower, CacheTileOp op);
-void lowerOp(LaneLowering &lower, CacheScaleOp op);
 void lowerOp(LaneLowering &lower, DramTileOp op);
-void lowerOp(LaneLowering &lower, KeyRangeOp op);
 void lowerOp(Lanes &lanes, AllocOp op);
 void lowerOp(Lanes &lanes, DramLoadOp op);
 void lowerOp(Lanes &lanes, LdsStageOp op);

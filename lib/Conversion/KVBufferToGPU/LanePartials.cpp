@@ -27,13 +27,6 @@ using namespace kvbuf;
 /// Words of 32 bits that a lane moves at once, at most.
 static constexpr int64_t kWidest = 4;
 
-static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddIOp::create(b, x, y);
-}
-static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulIOp::create(b, x, y);
-}
-
 //===----------------------------------------------------------------------===//
 // Rows in memory
 //===----------------------------------------------------------------------===//

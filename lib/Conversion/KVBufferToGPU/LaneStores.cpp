@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneStores.h"
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "Staging.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -26,12 +27,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddIOp::create(b, x, y);
-}
-static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulIOp::create(b, x, y);
-}
 static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
                      Value x, Value y) {
   return arith::CmpIOp::create(b, predicate, x, y);

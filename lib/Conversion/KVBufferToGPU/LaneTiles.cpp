@@ -7,15 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneTiles.h"
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace kvbuf;
-
-static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddIOp::create(b, x, y);
-}
 
 void kvbuf::lowerOp(LaneLowering &lower, LaunchSizeOp op) {
   lower.set(op.getSize(), {lower.signature.launchSize(op.getName())});

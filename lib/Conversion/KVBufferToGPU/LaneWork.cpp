@@ -11,18 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneWork.h"
+#include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace kvbuf;
-
-static Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddIOp::create(b, x, y);
-}
-static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulIOp::create(b, x, y);
-}
 
 void kvbuf::lowerOp(LaneLowering &lower, LaunchValueOp op) {
   lower.set(op.getValue(), {lower.signature.launchValue(op.getExpression())});

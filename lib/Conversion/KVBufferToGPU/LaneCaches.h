@@ -1,0 +1,27 @@
+//===- LaneCaches.h - Caches, their tiles and their keys --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANECACHES_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANECACHES_H
+
+#include "Lanes.h"
+
+namespace kvbuf {
+
+class LaneLowering;
+
+/// Lowers an op; its model calls it (LaneModels.cpp).
+mlir::LogicalResult lowerOp(LaneLowering &lower, MakeCacheOp op);
+void lowerOp(LaneLowering &lower, CacheNumKeysOp op);
+void lowerOp(LaneLowering &lower, CacheTileOp op);
+void lowerOp(LaneLowering &lower, CacheScaleOp op);
+void lowerOp(LaneLowering &lower, KeyRangeOp op);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANECACHES_H
