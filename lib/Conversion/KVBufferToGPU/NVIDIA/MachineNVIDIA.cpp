@@ -702,8 +702,7 @@ static Value emitColPart(Lanes &lower, const FragmentLayout &atom,
   return arith::MulIOp::create(b, number, lower.i32(step));
 }
 
-int64_t NVIDIAMachine::matricesAtOnce(ArrayRef<Matrix> all, int64_t slotCol,
-                                      int64_t blockCols) {
+int64_t NVIDIAMachine::matricesAtOnce(ArrayRef<Matrix> all, int64_t blockCols) {
   const Matrix &zero = all.front();
   auto inOne = [&](int64_t count) {
     if (all.size() < size_t(count))
@@ -716,8 +715,7 @@ int64_t NVIDIAMachine::matricesAtOnce(ArrayRef<Matrix> all, int64_t slotCol,
           col ^= all[bit].col ^ zero.col;
         }
       if (all[w].row != (zero.row ^ row) || all[w].col != (zero.col ^ col) ||
-          (slotCol + all[w].col) / blockCols !=
-              (slotCol + zero.col) / blockCols)
+          all[w].col / blockCols != zero.col / blockCols)
         return false;
     }
     return true;
@@ -778,8 +776,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
           inner = turned ? gridRows : gridCols;
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) {
-      int64_t row0 = (turned ? j : i) * atomRows,
-              col0 = (turned ? i : j) * atomCols;
+      int64_t row0 = op.getSlotRow() + (turned ? j : i) * atomRows,
+              col0 = op.getSlotCol() + (turned ? i : j) * atomCols;
       for (unsigned word = 0; word < 1u << upper; ++word) {
         Matrix matrix{row0, col0};
         for (unsigned bit = 0; bit < upper; ++bit)
@@ -795,8 +793,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
   for (size_t i = 0; i < all.size();) {
     const Matrix &zero = all[i];
-    int64_t count = matricesAtOnce(ArrayRef(all).drop_front(i), op.getSlotCol(),
-                                   layout.blockCols);
+    int64_t count =
+        matricesAtOnce(ArrayRef(all).drop_front(i), layout.blockCols);
     // Lane l gives the address of row l % 8 of matrix l / 8.
     LinearAddress address;
     SmallVector<int64_t> basis = imagesOf(layout, "row", 0, 3);
@@ -829,8 +827,7 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
            imagesOf(layout, "row", llvm::Log2_64(warpRows), warpBits)});
     }
     Value where =
-        emitAddress(lower, address, first, params, op.getSlotRow() + zero.row,
-                    op.getSlotCol() + zero.col);
+        emitAddress(lower, address, first, params, zero.row, zero.col);
     if (blocks)
       where = arith::AddIOp::create(b, where, lower.toIndex(blocks));
     auto loaded = VectorType::get({count, 2}, params.getElementType());

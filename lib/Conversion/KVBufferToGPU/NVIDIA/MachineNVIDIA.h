@@ -86,16 +86,15 @@ protected:
   void emitWordCopies(Lanes &lower, const Copy &copy, const TileValues &tile,
                       mlir::Value slot, bool async);
   /// A matrix of 8 rows that ldmatrix reads: its first row and column in the
-  /// fragment.
+  /// slot.
   struct Matrix {
     int64_t row, col;
   };
   /// How many matrices from the first one on an instruction loads, 4, 2 or 1:
-  /// they lie in one block of `blockCols` columns, where the fragment begins at
-  /// column `slotCol` of its slot, and their places differ by bits of their
-  /// own.
+  /// they lie in one block of `blockCols` columns, and their places differ by
+  /// bits of their own.
   static int64_t matricesAtOnce(llvm::ArrayRef<Matrix> matrices,
-                                int64_t slotCol, int64_t blockCols);
+                                int64_t blockCols);
   /// Loads a fragment whose elements are wider than the slot's.
   mlir::LogicalResult emitNarrowFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                              mlir::Value slot, Values &words);

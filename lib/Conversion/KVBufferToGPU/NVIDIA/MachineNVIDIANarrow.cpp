@@ -102,7 +102,8 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
         unsigned other = 1u << (pair - 1);
         if (word & other)
           continue;
-        Matrix matrix{(turned ? j : i) * atomRows, (turned ? i : j) * atomCols};
+        Matrix matrix{op.getSlotRow() + (turned ? j : i) * atomRows,
+                      op.getSlotCol() + (turned ? i : j) * atomCols};
         wordsOf.push_back({first + word, first + (word | other)});
         for (unsigned bit = 0; bit < upper; ++bit)
           if (word >> bit & 1) {
@@ -142,8 +143,8 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
   auto bytes = VectorType::get({4}, b.getI8Type());
   for (size_t i = 0; i < all.size();) {
     const Matrix &zero = all[i];
-    int64_t count = matricesAtOnce(ArrayRef(all).drop_front(i), op.getSlotCol(),
-                                   layout.blockCols);
+    int64_t count =
+        matricesAtOnce(ArrayRef(all).drop_front(i), layout.blockCols);
     // Lane l gives the address of row l % 8 of matrix l / 8.
     LinearAddress address;
     SmallVector<int64_t> basis;
@@ -160,8 +161,7 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
         warps.push_back(image(atom.warpRows(type) * bit, 0));
       address.terms.push_back({lower.warp, warps});
     }
-    Value where =
-        place(address, op.getSlotRow() + zero.row, op.getSlotCol() + zero.col);
+    Value where = place(address, zero.row, zero.col);
     Value matrices =
         nvgpu::LdMatrixOp::create(b, VectorType::get({count, 2}, unit), shared,
                                   ValueRange{where}, transposed, count);
