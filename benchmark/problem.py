@@ -19,6 +19,7 @@ import sys
 #: `seq_q=0`: query rows are known at the launch; `kv_dtype=f8E4M3FN`: elements
 #: of the caches that are not of `dtype`; `granularity`: tensor, head or a
 #: number, what a scale of theirs is of; empty: they have none;
+#: `v_granularity`: that of V, where it is not K's;
 #: `v_head_size=0`: that of V and O is `head_size`; `o_dtype=f32`: elements of O
 #: that are not of `dtype`.
 DEFAULTS = {
@@ -29,7 +30,7 @@ DEFAULTS = {
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
     "schedule": "", "seq_q": 0, "kv_dtype": "", "granularity": "",
-    "v_head_size": 0, "o_dtype": "",
+    "v_granularity": "", "v_head_size": 0, "o_dtype": "",
 }
 
 
@@ -49,13 +50,15 @@ def problem(**options):
     query, out = (f"memref<{rows}x{heads}x{size}x{dtype}, strided<[{strides}]>>"
                   for size, dtype in ((sizes["k"], o["dtype"]),
                                       (sizes["v"], o["o_dtype"] or o["dtype"])))
-    scale = (f", scale = f32, granularity = {o['granularity']}"
-             if o["granularity"] else "")
+    scaled = {"k": o["granularity"],
+              "v": o["v_granularity"] or o["granularity"]}
     caches = {}
     for name in "k", "v":
         row = "".join(f", {part} = {o[f'{name}_{part}']}"
                       for part in ("cache_depth", "head_dim_offset")
                       if o[f"{name}_{part}"])
+        scale = (f", scale = f32, granularity = {scaled[name]}"
+                 if scaled[name] else "")
         caches[name] = (
             f"!kvbuffer.cache<{o['cache']}, {o['kv_dtype'] or o['dtype']}, "
             f"heads = {kv_heads}, head_size = {sizes[name]}{page}{row}"

@@ -7,6 +7,12 @@
 
 // ROLES: has quantized caches, whose elements products cannot read from shared memory; expected producers = 0, or caches of 'bf16'
 // COLUMNS: has quantized caches, and warp_cols = 2, whose warps share the columns of rows; expected warp_cols = 1
+// Where an instruction takes more elements, so have groups.
+// RUN: sed -e 's/granularity = 64/granularity = 48/' %t.mlir | not kvbuf-opt --kvbuf-choose-schedule="chip=gfx942" 2>&1 | FileCheck %s --check-prefix=COLUMN
+// RUN: sed -e 's/granularity = 64/granularity = 16/' %t.mlir | not kvbuf-opt --kvbuf-choose-schedule="chip=gfx950 schedule=split_keys=true" 2>&1 | FileCheck %s --check-prefix=CONTRACTED
+// COLUMN: has scales for groups of 48 elements of v, and a product on gfx942 takes 32 of its columns at a time; expected granularity = tensor, head, 64 or a multiple of 32
+// CONTRACTED: has scales for groups of 16 elements of k, and a product on gfx950 contracts 32 of them at a time; expected granularity = tensor, head, 64 or a multiple of 32
+
 // LAZY: has a scale for each token of v, which multiplies weights before they are rounded, and lazy_rescale rounds them first; expected lazy_rescale = false
 !q = memref<?x?x4x64xbf16>
 !kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 64>
@@ -19,9 +25,9 @@ func.func @asked(%q: !q, %k: !kv, %v: !kv, %o: !q) {
 
 !q = memref<?x1x4x64xbf16>
 !k = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>
-!v = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 32>
+!v = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 24>
 func.func @groups(%q: !q, %k: !k, %v: !v, %o: !q) {
-  // expected-error @below {{has scales for groups of 32 elements of v, which no kernel reads yet; expected granularity = tensor, head or 64}}
+  // expected-error @below {{has scales for groups of 24 elements of v, and a product on sm_90a takes 16 of its columns at a time; expected granularity = tensor, head, 64 or a multiple of 16}}
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !k, !v, !q
   return
 }

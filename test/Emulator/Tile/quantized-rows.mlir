@@ -19,3 +19,20 @@ func.func @by_head(%q: !q, %k: !head, %v: !head, %o: !q) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !head, !head, !q
   return
 }
+
+// Two scales of a token; one of K's tensor beside two of V's tokens.
+// CHECK: by_group:
+// CHECK: {{^}}PASS
+!group = !kvbuffer.cache<continuous, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 32>
+func.func @by_group(%q: !q, %k: !group, %v: !group, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !q, !group, !group, !q
+  return
+}
+
+// CHECK: values_by_group:
+// CHECK: {{^}}PASS
+!tensor = !kvbuffer.cache<continuous, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = tensor>
+func.func @values_by_group(%q: !q, %k: !tensor, %v: !group, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !tensor, !group, !q
+  return
+}

@@ -29,6 +29,15 @@ func.func @by_token(%q: !q, %k: !token, %v: !token, %o: !q) {
   return
 }
 
+// Two scales of a token.
+// CHECK: by_group:
+// CHECK: {{^}}PASS
+!group = !kvbuffer.cache<paged, f8E4M3FNUZ, heads = 2, head_size = 64, page_size = 3, scale = f32, granularity = 32>
+func.func @by_group(%q: !q, %k: !group, %v: !group, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !group, !group, !q
+  return
+}
+
 // K by tokens, V without scales.
 // CHECK: mixed:
 // CHECK: {{^}}PASS

@@ -71,13 +71,17 @@ class Case:
                 data[~used] = code
             self.kept[name] = data
         self.scales = {}
+        # Elements of a token's head that a scale is made of; 0: none is made.
+        self.group = (size if scale == "token" else
+                      int(scale) if scale.isdigit() else 0)
         for name in "kv":
             if scale == "tensor":
                 self.scales[name] = np.float32([RNG.uniform(0.02, 0.05)])
             elif scale == "head":
                 self.scales[name] = np.float32(RNG.uniform(0.02, 0.05, kv))
-            elif scale == "token":
-                s = np.float32(RNG.uniform(0.02, 0.05, (*shape[:3], 1)))
+            elif self.group:
+                s = np.float32(RNG.uniform(0.02, 0.05,
+                                           (*shape[:3], size // self.group)))
                 s[~used] = np.nan
                 self.scales[name] = s
         self.q = to_bf16(RNG.standard_normal((batch, new, heads, size)))
@@ -154,10 +158,12 @@ class Case:
                 {n: bits[n + ".scales"] for n in self.scales})
 
     def scale_of(self, scales, name, place):
+        """Of each element, [heads, head size], or of each head."""
         if not self.scale:
             return np.ones((self.kv, 1))
-        if self.scale == "token":
-            return scales[name][place].astype(np.float64)
+        if self.group:
+            return np.repeat(scales[name][place].astype(np.float64), self.group,
+                             axis=-1)
         return np.broadcast_to(scales[name].astype(np.float64)[:, None],
                                (self.kv, 1))
 
@@ -186,8 +192,9 @@ class Case:
                         continue
                     scale = self.scale_of(scales, name, at)
                     finite = np.unique(self.values[np.isfinite(self.values)])
-                    if self.scale == "token":
-                        wanted = abs(x).max(-1, keepdims=True) / finite[-1]
+                    if self.group:
+                        wanted = abs(x).reshape(self.kv, -1, self.group).max(-1)
+                        wanted = np.repeat(wanted / finite[-1], self.group, axis=-1)
                         np.testing.assert_allclose(scale, wanted, rtol=1e-6)
                         made[at] = before[at]
                     exact = np.clip(x / scale, finite[0], finite[-1])
@@ -279,6 +286,11 @@ class DecodeAppend(unittest.TestCase):
         self.check([127, 200], kind="e4m3", scale="token", rope=32)
         self.check([33], kind="e5m2", scale="head", new=2, schedule=WARPS)
 
+    def test_groups(self):
+        """Scales that are made of groups of a token's elements."""
+        self.check([127, 200], [15], kind="e4m3", scale="32", rope=32, new=2)
+        self.check([140], kind="e5m2", scale="64", size=128, page=0)
+
     def test_wide_heads(self):
         self.check([140], size=256, heads=2, kv=1, rope=128)
 
@@ -293,6 +305,7 @@ class DecodeAppend(unittest.TestCase):
 
     def test_tiles(self):
         for options in ({"kind": "e4m3", "scale": "token", "rope": 32, "new": 2},
+                        {"kind": "e4m3", "scale": "32", "rope": 32, "new": 2},
                         {"rope": 20, "interleaved": True}):
             case = Case([127, 40], **options)
             text = self.text(case, "tile")

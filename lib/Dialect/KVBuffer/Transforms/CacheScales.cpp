@@ -37,6 +37,10 @@ bool kvbuf::isScaledByToken(CacheType cache) {
   return cache.getScaleType() && cache.getGranularity() > 0;
 }
 
+bool kvbuf::isScaledByGroup(CacheType cache) {
+  return isScaledByToken(cache) && cache.getGranularity() < cache.getHeadSize();
+}
+
 static CacheType typeOf(Value cache) {
   return cast<CacheType>(cache.getType());
 }
@@ -71,8 +75,40 @@ Value CacheScales::fit(AttentionOp op, const TargetInfo &target, Value &q,
 
 Value CacheScales::ofTokens(Value cache, FragmentType type,
                             const TileTokens &tokens) {
-  if (!isScaledByToken(typeOf(cache)))
+  if (!isScaledByToken(typeOf(cache)) || isScaledByGroup(typeOf(cache)))
     return nullptr;
+  return ofTokensAt(cache, type, tokens, arith::ConstantIndexOp::create(b, 0));
+}
+
+SmallVector<ScaledColumns> CacheScales::groups(Value cache, int64_t depth,
+                                               FragmentType type,
+                                               const TileTokens &tokens) {
+  CacheType of = typeOf(cache);
+  if (!isScaledByGroup(of))
+    return {{0, depth, Value()}};
+  SmallVector<ScaledColumns> groups;
+  int64_t size = of.getGranularity();
+  for (int64_t first = 0; first < of.getHeadSize(); first += size) {
+    bool isLast = first + size >= of.getHeadSize();
+    Value dim = arith::ConstantIndexOp::create(b, first);
+    groups.push_back({first, isLast ? depth - first : size,
+                      ofTokensAt(cache, type, tokens, dim)});
+  }
+  return groups;
+}
+
+Value CacheScales::addScaled(Value sum, Value x, Value tokenScales) {
+  if (!sum || !tokenScales)
+    return multiplyByToken(x, tokenScales);
+  return mapElements(
+      {sum, x, tokenScales}, Value(), [&](ValueRange elements, Value) -> Value {
+        Value scaled = arith::MulFOp::create(b, elements[1], elements[2]);
+        return arith::AddFOp::create(b, elements[0], scaled);
+      });
+}
+
+Value CacheScales::ofTokensAt(Value cache, FragmentType type,
+                              const TileTokens &tokens, Value dim) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
   // A tile may begin before the first key that counts, whose page may be gone,
   // and go beyond the last one: what is hidden there has the scale of one that
@@ -85,7 +121,7 @@ Value CacheScales::ofTokens(Value cache, FragmentType type,
   return mapElements(any, tokens.first, [&](ValueRange, Value token) -> Value {
     token = arith::MaxSIOp::create(
         b, arith::MinSIOp::create(b, token, last).getResult(), least);
-    return CacheScaleOp::create(b, cache, batch, kvHead, token, zero);
+    return CacheScaleOp::create(b, cache, batch, kvHead, token, dim);
   });
 }
 

@@ -9,7 +9,9 @@
 /// \file
 /// What tile programs do for caches of 8-bit floats besides widening them: K's
 /// scales multiply scores, V's multiply the output, or, where each token has
-/// one, the weights.
+/// one, the weights. Where groups of a token's elements have scales of their
+/// own, each group of K has a product of its own, whose scores are multiplied
+/// and added up; each group of V's columns has weights of its own.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +35,25 @@ mlir::Type weightsOf(AttentionOp op);
 /// no row's bits may depend on others.
 bool fitsQueries(AttentionOp op, const TargetInfo &target);
 
-/// Whether each token of a cache has a scale of its own.
+/// Whether each token of a cache has a scale of its own, or several.
 bool isScaledByToken(CacheType cache);
+
+/// Whether each token's head has several scales, each of a group of elements.
+bool isScaledByGroup(CacheType cache);
 
 /// The tokens of a tile of scores: the tile's first, and the first and the end
 /// of those that the sequence has and the kernel may look at. The scales of
 /// other tokens, which are hidden, are not looked up.
 struct TileTokens {
   mlir::Value first, lo, end;
+};
+
+/// Columns of a head that a product takes at a time: those of a group, with the
+/// scales of a tile's tokens, or all, without.
+struct ScaledColumns {
+  int64_t first, cols;
+  mlir::Value scales;
+  int64_t end() const { return first + cols; }
 };
 
 /// Builds the scales of one head of one sequence at the insertion point.
@@ -62,10 +75,19 @@ public:
   mlir::Value fit(AttentionOp op, const TargetInfo &target, mlir::Value &q,
                   FragmentType row, mlir::Value &scale);
   /// The scales of a tile's tokens, accumulators of `type` whose columns are
-  /// tokens; null if the cache has no scales of tokens. Two look-ups, one after
-  /// the other, stand before the first of them is there.
+  /// tokens; null if the cache has none, or several a token. Two look-ups, one
+  /// after the other, stand before the first of them is there.
   mlir::Value ofTokens(mlir::Value cache, FragmentType type,
                        const TileTokens &tokens);
+  /// The groups of the first `depth` columns of a head, padding among the last
+  /// one's; one of all, without scales, where tokens have no groups.
+  llvm::SmallVector<ScaledColumns> groups(mlir::Value cache, int64_t depth,
+                                          FragmentType type,
+                                          const TileTokens &tokens);
+  /// Adds to accumulators `sum` others, a product of some columns, times the
+  /// scales of these; either may be null: no sum yet, no scales.
+  mlir::Value addScaled(mlir::Value sum, mlir::Value x,
+                        mlir::Value tokenScales);
   /// Accumulators times what `ofTokens` has made; `x` itself where that is
   /// null.
   mlir::Value multiplyByToken(mlir::Value x, mlir::Value tokenScales);
@@ -78,6 +100,9 @@ public:
   mlir::Value finish(mlir::Value out, mlir::Value v);
 
 private:
+  /// The scales of element `dim` of a tile's tokens.
+  mlir::Value ofTokensAt(mlir::Value cache, FragmentType type,
+                         const TileTokens &tokens, mlir::Value dim);
   /// A map of fragments; `make` gets the elements and the column's coordinate.
   mlir::Value mapElements(
       mlir::ValueRange inputs, mlir::Value col,

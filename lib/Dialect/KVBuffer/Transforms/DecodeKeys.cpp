@@ -100,8 +100,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value back = arith::SubIOp::create(
       b, arith::SubIOp::create(b, end, one).getResult(), i);
   Value key = arith::MulIOp::create(b, back, bn);
-  auto load = [&](Value cache, TypedValue<BufferType> buffer, Type as,
-                  int64_t cols) -> Value {
+  auto load = [&](Value cache, TypedValue<BufferType> buffer) -> Value {
     auto type = cast<CacheType>(cache.getType());
     auto tile = CacheTileOp::create(
         b,
@@ -111,10 +110,22 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
     Value token =
         DramLoadOp::create(b, tile, buffer, /*slot=*/Value(), /*pred=*/Value(),
                            /*whole=*/false, /*block=*/0);
-    Value staged =
-        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    return FragmentLoadOp::create(b, fragment(BN, cols, as, Role::B), staged, 0,
-                                  0);
+    return LdsStageOp::create(b, ValueRange{token}, IntegerAttr())
+        .getStaged()[0];
+  };
+  auto fragmentOf = [&](Value staged, const ScaledColumns &part,
+                        Type as) -> Value {
+    return FragmentLoadOp::create(b, fragment(BN, part.cols, as, Role::B),
+                                  staged, 0, part.first);
+  };
+  auto queriesOf = [&](const ScaledColumns &part) -> Value {
+    if (qStaged)
+      return FragmentLoadOp::create(
+          b, fragment(BM, part.cols, element, Role::A), qStaged, 0, part.first);
+    if (part.cols == depth)
+      return q;
+    return FragmentSliceOp::create(
+        b, fragment(BM, part.cols, products, Role::A), q, 0, part.first);
   };
 
   // Both are asked for before the product of the scores, which hides their
@@ -124,11 +135,17 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   TileTokens tokens{key, range.getLo(), keys};
   Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
   Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
-  Value k = load(operand(op.getK()), kbuf, products, depth);
-  if (qStaged)
-    q = FragmentLoadOp::create(b, qType, qStaged, 0, 0);
-  Value s = MmaOp::create(b, q, k, fill(scoreType, 0.0f),
-                          /*transpose_b=*/true, /*column=*/0);
+  auto kGroups = scales().groups(operand(op.getK()), depth, scoreType, tokens);
+  auto vGroups =
+      scales().groups(operand(op.getV()), valueDepth, scoreType, tokens);
+  Value kStaged = load(operand(op.getK()), kbuf), s;
+  for (const ScaledColumns &part : kGroups) {
+    Value k = fragmentOf(kStaged, part, products);
+    Value ofPart = queriesOf(part);
+    Value product = MmaOp::create(b, ofPart, k, fill(scoreType, 0.0f),
+                                  /*transpose_b=*/true, /*column=*/0);
+    s = scales().addScaled(s, product, part.scales);
+  }
   if (kFactor)
     s = RescaleOp::create(b, s, kFactor);
   s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
@@ -165,10 +182,14 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
       masked.getResult(0), state.max, state.sum, softmaxScale,
       /*masked=*/b.getUnitAttr());
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value v = load(operand(op.getV()), vbuf, weights, valueDepth);
-  Value p = scales().weights(softmax.getP(), vScales, pType);
-  Value acc = MmaOp::create(b, p, v, scaled,
-                            /*transpose_b=*/false, /*column=*/0);
+  Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
+  for (const ScaledColumns &part : vGroups) {
+    Value v = fragmentOf(vStaged, part, weights);
+    Value p = scales().weights(softmax.getP(), vScales ? vScales : part.scales,
+                               pType);
+    acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
+                        /*column=*/part.first);
+  }
   scf::YieldOp::create(
       b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
   return DecodeState::of(loop.getResults());

@@ -246,14 +246,25 @@ private:
   }
   /// The `rows` rows of a cache from key `start` on.
   Value cacheTile(Value cache, Value start, int64_t rows);
-  /// Adds to `acc` the product of `a` and a cache's tile at `key`, which comes
-  /// through `buffer` as a whole or block by block; `a` gives columns of the
-  /// operand, from one on so many.
-  Value multiplyTile(function_ref<Value(int64_t, int64_t)> a, Value cache,
-                     TypedValue<BufferType> buffer, Value key, Value acc);
-  /// The same for V by strips of as many keys as a slot has rows.
-  Value multiplyStrips(function_ref<Value(int64_t, int64_t)> a, Value cache,
+  /// The scores of a tile of K at `key`, which comes through `buffer` as a
+  /// whole or block by block; `queries` gives columns of Q, from one on so
+  /// many.
+  Value multiplyKeys(function_ref<Value(int64_t, int64_t)> queries, Value cache,
+                     TypedValue<BufferType> buffer, Value key,
+                     ArrayRef<ScaledColumns> groups);
+  /// Columns of V and what they are multiplied by.
+  struct Weighted {
+    ScaledColumns part;
+    Value weights;
+  };
+  /// Adds to `acc` the weighted tile of V at `key`, which comes likewise.
+  Value multiplyValues(ArrayRef<Weighted> weighted, Value cache,
                        TypedValue<BufferType> buffer, Value key, Value acc);
+  /// The same by strips of as many keys as a slot has rows.
+  Value multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
+                       TypedValue<BufferType> buffer, Value key, Value acc);
+  /// Loads a block of columns of a tile of a cache.
+  Value stageBlock(Value tile, TypedValue<BufferType> buffer, int64_t block);
   Value operand(Value value) { return args.lookup(value); }
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
@@ -278,62 +289,106 @@ private:
   Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
 };
 
-Value TileProgram::multiplyTile(function_ref<Value(int64_t, int64_t)> a,
+Value TileProgram::stageBlock(Value tile, TypedValue<BufferType> buffer,
+                              int64_t block) {
+  Value token = DramLoadOp::create(b, tile, buffer, /*slot=*/Value(),
+                                   /*pred=*/Value(), /*whole=*/false, block);
+  return LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+}
+
+/// The columns of a part that lie in a block of `cols` columns from `first` on.
+static ScaledColumns within(const ScaledColumns &part, int64_t first,
+                            int64_t cols) {
+  int64_t from = std::max(part.first, first);
+  return {from, std::min(part.end(), first + cols) - from, part.scales};
+}
+
+Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
                                 Value cache, TypedValue<BufferType> buffer,
-                                Value key, Value acc) {
+                                Value key, ArrayRef<ScaledColumns> groups) {
   KVBufferAttr params = buffer.getType().getParams();
-  bool whole = params.getFullKv(), isK = params.isTranspose();
-  bool strips = std::holds_alternative<Strips>(isK ? schedule.getKeys()
-                                                   : schedule.getValues());
-  if (strips && !isK)
-    return multiplyStrips(a, cache, buffer, key, acc);
-  int64_t blocks = whole ? 1 : params.getNumRepeats();
+  bool strips = std::holds_alternative<Strips>(schedule.getKeys());
+  int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
   int64_t cols = params.getSmemCols();
+  auto type =
+      fragment(schedule.getBM(), schedule.getBN(), b.getF32Type(), Role::Acc);
+  // The group's product so far; the scores of those before it.
+  Value product = fill(type, 0.0f), scores;
   Value tile = cacheTile(cache, key, schedule.getBN());
   for (int64_t block = 0; block < blocks; ++block) {
     // The reads of the strip before have to end; those of the tile before have
     // at the waits for V.
     if (strips && block > 0)
       MeetOp::create(b);
-    Value token = DramLoadOp::create(b, tile, buffer, /*slot=*/Value(),
-                                     /*pred=*/Value(), /*whole=*/false, block);
-    Value staged =
-        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    // K's columns are contracted; V's are columns of the product.
-    Value part = isK ? a(block * cols, cols) : a(0, params.getBN());
-    Value fragmentOfTile = FragmentLoadOp::create(
-        b, fragment(params.getBN(), cols, isK ? products : weights, Role::B),
-        staged, 0, 0);
-    acc = MmaOp::create(b, part, fragmentOfTile, acc, /*transpose_b=*/isK,
-                        /*column=*/isK ? 0 : block * cols);
+    Value staged = stageBlock(tile, buffer, block);
+    int64_t first = block * cols;
+    for (const ScaledColumns &group : groups) {
+      ScaledColumns part = within(group, first, cols);
+      if (part.cols <= 0)
+        continue;
+      if (!product)
+        product = fill(type, 0.0f);
+      Value q = queries(part.first, part.cols);
+      Value k = FragmentLoadOp::create(
+          b, fragment(params.getBN(), part.cols, products, Role::B), staged, 0,
+          part.first - first);
+      product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
+                              /*column=*/0);
+      if (part.end() == group.end()) {
+        scores = CacheScales(b, batch, kvHead)
+                     .addScaled(scores, product, group.scales);
+        product = nullptr;
+      }
+    }
+  }
+  return scores;
+}
+
+Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
+                                  TypedValue<BufferType> buffer, Value key,
+                                  Value acc) {
+  if (std::holds_alternative<Strips>(schedule.getValues()))
+    return multiplyStrips(weighted, cache, buffer, key, acc);
+  KVBufferAttr params = buffer.getType().getParams();
+  int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
+  int64_t cols = params.getSmemCols();
+  Value tile = cacheTile(cache, key, schedule.getBN());
+  for (int64_t block = 0; block < blocks; ++block) {
+    Value staged = stageBlock(tile, buffer, block);
+    int64_t first = block * cols;
+    for (auto &[group, p] : weighted) {
+      ScaledColumns part = within(group, first, cols);
+      if (part.cols <= 0)
+        continue;
+      Value v = FragmentLoadOp::create(
+          b, fragment(params.getBN(), part.cols, weights, Role::B), staged, 0,
+          part.first - first);
+      acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
+    }
   }
   return acc;
 }
 
-Value TileProgram::multiplyStrips(function_ref<Value(int64_t, int64_t)> a,
-                                  Value cache, TypedValue<BufferType> buffer,
-                                  Value key, Value acc) {
-  KVBufferAttr params = buffer.getType().getParams();
-  int64_t rows = params.getBN(), cols = params.getSmemCols();
-  Value p = a(0, schedule.getBN());
+Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
+                                  TypedValue<BufferType> buffer, Value key,
+                                  Value acc) {
+  int64_t rows = buffer.getType().getParams().getBN();
   for (int64_t first = 0; first < schedule.getBN(); first += rows) {
     if (first > 0)
       MeetOp::create(b);
     Value at = arith::AddIOp::create(b, key, constant(first));
-    Value token =
-        DramLoadOp::create(b, cacheTile(cache, at, rows), buffer,
-                           /*slot=*/Value(), /*pred=*/Value(), /*whole=*/false,
-                           /*block=*/0);
-    Value staged =
-        LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
-    Value part = p;
-    if (rows < schedule.getBN())
-      part = FragmentSliceOp::create(
-          b, fragment(schedule.getBM(), rows, weights, Role::A), p, 0, first);
-    Value strip = FragmentLoadOp::create(
-        b, fragment(rows, cols, weights, Role::B), staged, 0, 0);
-    acc = MmaOp::create(b, part, strip, acc, /*transpose_b=*/false,
-                        /*column=*/0);
+    Value staged = stageBlock(cacheTile(cache, at, rows), buffer, /*block=*/0);
+    for (auto &[part, p] : weighted) {
+      Value ofStrip = p;
+      if (rows < schedule.getBN())
+        ofStrip = FragmentSliceOp::create(
+            b, fragment(schedule.getBM(), rows, weights, Role::A), p, 0, first);
+      Value strip =
+          FragmentLoadOp::create(b, fragment(rows, part.cols, weights, Role::B),
+                                 staged, 0, part.first);
+      acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
+                          /*column=*/part.first);
+    }
   }
   return acc;
 }
@@ -551,10 +606,11 @@ void TileProgram::computeTile() {
         return FragmentLoadOp::create(b, type, qs, 0, col);
       return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
     };
-    Value s = multiplyTile(queriesAt, k, kbuf, key, fill(scoreType, 0.0f));
+    TileTokens tokens{key, keyLo, keys};
+    Value s = multiplyKeys(queriesAt, k, kbuf, key,
+                           scales.groups(k, depth, scoreType, tokens));
     if (kFactor)
       s = RescaleOp::create(b, s, kFactor);
-    TileTokens tokens{key, keyLo, keys};
     s = scales.multiplyByToken(scales.multiply(s, kScale),
                                scales.ofTokens(k, scoreType, tokens));
     if (cap > 0)
@@ -589,10 +645,14 @@ void TileProgram::computeTile() {
         /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    Value p = scales.weights(softmax.getP(),
-                             scales.ofTokens(v, scoreType, tokens), pType);
-    Value newAcc =
-        multiplyTile([&](int64_t, int64_t) { return p; }, v, vbuf, key, scaled);
+    SmallVector<Weighted> weighted;
+    Value vScales = scales.ofTokens(v, scoreType, tokens);
+    for (const ScaledColumns &part :
+         scales.groups(v, valueDepth, scoreType, tokens))
+      weighted.push_back(
+          {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
+                                pType)});
+    Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
   }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProblemLimits.h"
+#include "CacheScales.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
@@ -41,7 +42,8 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   if ((!isPaged && cache.getKind() != CacheKind::Dense) || op.isRagged())
     return "only tiles of dense caches and of pages are boxes of their tensors";
   if (isPaged && !target.boxesPages(cache.getPageSize()))
-    return "threads copy tiles over pages of so few rows, or of numbers of rows "
+    return "threads copy tiles over pages of so few rows, or of numbers of "
+           "rows "
            "that do not divide";
   if (op.getMaskValue().boundsLeft())
     return "a window on the left cuts tiles, which threads then copy";
@@ -129,13 +131,23 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                << "has " << what << " = " << size << " of " << name
                << " with elements of a byte; expected a multiple of "
                << kRowUnit;
+    const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
+    if (!mma || !isScaledByGroup(cache))
+      continue;
+    // A group of K's elements, and one of V's columns, has products of its own.
     int64_t group = cache.getGranularity();
-    if (group > 0 && cache.getHeadSize() != group)
+    bool isK = name == StringRef("k");
+    int64_t unit = isK                    ? mma->k * mma->group
+                   : schedule.getSwapAB() ? mma->m
+                                          : mma->n;
+    if (group % unit)
       return op.emitOpError()
              << "has scales for groups of " << group << " elements of " << name
-             << ", which no kernel reads yet; expected granularity = tensor, "
-                "head or "
-             << cache.getHeadSize();
+             << ", and a product on " << target.chip
+             << (isK ? " contracts " : " takes ") << unit
+             << (isK ? " of them" : " of its columns")
+             << " at a time; expected granularity = tensor, head, "
+             << cache.getHeadSize() << " or a multiple of " << unit;
   }
   return success();
 }
