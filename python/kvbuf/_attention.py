@@ -139,8 +139,14 @@ def descaled(ops, name, scale, x, kind):
     rows = shape_of(x)[:-1]
     if shape in (rows, (*rows, 1)):
         return "token", scale.reshape(*rows, 1)
+    size = x.shape[-1]
+    if len(shape) == len(rows) + 1 and shape[:-1] == rows and shape[-1] and (
+            size % shape[-1] == 0):
+        # Of groups of a token's elements.
+        return str(size // shape[-1]), scale
     raise ValueError(f"{name} has shape {shape}; expected (1), ({heads}), one a "
-                     f"key head, or {rows}, one a token of it; of (batch, "
+                     f"key head, or {rows}, one a token of it, or several, in a "
+                     f"last dimension that divides {size}; of (batch, "
                      f"{heads}) all sequences' have to be one, expanded")
 
 
@@ -535,9 +541,11 @@ def attention(
     number is that of the sequence's queries. All are int32, or all int64.
 
     k and v may be 8-bit floats (torch's, or bytes: ``kv_dtype`` says which, "e4m3",
-    "e5m2", "e4m3fnuz" or "e5m2fnuz"). ``k_descale`` and ``v_descale`` (float32) are what they stand for themselves times: a number of
-    the tensor [1], of each head [G] (or [batch, G], one row expanded), or of each
-    token's head, of k's and v's shape without the last dimension.
+    "e5m2", "e4m3fnuz" or "e5m2fnuz"). ``k_descale`` and ``v_descale`` (float32)
+    are what they stand for themselves times: a number of the tensor [1], of each
+    head [G] (or [batch, G], one row expanded), or of each token's head, of k's and
+    v's shape without the last dimension; or with another last one, of as many
+    groups of the head's elements.
 
     ``out``: written and returned in place of a new tensor; float32, bfloat16 or
     float16, whatever q's type is (with ``convert`` q's). With ``return_lse``,

@@ -30,7 +30,8 @@ class Problem:
     ``k_dtype`` and ``v_dtype`` are "" for caches of ``dtype``, or one of "e4m3",
     "e5m2", "e4m3fnuz" and "e5m2fnuz"; ``k_scale`` and ``v_scale`` say what such
     elements stand for themselves times: "" nothing, a number of the "tensor", of
-    each "head", or of each "token" and head.
+    each "head", of each "token" and head, or of each group of so many elements of
+    these, "32".
 
     ``causal`` and the windows are aligned bottom-right; -1 leaves a side open.
     ``scale`` None is 1/sqrt(head_size); ``softcap`` 0 is none. ``alibi`` is 1 for a
@@ -94,11 +95,18 @@ class Problem:
                    "o_dtype": ("", "f32", "f16", "bf16")}
         for name in "k", "v":
             choices[f"{name}_dtype"] = ("", *_FLOAT8)
-            choices[f"{name}_scale"] = ("", "tensor", "head", "token")
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected "
                                  f"one of {', '.join(allowed)}")
+        for name, size in ("k", self.head_size), ("v", self.value_size):
+            of = getattr(self, f"{name}_scale")
+            if of in ("", "tensor", "head", "token"):
+                continue
+            if not (of.isdecimal() and 0 < int(of) <= size):
+                raise ValueError(f"{name}_scale is {of!r}; expected one of , tensor, "
+                                 f"head, token, or a number up to {size}, the "
+                                 "elements of a group")
         for name in "heads", "kv_heads", "head_size":
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 1 "

@@ -56,6 +56,21 @@ class Quantized(unittest.TestCase):
                                 held[0] * scale[0][:, None], held[1] * 0.01)
             np.testing.assert_allclose(kvbuf.from_bf16(o[b]), want, atol=3e-2)
 
+    def test_groups(self):
+        """Scales of groups of a token's elements: 32 of K's, 16 of V's."""
+        for rows in 1, 20:
+            q = RNG.standard_normal((1, rows, 4, 64)).astype(np.float16)
+            k, v = (codes("e4m3", 1, 400, 2, 64) for _ in "kv")
+            ks, vs = (RNG.uniform(0.005, 0.02, (1, 400, 2, n)).astype(np.float32)
+                      for n in (2, 4))
+            o = kvbuf.attention(q, k, v, kv_dtype="e4m3", k_descale=ks,
+                                v_descale=vs)
+            held = [kvbuf.from_fp8(x[0]).astype(np.float64)
+                    * np.repeat(s[0], 64 // s.shape[-1], axis=-1)
+                    for x, s in ((k, ks), (v, vs))]
+            want, _ = attention(q[0].astype(np.float64), *held)
+            np.testing.assert_allclose(o[0].astype(np.float64), want, atol=4e-3)
+
     def chunk(self, rows, window):
         """`rows` new tokens on what is cached in pages of 16, a scale for each
         token's head; pages before the window are gone."""
@@ -100,9 +115,17 @@ class Quantized(unittest.TestCase):
                      "or that type$", kv_dtype="e4m3",
                      v=np.zeros((1, 8, 2, 64), np.float16))
         self.refused(r"^v_descale has shape \(3,\); expected \(1\), \(2\), one a "
-                     r"key head, or \(1, 8, 2\), one a token of it; of \(batch, "
-                     r"2\) all sequences' have to be one, expanded$",
+                     r"key head, or \(1, 8, 2\), one a token of it, or several, in "
+                     r"a last dimension that divides 64; of \(batch, 2\) all "
+                     r"sequences' have to be one, expanded$",
                      kv_dtype="e4m3", v_descale=np.ones(3, np.float32))
+        self.refused(r"^k_descale has shape \(1, 8, 2, 5\); expected ",
+                     kv_dtype="e4m3", k_descale=np.ones((1, 8, 2, 5), np.float32))
+        with self.assertRaisesRegex(ValueError, "^v_scale is '65'; expected one of , "
+                                    "tensor, head, token, or a number up to 64, the "
+                                    "elements of a group$"):
+            kvbuf.Problem(heads=1, kv_heads=1, head_size=64, v_dtype="e4m3",
+                          v_scale="65")
         half = np.zeros((1, 8, 2, 64), np.float16)
         self.refused("^k_descale is given, and k has type float16; expected "
                      "8-bit floats$", k=half, v=half,
