@@ -33,12 +33,6 @@ class AppendProblem:
     angles: str
     interleaved: bool
 
-    def __post_init__(self):
-        if self.k_size != self.v_size:
-            raise NotImplementedError(
-                f"k has head size {self.k_size}, and v {self.v_size}; new tokens "
-                "go into both caches by one kernel: expected one head size")
-
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are k_new, v_new, k, v,
         cos and sin (with rope), and those that belong to the caches."""

@@ -425,7 +425,8 @@ def fits_append(ops, q, k_cache, v_cache, k, v, angles):
     if (k.shape[1] != rows or not q.shape[0] or not rows or not kv_heads
             or heads % kv_heads or rows * (heads // kv_heads) > FEW_ROWS
             or ops.dtype(q) not in ("f16", "bf16") or size % 8 or size > 256
-            or k_cache.shape[-1] != size or v_cache.shape[-1] != size):
+            or k_cache.shape[-1] != size or v_cache.shape[-1] % 8
+            or not 0 < v_cache.shape[-1] <= 256):
         return False
 
     def lies_well(x, width):

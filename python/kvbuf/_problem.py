@@ -43,8 +43,8 @@ class Problem:
     Those four need kernels without warp roles.
 
     ``append``: the kernel first stores a new token for each query row, "k_new" and
-    "v_new" [batch, seq_q, kv_heads, head_size], after those that the lengths
-    count: "plain", or with keys rotated by tensors "cos" and "sin" [positions,
+    "v_new" [batch, seq_q, kv_heads, head_size], V's its own, after those that the
+    lengths count: "plain", or with keys rotated by tensors "cos" and "sin" [positions,
     ``rope``] of type ``angles``: "half" (element i with i + rope) or "interleaved"
     (2i with 2i + 1). It goes with ``seq_q`` and lengths of "cached" tokens.
 
@@ -129,10 +129,6 @@ class Problem:
                             or self.lengths != "cached"):
             raise ValueError("append goes with seq_q, and with a continuous or "
                              "paged cache whose lengths count the cached tokens")
-        if self.append and self.value_size != self.head_size:
-            raise ValueError(f"v_head_size is {self.v_head_size}, and head_size "
-                             f"{self.head_size}; expected one head size, as append "
-                             "is given")
         if (self.append in ("half", "interleaved")) != (self.rope > 0):
             raise ValueError("rope, the pairs that are rotated, goes with append "
                              "\"half\" or \"interleaved\"")
@@ -223,10 +219,10 @@ class Problem:
         ``operands``."""
         if not self.append:
             return ""
-        new = (f"memref<?x{self.seq_q}x{self.kv_heads}x{self.head_size}x"
-               f"{self.dtype}, strided<[?, ?, ?, 1]>>")
         text = []
-        for n in "k", "v":
+        for n, size in ("k", self.head_size), ("v", self.value_size):
+            new = (f"memref<?x{self.seq_q}x{self.kv_heads}x{size}x{self.dtype}, "
+                   "strided<[?, ?, ?, 1]>>")
             operands[n + "_new"] = new
             text.append(f"{n}(%{n}_new : {new}) to(%{n} : {operands[n]})")
         if self.rope:

@@ -3,7 +3,6 @@
 arrays and the emulator, against float64: random calls, every argument, and what
 is refused."""
 
-import dataclasses
 import pathlib
 import random
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 from attention_reference import attention, rotated  # noqa: E402
-from kvbuf import _append, _attention, _flash  # noqa: E402
+from kvbuf import _attention, _flash  # noqa: E402
 
 SEED = random.SystemRandom().randrange(1 << 32)
 RNG = np.random.default_rng(SEED)
@@ -425,17 +424,6 @@ class Refused(Case):
                 (ValueError, "^alibi_slopes has shape",
                  {"alibi_slopes": np.ones(5, np.float32)})):
             self.refused(kind, pattern, f, q, *self.cache, **options)
-
-    def test_append(self):
-        fields = [f.name for f in dataclasses.fields(_append.AppendProblem)]
-        values = dict.fromkeys(fields, "") | {"heads": 2, "k_size": 96,
-                                              "v_size": 64}
-        self.refused(NotImplementedError, "k has head size 96, and v 64; .*: "
-                     "expected one head size", _append.AppendProblem, **values)
-        with self.assertRaisesRegex(ValueError, "v_head_size is 64, and head_size "
-                                    "96; expected one head size"):
-            kvbuf.Problem(2, 2, 96, v_head_size=64, seq_q=1, cache="continuous",
-                          lengths="cached", append="plain")
 
     def test_varlen_and_sdpa(self):
         cu = np.array([0, 5], np.int32)

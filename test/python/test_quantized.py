@@ -146,13 +146,15 @@ class Quantized(unittest.TestCase):
         def float8_of(self, x):
             return "e4m3" if x.dtype == np.uint8 else None
 
-        for count in 1, 2:
-            caches = [RNG.integers(0, 0x70, (3, 40, 2, 64), np.uint8) for _ in "kv"]
+        for count, size in (1, 64), (2, 64), (1, 128), (2, 32):
+            # K's heads have 64 elements, V's `size`.
+            caches = [RNG.integers(0, 0x70, (3, 40, 2, n), np.uint8)
+                      for n in (64, size)]
             kept = [x.copy() for x in caches]
             scales = [np.float32([s]) for s in (0.03, 0.02)]
             q = RNG.standard_normal((2, 1, 4, 64)).astype(np.float16)
-            new = [RNG.standard_normal((2, count, 2, 64)).astype(np.float16)
-                   for _ in "kv"]
+            new = [RNG.standard_normal((2, count, 2, n)).astype(np.float16)
+                   for n in (64, size)]
             lengths, slots = np.int32([7, 31]), np.int32([2, 0])
             with mock.patch.object(_ops.Numpy, "float8_of", float8_of):
                 o = _flash.with_kvcache(

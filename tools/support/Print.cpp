@@ -260,8 +260,10 @@ void Printer::endProgress() {
 static std::string appendString(const AppendSpec &p) {
   std::string text = "append of " + std::string(nameOf(p.tokens)) +
                      " tokens, " + std::to_string(p.heads) + " heads of " +
-                     std::to_string(p.headSize) + ", " + nameOf(p.cache) +
-                     " cache";
+                     std::to_string(p.headSize);
+  if (p.values && p.valueHeadSize != p.headSize)
+    text += ", of values " + std::to_string(p.valueHeadSize);
+  text += std::string(", ") + nameOf(p.cache) + " cache";
   if (p.cache == Layout::Paged)
     text += " of " + std::to_string(p.pageSize) + "-token pages";
   if (p.rope != AppendSpec::Rope::None)
@@ -312,6 +314,8 @@ void Printer::problem(const Manifest &m, const std::string &file) {
                       {"head_size", m.append->headSize},
                       {"cache", nameOf(m.append->cache)},
                       {"page_size", m.append->pageSize}};
+    if (m.append->valueHeadSize != m.append->headSize)
+      root["kernel"]["v_head_size"] = m.append->valueHeadSize;
     root["target"] = m.target.chip;
     return;
   }

@@ -57,6 +57,10 @@ private:
   /// The new token's row.
   int64_t tokenPlace(const HostTensor &tokens, int64_t b, int64_t i,
                      int64_t head) const;
+  /// The elements of a head of a tensor of keys or of values, by its name.
+  int64_t headSizeOf(const std::string &name) const {
+    return name[0] == 'k' ? problem().headSize : problem().valueHeadSize;
+  }
   bool hasTable() const {
     return problem().cache == Layout::Continuous ||
            problem().cache == Layout::Paged;

@@ -311,8 +311,9 @@ struct AppendSpec : ProblemSpec {
   enum class Rope { None, Half, Interleaved };
   /// How the new tokens lie, and the caches.
   Layout tokens = Layout::Dense, cache = Layout::Dense;
-  /// Tokens of a page; 0 where the cache has none. Heads, and their elements.
-  int64_t pageSize = 0, heads = 1, headSize = 64;
+  /// Tokens of a page; 0 where the cache has none. Heads, and their elements, of
+  /// K and of V.
+  int64_t pageSize = 0, heads = 1, headSize = 64, valueHeadSize = 64;
   /// Whether there are values besides keys, and positions besides lengths.
   bool values = true, at = false;
   Rope rope = Rope::None;

@@ -133,8 +133,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
   Value place = arith::RemUIOp::create(b, tid, lower.index(lanes));
   Value dim = arith::MulIOp::create(b, place, lower.index(shares->piece()));
   // Lanes past a head, and past the last head that there is room for.
+  Value hasRoom = emitter.isLess(slot, lower.index(atOnce));
   Value works = emitter.both(
-      emitter.isLess(slot, lower.index(atOnce)),
+      hasRoom,
       emitter.isLess(place, lower.index(operands.keysLayout().getHeadSize() /
                                         shares->width)));
   emitter.dim = arith::SelectOp::create(b, works, dim, lower.index(0));
@@ -155,12 +156,17 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value token = arith::AddIOp::create(b, loop.getInductionVar(), slot);
-    emitter.active = emitter.both(works, emitter.isLess(token, last));
-    token = arith::SelectOp::create(b, emitter.active, token, lower.index(0));
+    Value isNew = emitter.isLess(token, last);
+    Value exists = emitter.active = emitter.both(works, isNew);
+    if (emitter.hasValuesApart()) {
+      exists = emitter.both(hasRoom, isNew);
+      emitter.dealValues(place, exists);
+    }
+    token = arith::SelectOp::create(b, exists, token, lower.index(0));
     emitter.lead = {emitter.batch, token};
     emitter.emit([&] {
       emitter.position = arith::SelectOp::create(
-          b, emitter.active, emitter.add(length, token), lower.index(-1));
+          b, exists, emitter.add(length, token), lower.index(-1));
     });
   }
   // What all lanes have stored, all loads of the block see from here on.

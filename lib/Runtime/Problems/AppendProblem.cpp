@@ -213,13 +213,13 @@ AppendProblem::problemShape(const std::string &name) const {
     int64_t group =
         (name[0] == 'k' ? p.kGranularity : p.vGranularity).value_or(0);
     if (group > 0)
-      return cacheShape((p.headSize + group - 1) / group);
+      return cacheShape((headSizeOf(name) + group - 1) / group);
     return {group ? p.heads : 1};
   }
   if (name == "k_new" || name == "v_new") {
     if (p.tokens == Layout::Ragged)
-      return {values.at("total_new"), p.heads, p.headSize};
-    return {batch, values.at("seq_new"), p.heads, p.headSize};
+      return {values.at("total_new"), p.heads, headSizeOf(name)};
+    return {batch, values.at("seq_new"), p.heads, headSizeOf(name)};
   }
   return {};
 }
@@ -286,7 +286,7 @@ void AppendProblem::fillTokens(const std::string &name, uint64_t stream) {
       for (int64_t h = 0; h < p.heads; ++h) {
         Random random(options.seed, stream, number++);
         int64_t at = tokenPlace(t, static_cast<int64_t>(b), i, h);
-        for (int64_t d = 0; d < p.headSize; ++d)
+        for (int64_t d = 0; d < headSizeOf(name); ++d)
           encode(t, at + d, random.normal());
       }
 }
@@ -377,7 +377,7 @@ struct AppendProblem::Checker {
         tokens(*w.part(name + "_new")), cache(*w.part(name)),
         scales(w.part(name + ".scales")),
         group((isK ? p.kGranularity : p.vGranularity)),
-        expected(cache.initial) {
+        headSize(w.headSizeOf(name)), expected(cache.initial) {
     if (scales)
       expectedScales.assign(scales->output
                                 ? scales->initial
@@ -418,10 +418,10 @@ struct AppendProblem::Checker {
     size_t bytes = sizeOf(cache.dtype);
     if (!expected.empty())
       std::memcpy(expected.data() + at * bytes,
-                  cache.memory->data() + at * bytes, p.headSize * bytes);
+                  cache.memory->data() + at * bytes, headSize * bytes);
     bool rotated = isK && p.rope != AppendSpec::Rope::None;
-    std::vector<double> x(p.headSize), size(p.headSize);
-    for (int64_t d = 0; d < p.headSize; ++d)
+    std::vector<double> x(headSize), size(headSize);
+    for (int64_t d = 0; d < headSize; ++d)
       x[d] = decode(tokens, from + d);
     rotate(x, size, position);
     int64_t scaleAt = -1;
@@ -429,7 +429,7 @@ struct AppendProblem::Checker {
       scaleAt = w.place(name, b, position, h, /*scales=*/true);
       checkScales(x, scaleAt, b, i, h, result);
     }
-    for (int64_t d = 0; d < p.headSize; ++d) {
+    for (int64_t d = 0; d < headSize; ++d) {
       double scale = 1;
       if (group)
         scale = decode(*scales, *group > 0    ? scaleAt + d / *group
@@ -465,14 +465,14 @@ struct AppendProblem::Checker {
   /// Scales that the kernel made of the elements of groups.
   void checkScales(const std::vector<double> &x, int64_t at, int64_t b,
                    int64_t i, int64_t h, CheckResult &result) {
-    int64_t groups = (p.headSize + *group - 1) / *group;
+    int64_t groups = (headSize + *group - 1) / *group;
     size_t bytes = sizeOf(scales->dtype);
     if (!expectedScales.empty())
       std::memcpy(expectedScales.data() + at * bytes,
                   scales->memory->data() + at * bytes, groups * bytes);
     for (int64_t g = 0; g < groups; ++g) {
       double amax = 0;
-      for (int64_t d = g * *group; d < std::min((g + 1) * *group, p.headSize);
+      for (int64_t d = g * *group; d < std::min((g + 1) * *group, headSize);
            ++d)
         amax = std::max(amax, std::abs(x[d]));
       double wanted = amax == 0 ? 1 : amax / largest8(cache.dtype);
@@ -520,6 +520,7 @@ struct AppendProblem::Checker {
   const HostTensor &tokens, &cache;
   const HostTensor *scales;
   std::optional<int64_t> group;
+  int64_t headSize;
   std::string expected, expectedScales, worst;
   int64_t wrong = 0, wrongScales = 0;
 };
@@ -559,7 +560,7 @@ double AppendProblem::minimalBytes() const {
       continue;
     double each = static_cast<double>(sizeOf(part(name + "_new")->dtype) +
                                       sizeOf(part(name)->dtype));
-    bytes += tokens * static_cast<double>(p.heads * p.headSize) * each;
+    bytes += tokens * static_cast<double>(p.heads * headSizeOf(name)) * each;
     if (const HostTensor *scales = part(name + ".scales");
         scales && scales->output)
       bytes += tokens * static_cast<double>(p.heads * scales->shape.back()) *

@@ -20,10 +20,13 @@ AppendSpec parseFields(const Reader &r) {
   parseRoles(r, {"k", "v", "k_new", "v_new", "offsets", "at", "cos", "sin"}, p);
   p.heads = r.natural("heads");
   p.headSize = r.natural("head_size");
-  if (p.heads < 1 || p.headSize < 1)
-    throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
-                " heads of " + std::to_string(p.headSize) +
-                " elements; expected at least one of each");
+  p.valueHeadSize =
+      r.has("v_head_size") ? r.natural("v_head_size") : p.headSize;
+  for (int64_t size : {p.headSize, p.valueHeadSize})
+    if (p.heads < 1 || size < 1)
+      throw Error("manifest: " + r.path + " has " + std::to_string(p.heads) +
+                  " heads of " + std::to_string(size) +
+                  " elements; expected at least one of each");
   p.tokens = parseLayout(r, "new", /*cache=*/false);
   p.cache = parseLayout(r, "cache", /*cache=*/true);
   if (p.cache == Layout::Paged)
@@ -39,18 +42,19 @@ AppendSpec parseFields(const Reader &r) {
         rope == "half" ? AppendSpec::Rope::Half : AppendSpec::Rope::Interleaved;
   }
   p.k = parseRow(r, "k", p.headSize);
-  p.v = parseRow(r, "v", p.headSize);
-  auto granularity = [&](const char *key) -> std::optional<int64_t> {
+  p.v = parseRow(r, "v", p.valueHeadSize);
+  auto granularity = [&](const char *key,
+                         int64_t most) -> std::optional<int64_t> {
     if (!r.has(key))
       return std::nullopt;
     int64_t elements = r.integer(key, 0);
-    if (elements < -1 || elements > p.headSize)
+    if (elements < -1 || elements > most)
       throw Error("manifest: " + r.at(key) + " is " + std::to_string(elements) +
                   "; expected -1 to head_size");
     return elements;
   };
-  p.kGranularity = granularity("k_granularity");
-  p.vGranularity = granularity("v_granularity");
+  p.kGranularity = granularity("k_granularity", p.headSize);
+  p.vGranularity = granularity("v_granularity", p.valueHeadSize);
   return p;
 }
 
@@ -90,7 +94,8 @@ void checkTensors(const AppendSpec &p, const Manifest &m) {
   for (std::string name : {"k", "v"}) {
     if (name == "v" && !p.values)
       continue;
-    need(name + "_new", ragged ? 3 : 4, floats, p.headSize);
+    need(name + "_new", ragged ? 3 : 4, floats,
+         name == "k" ? p.headSize : p.valueHeadSize);
     size_t rank = p.cache == Layout::Ragged ? 3 : 4;
     need(name, rank, stored, (name == "k" ? p.k : p.v).cacheDepth);
     if (p.cache == Layout::Ragged)

@@ -224,3 +224,15 @@ func.func @interleaved(%k: memref<?x?x8x128xbf16>, %kc: !paged) {
   kvbuffer.cache_append k(%k : memref<?x?x8x128xbf16>) to(%kc : !paged) {interleaved}
   return
 }
+
+// -----
+
+!new = memref<?x8x64xbf16, strided<[?, ?, 1]>>
+!newv = memref<?x4x64xbf16, strided<[?, ?, 1]>>
+!kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 64, page_size = 16>
+!vc = !kvbuffer.cache<paged, bf16, heads = 4, head_size = 64, page_size = 16>
+func.func @heads(%k: !new, %v: !newv, %kc: !kc, %vc: !vc, %o: memref<?xi32>) {
+  // expected-error @below {{expected caches with as many heads, got 8 of k and 4 of v}}
+  kvbuffer.cache_append k(%k : !new) to(%kc : !kc) v(%v : !newv) to(%vc : !vc) offsets(%o : memref<?xi32>)
+  return
+}

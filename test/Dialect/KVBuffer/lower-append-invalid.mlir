@@ -83,20 +83,6 @@ func.func @access(%k: !new, %kc: !paged, %o: memref<?xi32> {kvbuffer.access = "r
 
 // -----
 
-// The same lanes store an element of K and one of V.
-
-!newk = memref<?x8x192xbf16, strided<[?, ?, 1]>>
-!newv = memref<?x8x128xbf16, strided<[?, ?, 1]>>
-!kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 192, page_size = 16>
-!vc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
-func.func @sizes(%k: !newk, %v: !newv, %kc: !kc, %vc: !vc, %o: memref<?xi32>) {
-  // expected-error @below {{appends keys of 192 elements and values of 128 by the same lanes; expected one head size, or an append for each}}
-  kvbuffer.cache_append k(%k : !newk) to(%kc : !kc) v(%v : !newv) to(%vc : !vc) offsets(%o : memref<?xi32>)
-  return
-}
-
-// -----
-
 // A function that becomes a kernel is gone for its callers.
 
 !new = memref<?x8x128xbf16, strided<[?, ?, 1]>>

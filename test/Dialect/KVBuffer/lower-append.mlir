@@ -51,3 +51,35 @@ func.func @dense(%k: !new, %kc: !dense, %at: memref<?xi32>, %cos: memref<?x16xf3
     rope(%cos, %sin : memref<?x16xf32>, memref<?x16xf32>) {interleaved}
   return
 }
+
+// -----
+
+// V's heads of another size: 24 lanes have 8 elements of K, 8 of them 16 of V, whose
+// scales they make; as many as a power of two lie within a wave.
+// CHECK-LABEL: gpu.func @sizes(
+// CHECK-SAME:    kvbuffer.shape = ["total_new", 8, 192]}
+// CHECK-SAME:    kvbuffer.shape = ["total_new", 8, 128]}
+// CHECK-SAME:    head_size = 192 : i64, {{.*}}v_head_size = 128 : i64
+// CHECK:         %[[LANE:.*]] = arith.remui %thread_id_x, %c32{{.*}}
+// CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %[[TOKEN:.*]], %
+// CHECK:         %[[OFK:.*]] = arith.cmpi slt, %[[LANE]], %c24{{.*}}
+// CHECK:         %[[K:.*]] = arith.andi %[[EXISTS]], %[[OFK]]
+// CHECK:         %[[OFV:.*]] = arith.cmpi slt, %[[LANE]], %c8{{.*}}
+// CHECK:         %[[V:.*]] = arith.andi %[[EXISTS]], %[[OFV]]
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[LANE]], %c16{{.*}}
+// CHECK:         %[[DIM:.*]] = arith.select %[[V]], %[[FIRST]], %
+// CHECK:         arith.select %[[EXISTS]], %[[TOKEN]], %
+// CHECK:         scf.if %[[K]] -> (vector<8xbf16>)
+// CHECK:         scf.if %[[V]] -> (vector<16xbf16>)
+// CHECK:         scf.if %[[K]] {
+// CHECK:         gpu.shuffle xor
+// CHECK:         scf.if %[[V]] {
+// CHECK:         kvbuffer.cache.store {{.*}} : vector<16xf8E4M3FN>
+!newk = memref<?x8x192xbf16, strided<[?, ?, 1]>>
+!newv = memref<?x8x128xbf16, strided<[?, ?, 1]>>
+!kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 192, page_size = 16>
+!vc = !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 16, scale = f32, granularity = 32>
+func.func @sizes(%k: !newk, %v: !newv, %kc: !kc, %vc: !vc, %o: memref<?xi32>) {
+  kvbuffer.cache_append k(%k : !newk) to(%kc : !kc) v(%v : !newv) to(%vc : !vc) offsets(%o : memref<?xi32>)
+  return
+}

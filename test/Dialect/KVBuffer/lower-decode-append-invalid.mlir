@@ -75,19 +75,3 @@ func.func @other_count(%q: !q, %nk: !new, %nv: !new, %k: !kv, %v: !kv, %o: !q) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kv, !kv, !q
   return
 }
-
-// -----
-
-!q = memref<?x1x32x192xbf16>
-!o = memref<?x1x32x128xbf16>
-!newk = memref<?x1x8x192xbf16>
-!newv = memref<?x1x8x128xbf16>
-!kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 192, page_size = 64>
-!vc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
-func.func @sizes(%q: !q, %nk: !newk, %nv: !newv, %k: !kc, %v: !vc, %o: !o) {
-  // expected-error @below {{cannot be a part of the attention after it: heads of keys have 192 elements and heads of values 128, which the same lanes would store; expected one head size}}
-  kvbuffer.cache_append k(%nk : !newk) to(%k : !kc) v(%nv : !newv) to(%v : !vc)
-  // expected-note @below {{the attention is here}}
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kc, !vc, !o
-  return
-}

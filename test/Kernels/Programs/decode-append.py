@@ -39,8 +39,8 @@ FLOATS = {"e4m3": "f8E4M3" + (FNUZ or "FN"), "e5m2": "f8E5M2" + FNUZ}
 class Case:
     """Sequences of `cached` tokens, and `new` ones for each."""
 
-    def __init__(self, cached, new=1, heads=8, kv=2, size=64, page=16, room=None,
-                 kind="", scale="", rope=0, interleaved=False, window=-1):
+    def __init__(self, cached, new=1, heads=8, kv=2, size=64, values=0, page=16,
+                 room=None, kind="", scale="", rope=0, interleaved=False, window=-1):
         self.cached, self.new, self.heads, self.kv = cached, new, heads, kv
         self.size, self.page, self.kind, self.scale = size, page, kind, scale
         self.rope, self.interleaved, self.window = rope, interleaved, window
@@ -49,7 +49,9 @@ class Case:
         per = -(-most // page) + 1 if page else 1
         self.room = room or (per * page if page else most)
         blocks = batch * per + 2
-        shape = blocks, rows, kv, size
+        shapes = {n: (blocks, rows, kv, d)
+                  for n, d in (("k", size), ("v", values or size))}
+        shape = shapes["k"]
         self.values = float8(FLOATS[kind]) if kind else None
         code = self.values.size - 1 if kind else 0x7FC0
         self.kept = {}
@@ -60,7 +62,7 @@ class Case:
             for i in range(n):
                 used[self.place(b, i)] = True
         finite = np.flatnonzero(np.isfinite(self.values)) if kind else None
-        for name in "kv":
+        for name, shape in shapes.items():
             if kind:
                 # Ordinary numbers, and not a number where there is no token.
                 data = RNG.choice(finite[abs(self.values[finite]) <= 32], shape)
@@ -72,21 +74,23 @@ class Case:
             self.kept[name] = data
         self.scales = {}
         # Elements of a token's head that a scale is made of; 0: none is made.
-        self.group = (size if scale == "token" else
-                      int(scale) if scale.isdigit() else 0)
-        for name in "kv":
+        self.groups = {n: shape[-1] if scale == "token" else
+                       int(scale) if scale.isdigit() else 0
+                       for n, shape in shapes.items()}
+        for name, shape in shapes.items():
             if scale == "tensor":
                 self.scales[name] = np.float32([RNG.uniform(0.02, 0.05)])
             elif scale == "head":
                 self.scales[name] = np.float32(RNG.uniform(0.02, 0.05, kv))
-            elif self.group:
-                s = np.float32(RNG.uniform(0.02, 0.05,
-                                           (*shape[:3], size // self.group)))
+            elif self.groups[name]:
+                count = shape[-1] // self.groups[name]
+                s = np.float32(RNG.uniform(0.02, 0.05, (*shape[:3], count)))
                 s[~used] = np.nan
                 self.scales[name] = s
         self.q = to_bf16(RNG.standard_normal((batch, new, heads, size)))
-        self.fresh = {n: to_bf16(RNG.standard_normal((batch, new, kv, size)))
-                      for n in "kv"}
+        self.out_shape = batch, new, heads, values or size
+        self.fresh = {n: to_bf16(RNG.standard_normal((batch, new, *shape[2:])))
+                      for n, shape in shapes.items()}
         angles = RNG.uniform(0, 7, (most, max(rope, 1)))
         self.angles = [f(angles).astype(np.float32) for f in (np.cos, np.sin)]
 
@@ -100,6 +104,7 @@ class Case:
         dtype += "fnuz" if dtype and FNUZ else ""
         return kvbuf.Problem(
             heads=self.heads, kv_heads=self.kv, head_size=self.size,
+            v_head_size=self.out_shape[-1],
             cache="paged" if self.page else "continuous", page_size=self.page,
             lengths="cached", causal=True, window_left=self.window,
             seq_q=self.new, k_dtype=dtype, v_dtype=dtype, k_scale=self.scale,
@@ -109,7 +114,7 @@ class Case:
 
     def run(self, kernel, seed=1):
         """Launches; (output, log-sum-exp, caches, scales)."""
-        out = np.full(self.q.shape, 0x7FC0, np.uint16)
+        out = np.full(self.out_shape, 0x7FC0, np.uint16)
         lse = np.full((len(self.cached), self.heads, self.new), np.nan, np.float32)
         caches = {n: x.copy() for n, x in self.kept.items()}
         scales = {n: x.copy() for n, x in self.scales.items()}
@@ -129,7 +134,7 @@ class Case:
     def run_tiles(self, text):
         """The same on whole tiles: a program of the tile stage."""
         table = self.table if self.page else self.table[:, 0].copy()
-        given = {"q": self.q, "o": np.full(self.q.shape, 0x7FC0, np.uint16),
+        given = {"q": self.q, "o": np.full(self.out_shape, 0x7FC0, np.uint16),
                  "lse": np.full((len(self.cached), self.heads, self.new), np.nan,
                                 np.float32)}
         for n in "kv":
@@ -161,9 +166,9 @@ class Case:
         """Of each element, [heads, head size], or of each head."""
         if not self.scale:
             return np.ones((self.kv, 1))
-        if self.group:
-            return np.repeat(scales[name][place].astype(np.float64), self.group,
-                             axis=-1)
+        if self.groups[name]:
+            return np.repeat(scales[name][place].astype(np.float64),
+                             self.groups[name], axis=-1)
         return np.broadcast_to(scales[name].astype(np.float64)[:, None],
                                (self.kv, 1))
 
@@ -192,9 +197,9 @@ class Case:
                         continue
                     scale = self.scale_of(scales, name, at)
                     finite = np.unique(self.values[np.isfinite(self.values)])
-                    if self.group:
-                        wanted = abs(x).reshape(self.kv, -1, self.group).max(-1)
-                        wanted = np.repeat(wanted / finite[-1], self.group, axis=-1)
+                    if group := self.groups[name]:
+                        wanted = abs(x).reshape(self.kv, -1, group).max(-1)
+                        wanted = np.repeat(wanted / finite[-1], group, axis=-1)
                         np.testing.assert_allclose(scale, wanted, rtol=1e-6)
                         made[at] = before[at]
                     exact = np.clip(x / scale, finite[0], finite[-1])
@@ -291,6 +296,14 @@ class DecodeAppend(unittest.TestCase):
         self.check([127, 200], [15], kind="e4m3", scale="32", rope=32, new=2)
         self.check([140], kind="e5m2", scale="64", size=128, page=0)
 
+    def test_value_sizes(self):
+        """V's heads larger and smaller than K's: lanes with elements of one only."""
+        self.check([63, 150], size=192, values=128, rope=96, new=2, heads=4)
+        self.check([33], size=64, values=80, page=0, rope=20, interleaved=True)
+        self.check([140, 20], size=192, values=128, kind="e4m3", scale="64", rope=32)
+        self.check([33], size=64, values=128, kind="e4m3", scale="token", new=2,
+                   schedule=WARPS)
+
     def test_wide_heads(self):
         self.check([140], size=256, heads=2, kv=1, rope=128)
 
@@ -306,7 +319,8 @@ class DecodeAppend(unittest.TestCase):
     def test_tiles(self):
         for options in ({"kind": "e4m3", "scale": "token", "rope": 32, "new": 2},
                         {"kind": "e4m3", "scale": "32", "rope": 32, "new": 2},
-                        {"rope": 20, "interleaved": True}):
+                        {"rope": 20, "interleaved": True},
+                        {"kind": "e5m2", "scale": "32", "size": 96, "values": 64}):
             case = Case([127, 40], **options)
             text = self.text(case, "tile")
             out, lse, caches, scales = case.run_tiles(text)

@@ -395,6 +395,12 @@ LogicalResult CacheAppendOp::verify() {
                     cast<ShapedType>(getK().getType()).getRank())
     return emitOpError("expected k and v of one rank");
   CacheLayout layout = getKLayout();
+  if (getV())
+    if (int64_t heads = cacheLayoutOf(getVCache().getType()).getHeads();
+        heads != layout.getHeads())
+      return emitOpError() << "expected caches with as many heads, got "
+                           << layout.getHeads() << " of k and " << heads
+                           << " of v";
   bool hasLengths =
       llvm::any_of(layout.getIndexTensors(), [](const CacheTensor &tensor) {
         return tensor.name == "lengths";

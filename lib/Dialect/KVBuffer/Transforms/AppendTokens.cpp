@@ -23,6 +23,25 @@ static bool makesScales(CacheLayout layout) {
   return layout && layout.getScaleType() && layout.getGranularity() > 0;
 }
 
+AppendEmitter::AppendEmitter(ImplicitLocOpBuilder &b,
+                             const AppendOperands &operands,
+                             const AppendShares &shares)
+    : b(b), operands(operands), shares(shares), layout(operands.keysLayout()) {
+  if (!shares.valueWidth)
+    return;
+  AppendShares own = shares;
+  own.width = std::exchange(own.valueWidth, 0);
+  own.pieces = 1;
+  values = std::make_unique<AppendEmitter>(b, operands.valuesAlone(), own);
+}
+
+void AppendEmitter::dealValues(Value place, Value exists) {
+  int64_t lanes = values->layout.getHeadSize() / values->shares.width;
+  values->active = both(exists, isLess(place, constant(lanes)));
+  Value first = arith::MulIOp::create(b, place, constant(values->shares.width));
+  values->dim = select(values->active, first, constant(0));
+}
+
 Value AppendEmitter::splat(double value) {
   return arith::ConstantOp::create(
       b, DenseElementsAttr::get(vector(b.getF32Type()),
@@ -260,13 +279,22 @@ void AppendEmitter::append(Value x, Value cache) {
 void AppendEmitter::emit(function_ref<void()> findPlace) {
   // Both are on their way before anything waits for either, or for the place.
   Value k = operands.k, v = operands.v;
-  Value x = loadNew(k, dim), y = v ? loadNew(v, dim) : Value();
+  AppendEmitter &own = values ? *values : *this;
+  if (values) {
+    own.lead = lead;
+    own.head = head;
+  }
+  Value x = loadNew(k, dim), y = v ? own.loadNew(v, own.dim) : Value();
   findPlace();
   if (operands.cos)
     x = rotate(widen(x), k);
   append(x, operands.kCache);
+  if (values) {
+    own.batch = batch;
+    own.position = position;
+  }
   if (y)
-    append(y, operands.vCache);
+    own.append(y, operands.vCache);
 }
 
 //===----------------------------------------------------------------------===//
@@ -290,6 +318,26 @@ static int64_t unitOf(const AppendOperands &operands, CacheLayout vInto) {
   return unit;
 }
 
+/// Deals heads of K and of V of two sizes to the same lanes, of which some have
+/// elements of one of them only.
+static FailureOr<AppendShares> dealApart(Operation *op,
+                                         const AppendOperands &operands,
+                                         const TargetInfo &target,
+                                         int64_t mostLanes) {
+  AppendOperands keys = operands, values = operands.valuesAlone();
+  keys.v = keys.vCache = nullptr;
+  FailureOr<AppendShares> shares = dealHeads(op, keys, target, mostLanes),
+                          ofValues = dealHeads(op, values, target, mostLanes);
+  if (failed(shares) || failed(ofValues))
+    return failure();
+  shares->valueWidth = ofValues->width;
+  shares->lanes = std::max(shares->lanes, ofValues->lanes);
+  // Lanes that exchange maxima lie within a wave.
+  if (makesScales(keys.keysLayout()) || makesScales(values.keysLayout()))
+    shares->lanes = llvm::PowerOf2Ceil(shares->lanes);
+  return shares;
+}
+
 FailureOr<AppendShares> kvbuf::dealHeads(Operation *op,
                                          const AppendOperands &operands,
                                          const TargetInfo &target,
@@ -300,11 +348,7 @@ FailureOr<AppendShares> kvbuf::dealHeads(Operation *op,
     vInto = cast<CacheLayout>(operands.vCache.getType());
   int64_t size = kInto.getHeadSize();
   if (vInto && vInto.getHeadSize() != size)
-    return op->emitOpError()
-           << "appends keys of " << size << " elements and values of "
-           << vInto.getHeadSize()
-           << " by the same lanes; expected one head size, or an append for "
-              "each";
+    return dealApart(op, operands, target, mostLanes);
   AppendShares shares;
   shares.wave = target.waveSize;
   // 16 bytes of what is stored, a vector of which lies within whatever is one.

@@ -85,8 +85,9 @@ private:
   /// Heads of a block.
   int64_t blockHeads;
   const IRMapping &args;
-  /// The token, counted over the batch; tokens of a sequence of a dense one.
-  Value token, each;
+  /// The token, counted over the batch; whether there is one that the lane has
+  /// elements of, of K or V; tokens of a sequence of a dense batch.
+  Value token, exists, each;
 };
 
 } // namespace
@@ -127,10 +128,14 @@ void AppendProgram::findRow() {
     each = memref::DimOp::create(b, k, 1);
     count = arith::MulIOp::create(b, count, each);
   }
-  active = isLess(token, count);
+  exists = isLess(token, count);
   active =
-      both(active, isLess(lane, constant(layout.getHeadSize() / shares.width)));
-  token = select(active, token, constant(0));
+      both(exists, isLess(lane, constant(layout.getHeadSize() / shares.width)));
+  if (hasValuesApart())
+    dealValues(lane, exists);
+  else
+    exists = active;
+  token = select(exists, token, constant(0));
   dim = select(active, dim, constant(0));
   if (op.getOffsets()) {
     lead = {token};
@@ -149,7 +154,7 @@ void AppendProgram::findRow() {
 }
 
 void AppendProgram::findPlace() {
-  Value number, isNew = active;
+  Value number, isNew = exists;
   if (Value offsets = operand(op.getOffsets())) {
     Value sequences = sub(memref::DimOp::create(b, offsets, 0), constant(1));
     batch = findSequence(offsets, sequences, token);
@@ -208,8 +213,11 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
       rows = {str("total_new")};
     rows.append({number(layout.getHeads()), number(layout.getHeadSize())});
     SmallVector<Role> roles{{op.getK(), "k_new", "read", rows}};
-    if (op.getV())
+    if (op.getV()) {
+      rows.back() =
+          number(cast<CacheLayout>(op.getVCache().getType()).getHeadSize());
       roles.push_back({op.getV(), "v_new", "read", rows});
+    }
     if (op.getOffsets())
       roles.push_back(
           {op.getOffsets(),
@@ -245,6 +253,11 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
       list.append("page_size", b.getI64IntegerAttr(layout.getRun()));
     list.append("heads", b.getI64IntegerAttr(layout.getHeads()));
     list.append("head_size", b.getI64IntegerAttr(layout.getHeadSize()));
+    if (op.getV())
+      if (int64_t size =
+              cast<CacheLayout>(op.getVCache().getType()).getHeadSize();
+          size != layout.getHeadSize())
+        list.append("v_head_size", b.getI64IntegerAttr(size));
     list.append("values", b.getBoolAttr(bool(op.getV())));
     list.append("at", b.getBoolAttr(bool(op.getAt())));
     if (op.getCos())

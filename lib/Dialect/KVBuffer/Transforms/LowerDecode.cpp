@@ -445,11 +445,6 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
   if (append.getKCache() != op.getK() || !append.getV() ||
       append.getVCache() != op.getV())
     return fail("expected new keys and values for the caches that it reads");
-  if (op.getValueHeadSize() != op.getHeadSize())
-    return fail("heads of keys have " + Twine(op.getHeadSize()) +
-                " elements and heads of values " +
-                Twine(op.getValueHeadSize()) +
-                ", which the same lanes would store; expected one head size");
   if (append.getOffsets() || append.getAt())
     return fail("expected tokens that follow those of each sequence, without "
                 "offsets and positions");

@@ -22,6 +22,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <memory>
 
 namespace kvbuf {
 
@@ -35,6 +36,13 @@ struct AppendOperands {
   CacheLayout keysLayout() const {
     return llvm::cast<CacheLayout>(kCache.getType());
   }
+  /// V's part, as if there were no more.
+  AppendOperands valuesAlone() const {
+    AppendOperands own;
+    own.k = v;
+    own.kCache = vCache;
+    return own;
+  }
   /// Pairs of elements that a token's angles rotate.
   int64_t pairs() const {
     return llvm::cast<mlir::MemRefType>(cos.getType()).getDimSize(1);
@@ -47,6 +55,9 @@ struct AppendShares {
   int64_t width = 8, lanes = 1, wave = 32;
   /// Pieces that a lane's elements lie in, half a head apart: 1 or 2.
   int64_t pieces = 1;
+  /// Elements of a lane of a head of V, where that has another size than K's:
+  /// the same lanes store both then, some of them only one. Else 0.
+  int64_t valueWidth = 0;
   int64_t piece() const { return width / pieces; }
 };
 
@@ -61,13 +72,17 @@ mlir::FailureOr<AppendShares> dealHeads(mlir::Operation *op,
 class AppendEmitter {
 public:
   AppendEmitter(mlir::ImplicitLocOpBuilder &b, const AppendOperands &operands,
-                const AppendShares &shares)
-      : b(b), operands(operands), shares(shares),
-        layout(operands.keysLayout()) {}
+                const AppendShares &shares);
 
   /// Loads the lane's elements, calls `findPlace`, which sets `batch` and
-  /// `position`, and stores them. `lead`, `active`, `head` and `dim` are set.
+  /// `position`, and stores them. `lead`, `active`, `head` and `dim` are set,
+  /// and those of V by `dealValues` where its heads have another size.
   void emit(llvm::function_ref<void()> findPlace);
+  /// Whether V's heads have another size than K's.
+  bool hasValuesApart() const { return bool(values); }
+  /// Says which elements of V a head's lane at `place` has, where V's heads
+  /// have another size; `exists`: whether there is a token.
+  void dealValues(mlir::Value place, mlir::Value exists);
 
   mlir::Value constant(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(b, value);
@@ -90,11 +105,12 @@ public:
   }
 
   mlir::ImplicitLocOpBuilder &b;
-  const AppendOperands &operands;
-  const AppendShares &shares;
+  AppendOperands operands;
+  AppendShares shares;
   CacheLayout layout;
 
-  /// Of the new token: its indices in K and V, and whether there is one.
+  /// Of the new token: its indices in K and V, and whether there is one, and
+  /// the lane has elements of it.
   llvm::SmallVector<mlir::Value> lead;
   mlir::Value active;
   /// Its place: sequence, position (-1: none), head, and the first element of
@@ -102,6 +118,9 @@ public:
   mlir::Value batch, position, head, dim;
 
 private:
+  /// What emits V's part, where its heads have another size; else null.
+  std::unique_ptr<AppendEmitter> values;
+
   mlir::VectorType vector(mlir::Type element) {
     return mlir::VectorType::get({shares.width}, element);
   }
