@@ -20,6 +20,10 @@ static std::string slotName(AllocOp buffer, int64_t slot) {
 }
 
 unsigned Lds::allocate(AllocOp op) {
+  // It lives as long as the block: in a loop it is the same each time.
+  for (auto [id, buffer] : llvm::enumerate(buffers))
+    if (buffer.op == op)
+      return id;
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Buffer &buffer = buffers.emplace_back();
   buffer.op = op;

@@ -25,7 +25,7 @@ namespace kvbuf::emu::tile {
 /// before the earlier place of the other.
 class Lds {
 public:
-  /// A new buffer; returns its number.
+  /// The number of the buffer that an op allocates, a new one the first time.
   unsigned allocate(AllocOp op);
 
   /// Issues a load into `slot`, or into the slot of the buffer's next filling;

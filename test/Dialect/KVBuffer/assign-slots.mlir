@@ -337,4 +337,23 @@ gpu.module @m {
     }
     gpu.return
   }
+
+  // A buffer that a loop allocates is the same in every iteration: its fillings go on.
+  // CHECK-LABEL: gpu.func @allocated_in_loops
+  // CHECK:         %[[B:.*]] = kvbuffer.alloc
+  // CHECK-NEXT:    scf.for {{.*}} iter_args
+  // CHECK-NEXT:      scf.for
+  // CHECK:         kvbuffer.dram_load %{{.*}} into %[[B]][%{{.*}}] :
+  gpu.func @allocated_in_loops(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %j = %c0 to %n step %c1 {
+      scf.for %i = %c0 to %j step %c1 {
+        %b = kvbuffer.alloc : !three
+        %t = kvbuffer.dram_load %tile into %b : !tile, !three
+        %s = kvbuffer.lds_stage %t : !kvbuffer.token<#three>
+      }
+    }
+    gpu.return
+  }
 }

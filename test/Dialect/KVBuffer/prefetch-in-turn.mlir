@@ -189,4 +189,110 @@ gpu.module @m {
     %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#three>
     gpu.return
   }
+
+  // Loads beyond the last iteration load nothing, but take their numbers, so that the
+  // next filling's slot is the one that was read last: all warps meet before it, where
+  // a loop around this one runs again, and where another one follows.
+  // CHECK-LABEL: gpu.func @repeated
+  // CHECK:         scf.for
+  // CHECK:           kvbuffer.dram_load %{{.*}} if
+  // CHECK:           scf.for
+  // CHECK:             kvbuffer.dram_load %{{.*}} if
+  // CHECK:           }
+  // CHECK-NEXT:      kvbuffer.meet
+  gpu.func @repeated(%tile: !tile, %m: index, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %j = %c0 to %m step %c1 {
+      // One that a loop allocates is the same each time.
+      %b = kvbuffer.alloc : !two
+      scf.for %i = %c0 to %n step %c1 {
+        %t = kvbuffer.dram_load %tile into %b : !tile, !two
+        %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+      }
+    }
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @followed
+  // CHECK:         scf.for
+  // CHECK:         }
+  // CHECK-NEXT:    kvbuffer.meet
+  // CHECK:         scf.for
+  // CHECK:         }
+  // CHECK-NEXT:    gpu.return
+  gpu.func @followed(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !two
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !two
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !two
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
+    gpu.return
+  }
+
+  // The wait for another buffer is a meeting. It stays before the second loop's first
+  // loads, which fill the slot that the first loop has read last.
+  // CHECK-LABEL: gpu.func @awaited_between
+  // CHECK:         scf.for
+  // CHECK-NOT:     kvbuffer.meet
+  // CHECK:         %[[OTHER:.*]] = kvbuffer.dram_load %{{[a-z0-9_]+}} into %{{[a-z0-9_]+}}[%c0] : 
+  // CHECK-NEXT:    %[[S:.*]] = kvbuffer.lds_stage %[[OTHER]]
+  // CHECK:         kvbuffer.dram_load %{{.*}} if
+  // CHECK:         scf.for
+  // CHECK:         }
+  // CHECK-NEXT:    kvbuffer.fragment_load %[[S]]
+  gpu.func @awaited_between(%tile: !tile, %n: index, %zero: !acc, %q: !a, %out: !kvbuffer.tile<16x16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !two
+    %o = kvbuffer.alloc : !three
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !two
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
+    %to = kvbuffer.dram_load %tile into %o : !tile, !three
+    %so = kvbuffer.lds_stage %to : !kvbuffer.token<#three>
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !two
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+    }
+    %f = kvbuffer.fragment_load %so[0, 0] contracted(cols) : !kvbuffer.staged<#three> -> !b
+    %p = kvbuffer.mma %q, %f, %zero {transpose_b} : !a, !b, !acc
+    kvbuffer.fragment_store %p, %out : !acc, !kvbuffer.tile<16x16xf32>
+    gpu.return
+  }
+
+  // Nothing before this loop fills its slots, so its first loads do not wait for the
+  // other buffer's; then no meeting stands between two runs of it but the one behind it.
+  // CHECK-LABEL: gpu.func @awaited_before
+  // CHECK:         scf.for
+  // CHECK:           kvbuffer.dram_load %{{.*}} if
+  // CHECK:           kvbuffer.lds_stage
+  // CHECK:           scf.for
+  // CHECK:           }
+  // CHECK-NEXT:      kvbuffer.meet
+  gpu.func @awaited_before(%tile: !tile, %n: index, %zero: !acc, %q: !a, %out: !kvbuffer.tile<16x16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !two
+    %o = kvbuffer.alloc : !three
+    scf.for %j = %c0 to %n step %c1 {
+      %to = kvbuffer.dram_load %tile into %o : !tile, !three
+      %so = kvbuffer.lds_stage %to : !kvbuffer.token<#three>
+      scf.for %i = %c0 to %n step %c1 {
+        %t = kvbuffer.dram_load %tile into %b : !tile, !two
+        %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+      }
+      %f = kvbuffer.fragment_load %so[0, 0] contracted(cols) : !kvbuffer.staged<#three> -> !b
+      %p = kvbuffer.mma %q, %f, %zero {transpose_b} : !a, !b, !acc
+      kvbuffer.fragment_store %p, %out : !acc, !kvbuffer.tile<16x16xf32>
+    }
+    gpu.return
+  }
 }

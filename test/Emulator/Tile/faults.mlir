@@ -31,6 +31,24 @@ gpu.module @faults {
     gpu.return
   }
 
+  // A buffer that a loop allocates is the same in every iteration.
+  gpu.func @in_a_loop(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    scf.for %i = %c0 to %c2 step %c1 {
+      %buf = kvbuffer.alloc : !buffer
+      // expected-error @below {{in block (0, 0, 0), iteration 1: overwrites slot 1 of the q buffer while threads may still read it: no kvbuffer.lds_stage or kvbuffer.meet stands behind its last read}}
+      %t = kvbuffer.dram_load %tile into %buf[%c1] : !tile, !buffer
+      %s = kvbuffer.lds_stage %t : !token
+      // expected-note @below {{the slot is read here}}
+      %f = kvbuffer.fragment_load %s[0, 0] : !staged -> !frag
+    }
+    gpu.return
+  }
+
   // Level halves of the block need one meeting between a read and the next load
   // into its slot, staggered ones two. Both are there; then one of two is not.
   gpu.func @one_meeting_apart(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {

@@ -292,6 +292,50 @@ class Gemm(unittest.TestCase):
         self.check("gemm", "bf16", text=self.portable(grouped, "gemm"),
                    shapes=self.FEW)
 
+    @staticmethod
+    def parts(text, whole):
+        """The program with `whole`, which may have the loop's body as BODY, in place
+        of its loop over windows."""
+        loop = re.search(r"    %product = scf.for .*?\n(.*?)    }\n", text, re.S)
+        return text.replace(loop[0], whole.replace("BODY", loop[1]))
+
+    #: A third of the windows each time, of buffers that the outer loop allocates, and
+    #: the first half of the windows before the second.
+    NESTED = """    %c3 = arith.constant 3 : index
+    %third = arith.ceildivui %steps, %c3 : index
+    %product = scf.for %o = %c0 to %c3 step %c1 iter_args(%before = %zero) -> (!acc) {
+      ALLOCS
+      %from = arith.muli %o, %third : index
+      %far = arith.addi %from, %third : index
+      %to = arith.minsi %far, %steps : index
+      %part = scf.for %i = %from to %to step %c1 iter_args(%sum = %before) -> (!acc) {
+      BODY
+      }
+      scf.yield %part : !acc
+    }
+"""
+    HALVES = """    %c2 = arith.constant 2 : index
+    %half = arith.divui %steps, %c2 : index
+    %first = scf.for %i = %c0 to %half step %c1 iter_args(%sum = %zero) -> (!acc) {
+    BODY
+    }
+    %product = scf.for %i = %half to %steps step %c1 iter_args(%sum = %first) -> (!acc) {
+    BODY
+    }
+"""
+
+    def test_loops(self):
+        # Loops that go through the same slots: each finds them free.
+        text = program("gemm", "bf16", CHIP if CHIP[:2] == "gf" else "small")
+        allocs = "".join(re.findall(r"    %._slots = kvbuffer.alloc.*\n", text))
+        inside = self.parts(text.replace(allocs, ""),
+                            self.NESTED.replace("ALLOCS", allocs))
+        outside = self.parts(text, self.NESTED.replace("ALLOCS", ""))
+        for one, stages in ((inside, 3), (outside, 2),
+                            (self.parts(text, self.HALVES), 2)):
+            self.check("gemm", "bf16", shapes=((65, 64, 520),),
+                       text=one.replace("stages = 2", f"stages = {stages}"))
+
     @unittest.skipIf(CHIP != "sm_80", "rows are multiples of 16 bytes apart")
     def test_packed(self):
         self.check("gemm", "bf16", packed=True)

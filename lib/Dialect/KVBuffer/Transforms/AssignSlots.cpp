@@ -574,8 +574,25 @@ struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
     return checkInFlight(loads);
   }
 
+  /// Moves buffers out of loops: one that a loop allocates is the same in every
+  /// iteration, and so its fillings go on.
+  void leaveLoops() {
+    SmallVector<AllocOp> allocs;
+    getOperation().walk([&](AllocOp op) { allocs.push_back(op); });
+    for (AllocOp op : allocs) {
+      Operation *loop = nullptr;
+      for (Operation *at = op->getParentOp();
+           !isa<TeamOp, FunctionOpInterface>(at); at = at->getParentOp())
+        if (isa<LoopLikeOpInterface>(at))
+          loop = at;
+      if (loop)
+        op->moveBefore(loop);
+    }
+  }
+
   void runOnOperation() override {
     assigned.clear();
+    leaveLoops();
     llvm::MapVector<Value, SmallVector<DramLoadOp>> loads;
     getOperation().walk(
         [&](DramLoadOp load) { loads[load.getBuffer()].push_back(load); });

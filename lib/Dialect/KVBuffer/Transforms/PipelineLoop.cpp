@@ -79,6 +79,47 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
   return result;
 }
 
+/// Of ops of one block, from one to before another: whether the first that
+/// matters is a meeting of all warps (false) or loads into a buffer (true).
+static std::optional<bool> fillsBeforeMeeting(Operation *from, Operation *to,
+                                              Value buffer) {
+  for (Operation *op = from; op && op != to; op = op->getNextNode()) {
+    if (isa<LdsStageOp, MeetOp>(op))
+      return false;
+    if (loadsInto(op, buffer))
+      return true;
+  }
+  return std::nullopt;
+}
+
+/// Whether a load may fill a buffer after `loop` without a meeting between.
+static bool isFilledBehind(Operation *loop, Value buffer) {
+  for (Operation *at = loop; at->getBlock() && !isa<TeamOp>(at);
+       at = at->getParentOp()) {
+    if (std::optional<bool> fills =
+            fillsBeforeMeeting(at->getNextNode(), nullptr, buffer))
+      return *fills;
+    if (isa<LoopLikeOpInterface>(at->getParentOp()) &&
+        fillsBeforeMeeting(&at->getBlock()->front(), at->getNextNode(), buffer)
+            .value_or(false))
+      return true;
+  }
+  return false;
+}
+
+bool kvbuf::mayFillAgain(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<DramLoadOp>(),
+                      [&](DramLoadOp load) {
+                        return load.getPred() && !load.getSlot() &&
+                               isFilledBehind(loop, load.getBuffer());
+                      });
+}
+
+void kvbuf::meetBehind(RewriterBase &rewriter, scf::ForOp loop) {
+  rewriter.setInsertionPointAfter(loop);
+  MeetOp::create(rewriter, loop.getLoc());
+}
+
 bool kvbuf::canTakeApart(scf::ForOp loop, const OpSlice &ahead,
                          ArrayRef<Value> handed) {
   OpSlice twice;

@@ -47,6 +47,16 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                const PipelineOrder &order,
                                                llvm::StringRef what);
 
+/// Whether loads after a loop that `pipelineLoop` has made, or its own where a
+/// loop around it runs again, may fill slots that its last iteration still
+/// reads: loads beyond that one have taken their numbers, although they load
+/// nothing, so that the next filling is that of the slot which was read last.
+/// Not where slots are named, nor where all warps meet before.
+bool mayFillAgain(mlir::scf::ForOp loop);
+
+/// Lets all warps meet behind a loop, for the reason that `mayFillAgain` has.
+void meetBehind(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop);
+
 /// Whether what is left of an iteration reads nothing of `ahead` but `handed`
 /// and what can be computed twice: no loads and no products.
 bool canTakeApart(mlir::scf::ForOp loop, const OpSlice &ahead,

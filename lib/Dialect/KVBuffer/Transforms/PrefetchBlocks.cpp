@@ -122,8 +122,12 @@ struct PrefetchBlocksPass
     }
 
     Location loc = loop.getLoc();
-    if (failed(pipelineLoop(rewriter, loop, order, "that loads blocks")))
+    FailureOr<scf::ForOp> result =
+        pipelineLoop(rewriter, loop, order, "that loads blocks");
+    if (failed(result))
       return failure();
+    if (mayFillAgain(*result))
+      meetBehind(rewriter, *result);
     remark::passed(loc, remark::RemarkOpts::name("blocks").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " block(s) ahead";
     return success();

@@ -82,16 +82,14 @@ static bool mayBeRead(DramLoadOp load, int64_t distance) {
         return !fillOtherSlots(load, other, 1, distance - 1);
       }))
     return true;
-  // What a loop around this one has read before, a barrier has to end.
-  Operation *alloc = load.getBuffer().getDefiningOp();
+  // What a loop around this one has read before, a barrier has to end. A buffer
+  // that it allocates is the same each time.
   for (Operation *at = load->getParentOp(); at->getBlock();
        at = at->getParentOp()) {
-    auto around = dyn_cast<LoopLikeOpInterface>(at->getParentOp());
     if (meetBefore(at))
       return false;
-    if (!around)
-      continue;
-    return !alloc || !around->isProperAncestor(alloc);
+    if (isa<LoopLikeOpInterface>(at->getParentOp()))
+      return true;
   }
   return false;
 }
@@ -189,12 +187,13 @@ static bool isLookUp(Operation *op, int64_t lanes) {
   return !type.getPageSize() || type.getRows() <= lanes;
 }
 
-/// Awaits the copies that a loop within another one has asked for beyond its
-/// last iteration: where they count although they copy nothing, they are on
-/// their way to slots that the loop around it fills again.
-static void awaitRest(IRRewriter &rewriter, scf::ForOp loop) {
-  if (!loop->getParentOfType<LoopLikeOpInterface>())
-    return;
+/// Awaits the copies that a loop has asked for beyond its last iteration, and
+/// says whether there are any: where they count although they copy nothing,
+/// they are on their way to slots that are filled again, by a loop around this
+/// one, or by later loads of its buffers (`again`).
+static bool awaitRest(IRRewriter &rewriter, scf::ForOp loop, bool again) {
+  if (!again && !loop->getParentOfType<LoopLikeOpInterface>())
+    return false;
   SmallVector<Value> tokens;
   for (Value result : loop.getResults())
     if (auto token = dyn_cast<TokenType>(result.getType());
@@ -202,9 +201,10 @@ static void awaitRest(IRRewriter &rewriter, scf::ForOp loop) {
         token.getParams().getPolicy() == Policy::DoubleBuffered)
       tokens.push_back(result);
   if (tokens.empty())
-    return;
+    return false;
   rewriter.setInsertionPointAfter(loop);
   LdsStageOp::create(rewriter, loop.getLoc(), tokens, IntegerAttr());
+  return true;
 }
 
 /// Moves `op` before `stage`, with the arithmetic that it needs; false if it
@@ -364,13 +364,12 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     }
     // Whether the first loads can be issued while a wait before the loop
     // still waits: they fill slots that nothing before the loop does.
-    bool early =
-        !loop->getParentOfType<LoopLikeOpInterface>() &&
-        llvm::all_of(loads, [&](DramLoadOp load) {
-          return llvm::all_of(loadsBefore(load), [&](DramLoadOp other) {
-            return fillOtherSlots(load, other, 0, distance - 1);
-          });
-        });
+    bool apart = llvm::all_of(loads, [&](DramLoadOp load) {
+      return llvm::all_of(loadsBefore(load), [&](DramLoadOp other) {
+        return fillOtherSlots(load, other, 0, distance - 1);
+      });
+    });
+    bool early = apart && !loop->getParentOfType<LoopLikeOpInterface>();
     PipelineOrder order;
     // The wait and its barrier; the first product; the loads into the
     // slots that the barrier has freed, whose addresses are so computed
@@ -440,8 +439,6 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
       behind->second = DramLoadOp();
     }
     forgetMarks(*result);
-    if (copiesByWave)
-      awaitRest(rewriter, *result);
     // A wait before the loop moves after the first loads, which it need
     // not hold up; or they before it, where its data is needed sooner.
     for (Operation *op = start; op; op = op->getPrevNode())
@@ -450,12 +447,16 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           return user->getBlock() == stage->getBlock() &&
                  user->isBeforeInBlock(*result);
         });
-        if (!usedBefore)
+        if (!usedBefore && apart)
           stage->moveBefore(*result);
         else if (early)
           moveLoads(stage, start, *result);
         break;
       }
+    // Only now is it known what stands between two runs of the loop.
+    bool again = mayFillAgain(*result);
+    if (!(copiesByWave && awaitRest(rewriter, *result, again)) && again)
+      meetBehind(rewriter, *result);
     remark::passed(loc,
                    remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " iteration(s) ahead";
