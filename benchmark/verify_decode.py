@@ -71,6 +71,10 @@ def draw_problem(rng, wide):
         options["v_head_size"] = own.choice([64, 80, 128, 192])
     if own.random() < 0.25:
         options["o_dtype"] = own.choice(["f32", "bf16", "f16"])
+    # Heads that warps of a block have side by side.
+    if own.random() < 0.4:
+        for name in "heads", "kv_heads":
+            options[name] *= 4
     return options
 
 

@@ -376,8 +376,9 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     plain.when = "which runs where clusters lose more by few query rows than "
                  "they gain";
   }
-  if (problem && chosen.getSplitKeys() && !problem.getScheduleAttr() &&
-      leavesOpen(schedule, "warps") &&
+  // Warps that have heads side by side are what as many blocks would be.
+  if (problem && chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
+      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
       threadsOf(kernel) > int64_t(target.waveSize)) {
     KernelAlternative &small = list.emplace_back();
     small.name = entry + "_of_small_blocks";

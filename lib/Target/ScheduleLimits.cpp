@@ -9,6 +9,7 @@
 #include "kvbuffer/Target/ScheduleLimits.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
+#include <utility>
 
 using namespace kvbuf;
 using llvm::Twine;
@@ -201,11 +202,14 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   int64_t tiles =
       (operands.keyBytes * depth + operands.valueBytes * valueDepth) *
       schedule.stages * schedule.BN;
-  if (readsQueriesFromLds(operands))
-    tiles += 2 * depth * schedule.BM;
-  int64_t warps = schedule.warps;
-  return warps == 1 ? tiles
-                    : warps * (tiles + 4 * (valueDepth + 2) * schedule.BM);
+  // Warps leave accumulators, maxima and sums to each other, or have heads of
+  // their own and each what a block of one has.
+  Schedule own = schedule;
+  int64_t warps = std::exchange(own.warps, 1);
+  int64_t others = warps == 1 ? 0 : 4 * (valueDepth + 2) * schedule.BM;
+  if (ScheduleLimits(own, target).readsQueriesFromLds(operands))
+    others = std::max(others, 2 * depth * schedule.BM);
+  return warps * (tiles + others);
 }
 
 int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {

@@ -64,8 +64,8 @@ struct ScheduleRequest {
   bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.
   bool window = false;
-  /// Heads of queries that share a head of K and V.
-  int64_t sharing = 1;
+  /// Heads of K and V, and heads of queries that share one of them.
+  int64_t kvHeads = 1, sharing = 1;
   /// Query rows of a sequence; -1 where the types leave them open.
   int64_t queries = -1;
   /// Where the types leave it open: whether launches of rows that the schedule

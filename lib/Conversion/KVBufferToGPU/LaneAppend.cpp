@@ -17,6 +17,7 @@
 
 #include "LaneAppend.h"
 #include "LaneLowering.h"
+#include "LaneWork.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -127,8 +128,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
   AppendEmitter emitter(b, operands, *shares);
   emitter.batch = lower.single(op.getBatch());
   emitter.head = lower.single(op.getHead());
-  int64_t lanes = shares->lanes, atOnce = lower.blockThreads() / lanes;
-  Value tid = lower.toIndex(lower.blockThread);
+  int64_t lanes = shares->lanes, atOnce = threadsTogether(lower) / lanes;
+  Value tid = lower.toIndex(lower.team ? lower.thread : lower.blockThread);
   Value slot = arith::DivUIOp::create(b, tid, lower.index(lanes));
   Value place = arith::RemUIOp::create(b, tid, lower.index(lanes));
   Value dim = arith::MulIOp::create(b, place, lower.index(shares->piece()));
@@ -169,7 +170,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
           b, exists, emitter.add(length, token), lower.index(-1));
     });
   }
-  // What all lanes have stored, all loads of the block see from here on.
-  gpu::BarrierOp::create(b);
+  // What all lanes have stored, all loads of the block see from here on, or
+  // those of its team of one warp.
+  meetToRead(lower);
   return success();
 }

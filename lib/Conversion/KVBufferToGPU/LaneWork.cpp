@@ -18,6 +18,17 @@
 using namespace mlir;
 using namespace kvbuf;
 
+int64_t kvbuf::threadsTogether(const Lanes &lanes) {
+  return lanes.team ? lanes.threads() : lanes.blockThreads();
+}
+
+void kvbuf::meetToRead(Lanes &lanes) {
+  if (lanes.team)
+    lanes.machine.emitMeet(lanes);
+  else
+    gpu::BarrierOp::create(lanes.b);
+}
+
 void kvbuf::lowerOp(LaneLowering &lower, LaunchValueOp op) {
   lower.set(op.getValue(), {lower.signature.launchValue(op.getExpression())});
 }
@@ -32,9 +43,10 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
   Value at = lower.signature.offsetOf(op.getCounters(), op.getIndices());
   Value others = arith::SubIOp::create(
       b, lower.toI32(lower.single(op.getCount())), lower.i32(1));
-  // One thread arrives for the block, once all have stored, and what it has
-  // acquired is the others' after the next barrier.
-  gpu::BarrierOp::create(b);
+  // One thread arrives for the block, or for its team of one warp, once all
+  // have stored, and what it has acquired is the others' after the next
+  // barrier.
+  meetToRead(lower);
   Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.thread,
                                       lower.i32(0));
   auto arrive = scf::IfOp::create(b, TypeRange{b.getI1Type()}, isOne,
@@ -54,8 +66,8 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
         b, arith::ConstantOp::create(b, b.getBoolAttr(false)).getResult());
   }
   Value last = arrive.getResult(0);
-  if (lower.blockThreads() == lower.target.waveSize) {
-    gpu::BarrierOp::create(b);
+  if (threadsTogether(lower) == lower.target.waveSize) {
+    meetToRead(lower);
     lower.set(op.getLast(), {LaneAnyOp::create(b, last)});
     return;
   }
@@ -69,7 +81,7 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
     memref::StoreOp::create(b, arith::ExtUIOp::create(b, b.getI32Type(), last),
                             words, word);
   }
-  gpu::BarrierOp::create(b);
+  meetToRead(lower);
   Value told = memref::LoadOp::create(b, words, word);
   told = lower.machine.uniform(lower, told);
   lower.set(op.getLast(), {arith::CmpIOp::create(b, arith::CmpIPredicate::ne,

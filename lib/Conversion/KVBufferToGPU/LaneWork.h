@@ -15,6 +15,11 @@ namespace kvbuf {
 
 class LaneLowering;
 
+/// The threads of the team, or outside of teams of the block.
+int64_t threadsTogether(const Lanes &lanes);
+/// Makes them meet, so that each reads what the others have stored.
+void meetToRead(Lanes &lanes);
+
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneLowering &lower, LaunchValueOp op);
 void lowerOp(LaneLowering &lower, ArriveLastOp op);

@@ -128,8 +128,39 @@ static constexpr int64_t kSharedPerBlock = 3 * 1024;
 static constexpr int64_t kSplitInFlight = 16 * 1024, kPagesInFlight = 24 * 1024;
 
 /// Pages of fewer tokens of quantized caches have fewer bytes on their way in
-/// each block.
+/// each block. Of all caches, rows of such pages are far apart in any order,
+/// and warps with heads side by side gain nothing.
 static constexpr int64_t kSmallPage = 16;
+
+/// Warps of a block that have heads side by side.
+static constexpr int64_t kHeadsOfBlock = 4;
+
+/// Gives each warp of a block, whose tiles take `slots` bytes, a head of the
+/// cache: what they read of a page lies side by side, and one multiprocessor
+/// translates its address (H200, copies without math from pages of 16: 98.4 %
+/// of copies in order, 97.9 by blocks of one warp; docs/tuning.md). As many
+/// warps as there are blocks of one come to a multiprocessor.
+static void spreadHeads(const TargetInfo &target,
+                        const ScheduleRequest &request, int64_t slots,
+                        ScheduleChoice &choice) {
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  bool wholeTiles = request.pageSize % choice.BN == 0;
+  int64_t warps = target.splitsPerMultiprocessor *
+                  (wholeTiles ? 1 : target.splitsOfSmallPages);
+  int64_t blocks = std::max<int64_t>(1, warps / kHeadsOfBlock);
+  // Few rows are a product's columns.
+  bool few = request.foldedRows <= 8;
+  // Of one block, what ScheduleLimits counts besides tiles.
+  int64_t besides = (few ? 8 : 16) * std::max(4 * (valueDepth + 2), 2 * depth);
+  if (kHeadsOfBlock * (slots + besides) > target.ldsBytes ||
+      blocks * (kHeadsOfBlock * slots + kSharedPerBlock) > target.ldsBytes)
+    return;
+  choice.warps = kHeadsOfBlock;
+  if (few) {
+    choice.BM = 8;
+    choice.swapAB = true;
+  }
+}
 
 /// One warp a block, which needs no barrier but its own; 16 KiB of K and V on
 /// their way while as much is read, so that a few blocks fill a
@@ -144,6 +175,12 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.BM = request.foldedRows > 16 ? 32 : 16;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
+  // Where types leave rows open, kernels of few rows share a launch with that
+  // of many, and tiles have as many rows as fit.
+  bool hasHeads = choice.equalShares && request.queries >= 0 &&
+                  request.pageSize >= kSmallPage &&
+                  request.kvHeads % kHeadsOfBlock == 0 &&
+                  request.foldedRows <= 16;
   if (request.cacheBytes == 1) {
     // Lanes read pairs of 8-bit elements as rows of the instruction: keys, of
     // which it has 16, so that 8 queries fill its columns.
@@ -159,8 +196,10 @@ static void splitKeysNVIDIA(const TargetInfo &target,
     int64_t inFlight = wholeTiles ? kPagesInFlight : kSplitInFlight;
     if (request.pageSize && request.pageSize < kSmallPage)
       inFlight /= 2;
-    choice.stages =
-        std::max<int64_t>(2, 1 + inFlight / (choice.BN * (depth + valueDepth)));
+    int64_t tileBytes = choice.BN * (depth + valueDepth);
+    choice.stages = std::max<int64_t>(2, 1 + inFlight / tileBytes);
+    if (hasHeads)
+      spreadHeads(target, request, choice.stages * tileBytes, choice);
     return;
   }
   // Sixteen rows of accumulators would fill a lane's registers.
@@ -168,12 +207,23 @@ static void splitKeysNVIDIA(const TargetInfo &target,
     choice.BM = 8;
     choice.swapAB = true;
   }
+  int64_t tileBytes;
+  auto chooseTiles = [&](int64_t BN, bool longWay) {
+    choice.BN = BN;
+    tileBytes = 2 * BN * (depth + valueDepth);
+    int64_t inFlight = longWay ? kPagesInFlight : kSplitInFlight;
+    choice.stages = std::max<int64_t>(2, 1 + inFlight / tileBytes);
+  };
+  if (hasHeads) {
+    int64_t BN = widest <= 64 ? 32 : 16;
+    chooseTiles(BN, /*longWay=*/request.pageSize % BN == 0);
+    spreadHeads(target, request, choice.stages * tileBytes, choice);
+    if (choice.warps > 1)
+      return;
+  }
   // Look-ups of whole tiles need pages that hold them.
-  choice.BN = widest <= 64 && request.pageSize % 32 != 16 ? 32 : 16;
-  int64_t inFlight =
-      request.pageSize % 32 == 16 ? kPagesInFlight : kSplitInFlight;
-  int64_t tileBytes = 2 * choice.BN * (depth + valueDepth);
-  choice.stages = std::max<int64_t>(2, 1 + inFlight / tileBytes);
+  chooseTiles(widest <= 64 && request.pageSize % 32 != 16 ? 32 : 16,
+              /*longWay=*/request.pageSize % 32 == 16);
   // Where a launch has so few sequences that each is split over many blocks, it
   // takes larger ones (kvbuf::launchIfBlocksFill): fewer partial results go
   // through memory (H200, one sequence of 8192 keys after a flush: 16.5 us,

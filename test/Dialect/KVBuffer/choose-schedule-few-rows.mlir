@@ -15,7 +15,10 @@
 !any = memref<?x?x32x128xbf16>
 
 // CHECK-DAG: #[[ONE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}warps = 1, {{.*}}split_keys = true>
-// CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
+// CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 4, warps = 1, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
+// CHECK-DAG: #[[TOKENS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 3, warps = 1, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
+// CHECK-DAG: #[[HEADS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 8, BN = 16, {{.*}}stages = 4, warps = 4, {{.*}}swap_a_b = true, split_keys = true, equal_shares = true, look_ahead = true>
+// CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
 // CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, split_size = 1024, look_ahead = true>
 // CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}split_keys = true>
 // CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, producers = 4
@@ -32,11 +35,39 @@ func.func @one(%q: !one, %k: !kv, %v: !kv, %o: !one) {
   return
 }
 
-// Only the device knows lengths: blocks take equal shares of all of them.
-// CHECK-LABEL: @lengths
-// CHECK: schedule = #[[LENGTHS]]}
-func.func @lengths(%q: !one, %k: !paged, %v: !paged, %o: !one) {
+// Only the device knows lengths: blocks take equal shares of all of them. Four warps
+// have heads side by side.
+// CHECK-LABEL: @heads
+// CHECK: schedule = #[[HEADS]]}
+func.func @heads(%q: !one, %k: !paged, %v: !paged, %o: !one) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !one, !paged, !paged, !one
+  return
+}
+
+// More rows than eight; heads so narrow that a tile has several pages.
+!narrow = !kvbuffer.cache<paged, bf16, heads = 4, head_size = 64, page_size = 16>
+!sixteen = memref<?x1x64x64xbf16>
+// CHECK-LABEL: @narrow
+// CHECK: schedule = #[[NARROW]]}
+func.func @narrow(%q: !sixteen, %k: !narrow, %v: !narrow, %o: !sixteen) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !sixteen, !narrow, !narrow, !sixteen
+  return
+}
+
+// Heads that four warps do not divide, and pages of a few tokens, have blocks of one.
+!two = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 16>
+!token = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 8>
+// CHECK-LABEL: @two
+// CHECK: schedule = #[[LENGTHS]]}
+func.func @two(%q: memref<?x1x8x128xbf16>, %k: !two, %v: !two, %o: memref<?x1x8x128xbf16>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {}
+    : memref<?x1x8x128xbf16>, !two, !two, memref<?x1x8x128xbf16>
+  return
+}
+// CHECK-LABEL: @few_tokens
+// CHECK: schedule = #[[TOKENS]]}
+func.func @few_tokens(%q: !one, %k: !token, %v: !token, %o: !one) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !one, !token, !token, !one
   return
 }
 

@@ -304,6 +304,13 @@ class DecodeAppend(unittest.TestCase):
         self.check([33], size=64, values=128, kind="e4m3", scale="token", new=2,
                    schedule=WARPS)
 
+    def test_heads_side_by_side(self):
+        """A head of the cache for each warp of a block, which stores its tokens."""
+        schedule = WARPS.replace("stages=1", "stages=2")
+        for options in {}, {"kind": "e4m3", "scale": "token", "rope": 32}:
+            self.check([126, 0, 255, 31], [383], new=2, kv=4, seeds=(1, 2),
+                       schedule=schedule, **options)
+
     def test_wide_heads(self):
         self.check([140], size=256, heads=2, kv=1, rope=128)
 

@@ -102,7 +102,7 @@ class Draw:
     # What is computed.
 
     def draw_problem(self, rng):
-        kv_heads = rng.choice([1, 1, 2, 3])
+        kv_heads = rng.choice([1, 1, 2, 3, 4])
         group = rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 12, 16])
         sizes = [64, 64, 80, 96, 128, 128, 192, 256, 512]
         size = rng.choice([n for n in sizes if n <= self.widest])

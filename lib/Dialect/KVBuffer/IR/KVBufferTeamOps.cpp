@@ -157,6 +157,13 @@ static LogicalResult verifyMover(TeamOp team) {
   return diag;
 }
 
+/// Whether an op in `team` needs all warps of the block. What the lanes of one
+/// warp can do together, a team of one does by itself.
+static bool needsBlock(Operation *op, TeamOp team) {
+  bool ofOneWarp = isa<AppendTokensOp, ArriveLastOp>(op);
+  return op->hasTrait<NeedsBlock>() && !(ofOneWarp && team.getWarps() == 1);
+}
+
 LogicalResult TeamOp::verifyRegions() {
   Region &body = getBody();
   if (body.getNumArguments() > 1 ||
@@ -169,7 +176,7 @@ LogicalResult TeamOp::verifyRegions() {
       diag.attachNote(getLoc()) << "the team is here";
       return WalkResult::interrupt();
     };
-    if (op->hasTrait<NeedsBlock>())
+    if (needsBlock(op, *this))
       return fail("is not allowed in a team: it needs all warps of the block");
     for (Value operand : op->getOperands()) {
       if (body.isAncestor(operand.getParentRegion()))

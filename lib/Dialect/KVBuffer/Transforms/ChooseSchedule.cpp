@@ -58,6 +58,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.valueHeadSize = op.getValueHeadSize();
   request.outBytes = op.getOutElementType().getIntOrFloatBitWidth() / 8;
   request.pageSize = op.getK().getType().getPageSize();
+  request.kvHeads = op.getKVHeads();
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
   request.capped = op.getSoftcapValue() > 0;

@@ -65,6 +65,14 @@ private:
   }
   /// Stores the new tokens that the tiles [first, last) hold.
   void appendTokens(mlir::Value first, mlir::Value last);
+  /// The program of a block, or of its warp number `copy`, which has a head of
+  /// the cache of its own.
+  void buildHead(mlir::Value copy = {});
+  /// The head that warp `copy` has of group `number` of heads side by side.
+  mlir::Value headOf(mlir::Value number, mlir::Value copy) {
+    mlir::Value first = mlir::arith::MulIOp::create(b, number, constant(heads));
+    return mlir::arith::AddIOp::create(b, first, copy);
+  }
   /// Adds an argument that the runtime provides.
   mlir::Value addArgument(llvm::StringRef name, llvm::StringRef access,
                           mlir::MemRefType type,

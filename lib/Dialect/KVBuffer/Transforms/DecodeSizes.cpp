@@ -29,6 +29,10 @@ DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
     : op(op), target(target), schedule(schedule), warps(warps),
       mask(op.getMaskValue()), group(op.getHeads() / op.getKVHeads()),
       tokens(tokensOf(op)) {
+  // Where blocks have equal shares of all sequences, their warps have heads
+  // side by side, and read the same pages at about the same time.
+  if (schedule.getSplitKeys()->equalShares && op.getKVHeads() % warps == 0)
+    heads = std::exchange(this->warps, 1);
   // Whatever number of query rows there is, a block has as many as a tile
   // holds of all heads that share a head of the cache.
   int64_t room = schedule.getBM() / group;
@@ -96,7 +100,7 @@ Attribute DecodeSizes::expr(StringRef name,
 
 int64_t DecodeSizes::fewestLines() const {
   auto known = dyn_cast<IntegerAttr>(slices);
-  return op.getKVHeads() * (known ? known.getInt() : 1);
+  return op.getKVHeads() / heads * (known ? known.getInt() : 1);
 }
 
 int64_t DecodeSizes::leastSplit() const {
@@ -133,7 +137,7 @@ int64_t DecodeSizes::residentBlocks() const {
                  : op.isQuantized() && page < 16
                      ? target.splitsOfSmallNarrowPages
                      : target.splitsOfSmallPages;
-  int64_t blocks = target.splitsPerMultiprocessor * more / warps;
+  int64_t blocks = target.splitsPerMultiprocessor * more / (warps * heads);
   // Those for which there is no room would come in a second turn (H200, 32 rows
   // of heads of 128 over pages of one token, eight blocks where six have room:
   // 71 % of what copies alone read, against 80 with queries in registers).
@@ -141,7 +145,7 @@ int64_t DecodeSizes::residentBlocks() const {
   if (TileOperands operands = operandsOf(op);
       limits.readsQueriesFromLds(operands)) {
     constexpr int64_t ofDriver = 1024;
-    int64_t bytes = limits.sharedBytes(operands);
+    int64_t bytes = heads * limits.sharedBytes(operands);
     blocks = std::min(blocks, target.ldsBytes / (bytes + ofDriver));
   }
   return std::max<int64_t>(1, blocks);

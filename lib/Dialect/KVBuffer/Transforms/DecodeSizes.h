@@ -34,6 +34,10 @@ public:
   mlir::Attribute linesOf() const {
     return timesSlices(number(op.getKVHeads()));
   }
+  /// Those that blocks have, where the warps of one have several heads.
+  mlir::Attribute linesOfBlocks() const {
+    return timesSlices(number(op.getKVHeads() / heads));
+  }
   mlir::Attribute timesSlices(mlir::Attribute count) const {
     return oneTile ? count : expr("product", {count, slices});
   }
@@ -53,6 +57,8 @@ public:
   const TargetInfo &target;
   ScheduleAttr schedule;
   int64_t warps;
+  /// Heads of the cache that a block's warps have side by side, one each.
+  int64_t heads = 1;
   MaskAttr mask;
   /// Query heads of a head of the cache; query rows of a sequence, -1 where
   /// types leave them open; those of a block's tile, at most.

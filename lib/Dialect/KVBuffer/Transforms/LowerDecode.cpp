@@ -53,7 +53,7 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       weights(weightsOf(op)),
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
       valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
-      colSlices(colSlicesOf(valueDepth, warps)),
+      colSlices(colSlicesOf(valueDepth, this->warps)),
       sliceCols(valueDepth / colSlices),
       accType(
           fragment(schedule.getBM(), valueDepth, b.getF32Type(), Role::Acc)),
@@ -153,7 +153,7 @@ WorkItemOp DecodeProgram::createItem() {
   // Blocks of neighbouring heads read neighbouring rows at the same time.
   SmallVector<Attribute> coordinates;
   if (schedule.getSplitKeys()->equalShares)
-    coordinates = {coordinate(linesOf()), coordinate(workersOf())};
+    coordinates = {coordinate(linesOfBlocks()), coordinate(workersOf())};
   else
     coordinates = {coordinate(number(op.getKVHeads())),
                    coordinate(timesSlices(splitsAndShare().first)),
@@ -182,6 +182,12 @@ void DecodeProgram::build() {
   item = createItem();
   kvHead = line = item.getResult(0);
   block = item.getResult(1);
+  if (heads == 1)
+    return buildHead();
+  teams([&] { team("heads", heads, [&](Value copy) { buildHead(copy); }); });
+}
+
+void DecodeProgram::buildHead(Value copy) {
   firstQuery = constant(0);
   if (!oneTile) {
     Value count = tokens >= 0 ? constant(cast<IntegerAttr>(slices).getInt())
@@ -194,11 +200,15 @@ void DecodeProgram::build() {
     Value other = arith::DivUIOp::create(b, both, count);
     (byHead ? kvHead : block) = other;
     firstQuery = arith::MulIOp::create(b, slice, constant(ownQueries));
-    if (!byHead) {
+    if (copy)
+      kvHead = headOf(kvHead, copy);
+    if (!byHead || copy) {
       line = arith::MulIOp::create(b, kvHead, count);
       line = arith::AddIOp::create(b, line, slice);
     }
   }
+  if (copy && oneTile)
+    kvHead = line = headOf(kvHead, copy);
   head = arith::MulIOp::create(b, kvHead, constant(group));
   if (warps == 1) {
     allocBuffers();
