@@ -11,15 +11,15 @@
 // CHECK:      kvbuffer.cache_scale %arg1[{{.*}}, %c0]
 // CHECK:      %[[K1:.*]] = kvbuffer.map
 // CHECK:      kvbuffer.cache_scale %arg1[{{.*}}, %c48]
-// CHECK:      %[[Q:.*]] = kvbuffer.fragment_load %qs[0, 0] : {{.*}} -> <64x48xf16, a>
-// CHECK:      %[[K:.*]] = kvbuffer.fragment_load %ks[0, 0] : {{.*}} -> <32x48xf16, b>
+// CHECK:      %[[Q:.*]] = kvbuffer.fragment_load %qs[0, 0] : {{.*}} -> <64x48xbf16, a>
+// CHECK:      %[[K:.*]] = kvbuffer.fragment_load %ks[0, 0] : {{.*}} -> <32x48xbf16, b>
 // CHECK:      %[[P0:.*]] = kvbuffer.mma %[[Q]], %[[K]], %zero
 // CHECK:      %[[S0:.*]] = kvbuffer.map %[[P0]], %[[K0]] :
 // CHECK-NEXT: ^{{.*}}(%[[X:.*]]: f32, %[[SCALE:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:   %[[Y:.*]] = arith.mulf %[[X]], %[[SCALE]]
 // CHECK-NEXT:   kvbuffer.yield %[[Y]]
-// CHECK:      %[[Q1:.*]] = kvbuffer.fragment_load %qs[0, 48] : {{.*}} -> <64x48xf16, a>
-// CHECK:      %[[KF1:.*]] = kvbuffer.fragment_load %ks[0, 48] : {{.*}} -> <32x48xf16, b>
+// CHECK:      %[[Q1:.*]] = kvbuffer.fragment_load %qs[0, 48] : {{.*}} -> <64x48xbf16, a>
+// CHECK:      %[[KF1:.*]] = kvbuffer.fragment_load %ks[0, 48] : {{.*}} -> <32x48xbf16, b>
 // CHECK:      %[[P1:.*]] = kvbuffer.mma %[[Q1]], %[[KF1]], %zero
 // CHECK:      %[[S:.*]] = kvbuffer.map %[[S0]], %[[P1]], %[[K1]] :
 // CHECK-NEXT: ^{{.*}}(%[[SUM:.*]]: f32, %[[X1:.*]]: f32, %[[SCALE1:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
@@ -38,13 +38,13 @@
 
 // The second of three blocks of 32 columns has the end of the first group, and the
 // beginning of the other.
-// BLOCKS:     %[[P0:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %zero{{.*}} : <64x32xf16, a>, <32x32xf16, b>
-// BLOCKS:     %[[P1:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P0]] {transpose_b} : <64x16xf16, a>, <32x16xf16, b>
+// BLOCKS:     %[[P0:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %zero{{.*}} : <64x32xbf16, a>, <32x32xbf16, b>
+// BLOCKS:     %[[P1:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P0]] {transpose_b} : <64x16xbf16, a>, <32x16xbf16, b>
 // BLOCKS:     kvbuffer.map %[[P1]], %
 // BLOCKS:     kvbuffer.fragment_load %qs[0, 48]
-// BLOCKS:     kvbuffer.fragment_load %ks{{.*}}[0, 16] : {{.*}} -> <32x16xf16, b>
+// BLOCKS:     kvbuffer.fragment_load %ks{{.*}}[0, 16] : {{.*}} -> <32x16xbf16, b>
 // BLOCKS:     %[[P2:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %zero
-// BLOCKS:     %[[P3:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P2]] {transpose_b} : <64x32xf16, a>, <32x32xf16, b>
+// BLOCKS:     %[[P3:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P2]] {transpose_b} : <64x32xbf16, a>, <32x32xbf16, b>
 // BLOCKS:     kvbuffer.map %{{.*}}, %[[P3]], %
 // BLOCKS:     %[[W0:.*]] = kvbuffer.fragment_convert
 // BLOCKS:     %[[W1:.*]] = kvbuffer.fragment_convert
@@ -78,7 +78,7 @@
 // SPLIT:      %[[A0:.*]] = kvbuffer.mma {{.*}} : <8x16xf16, a>, <16x48xf16, b>
 // SPLIT:      kvbuffer.mma %{{.*}}, %{{.*}}, %[[A0]] {column = 48 : i64}
 
-!q = memref<?x?x2x80xf16>
+!q = memref<?x?x2x80xbf16>
 !kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 80, scale = f32, granularity = 48>
 func.func @groups(%q: !q, %k: !kv, %v: !kv, %o: !q) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kv, !kv, !q

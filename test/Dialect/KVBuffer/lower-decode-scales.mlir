@@ -4,6 +4,22 @@
 // Where no row's bits may depend on others, queries keep their type.
 // RUN: sed 's/out(%o) {}/out(%o) {batch_invariant}/' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true,split_size=256" | FileCheck %s --check-prefix=INVARIANT --implicit-check-not=fragment_fit
 // INVARIANT: kvbuffer.mma %{{.*}} {transpose_b} : <8x128xbf16, a>, <32x128xbf16, b>
+// Beside Q of f16 a weight that was scaled is two numbers, neither 0 unless it is.
+// RUN: sed 's/bf16/f16/' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=TWO
+// TWO:      %[[SHARE:.*]] = arith.constant 0.998046875 : f32
+// TWO:      %[[P:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.online_softmax
+// TWO:      %[[W:.*]] = kvbuffer.map %[[P]], %
+// TWO:      %[[MOST:.*]] = kvbuffer.map %[[W]] :
+// TWO:      arith.mulf %{{.*}}, %[[SHARE]]
+// TWO:      %[[REST:.*]] = kvbuffer.map %[[W]], %[[MOST]] :
+// TWO-NEXT: ^{{.*}}(%[[X:.*]]: f32, %[[Y:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
+// TWO-NEXT:   %[[N:.*]] = arith.truncf %[[Y]] : f32 to f16
+// TWO-NEXT:   %[[R:.*]] = arith.extf %[[N]] : f16 to f32
+// TWO-NEXT:   arith.subf %[[X]], %[[R]]
+// TWO:      %[[A:.*]] = kvbuffer.fragment_convert %[[MOST]]
+// TWO:      %[[B:.*]] = kvbuffer.fragment_convert %[[REST]]
+// TWO:      %[[ACC:.*]] = kvbuffer.mma %[[A]], %[[V:.*]], %
+// TWO:      kvbuffer.mma %[[B]], %[[V]], %[[ACC]]
 
 // Queries become f16, which K is widened to.
 // CHECK:      %[[Q:.*]] = kvbuffer.tile_fragment

@@ -50,6 +50,15 @@ class Case:
     window: int = -1
     kind: str = ""
     scale: str = ""
+    dtype: str = "bf16"
+
+    def bits(self, x):
+        """Q and the output as the kernel takes them, and their values."""
+        return to_bf16(x) if self.dtype == "bf16" else x.astype(np.float16)
+
+    def values(self, bits):
+        return (from_bf16(bits) if self.dtype == "bf16"
+                else bits.astype(np.float64))
 
     def first(self, b):
         """The first key that a row sees."""
@@ -68,6 +77,7 @@ class Case:
         return kvbuf.Problem(
             heads=HEADS, kv_heads=KV_HEADS, head_size=self.size, cache=self.cache,
             page_size=self.page, causal=self.causal, window_left=self.window,
+            dtype=self.dtype,
             query="ragged" if self.ragged else "dense", lse=True,
             seq_q=0 if self.ragged or max(self.rows) > 8 else self.rows[0],
             k_dtype=kind, v_dtype=kind, k_scale=self.scale, v_scale=self.scale)
@@ -161,8 +171,8 @@ class Case:
         self.fill()
         offsets = np.cumsum([0, *self.rows]).astype(np.int32)
         shape = ((offsets[-1],) if self.ragged else (len(self.keys), self.rows[0]))
-        q = to_bf16(RNG.standard_normal((*shape, HEADS, self.size)))
-        out = np.full(q.shape, 0x7FC0, np.uint16)
+        q = self.bits(RNG.standard_normal((*shape, HEADS, self.size)))
+        out = self.bits(np.full(q.shape, np.nan))
         lse = np.full((HEADS, offsets[-1]) if self.ragged else
                       (len(self.keys), HEADS, self.rows[0]), np.nan, np.float32)
         given = dict(q=q, o=out, lse=lse)
@@ -188,7 +198,8 @@ class Case:
                     else (b, slice(None)))
             k, v = (np.repeat(self.exact[n][b], GROUP, 1).transpose(1, 0, 2)
                     for n in "kv")
-            s = np.einsum("ihd,hjd->hij", from_bf16(q[part]), k) / self.size ** 0.5
+            s = np.einsum("ihd,hjd->hij", self.values(q[part]), k)
+            s /= self.size ** 0.5
             i, j = np.arange(rows)[:, None] + keys - rows, np.arange(keys)
             seen = np.ones((rows, keys), bool)
             if self.causal:
@@ -198,7 +209,7 @@ class Case:
             signs = np.repeat(self.signs[b], GROUP, 0)[None]
             exact, base = (x.transpose(1, 0, 2) for x in
                            attend(s, seen, np.where(np.isfinite(v), v, 0))[:2])
-            got = from_bf16(out[part])
+            got = self.values(out[part])
             with test.subTest(sequence=b, case=self):
                 infinite = np.broadcast_to(signs != 0, got.shape)
                 np.testing.assert_array_equal(
@@ -226,6 +237,8 @@ CASES = [
     Case("paged", **FEW, page=64, size=128),
     Case("paged", keys=(300, 70), rows=(3, 5), page=16, ragged=True, causal=True),
     Case("paged", **FEW, page=16, kind="e5m2", scale="token"),
+    # Weights of two numbers, of which neither is 0.
+    Case("paged", **FEW, page=16, kind="e5m2", scale="token", dtype="f16"),
     Case("dense", keys=(300,), rows=(2,), kind="e5m2", scale="head"),
     Case("dense", keys=(150,), rows=(40,), causal=True),
     Case("ragged", keys=(70, 140), rows=(70, 20), ragged=True),
@@ -233,6 +246,8 @@ CASES = [
          causal=True, window=40),
     Case("paged", keys=(70, 140), rows=(40, 40), page=64),
     Case("paged", keys=(70, 140), rows=(40, 40), page=3, kind="e5m2", scale="token"),
+    Case("paged", keys=(70, 140), rows=(40, 40), page=16, kind="e5m2", scale="token",
+         dtype="f16"),
 ]
 
 

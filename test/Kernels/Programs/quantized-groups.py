@@ -40,6 +40,7 @@ def draw(rng, chip):
             ["tensor", "head", str(of)])
 
     options = {
+        "dtype": rng.choice(["bf16", "f16"]),
         "kv_dtype": rng.choice(["f8E4M3" + (fnuz or "FN"), "f8E5M2" + fnuz]),
         "head_size": size, "v_head_size": value_size,
         "granularity": granularity(size), "v_granularity": granularity(value_size),

@@ -17,6 +17,10 @@ using namespace kvbuf;
 /// those of values from 1e-4 to 6e4 in e4m3. The output is divided by it.
 static constexpr float kTokenScaleGain = 256;
 
+/// Where a weight becomes two numbers of f16, what the first one leaves of it
+/// before it is rounded: more than that rounding adds, 2^-11.
+static constexpr float kLeastRest = 0x1p-9f;
+
 Type kvbuf::weightsOf(AttentionOp op) {
   bool narrow = op.getV().getType().getElementType() != op.getElementType();
   return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
@@ -134,16 +138,35 @@ Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
       });
 }
 
-Value CacheScales::weights(Value p, Value tokenScales, FragmentType type) {
+SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
+                                           FragmentType type, Type queries) {
   if (!tokenScales)
-    return p;
+    return {p};
   Value gain = arith::ConstantOp::create(b, b.getF32FloatAttr(kTokenScaleGain));
   Value scaled = mapElements(
       {p, tokenScales}, Value(), [&](ValueRange elements, Value) -> Value {
         Value scale = arith::MulFOp::create(b, elements[1], gain);
         return arith::MulFOp::create(b, elements[0], scale);
       });
-  return FragmentConvertOp::create(b, type, scaled);
+  if (!queries.isF16())
+    return {FragmentConvertOp::create(b, type, scaled)};
+  // Rounded from a little below, so that the rest is above 0: an infinite
+  // element of V times both is infinite.
+  Value share = arith::ConstantOp::create(b, b.getF32FloatAttr(1 - kLeastRest));
+  Value most =
+      mapElements({scaled}, Value(), [&](ValueRange elements, Value) -> Value {
+        return arith::MulFOp::create(b, elements.front(), share);
+      });
+  Value rest = mapElements(
+      {scaled, most}, Value(), [&](ValueRange elements, Value) -> Value {
+        Value rounded = arith::ExtFOp::create(
+            b, b.getF32Type(),
+            arith::TruncFOp::create(b, type.getElementType(), elements[1])
+                .getResult());
+        return arith::SubFOp::create(b, elements[0], rounded);
+      });
+  return {FragmentConvertOp::create(b, type, most),
+          FragmentConvertOp::create(b, type, rest)};
 }
 
 Value CacheScales::finish(Value out, Value v) {

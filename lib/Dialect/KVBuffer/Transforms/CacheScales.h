@@ -91,11 +91,15 @@ public:
   /// Accumulators times what `ofTokens` has made; `x` itself where that is
   /// null.
   mlir::Value multiplyByToken(mlir::Value x, mlir::Value tokenScales);
-  /// The weights of V's tokens as an operand: `p`, or, if V's tokens have
-  /// scales, accumulators times these, as `type`; products are then of
-  /// magnitudes that f16 has with all bits, and `finish` divides.
-  mlir::Value weights(mlir::Value p, mlir::Value tokenScales,
-                      FragmentType type);
+  /// The weights of V's tokens as operands, whose products are added: `p`, or,
+  /// if V's tokens have scales, accumulators times these, as `type`; products
+  /// are then of magnitudes that f16 has with all bits, and `finish` divides.
+  /// Beside Q of f16 (`queries`) also what that rounds off: without scales no
+  /// more would be rounded than weights, and the largest, 1, not at all.
+  llvm::SmallVector<mlir::Value, 2> weights(mlir::Value p,
+                                            mlir::Value tokenScales,
+                                            FragmentType type,
+                                            mlir::Type queries);
   /// The output, an accumulator, times V's scale.
   mlir::Value finish(mlir::Value out, mlir::Value v);
 

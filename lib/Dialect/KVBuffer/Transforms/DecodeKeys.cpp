@@ -185,10 +185,10 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
   for (const ScaledColumns &part : vGroups) {
     Value v = fragmentOf(vStaged, part, weights);
-    Value p = scales().weights(softmax.getP(), vScales ? vScales : part.scales,
-                               pType);
-    acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
-                        /*column=*/part.first);
+    for (Value p : scales().weights(
+             softmax.getP(), vScales ? vScales : part.scales, pType, element))
+      acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
+                          /*column=*/part.first);
   }
   scf::YieldOp::create(
       b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});

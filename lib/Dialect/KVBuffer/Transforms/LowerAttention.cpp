@@ -255,7 +255,7 @@ private:
   /// Columns of V and what they are multiplied by.
   struct Weighted {
     ScaledColumns part;
-    Value weights;
+    SmallVector<Value, 2> weights;
   };
   /// Adds to `acc` the weighted tile of V at `key`, which comes likewise.
   Value multiplyValues(ArrayRef<Weighted> weighted, Value cache,
@@ -356,14 +356,15 @@ Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
   for (int64_t block = 0; block < blocks; ++block) {
     Value staged = stageBlock(tile, buffer, block);
     int64_t first = block * cols;
-    for (auto &[group, p] : weighted) {
+    for (auto &[group, ps] : weighted) {
       ScaledColumns part = within(group, first, cols);
       if (part.cols <= 0)
         continue;
       Value v = FragmentLoadOp::create(
           b, fragment(params.getBN(), part.cols, weights, Role::B), staged, 0,
           part.first - first);
-      acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
+      for (Value p : ps)
+        acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
     }
   }
   return acc;
@@ -378,17 +379,18 @@ Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
       MeetOp::create(b);
     Value at = arith::AddIOp::create(b, key, constant(first));
     Value staged = stageBlock(cacheTile(cache, at, rows), buffer, /*block=*/0);
-    for (auto &[part, p] : weighted) {
-      Value ofStrip = p;
-      if (rows < schedule.getBN())
-        ofStrip = FragmentSliceOp::create(
-            b, fragment(schedule.getBM(), rows, weights, Role::A), p, 0, first);
-      Value strip =
-          FragmentLoadOp::create(b, fragment(rows, part.cols, weights, Role::B),
-                                 staged, 0, part.first);
-      acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
-                          /*column=*/part.first);
-    }
+    for (auto &[part, ps] : weighted)
+      for (Value ofStrip : ps) {
+        if (rows < schedule.getBN())
+          ofStrip = FragmentSliceOp::create(
+              b, fragment(schedule.getBM(), rows, weights, Role::A), ofStrip, 0,
+              first);
+        Value strip = FragmentLoadOp::create(
+            b, fragment(rows, part.cols, weights, Role::B), staged, 0,
+            part.first);
+        acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
+                            /*column=*/part.first);
+      }
   }
   return acc;
 }
@@ -651,7 +653,7 @@ void TileProgram::computeTile() {
          scales.groups(v, valueDepth, scoreType, tokens))
       weighted.push_back(
           {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
-                                pType)});
+                                pType, element)});
     Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
