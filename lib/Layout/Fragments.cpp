@@ -42,10 +42,20 @@ std::optional<MatrixUnit> kvbuf::matrixUnit(llvm::StringRef name) {
   return std::nullopt;
 }
 
+/// Elements of an operand in a lane that one read of LDS gives, at most: 16
+/// bytes of 8-bit ones.
+static constexpr int64_t mostInLane = 16;
+
+static MmaLayouts mfmaLayouts(int64_t m, int64_t k);
+
 std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
                                                int64_t n, int64_t k) {
-  if (unit == MatrixUnit::Mfma)
-    return mfma16Bit(m, n, k);
+  if (unit == MatrixUnit::Mfma) {
+    // A group of any of the instructions of m x n is as one of that k.
+    bool isGroup = (m == 32 || m == 16) && n == m && llvm::isPowerOf2_64(k) &&
+                   m * k >= 4 * 64 && m * k <= mostInLane * 64;
+    return isGroup ? std::optional(mfmaLayouts(m, k)) : std::nullopt;
+  }
   if (m == 16 && n == 8 && k == 16)
     return mmaSyncM16N8K16();
   return std::nullopt;
@@ -73,9 +83,11 @@ MmaLayouts kvbuf::mmaSyncM16N8K16() {
 std::optional<MmaLayouts> kvbuf::mfma16Bit(int64_t m, int64_t n, int64_t k) {
   bool known = (m == 32 && n == 32 && (k == 8 || k == 16)) ||
                (m == 16 && n == 16 && (k == 16 || k == 32));
-  if (!known)
-    return std::nullopt;
+  return known ? std::optional(mfmaLayouts(m, k)) : std::nullopt;
+}
 
+/// The layouts of an MFMA of shape m x m x k, or of a group of them.
+static MmaLayouts mfmaLayouts(int64_t m, int64_t k) {
   // 64 lanes are m rows (columns, for B) times `groups` groups along k.
   const unsigned log2Lanes = 6;
   unsigned side = llvm::Log2_64(m);
@@ -84,7 +96,7 @@ std::optional<MmaLayouts> kvbuf::mfma16Bit(int64_t m, int64_t n, int64_t k) {
 
   MmaLayouts layouts;
   layouts.m = m;
-  layouts.n = n;
+  layouts.n = m;
   layouts.k = k;
   layouts.a =
       ordered(along("register", "col", perLane) * along("lane", "row", side) *

@@ -14,14 +14,11 @@
 
 using namespace kvbuf;
 
-/// Bytes of the vectors that swizzles move: the widest access of one lane.
-static constexpr int64_t vectorBytes = 16;
-
 /// The byte offset of an element in its block.
 static int64_t offsetInBlock(const SharedTile &tile, int64_t row, int64_t col) {
   int64_t linear = (row * tile.blockCols + col) * tile.elementBytes;
-  return tile.swizzle(linear / vectorBytes) * vectorBytes +
-         linear % vectorBytes;
+  int64_t unit = tile.swizzle.unit;
+  return tile.swizzle(linear / unit) * unit + linear % unit;
 }
 
 LinearLayout SharedTile::block() const {
@@ -62,16 +59,18 @@ LinearLayout TransposedTile::layout() const {
       {LinearLayout::Dim{"byte", unsigned(llvm::Log2_64(rowBytes)) + bits}});
 }
 
-Swizzle kvbuf::conflictFreeSwizzle(int64_t rowBytes, unsigned banks) {
-  assert(llvm::isPowerOf2_64(rowBytes) && rowBytes >= vectorBytes &&
-         llvm::isPowerOf2_32(banks) && banks >= 4 && "powers of two only");
+Swizzle kvbuf::conflictFreeSwizzle(int64_t rowBytes, unsigned banks,
+                                   unsigned unit) {
+  assert(llvm::isPowerOf2_64(rowBytes) && rowBytes >= unit &&
+         llvm::isPowerOf2_32(banks) && banks >= 4 &&
+         llvm::isPowerOf2_32(unit) && unit >= 4 && "powers of two only");
   // log2 of the vectors in a row, and in all banks together.
-  unsigned inRow = llvm::Log2_64(rowBytes / vectorBytes);
-  unsigned inBanks = llvm::Log2_32(banks) - 2;
+  unsigned inRow = llvm::Log2_64(rowBytes / unit);
+  unsigned inBanks = llvm::Log2_32(banks * 4 / unit);
   // The low bits of a vector's index choose its banks. In a column of vectors
   // those of them that count columns are equal; the lowest row bits that do
   // not choose banks take their place. Long rows: the lowest of all row bits.
-  return {std::min(inRow, inBanks), 0, std::max(inRow, inBanks)};
+  return {std::min(inRow, inBanks), 0, std::max(inRow, inBanks), unit};
 }
 
 int64_t kvbuf::bankCycles(llvm::ArrayRef<int64_t> laneBytes, unsigned width,

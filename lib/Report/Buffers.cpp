@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Report/Report.h"
 #include "mlir/Analysis/CFGLoopInfo.h"
@@ -75,7 +76,7 @@ json::Array kvbuf::describeLds(Operation *kernel) {
                         {"turned", turned},
                         {"vectors", std::move(vectors)}};
     if (const Swizzle &s = buffer->tile.swizzle; s.bits)
-      object["swizzle"] = json::Array{s.bits, s.base, s.shift};
+      object["swizzle"] = json::Array(swizzleList(s));
     list.push_back(std::move(object));
   }
   return list;

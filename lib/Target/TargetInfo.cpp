@@ -130,10 +130,12 @@ bool TargetInfo::feedsItself(const MatrixInstruction &mma, bool swapped) const {
 }
 
 Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
-                            bool transposed) const {
+                            int64_t elementBytes, bool transposed,
+                            bool direct) const {
   return vendor == Vendor::NVIDIA
              ? conflictFreeSwizzle(rowBytes, banks)
-             : detail::swizzleAMD(*this, mma, rowBytes, transposed);
+             : detail::swizzleAMD(*this, mma, rowBytes, elementBytes,
+                                  transposed, direct);
 }
 
 bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,

@@ -21,7 +21,8 @@ std::optional<TargetInfo> lookupAMD(llvm::StringRef chip);
 
 /// TargetInfo::swizzle on AMD's chips.
 Swizzle swizzleAMD(const TargetInfo &target, const MatrixInstruction &mma,
-                   int64_t rowBytes, bool transposed);
+                   int64_t rowBytes, int64_t elementBytes, bool transposed,
+                   bool direct);
 
 /// The head sizes of Q and K, and of V and O, padded to whole LDS blocks of
 /// `BK` columns.

@@ -15,6 +15,20 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
+// Copies of 16 bytes keep what the swizzle would part together.
+#buf = #kvbuffer.kv_buffer<64x32xf8E4M3FN, swizzle = [2, 0, 4, 8]>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @halves() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer whose swizzle moves vectors of 8 bytes; gfx950 copies 16 at a time into shared memory, which have to stay together}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 #buf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 8], BN = 64, WN = 64, BK = 32, num_threads = 64, depth = 64, stages = 2, warp_size = 64>
 module attributes {kvbuffer.target = "gfx942"} {
   gpu.module @m {

@@ -164,6 +164,29 @@ void mfma(Properties &properties) {
                          ? ""
                          : "no inverse");
   }
+  // A group is laid out as one instruction: a lane has as many elements side by
+  // side as all of them, up to 16.
+  for (auto [side, k] : {std::pair{32, 32}, std::pair{16, 64}}) {
+    std::optional<MmaLayouts> group =
+        matrixLayouts(MatrixUnit::Mfma, side, side, k);
+    std::string name = "group of " + std::to_string(side) + "x" +
+                       std::to_string(side) + " with k = " + std::to_string(k);
+    if (!group) {
+      properties.holds(name, "refused");
+      continue;
+    }
+    auto a = [side = side](int64_t p, int64_t lane) -> Place {
+      return {lane % side, 16 * (lane / side) + p};
+    };
+    properties.holds(name, differs(group->a, 16, 64, a));
+  }
+  properties.holds("larger groups are refused",
+                   matrixLayouts(MatrixUnit::Mfma, 32, 32, 64) ||
+                           matrixLayouts(MatrixUnit::Mfma, 16, 16, 128) ||
+                           matrixLayouts(MatrixUnit::Mfma, 32, 32, 24) ||
+                           matrixLayouts(MatrixUnit::Mfma, 32, 16, 16)
+                       ? "not refused"
+                       : "");
   properties.holds("other MFMA shapes are refused",
                    mfma16Bit(32, 32, 32) || mfma16Bit(16, 32, 16) ||
                            mfma16Bit(4, 4, 4)

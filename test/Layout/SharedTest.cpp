@@ -42,8 +42,8 @@ std::string isBlocked(const SharedTile &tile) {
   return "";
 }
 
-/// A swizzled tile holds each element once, keeps blocks and 16-byte vectors
-/// together, and its `block()` says the same.
+/// A swizzled tile holds each element once, keeps blocks and the swizzle's
+/// vectors together, and its `block()` says the same.
 std::string isPermutation(const SharedTile &tile) {
   LinearLayout block = tile.block();
   if (!block.isInjective())
@@ -54,10 +54,11 @@ std::string isPermutation(const SharedTile &tile) {
       int64_t offset = tile.byteOffset(row, col);
       offsets.insert(offset);
       int64_t start = col / tile.blockCols * tile.blockBytes();
-      int64_t inVector = col * tile.elementBytes % 16;
+      int64_t unit = tile.swizzle.unit;
+      int64_t inVector = col * tile.elementBytes % unit;
       if (offset < 0 || offset % tile.elementBytes != 0 ||
           offset / tile.blockBytes() != col / tile.blockCols ||
-          offset % 16 != inVector)
+          offset % unit != inVector)
         return describe(tile) + ": (" + std::to_string(row) + ", " +
                std::to_string(col) + ") is at " + std::to_string(offset);
       if (block.apply({{"row", row}, {"col", col % tile.blockCols}}, "byte") !=
@@ -89,6 +90,8 @@ void tiles(Properties &properties) {
       permutation += isPermutation(tile);
     }
     tile.swizzle = {3, 0, 4};
+    permutation += isPermutation(tile);
+    tile.swizzle = conflictFreeSwizzle(blockCols * elementBytes, 32, 8);
     permutation += isPermutation(tile);
   }
   properties.holds("an unswizzled tile is blocks of rows", formula);
@@ -168,18 +171,18 @@ void counting(Properties &properties) {
 }
 
 /// The largest (cycles - ideal) over all groups of `lanes` lanes that read one
-/// vector each of consecutive rows, for every aligned group of rows and every
-/// vector of a row; negative if an ideal is not one cycle.
-int64_t worstColumnRead(const SharedTile &tile, unsigned lanes,
-                        unsigned banks) {
-  int64_t worst = 0, perVector = 16 / tile.elementBytes;
+/// vector of `width` bytes each of consecutive rows, for every aligned group of
+/// rows and every vector of a row; negative if an ideal is not one cycle.
+int64_t worstColumnRead(const SharedTile &tile, unsigned lanes, unsigned banks,
+                        unsigned width = 16) {
+  int64_t worst = 0, perVector = width / tile.elementBytes;
   for (int64_t first = 0; first < tile.rows; first += lanes)
     for (int64_t col = 0; col < tile.cols(); col += perVector) {
       Addresses addresses;
       for (unsigned lane = 0; lane < lanes; ++lane)
         addresses.push_back(tile.byteOffset(first + lane, col));
       int64_t ideal;
-      int64_t cycles = bankCycles(addresses, 16, lanes, banks, ideal);
+      int64_t cycles = bankCycles(addresses, width, lanes, banks, ideal);
       if (ideal != 1)
         return -1;
       worst = std::max(worst, cycles - ideal);
@@ -228,6 +231,22 @@ void conflicts(Properties &properties) {
       properties.holds(name + "writes of whole rows are ideal",
                        write == 0 ? "" : std::to_string(write));
     }
+
+  // Half a vector of each of twice as many rows: whole vectors change places in
+  // vain.
+  for (int64_t rowBytes : {16, 32, 64, 128, 256}) {
+    SharedTile tile{64, rowBytes, 1, 1, conflictFreeSwizzle(rowBytes, 32)};
+    std::string name =
+        std::to_string(rowBytes) + "-byte rows, 8 bytes a lane: ";
+    properties.holds(name + "16-byte vectors keep halves together",
+                     worstColumnRead(tile, 16, 32, 8) == 1
+                         ? ""
+                         : "another number of cycles");
+    tile.swizzle = conflictFreeSwizzle(rowBytes, 32, 8);
+    int64_t read = worstColumnRead(tile, 16, 32, 8);
+    properties.holds(name + "reads of a column of halves are ideal",
+                     read == 0 ? "" : std::to_string(read));
+  }
 
   // A swizzle of the wrong distance is seen: the XORed row bits choose banks
   // already.

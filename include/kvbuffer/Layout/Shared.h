@@ -23,9 +23,12 @@
 namespace kvbuf {
 
 /// x -> x XOR (((x >> (base + shift)) & (2^bits - 1)) << base), on the index of
-/// a 16-byte vector in its block (kv_buffer: Swizzle(bits, base, shift)).
+/// a vector of `unit` bytes in its block (kv_buffer: Swizzle(bits, base,
+/// shift), of 16-byte vectors).
 struct Swizzle {
   unsigned bits = 0, base = 0, shift = 0;
+  /// Bytes that stay together: the widest access of one lane.
+  unsigned unit = 16;
   bool operator==(const Swizzle &) const = default;
   /// The vector that is stored where vector `x` would be without the swizzle.
   int64_t operator()(int64_t x) const {
@@ -43,7 +46,7 @@ struct SharedTile {
   int64_t repeats = 1;
   /// Bytes of an element.
   unsigned elementBytes = 2;
-  /// Applied to the index of a 16-byte vector within a block.
+  /// Applied to the index of a vector within a block.
   Swizzle swizzle;
 
   /// Columns of the tile, bytes of a block, bytes of the tile.
@@ -104,11 +107,13 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> lanesTogether(unsigned width,
 /// multiple of banks/4 on (32 banks: 8 rows, an `ldmatrix` phase; 64 banks: 16
 /// rows) and writes of whole 16-byte vectors free of bank conflicts on `banks`
 /// banks of 4 bytes (a power of two, 4 and up), for blocks with rows of
-/// `rowBytes` bytes (a power of two, 16 and up). A `ds_read_b128` of a 16-row
-/// MFMA fragment on 64 banks needs (3, 0, 3) instead for 64-byte rows if the
-/// hardware serves lanes {0-3, 12-15, 20-27} together, as CDNA is reported to;
-/// 32-row fragments are ideal in either order.
-Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks);
+/// `rowBytes` bytes (a power of two, 16 and up). With a `unit` of 8, the same
+/// of twice as many rows x 8 bytes. A `ds_read_b128` of a 16-row MFMA fragment
+/// on 64 banks needs (3, 0, 3) instead for 64-byte rows if the hardware serves
+/// lanes {0-3, 12-15, 20-27} together, as CDNA is reported to; 32-row fragments
+/// are ideal in either order.
+Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks,
+                            unsigned unit = 16);
 
 /// The cycles that a wave's shared-memory access takes: `laneBytes` are the
 /// lanes' byte addresses (negative: the lane is inactive), each accesses

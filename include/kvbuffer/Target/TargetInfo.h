@@ -241,8 +241,8 @@ struct TargetInfo {
   /// them, rather than neighbouring tiles of queries (kvbuf-assign-work).
   static bool clustersOfHeads(int64_t sharing) { return sharing % 2 == 0; }
   /// The fewest tiles with which heads of `headSize` gain.
-  int64_t fewestClusterTiles(int64_t headSize, bool masked,
-                             int64_t sharing, bool paged) const {
+  int64_t fewestClusterTiles(int64_t headSize, bool masked, int64_t sharing,
+                             bool paged) const {
     if (paged)
       return clusterPagedTiles;
     if (!masked || clustersOfHeads(sharing))
@@ -327,11 +327,11 @@ struct TargetInfo {
   /// Whether the accumulators of an instruction can become its operands: the
   /// weights of attention. With `swapped` products they are its operand B.
   bool feedsItself(const MatrixInstruction &mma, bool swapped) const;
-  /// The swizzle of a tile with rows of `rowBytes` bytes in LDS, for an
-  /// instruction; `transposed` if it is read along its rows' contraction (Q,
-  /// K).
+  /// The swizzle of a tile with rows of `rowBytes` bytes in LDS, of elements of
+  /// `elementBytes`, for an instruction; `transposed` if it is read along its
+  /// rows' contraction (Q, K); `direct` if copies fill it, not registers.
   Swizzle swizzle(const MatrixInstruction &mma, int64_t rowBytes,
-                  bool transposed) const;
+                  int64_t elementBytes, bool transposed, bool direct) const;
   /// Whether tiles of `rows` rows, as LDS blocks with rows of `rowBytes` bytes,
   /// can be copied into LDS without registers; `pageSize`: rows that lie
   /// together in DRAM if they are fewer than the tile's, else 0.

@@ -166,6 +166,14 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   if (!isFloat8 && failed(verifyElements(op, element, target)))
     return failure();
+  // Copies and reads take what the swizzle keeps together, at most.
+  if (int64_t unit = params.getSwizzleOfBlocks().unit;
+      target.asyncCopyBytes.back() > unit)
+    return op->emitOpError()
+           << "has a buffer whose swizzle moves vectors of " << unit
+           << " bytes; " << target.chip << " copies "
+           << target.asyncCopyBytes.back()
+           << " at a time into shared memory, which have to stay together";
   int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   // A row of a block is copied at once, 16 bytes a thread.

@@ -10,6 +10,7 @@
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -92,7 +93,7 @@ void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
   int64_t ks = aAtom.atomCols(aType);
   // The product may be a part of the accumulator's columns.
   int64_t accNs = accAtom.atomCols(accType);
-  int64_t first = op.getColumn() / accAtom.cols;
+  int64_t column = op.getColumn() / accAtom.cols;
   int64_t ns = bAtom.atomCols(bType);
   int64_t ms = accAtom.atoms(accType) / accNs;
   Values acc = lanes.get(op.getAcc());
@@ -106,22 +107,29 @@ void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
       return vector::ShuffleOp::create(b, word, word, elements);
     }));
   };
+  // A product waits for the one before it of the same accumulators. Of a group
+  // that is larger than the instruction's own, others come in between.
+  const MatrixInstruction *mma = lanes.target.findMatrix(
+      product.getShape(), elementName(aType.getElementType()));
+  int64_t inTurn = mma ? std::min<int64_t>(group, mma->group) : group;
   for (int64_t k = 0; k < ks; ++k)
-    for (int64_t n = 0; n < ns; ++n)
-      for (int64_t m = 0; m < ms; ++m) {
-        ArrayRef<Value> left = a.slice((m * ks + k) * aWords, aWords);
-        ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
-        int64_t leftWidth = aAtom.words / group,
-                rightWidth = bAtom.words / group;
-        if (product.getSwapped()) {
-          std::swap(left, right);
-          std::swap(leftWidth, rightWidth);
+    for (int64_t first = 0; first < group; first += inTurn)
+      for (int64_t n = 0; n < ns; ++n)
+        for (int64_t m = 0; m < ms; ++m) {
+          ArrayRef<Value> left = a.slice((m * ks + k) * aWords, aWords);
+          ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
+          int64_t leftWidth = aAtom.words / group,
+                  rightWidth = bAtom.words / group;
+          if (product.getSwapped()) {
+            std::swap(left, right);
+            std::swap(leftWidth, rightWidth);
+          }
+          Value &c = acc[m * accNs + column + n];
+          for (int64_t g = first; g < first + inTurn; ++g)
+            c = LaneMmaOp::create(b, c.getType(), c, part(left, leftWidth, g),
+                                  part(right, rightWidth, g),
+                                  product.getShape());
         }
-        Value &c = acc[m * accNs + first + n];
-        for (int64_t g = 0; g < group; ++g)
-          c = LaneMmaOp::create(b, c.getType(), c, part(left, leftWidth, g),
-                                part(right, rightWidth, g), product.getShape());
-      }
   lanes.set(op.getResult(), acc);
 }
 

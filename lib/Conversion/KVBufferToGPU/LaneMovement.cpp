@@ -198,7 +198,7 @@ static void describeLds(Lanes &lanes, KVBufferAttr params, int64_t offset) {
     add("row_bytes", tile.blockCols * tile.elementBytes);
     add("cols", tile.blockCols);
     if (const Swizzle &s = tile.swizzle; s.bits)
-      list.append("swizzle", b.getI64ArrayAttr({s.bits, s.base, s.shift}));
+      list.append("swizzle", b.getI64ArrayAttr(swizzleList(s)));
   }
   lanes.lds.describe(list.getDictionary(b.getContext()));
 }

@@ -70,8 +70,7 @@ SharedTile kvbuf::sharedTile(KVBufferAttr params) {
   tile.blockCols = params.getBK();
   tile.repeats = params.getSmemCols() / params.getBK();
   tile.elementBytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  if (ArrayRef<int64_t> s = params.getSwizzle(); !s.empty())
-    tile.swizzle = {unsigned(s[0]), unsigned(s[1]), unsigned(s[2])};
+  tile.swizzle = params.getSwizzleOfBlocks();
   return tile;
 }
 

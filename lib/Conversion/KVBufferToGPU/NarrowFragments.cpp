@@ -20,9 +20,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// What swizzles keep together, bytes.
-static constexpr int64_t kMostAtOnce = 16;
-
 LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                         Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -67,11 +64,11 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
       warps.push_back(image(atom.warpRows(type) * bit, 0));
     address.terms.push_back({lower.warp, warps});
   }
-  // Registers that lie side by side.
+  // Registers that lie side by side, in what the swizzle keeps together.
   unsigned runBits = 0;
   while (runBits < atom.layout.inLog2("register") &&
          imageOf("register", runBits) == tile.elementBytes << runBits &&
-         tile.elementBytes << runBits < kMostAtOnce)
+         tile.elementBytes << runBits < tile.swizzle.unit)
     ++runBits;
   int64_t run = int64_t(1) << runBits;
 

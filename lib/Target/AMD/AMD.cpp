@@ -98,10 +98,13 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
 /// of an operand of 32 columns, 8 rows x 32 bytes of one of 16: such pieces of
 /// rows change places. Of a 16-row operand in rows of 64 bytes no swizzle suits
 /// both orders in which CDNA4 may serve lanes of 16 bytes each: (3, 0, 3) is
-/// for the one that is reported (seed KVBuffer; kv_buffer 1.6).
+/// for the one that is reported (seed KVBuffer; kv_buffer 1.6). Lanes read 8
+/// bytes of 8-bit elements for as many instructions as 16 of others: those that
+/// are served together would all take the same halves of 16-byte vectors. So
+/// halves change places, where no copy into LDS is wider.
 Swizzle detail::swizzleAMD(const TargetInfo &target,
                            const MatrixInstruction &mma, int64_t rowBytes,
-                           bool transposed) {
+                           int64_t elementBytes, bool transposed, bool direct) {
   if (!transposed) {
     if (!target.readsTransposed)
       return {};
@@ -113,7 +116,9 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
   }
   if (target.banks == 64 && mma.m == 16 && rowBytes == 64)
     return {3, 0, 3};
-  return conflictFreeSwizzle(rowBytes, target.banks);
+  unsigned read = mma.wordElements * mma.group * elementBytes;
+  bool halves = direct && read == 8 && target.asyncCopyBytes.back() <= read;
+  return conflictFreeSwizzle(rowBytes, target.banks, halves ? read : 16);
 }
 
 /// Registers of a lane for addresses and what is on its way through the

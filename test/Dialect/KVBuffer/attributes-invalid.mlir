@@ -97,7 +97,7 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, i4, double_buffere
 
 // -----
 
-// expected-error @below {{swizzle must be [bits, base, shift]}}
+// expected-error @below {{swizzle must be [bits, base, shift] or [bits, base, shift, unit]}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
 
 // -----
@@ -111,6 +111,17 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffe
 // the block.
 // expected-error @below {{swizzle [3, 0, 3] does not fit blocks of 48 rows of 64 bytes: expected base + bits of at most 2 and base + shift of less than 8}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 48, WN = 48, BK = 32, num_threads = 128, depth = 64>}
+
+// -----
+
+// Of 8-byte vectors there are twice as many.
+// expected-error @below {{swizzle [9, 2, 9] does not fit blocks of 64 rows of 128 bytes: expected base + bits of at most 10 and base + shift of less than 10, bits of a 8-byte vector's number}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [9, 2, 9, 8], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{the unit of a swizzle must be of 8 or 16 bytes, got 4}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3, 4], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
 
 // -----
 

@@ -307,3 +307,51 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// Elements that are narrower in LDS, of which a lane reads those of two
+// instructions at once: both operands lie for groups of two. The accumulators of
+// a product that begins as another one does are made anew.
+// CHECK-DAG: #[[ACC:.*]] = #kvbuffer.mma<mfma, acc, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[PAIR:.*]] = #kvbuffer.mma<mfma, acc, shape = [32, 32, 16], group = 2, warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[PAIRQ:.*]] = #kvbuffer.mma<mfma, a, shape = [32, 32, 16], group = 2, warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[PAIRK:.*]] = #kvbuffer.mma<mfma, b, shape = [32, 32, 16], group = 2, warps = [1, 1], transpose_b = true, swapped = true>
+#kbuf = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [32, 32, 16], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+#wide = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, warp_size = 64>
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>
+!q = !kvbuffer.fragment<32x32xbf16, a>
+!k = !kvbuffer.fragment<32x32xbf16, b>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @pairs(
+    gpu.func @pairs(%q: !kvbuffer.tile<32x32xbf16>, %ks: !kvbuffer.staged<#kbuf>, %ws: !kvbuffer.staged<#wide>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %zero = kvbuffer.fragment_fill 0.0 : !acc
+      %qf = kvbuffer.tile_fragment %q : !kvbuffer.tile<32x32xbf16> -> !q
+      %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !k
+      // CHECK: kvbuffer.mma {{.*}} : <32x32xbf16, a, #[[PAIRQ]]>, <32x32xbf16, b, #[[PAIRK]]>, <32x32xf32, acc, #[[PAIR]]>
+      %s = kvbuffer.mma %qf, %k, %zero {transpose_b} : !q, !k, !acc
+      %other = kvbuffer.tile_fragment %q : !kvbuffer.tile<32x32xbf16> -> !q
+      %w = kvbuffer.fragment_load %ws[0, 0] : !kvbuffer.staged<#wide> -> !k
+      // CHECK: kvbuffer.mma {{.*}}, <32x32xf32, acc, #[[ACC]]>
+      %o = kvbuffer.mma %other, %w, %zero {transpose_b} : !q, !k, !acc
+      gpu.return
+    }
+
+    // An operand that a product of elements of 16 bits has, too, lies for one
+    // instruction.
+    // CHECK-LABEL: gpu.func @shared(
+    gpu.func @shared(%q: !kvbuffer.tile<32x32xbf16>, %ks: !kvbuffer.staged<#kbuf>, %ws: !kvbuffer.staged<#wide>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %zero = kvbuffer.fragment_fill 0.0 : !acc
+      %qf = kvbuffer.tile_fragment %q : !kvbuffer.tile<32x32xbf16> -> !q
+      %k = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !k
+      // CHECK: kvbuffer.mma {{.*}}, <32x32xf32, acc, #[[ACC]]>
+      %s = kvbuffer.mma %qf, %k, %zero {transpose_b} : !q, !k, !acc
+      %w = kvbuffer.fragment_load %ws[0, 0] : !kvbuffer.staged<#wide> -> !k
+      // CHECK: kvbuffer.mma {{.*}}, <32x32xf32, acc, #[[ACC]]>
+      %o = kvbuffer.mma %qf, %w, %zero {transpose_b} : !q, !k, !acc
+      gpu.return
+    }
+  }
+}

@@ -18,6 +18,9 @@ using namespace kvbuf;
 /// them say that nothing is waited for.
 static constexpr int64_t kMaxInFlight = 62;
 
+/// Bytes that a lane reads at once, at most.
+static constexpr int64_t kWidestAccess = 16;
+
 std::unique_ptr<Machine> kvbuf::createAMDMachine() {
   return std::make_unique<AMDMachine>();
 }
@@ -249,6 +252,17 @@ StagingPlan AMDMachine::stagingPlan(Lanes &lower, KVBufferAttr params,
 // Fragments
 //===----------------------------------------------------------------------===//
 
+/// Vectors of one length, one after the other.
+static Value joinVectors(ImplicitLocOpBuilder &b, ArrayRef<Value> parts) {
+  Value joined = parts.front();
+  int64_t size = cast<VectorType>(joined.getType()).getNumElements();
+  for (size_t i = 1; i < parts.size(); ++i)
+    joined = vector::ShuffleOp::create(
+        b, joined, parts[i],
+        llvm::to_vector(llvm::seq<int64_t>(0, size * (i + 1))));
+  return joined;
+}
+
 LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                            Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -304,7 +318,6 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                  atom.layout.basis(in, bit, "col"));
   };
 
-  unsigned registerBits = atom.layout.inLog2("register");
   int64_t elementBytes = stored.getIntOrFloatBitWidth() / 8;
   std::optional<LinearLayout> reads;
   if (byRows && !turned)
@@ -318,8 +331,15 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
            return lanes;
          }()},
         atom.layout.outDims()));
+  // A lane's word is read in pieces: four registers by a transposed read, else
+  // what the slot's layout keeps together.
+  int64_t together = turned
+                         ? kWidestAccess
+                         : std::min<int64_t>(tile.swizzle.unit, kWidestAccess);
+  int64_t piece =
+      std::min<int64_t>(atom.registers(), reads ? 4 : together / elementBytes);
   bool fits = byRows && !turned ? reads.has_value() : true;
-  for (unsigned bit = 0; !reads && fits && bit < registerBits; ++bit)
+  for (unsigned bit = 0; !reads && fits && int64_t(1) << bit < piece; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
   if (widens && !fits && !turned)
     return emitNarrowFragment(lower, op, slot, words);
@@ -399,36 +419,28 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
     std::swap(rows, cols);
   for (int64_t r = 0; r < rows; r += atom.rows)
     for (int64_t c = 0; c < cols; c += atom.cols) {
-      if (!reads) {
-        Value at = emitAddress(byteOf(r, c), align);
-        Value bytes = vector::LoadOp::create(
-            b,
-            VectorType::get({atom.registers() * elementBytes}, b.getI8Type()),
-            lds, ValueRange{at}, /*nontemporal=*/false,
-            llvm::Align(atom.registers() * elementBytes));
-        words.push_back(
-            widens ? arith::ExtFOp::create(
-                         b, word,
-                         arith::BitcastOp::create(b, word.clone(stored), bytes)
-                             .getResult())
-                         .getResult()
-                   : vector::BitCastOp::create(b, word, bytes).getResult());
-        continue;
-      }
-      // Four registers a read; the upper register bits choose other rows.
+      // The registers of a piece differ in their low bits.
       SmallVector<Value> parts;
-      for (int64_t part = 0; part < atom.registers(); part += 4) {
+      for (int64_t part = 0; part < atom.registers(); part += piece) {
         auto offset = atom.layout.apply({{"register", part}});
         Value at = emitAddress(byteOf(r + offset[0], c + offset[1]), align);
-        parts.push_back(amdgpu::TransposeLoadOp::create(
-            b, VectorType::get({4}, element), lds, ValueRange{at}));
+        if (reads)
+          parts.push_back(amdgpu::TransposeLoadOp::create(
+              b, VectorType::get({piece}, element), lds, ValueRange{at}));
+        else
+          parts.push_back(vector::LoadOp::create(
+              b, VectorType::get({piece * elementBytes}, b.getI8Type()), lds,
+              ValueRange{at}, /*nontemporal=*/false,
+              llvm::Align(piece * elementBytes)));
       }
-      Value joined = parts.front();
-      for (size_t i = 1; i < parts.size(); ++i) {
-        SmallVector<int64_t> order =
-            llvm::to_vector(llvm::seq<int64_t>(0, 4 * (i + 1)));
-        joined = vector::ShuffleOp::create(b, joined, parts[i], order);
-      }
+      Value joined = joinVectors(b, parts);
+      if (widens)
+        joined = arith::ExtFOp::create(
+            b, word,
+            arith::BitcastOp::create(b, word.clone(stored), joined)
+                .getResult());
+      else if (!reads)
+        joined = vector::BitCastOp::create(b, word, joined);
       words.push_back(joined);
     }
   return success();
@@ -486,7 +498,8 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
       arith::MulIOp::create(b, lower.rowPart(atom),
                             lower.i32(atom.warpRows(type))));
   Value col = emitLinear(b, lower.lane, colBits);
-  int64_t width = atom.registers();
+  // A word in pieces that a lane loads at once, beside each other in a row.
+  int64_t width = std::min<int64_t>(atom.registers(), kWidestAccess / bytes);
   for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {
     Value at = arith::AddIOp::create(b, row, lower.i32(r));
     Value line = arith::AddIOp::create(b, lineOf(at), col);
@@ -497,16 +510,21 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
           b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, at, tile.hi),
           line, lower.i32(INT32_MIN));
     for (int64_t c = 0; c < type.getCols(); c += atom.cols) {
-      Value at = arith::AddIOp::create(b, line, lower.i32(c * bytes));
-      if (c + atom.cols > columns) {
-        // Columns past the tile's: out of the range.
-        Value inside = arith::CmpIOp::create(
-            b, arith::CmpIPredicate::slt, col,
-            lower.i32(std::max<int64_t>(0, columns - c) * bytes));
-        at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
+      SmallVector<Value> parts;
+      for (int64_t reg = 0; reg < atom.registers(); reg += width) {
+        int64_t first = c + reg;
+        Value at = arith::AddIOp::create(b, line, lower.i32(first * bytes));
+        if (c + atom.cols > columns) {
+          // Columns past the tile's: out of the range.
+          Value inside = arith::CmpIOp::create(
+              b, arith::CmpIPredicate::slt, col,
+              lower.i32(std::max<int64_t>(0, columns - first) * bytes));
+          at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
+        }
+        parts.push_back(RangeLoadOp::create(
+            b, VectorType::get({width}, element), range, at));
       }
-      words.push_back(
-          RangeLoadOp::create(b, VectorType::get({width}, element), range, at));
+      words.push_back(joinVectors(b, parts));
     }
   }
   return success();

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of the vectors that swizzles move and that lanes load.
+/// Bytes of the widest vectors that lanes load.
 static constexpr int64_t kVectorBytes = 16;
 /// The type of a buffer's elements on their way through registers: LLVM has no
 /// 8-bit floats.
@@ -59,10 +59,11 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
   int64_t perVector = params.getSimdWidth();
   if (transposed) {
     // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
-    depths = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
-    pieces = elements / (4 * depths);
+    width = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
+    pieces = elements / (4 * width);
   } else {
-    pieces = elements / perVector;
+    width = perVector * params.getSwizzleOfBlocks().unit / kVectorBytes;
+    pieces = elements / width;
   }
   steps = llvm::divideCeil(pieces, threads);
 }
@@ -78,7 +79,7 @@ LaneAccess StagingPlan::stores(KVBufferAttr params) const {
   // most neighbouring lanes have them.
   LaneAccess access;
   access.width = 4 * params.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t perKeys = params.getSmemCols() / depths, col = depths;
+  int64_t perKeys = params.getSmemCols() / width, col = width;
   auto addCols = [&](int64_t count) {
     for (; count > 1; count /= 2, col *= 2)
       access.lanes.push_back({0, col});
@@ -532,9 +533,8 @@ void AMDMachine::tokenTypes(Lanes &lower, KVBufferAttr params,
   if (!goesThroughRegisters(lower.target, params))
     return;
   StagingPlan plan = stagingPlan(lower, params);
-  int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
   types.append(plan.steps * plan.vectors(),
-               VectorType::get({width}, storedElement(params)));
+               VectorType::get({plan.width}, storedElement(params)));
 }
 
 Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
@@ -590,7 +590,7 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
     // Neighbouring lanes take neighbouring columns. Eight of them fill the same
     // halves of all words of an LDS row; the next eight take the keys of the
     // other halves, so that sixteen lanes write to all banks.
-    int64_t perKeys = params.getSmemCols() / plan.depths;
+    int64_t perKeys = params.getSmemCols() / plan.width;
     int64_t together = piecesTogether(perKeys);
     unsigned lowBits = llvm::Log2_64(together), halfBit = plan.halfBit;
     Value low = bitsOf(lower, number, 0, together);
@@ -612,15 +612,16 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
     keys = arith::OrIOp::create(
         b, keys, arith::ShLIOp::create(b, half, lower.i32(halfBit)));
     return {arith::MulIOp::create(b, keys, lower.i32(4)),
-            arith::MulIOp::create(b, cols, lower.i32(plan.depths)), number};
+            arith::MulIOp::create(b, cols, lower.i32(plan.width)), number};
   }
   SharedTile layout = sharedTile(params);
   BlockSource places(layout);
-  int64_t perBlock = layout.blockBytes() / kVectorBytes;
+  int64_t pieceBytes = plan.width * layout.elementBytes;
+  int64_t perBlock = layout.blockBytes() / pieceBytes;
   unsigned bits = llvm::Log2_64(perBlock);
   Value inBlock = bitsOf(lower, number, 0, perBlock);
   Value block = arith::ShRUIOp::create(b, number, lower.i32(bits));
-  unsigned shift = llvm::Log2_64(kVectorBytes);
+  unsigned shift = llvm::Log2_64(pieceBytes);
   Value row = emitLinear(b, inBlock, places.rows(shift, bits));
   SmallVector<int64_t> cols = places.cols(shift, bits);
   for (int64_t &image : cols)
@@ -643,10 +644,11 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  // Pieces are the 16-byte vectors of the slot: the tile is not turned.
+  // Pieces are vectors of the slot: the tile is not turned.
   StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, op, tile);
-  auto type = VectorType::get({params.getSimdWidth()}, params.getElementType());
+  auto type = VectorType::get({plan.width}, params.getElementType());
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   Value lds = lower.shared(params.getElementType());
   OpBuilder::InsertionGuard guard(b);
   auto loop = scf::ForOp::create(b, lower.thread, lower.i32(plan.pieces),
@@ -659,15 +661,15 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
       b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
   Value vector =
       loadCut(lower, tile, type, at, source.valid(piece.row),
-              arith::SubIOp::create(b, columns, piece.col), kVectorBytes);
-  Value element = arith::DivUIOp::create(
-      b, slot, lower.i32(params.getElementType().getIntOrFloatBitWidth() / 8));
+              arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);
+  Value element = arith::DivUIOp::create(b, slot, lower.i32(bytes));
   element = arith::AddIOp::create(
       b, element,
-      arith::MulIOp::create(b, piece.number, lower.i32(params.getSimdWidth()))
+      arith::MulIOp::create(b, piece.number, lower.i32(plan.width))
           .getResult());
   vector::StoreOp::create(b, vector, lds, ValueRange{lower.toIndex(element)},
-                          /*nontemporal=*/false, llvm::Align(kVectorBytes));
+                          /*nontemporal=*/false,
+                          llvm::Align(plan.width * bytes));
   b.setInsertionPointAfter(loop);
   // Waits count instructions of other loads: these are done.
   amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
@@ -710,7 +712,7 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
   StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, op, tile);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t width = plan.transposed ? plan.depths : params.getSimdWidth();
+  int64_t width = plan.width;
   auto type = VectorType::get({width}, storedElement(params));
   Value range, shift;
   if (!checkCols) {
@@ -842,10 +844,11 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
     if (!plan.transposed) {
       Value byte = arith::AddIOp::create(
           b, slot,
-          arith::MulIOp::create(b, piece.number, lower.i32(kVectorBytes)));
-      vector::StoreOp::create(b, vectors[step], lds,
-                              ValueRange{elementAt(byte)},
-                              /*nontemporal=*/false, llvm::Align(kVectorBytes));
+          arith::MulIOp::create(b, piece.number,
+                                lower.i32(plan.width * bytes)));
+      vector::StoreOp::create(
+          b, vectors[step], lds, ValueRange{elementAt(byte)},
+          /*nontemporal=*/false, llvm::Align(plan.width * bytes));
       continue;
     }
     // Four keys of each column: column j of the four loaded rows.
@@ -853,11 +856,11 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
                                         emitLinear(b, piece.col, colImages));
     ArrayRef<Value> rows = vectors.slice(step * 4, 4);
     Value first = arith::AddIOp::create(b, slot, place);
-    for (int64_t j = 0; j < plan.depths; ++j) {
+    for (int64_t j = 0; j < plan.width; ++j) {
       Value low = vector::ShuffleOp::create(
-          b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.depths + j});
+          b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.width + j});
       Value high = vector::ShuffleOp::create(
-          b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.depths + j});
+          b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.width + j});
       Value keys = vector::ShuffleOp::create(b, low, high,
                                              ArrayRef<int64_t>{0, 1, 2, 3});
       int64_t image = layout->apply({{"col", j}}, "byte");

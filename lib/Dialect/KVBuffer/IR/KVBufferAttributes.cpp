@@ -419,12 +419,27 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-/// Whether a swizzle moves the 16-byte vectors of a block of `rows` rows of
+SmallVector<int64_t> kvbuf::swizzleList(const Swizzle &swizzle) {
+  SmallVector<int64_t> list{swizzle.bits, swizzle.base, swizzle.shift};
+  if (swizzle.unit != Swizzle().unit)
+    list.push_back(swizzle.unit);
+  return list;
+}
+
+Swizzle KVBufferAttr::getSwizzleOfBlocks() const {
+  ArrayRef<int64_t> s = getSwizzle();
+  if (s.empty())
+    return {};
+  return {unsigned(s[0]), unsigned(s[1]), unsigned(s[2]),
+          s.size() > 3 ? unsigned(s[3]) : Swizzle().unit};
+}
+
+/// Whether a swizzle moves the vectors of a block of `rows` rows of
 /// `rowBytes` bytes among themselves, and moves any; an error if not.
 static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> swizzle, int64_t rows,
                                    int64_t rowBytes) {
-  constexpr int64_t vectorBytes = 16;
+  int64_t vectorBytes = swizzle.size() > 3 ? swizzle[3] : Swizzle().unit;
   int64_t bits = swizzle[0], base = swizzle[1], shift = swizzle[2];
   if (!bits)
     return success();
@@ -440,7 +455,8 @@ static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
                      << "] does not fit blocks of " << rows << " rows of "
                      << rowBytes << " bytes: expected base + bits of at most "
                      << changeable << " and base + shift of less than "
-                     << inBlock << ", bits of a 16-byte vector's number";
+                     << inBlock << ", bits of a " << vectorBytes
+                     << "-byte vector's number";
 }
 
 LogicalResult
@@ -459,11 +475,16 @@ KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!neutral &&
       (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; })))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
-  if (!swizzle.empty() && swizzle.size() != 3)
-    return emitError() << "swizzle must be [bits, base, shift]";
+  if (!swizzle.empty() && swizzle.size() != 3 && swizzle.size() != 4)
+    return emitError() << "swizzle must be [bits, base, shift] or "
+                          "[bits, base, shift, unit]";
+  if (swizzle.size() == 4 && swizzle[3] != 8 && swizzle[3] != 16)
+    return emitError() << "the unit of a swizzle must be of 8 or 16 bytes, got "
+                       << swizzle[3];
   // Another one would not be a permutation, or not be defined.
   if (!swizzle.empty() &&
-      (llvm::any_of(swizzle, [](int64_t x) { return x < 0 || x > 16; }) ||
+      (llvm::any_of(swizzle.take_front(3),
+                    [](int64_t x) { return x < 0 || x > 16; }) ||
        (swizzle[0] && !swizzle[2])))
     return emitError() << "swizzle must be three numbers of 0 to 16 whose "
                           "shift is not 0, got ["

@@ -19,6 +19,8 @@ using namespace kvbuf;
 /// The layouts of a whole group of instructions.
 static std::optional<MmaLayouts>
 instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
+  if (unit == MatrixUnit::Mfma && !mfma16Bit(shape[0], shape[1], shape[2]))
+    return std::nullopt;
   return matrixLayouts(unit, shape[0], shape[1], shape[2] * group);
 }
 

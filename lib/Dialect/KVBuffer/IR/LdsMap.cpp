@@ -40,8 +40,9 @@ std::optional<LdsBuffer::Place> LdsBuffer::placeOf(int64_t byte) const {
   // A swizzle changes bits of a vector's number by bits above them, which it
   // leaves: done twice, it is undone.
   int64_t block = at / tile.blockBytes(), inBlock = at % tile.blockBytes();
+  int64_t unit = tile.swizzle.unit;
   int64_t element =
-      (tile.swizzle(inBlock / 16) * 16 + inBlock % 16) / elementBytes;
+      (tile.swizzle(inBlock / unit) * unit + inBlock % unit) / elementBytes;
   return Place{slot, element / tile.blockCols,
                block * tile.blockCols + element % tile.blockCols};
 }
@@ -109,18 +110,21 @@ std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
   buffer.tile.elementBytes = buffer.elementBytes;
   buffer.tile.repeats = buffer.slotBytes / buffer.tile.blockBytes();
   if (auto swizzle = attr.getAs<ArrayAttr>("swizzle")) {
-    int64_t n[3] = {};
-    if (swizzle.size() != 3)
+    int64_t n[4] = {0, 0, 0, 16};
+    if (swizzle.size() != 3 && swizzle.size() != 4)
       return std::nullopt;
-    for (auto [value, to] : llvm::zip_equal(swizzle, n)) {
+    for (auto [value, to] : llvm::zip(swizzle, n)) {
       to = asNumber(value);
       if (to < 0 || to > 16)
         return std::nullopt;
     }
+    if ((n[3] != 8 && n[3] != 16) || cols * buffer.elementBytes < n[3])
+      return std::nullopt;
     // It takes from bits that it does not change, and stays in its block.
     if (n[0] > n[2] || (n[0] && n[1] + n[0] + n[2] > 40))
       return std::nullopt;
-    buffer.tile.swizzle = {unsigned(n[0]), unsigned(n[1]), unsigned(n[2])};
+    buffer.tile.swizzle = {unsigned(n[0]), unsigned(n[1]), unsigned(n[2]),
+                           unsigned(n[3])};
   }
   return buffer;
 }

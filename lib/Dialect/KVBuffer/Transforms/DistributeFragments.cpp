@@ -12,15 +12,16 @@
 /// types name, else the schedule's instruction; its operands follow. What comes
 /// from memory is contracted in its natural order, or, where elements in LDS
 /// are narrower than the operand's, in the order in which a lane reads several
-/// at once; what comes from accumulators in the order in which lanes hold
-/// those, and the other operand of the product likewise. Where no order makes
-/// accumulators an operand, they change places
+/// at once, those of more instructions, too; what comes from accumulators in
+/// the order in which lanes hold those, and the other operand of the product
+/// likewise. Where no order makes accumulators an operand, they change places
 /// (`kvbuffer.exchange`).
 ///
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
 #include "PartialLayouts.h"
+#include "ProductGroups.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -49,6 +50,8 @@ struct Product {
   Value result;
   bool transposeB;
   Type element;
+  /// Instructions that are laid out as one; 0 until it is known.
+  int64_t group = 0;
 };
 
 class Distribution {
@@ -84,6 +87,7 @@ private:
   void tieBranches(RegionBranchOpInterface branch);
   void tieOperands(Operation *op);
   void spreadFills();
+  void splitFills();
   void tieCarried(Value carrier, ValueRange values);
   /// The accumulators of what is stored to a memory or loaded from it, and
   /// those of what is joined.
@@ -97,8 +101,14 @@ private:
   LogicalResult collect();
   LogicalResult assign(Value value, FragmentLayoutInterface layout,
                        Operation *at);
-  /// The accumulators' layout by the schedule, for operands of a type.
-  FailureOr<MmaLayoutAttr> defaultLayout(Operation *op, Type element);
+  /// The accumulators' layout by the schedule, for operands of a type, in
+  /// groups of as many instructions as the chip's read of LDS feeds; of `group`
+  /// where that is not 0.
+  FailureOr<MmaLayoutAttr> defaultLayout(Operation *op, Type element,
+                                         int64_t group = 0);
+  /// How many instructions each product's layouts are of: as many as for all
+  /// products that share an operand or accumulators with it.
+  void groupProducts();
   LogicalResult assignAccumulators(const Product &product);
   LogicalResult assignOperands(const Product &product);
   FailureOr<SmallVector<int64_t>> orderOf(const Product &product,
@@ -218,6 +228,25 @@ void Distribution::spreadFills() {
   }
 }
 
+/// Accumulators of one value that several products begin with are made anew for
+/// those whose operands are read in larger groups, as they lie in another
+/// layout.
+void Distribution::splitFills() {
+  kernel.walk([&](MmaOp op) {
+    auto fill = op.getAcc().getDefiningOp<FragmentFillOp>();
+    const MatrixInstruction *mma =
+        target.findMatrix(scheduleOf(op, schedule).getMmaShape(),
+                          elementName(op.getA().getType().getElementType()));
+    if (!fill || fill->hasOneUse() || !mma ||
+        groupOfProduct(target, *mma, op.getB(), op.getTransposeB(),
+                       op.getA().getType().getCols()) == mma->group)
+      return;
+    OpBuilder b(op);
+    op.getAccMutable().assign(
+        cast<TypedValue<FragmentType>>(b.clone(*fill)->getResult(0)));
+  });
+}
+
 void Distribution::tieCarried(Value carrier, ValueRange values) {
   SmallVector<Value> &known = carried[carrier];
   for (auto [i, value] : llvm::enumerate(values)) {
@@ -318,8 +347,8 @@ LogicalResult Distribution::assign(Value value, FragmentLayoutInterface layout,
 // Products
 //===----------------------------------------------------------------------===//
 
-FailureOr<MmaLayoutAttr> Distribution::defaultLayout(Operation *op,
-                                                     Type element) {
+FailureOr<MmaLayoutAttr>
+Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
   if (failed(verifyElements(op, element, target)))
     return failure();
   ScheduleAttr schedule = scheduleOf(op, this->schedule);
@@ -335,29 +364,53 @@ FailureOr<MmaLayoutAttr> Distribution::defaultLayout(Operation *op,
            << " has "
            << TargetInfo::shapesOf(target.matrixInstructionsFor(name));
   return MmaLayoutAttr::get(kernel.getContext(), target.matrixUnit(), Role::Acc,
-                            {mma->m, mma->n, mma->k}, mma->group,
-                            schedule.getWarpRows(), schedule.getWarpCols(),
+                            {mma->m, mma->n, mma->k},
+                            group ? group : mma->group, schedule.getWarpRows(),
+                            schedule.getWarpCols(),
                             /*transposeB=*/false, schedule.getSwapAB(),
                             /*order=*/{}, /*columns=*/{});
+}
+
+void Distribution::groupProducts() {
+  // The least of each class.
+  llvm::DenseMap<unsigned, int64_t> groups;
+  auto lower = [&](Value value, int64_t &group) {
+    if (!value)
+      return false;
+    int64_t &least = groups.try_emplace(find(value), group).first->second;
+    bool changed = least != group;
+    least = group = std::min(least, group);
+    return changed;
+  };
+  for (Product &product : products) {
+    const MatrixInstruction *mma =
+        target.findMatrix(scheduleOf(product.op, schedule).getMmaShape(),
+                          elementName(product.element));
+    if (!mma)
+      continue;
+    product.group = mma->group;
+    if (product.a)
+      product.group =
+          groupOfProduct(target, *mma, product.b, product.transposeB,
+                         cast<FragmentType>(product.a.getType()).getCols());
+    // A layout that is named says it of all that have it.
+    for (Value value : {product.a, product.b, product.result})
+      if (value)
+        if (auto known = dyn_cast_or_null<MmaLayoutAttr>(classOf(value).layout))
+          product.group = std::min(product.group, known.getGroup());
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Product &product : products)
+      for (Value value : {product.a, product.b, product.result})
+        changed |= lower(value, product.group);
+  }
 }
 
 SmallVector<int64_t> Distribution::narrowOrder(const Product &product,
                                                MmaLayoutAttr acc,
                                                StringRef out) {
-  bool narrow =
-      product.b && llvm::any_of(fragmentSources(product.b), [](Value b) {
-        auto load = b.getDefiningOp<FragmentLoadOp>();
-        return load &&
-               load.getStaged()
-                       .getType()
-                       .getParams()
-                       .getElementType()
-                       .getIntOrFloatBitWidth() < load.getFragment()
-                                                      .getType()
-                                                      .getElementType()
-                                                      .getIntOrFloatBitWidth();
-      });
-  if (!narrow)
+  if (!isNarrowInLds(product.b))
     return {};
   return ownElementsFirst(
       acc.forOperand(Role::B, product.transposeB).getProductAtom(), out);
@@ -371,7 +424,8 @@ LogicalResult Distribution::assignAccumulators(const Product &product) {
     if (operand)
       if (auto known = dyn_cast_or_null<MmaLayoutAttr>(classOf(operand).layout))
         return assign(product.result, known.forOperand(Role::Acc), product.op);
-  FailureOr<MmaLayoutAttr> layout = defaultLayout(product.op, product.element);
+  FailureOr<MmaLayoutAttr> layout =
+      defaultLayout(product.op, product.element, product.group);
   if (failed(layout))
     return failure();
   // Rows of b that lie side by side in LDS are read several columns at once.
@@ -728,8 +782,10 @@ void Distribution::setTypes() {
 
 LogicalResult Distribution::run() {
   spreadFills();
+  splitFills();
   if (failed(collect()))
     return failure();
+  groupProducts();
   for (const Product &product : products)
     if (failed(assignAccumulators(product)))
       return failure();

@@ -47,10 +47,9 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   bool ofValues = which == Operand::V || which == Operand::O;
   int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
   int64_t depth = llvm::alignTo(headSize, schedule.getBK());
-  int64_t rowBytes = schedule.getBK() * element.getIntOrFloatBitWidth() / 8;
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = schedule.getBK() * elementBytes;
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
-  Swizzle swizzle =
-      target.swizzle(mma, rowBytes, /*transposed=*/which != Operand::V);
   Movement movement = which == Operand::K   ? schedule.getKeys()
                       : which == Operand::V ? schedule.getValues()
                                             : WholeTiles{};
@@ -65,9 +64,12 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   // Strips of V are rows.
   bool byColumns = std::holds_alternative<ColumnBlocks>(movement) ||
                    (strips && which == Operand::K);
+  Swizzle swizzle = target.swizzle(mma, rowBytes, elementBytes,
+                                   /*transposed=*/which != Operand::V,
+                                   policy != Policy::RegisterStaged);
   SmallVector<int64_t> swizzleParams;
   if (swizzle.bits)
-    swizzleParams = {swizzle.bits, swizzle.base, swizzle.shift};
+    swizzleParams = swizzleList(swizzle);
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
   // Rows of a cache may hold more than the operand.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ProductGroups.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -40,12 +41,21 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
 }
 
-/// The elements that the instructions of one step contract: those of the layout
-/// that the product names, `scheduled` where it names none.
-int64_t stepOf(MmaOp product, int64_t scheduled) {
-  auto layout =
-      dyn_cast_or_null<MmaLayoutAttr>(product.getAcc().getType().getLayout());
-  return layout ? layout.getShape()[2] * layout.getGroup() : scheduled;
+/// The elements that the instructions of one step contract, which share a read
+/// of LDS: those of the layout that the product names, of the schedule's
+/// instruction where it names none.
+int64_t stepOf(MmaOp product, ScheduleAttr schedule,
+               const std::optional<TargetInfo> &target) {
+  if (auto layout = dyn_cast_or_null<MmaLayoutAttr>(
+          product.getAcc().getType().getLayout()))
+    return layout.getShape()[2] * layout.getGroup();
+  const MatrixInstruction *mma =
+      target ? target->findMatrix(schedule.getMmaShape()) : nullptr;
+  if (!mma)
+    return schedule.getMmaK();
+  return mma->k * groupOfProduct(*target, *mma, product.getB(),
+                                 product.getTransposeB(),
+                                 product.getA().getType().getCols());
 }
 
 /// The columns of operand b that may be in registers at a time, where the
@@ -77,16 +87,12 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
           << "has no '" << KVBufferDialect::kScheduleAttr << "'";
       return signalPassFailure();
     }
-    // Instructions that share a read of LDS are one step.
-    int64_t scheduled = schedule.getMmaK();
-    if (std::optional<TargetInfo> target = targetOf(getOperation()))
-      if (auto *mma = target->findMatrix(schedule.getMmaShape()))
-        scheduled *= mma->group;
+    std::optional<TargetInfo> target = targetOf(getOperation());
     SmallVector<MmaOp> products;
     getOperation().walk([&](MmaOp op) { products.push_back(op); });
     for (MmaOp op : products) {
       FragmentType a = op.getA().getType(), bType = op.getB().getType();
-      int64_t step = stepOf(op, scheduled);
+      int64_t step = stepOf(op, schedule, target);
       if (a.getCols() <= step)
         continue;
       // Where halves of the block take turns, fragments are loaded in other

@@ -21,6 +21,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"
 #include "kvbuffer/Layout/Fragments.h"
+#include "kvbuffer/Layout/Shared.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -58,6 +59,9 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.h.inc"
 
 namespace kvbuf {
+/// A swizzle as attributes list it: [bits, base, shift], and its unit if that
+/// is another than 16 bytes.
+llvm::SmallVector<int64_t> swizzleList(const Swizzle &swizzle);
 /// A cache's type is its own; that of a tensor [batch, rows, heads, head_size]
 /// with static heads is the dense cache of its elements. Null for others.
 CacheType denseCacheOf(mlir::Type type);

@@ -300,7 +300,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     |---|---|---|---|
     | `BK` | columns | columns of a block, a power of two | the slot's |
     | `stages` | slots | slots of the buffer | 1 |
-    | `swizzle` | | [bits, base, shift], see below | none |
+    | `swizzle` | | [bits, base, shift] or [bits, base, shift, unit], see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |
     | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming` | `rows` |
 
@@ -348,7 +348,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | parameter | unit | meaning | default |
     |---|---|---|---|
     | `mma_shape` | elements | M, N, K of the matrix instruction that reads the buffer | |
-    | `swizzle` | | [bits, base, shift], see below | none |
+    | `swizzle` | | [bits, base, shift] or [bits, base, shift, unit], see below | none |
     | `BN` | rows | rows of a slot: keys of a tile, or queries for `q` and `o` | |
     | `WN` | rows | rows that one warp reads; divides BN | |
     | `BK` | columns | columns of a block, a power of two | |
@@ -364,7 +364,9 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `warp_size` | lanes | lanes of a wave | 32 |
 
     A swizzle [bits, base, shift] says where the 16-byte vectors of a block lie,
-    so that the lanes of a wave that read a column meet different banks. Vector x
+    so that the lanes of a wave that read a column meet different banks; [bits,
+    base, shift, 8] the same of its 8-byte vectors, where lanes read no more at
+    once and no copy into LDS is wider. Vector x
     of a block (row by row) lies at place
     x XOR (((x >> (base + shift)) & (2^bits - 1)) << base): the `bits` bits from
     `base` on are changed by those that stand `shift` above them. With rows of
@@ -384,7 +386,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     AttrOrTypeParameter<"::mlir::Type", "type of the elements">:$elementType,
     EnumParameter<KVBuffer_Policy>:$policy,
     ArrayRefParameter<"int64_t", "M, N, K of the matrix instruction">:$mma_shape,
-    ArrayRefParameter<"int64_t", "bits, base, shift; empty for none">:$swizzle,
+    ArrayRefParameter<"int64_t", "bits, base, shift and perhaps a unit; empty for none">:$swizzle,
     AttrOrTypeParameter<"int64_t", "rows of a slot">:$BN,
     AttrOrTypeParameter<"int64_t", "rows that a warp reads">:$WN,
     AttrOrTypeParameter<"int64_t", "columns of a block">:$BK,
@@ -449,6 +451,8 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     int64_t getBytes() const;
     /// Elements of a fragment in one lane: MMA_K * MMA_N / warp_size.
     int64_t getInputFragSize() const;
+    /// How vectors of the slot's blocks change places.
+    ::kvbuf::Swizzle getSwizzleOfBlocks() const;
     /// Elements of a 16-byte vector.
     int64_t getSimdWidth() const;
     /// Rows of a wave's DMA unit: 32.
