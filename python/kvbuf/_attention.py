@@ -49,13 +49,20 @@ def shape_of(x):
     return tuple(x.shape)
 
 
+def require_tensor(name, x):
+    if not hasattr(x, "shape"):
+        raise TypeError(f"{name} is of type {type(x).__name__}; expected a tensor")
+
+
 def require_rank(name, x, rank, what):
+    require_tensor(name, x)
     if len(x.shape) != rank:
         raise ValueError(f"{name} has {len(x.shape)} dimensions; expected "
                          f"{rank}, {what}")
 
 
 def require_shape(name, x, shape, what):
+    require_tensor(name, x)
     if shape_of(x) != tuple(shape):
         raise ValueError(f"{name} has shape {shape_of(x)}; expected "
                          f"{tuple(shape)}, {what}")
@@ -79,6 +86,7 @@ def require_index(name, value, least):
 
 
 def require_type(ops, name, x, *types):
+    require_tensor(name, x)
     dtype = ops.dtype(x)
     if dtype not in types:
         names = {"f16": "float16", "bf16": "bfloat16", "f32": "float32",

@@ -401,6 +401,23 @@ class Refused(Case):
         self.refused(ValueError, "^q has 3 dimensions; expected 4", f, self.q[0],
                      self.k, self.v)
 
+    def test_no_tensors(self):
+        f, given = kvbuf.attention, {"q": self.q, "k": self.k, "v": self.v}
+        lengths = np.full(2, 4, np.int32)
+        for name, more in (
+                ("q", {"q": [1.0]}), ("k", {"k": [1.0]}), ("v", {"v": [1.0]}),
+                ("sink", {"sink": [1.0] * 4}), ("q_offsets", {"q_offsets": [0, 2]}),
+                ("alibi_slopes", {"alibi_slopes": [1.0] * 4}),
+                ("page_table", {"page_table": [[0]] * 2, "lengths": lengths}),
+                ("lengths", {"slots": lengths, "lengths": [4] * 2})):
+            arguments = given | more
+            if name == "q_offsets":
+                arguments["q"] = self.q[0]
+            self.refused(TypeError, f"^{name} is of type list; expected a tensor", f,
+                         **arguments)
+        self.refused(TypeError, "^q is of type NoneType; expected a tensor", f, None,
+                     self.k, self.v)
+
     def test_cache(self):
         f, q = flash_attn_with_kvcache, self.q
         table = np.zeros((2, 2), np.int32)
