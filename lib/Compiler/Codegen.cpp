@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
+#include "OwnLanes.h"
+#include "ParkUniforms.h"
 #include "RareBlocks.h"
 #include "ReloadArguments.h"
 #include "kvbuffer/Conversion/Passes.h"
@@ -28,6 +30,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <mutex>
 
 using namespace mlir;
@@ -186,22 +189,58 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
 
 namespace {
 
-/// Turns LLVM's diagnostics into MLIR's.
+/// What a backend says of all functions of a module together.
+struct Spills {
+  /// Registers that all lanes share, and those of each lane.
+  int64_t scalars = 0, vectors = 0;
+  /// The waves that a SIMD has room for.
+  int64_t waves = 0;
+  bool any() const { return scalars || vectors; }
+  bool isBetterThan(const Spills &other) const {
+    return scalars <= other.scalars && vectors <= other.vectors &&
+           scalars + vectors < other.scalars + other.vectors &&
+           waves >= other.waves;
+  }
+};
+
+/// Turns LLVM's diagnostics into MLIR's. The AMD backend says in remarks what
+/// it has spilled.
 struct DiagnosticForwarder : llvm::DiagnosticHandler {
-  DiagnosticForwarder(Location loc, bool &failed) : loc(loc), failed(failed) {}
+  DiagnosticForwarder(Location loc, bool &failed, Spills &spills,
+                      bool saysWarnings)
+      : loc(loc), failed(failed), spills(spills), saysWarnings(saysWarnings) {}
+
+  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override {
+    return pass == "kernel-resource-usage";
+  }
+  using DiagnosticHandler::isAnyRemarkEnabled;
+  bool isAnyRemarkEnabled() const override { return true; }
+
+  /// Adds the number in a remark such as "SGPRs Spill: 3".
+  static void addCount(StringRef text, StringRef name, int64_t &count) {
+    int64_t number;
+    auto [before, after] = text.split(name);
+    if (before.size() < text.size() &&
+        !after.ltrim(": ").consumeInteger(10, number))
+      count += number;
+  }
 
   bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
     std::string text;
     llvm::raw_string_ostream os(text);
     llvm::DiagnosticPrinterRawOStream printer(os);
     info.print(printer);
+    addCount(text, "SGPRs Spill", spills.scalars);
+    addCount(text, "VGPRs Spill", spills.vectors);
+    addCount(text, "Occupancy [waves/SIMD]", spills.waves);
     switch (info.getSeverity()) {
     case llvm::DS_Error:
       failed = true;
       emitError(loc) << "code generation: " << text;
       break;
     case llvm::DS_Warning:
-      emitWarning(loc) << "code generation: " << text;
+      if (saysWarnings)
+        emitWarning(loc) << "code generation: " << text;
       break;
     case llvm::DS_Remark:
     case llvm::DS_Note:
@@ -212,6 +251,8 @@ struct DiagnosticForwarder : llvm::DiagnosticHandler {
 
   Location loc;
   bool &failed;
+  Spills &spills;
+  bool saysWarnings;
 };
 
 } // namespace
@@ -249,15 +290,17 @@ private:
 };
 } // namespace
 
-llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
-                                                 const TargetInfo &target,
-                                                 CodeKind kind, Location loc) {
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, loc);
-  if (!machine)
-    return failure();
+/// Runs the backend on a module, which it changes, and says what it has
+/// spilled. A kernel is warned of once.
+static llvm::FailureOr<std::string> runBackend(llvm::Module &module,
+                                               llvm::TargetMachine &machine,
+                                               const TargetInfo &target,
+                                               CodeKind kind, Location loc,
+                                               Spills &spills, bool isFirst) {
   bool failedInside = false;
   module.getContext().setDiagnosticHandler(
-      std::make_unique<DiagnosticForwarder>(loc, failedInside));
+      std::make_unique<DiagnosticForwarder>(loc, failedInside, spills,
+                                            /*saysWarnings=*/isFirst));
 
   // Flags, and what catches a backend that gives up, belong to the process: one
   // backend runs at a time.
@@ -271,7 +314,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   auto fileType = kind == CodeKind::Assembly
                       ? llvm::CodeGenFileType::AssemblyFile
                       : llvm::CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(passes, os, nullptr, fileType)) {
+  if (machine.addPassesToEmitFile(passes, os, nullptr, fileType)) {
     emitError(loc) << "the backend for " << target.chip
                    << " cannot write this kind of file";
     return failure();
@@ -292,4 +335,68 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   if (!finished || failedInside)
     return failure();
   return std::string(buffer.begin(), buffer.end());
+}
+
+namespace {
+/// A way to do with fewer registers: vector registers for scalars, about as
+/// many as that, and whether large loops compute what other parts compute, too.
+struct Saving {
+  size_t parked;
+  bool inLoops;
+};
+} // namespace
+
+/// Lets the kernels of a module do with fewer of the registers that they have
+/// spilled; false if that changes nothing.
+static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
+                          const Spills &spills, const Saving &way) {
+  bool changed = false;
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    if (spills.scalars)
+      changed |= parkUniforms(function, machine, way.parked);
+    if (spills.vectors)
+      changed |= computeOwnLanes(function, machine, way.inLoops);
+  }
+  return changed;
+}
+
+llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
+                                                 const TargetInfo &target,
+                                                 CodeKind kind, Location loc) {
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, loc);
+  if (!machine)
+    return failure();
+  std::unique_ptr<llvm::Module> asItIs;
+  if (target.vendor == Vendor::AMD)
+    asItIs = llvm::CloneModule(module);
+  Spills spills;
+  llvm::FailureOr<std::string> code =
+      runBackend(module, *machine, target, kind, loc, spills, /*isFirst=*/true);
+  if (failed(code) || !asItIs)
+    return code;
+  // What saves registers, and what it costs, is known when it is compiled. Code
+  // that spills nothing stays as it is.
+  Spills least = spills;
+  for (const Saving &way :
+       {Saving{size_t(spills.scalars), true}, Saving{SIZE_MAX, false},
+        Saving{size_t(spills.scalars) / 2, false}}) {
+    if (!least.any())
+      break;
+    std::unique_ptr<llvm::Module> other = llvm::CloneModule(*asItIs);
+    if (!saveRegisters(*other, *machine, spills, way))
+      continue;
+    Spills fewer;
+    llvm::FailureOr<std::string> saved =
+        runBackend(*other, *machine, target, kind, loc, fewer,
+                   /*isFirst=*/false);
+    if (failed(saved))
+      return failure();
+    if (fewer.isBetterThan(least)) {
+      code = std::move(saved);
+      least = fewer;
+    }
+  }
+  return code;
 }

@@ -28,12 +28,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "ReloadArguments.h"
+#include "LoopRegions.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/ConstantRange.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -41,9 +39,8 @@
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
+using namespace kvbuf;
 
-/// Instructions from which on a loop is large: fewer do not need the registers.
-static constexpr size_t kLargeLoop = 100;
 /// The longest chain of instructions that is repeated.
 static constexpr unsigned kLongestChain = 6;
 
@@ -125,15 +122,7 @@ static bool isNarrow(const Instruction &op, const Value *operand) {
 namespace {
 class Reloader {
 public:
-  explicit Reloader(Function &kernel) : kernel(kernel), tree(kernel) {
-    loops.analyze(tree);
-    for (Loop *loop : loops.getLoopsInPreorder()) {
-      size_t size = 0;
-      for (BasicBlock *block : loop->blocks())
-        size += block->size();
-      if (loop->isInnermost() && size >= kLargeLoop)
-        large.push_back(loop);
-    }
+  explicit Reloader(Function &kernel) : kernel(kernel), regions(kernel) {
     // The layout of AMDGPU's kernel arguments: one after the other.
     const DataLayout &layout = kernel.getDataLayout();
     uint64_t at = 0;
@@ -150,7 +139,7 @@ public:
   }
 
   void run() {
-    if (large.empty())
+    if (regions.large().empty())
       return;
     // Users before what they use, so that a chain is repeated as a whole.
     SmallVector<Instruction *> chain;
@@ -170,44 +159,13 @@ public:
   }
 
 private:
+  BasicBlock *regionOf(BasicBlock *block) { return regions.regionOf(block); }
   Loop *largeLoopOf(BasicBlock *block) const {
-    auto it = find_if(large, [&](Loop *loop) { return loop->contains(block); });
-    return it == large.end() ? nullptr : *it;
+    return regions.largeLoopOf(block);
   }
-
-  /// Whether there is a way from `from` to `to` that does not enter `without`.
-  static bool reaches(BasicBlock *from, BasicBlock *to, BasicBlock *without) {
-    SmallPtrSet<BasicBlock *, 32> seen;
-    SmallVector<BasicBlock *> todo{from};
-    while (!todo.empty()) {
-      BasicBlock *block = todo.pop_back_val();
-      if (block == without || !seen.insert(block).second)
-        continue;
-      if (block == to)
-        return true;
-      append_range(todo, successors(block));
-    }
-    return false;
-  }
-
-  /// The first block of the region of `block`: what dominates it without a
-  /// large loop in between, and within a loop around such a one.
-  BasicBlock *regionOf(BasicBlock *block) {
-    if (BasicBlock *known = regions.lookup(block))
-      return known;
-    auto *node = tree.getNode(block)->getIDom();
-    BasicBlock *before = node ? node->getBlock() : nullptr;
-    bool begins = !before || any_of(large, [&](Loop *loop) {
-      return loop->contains(before) ||
-             (tree.dominates(before, loop->getHeader()) &&
-              reaches(loop->getHeader(), block, before));
-    });
-    for (Loop *loop = loops.getLoopFor(block); loop && !begins;
-         loop = loop->getParentLoop())
-      begins = !loop->contains(before) && any_of(large, [&](Loop *other) {
-        return loop->contains(other);
-      });
-    return regions[block] = begins ? block : regionOf(before);
+  /// Only there the backend has a place to move to what is repeated.
+  bool isWithinLoop(BasicBlock *region) const {
+    return regions.isWithinLoop(region);
   }
 
   /// Whether `value` is an argument, or cheap to compute from arguments, in a
@@ -238,18 +196,6 @@ private:
            });
   }
 
-  /// Whether a region is passed in each iteration of a loop around a large one.
-  /// Only there the backend has a place to move to what is repeated.
-  bool isWithinLoop(BasicBlock *region) const {
-    for (Loop *loop = loops.getLoopFor(region); loop;
-         loop = loop->getParentLoop())
-      if (any_of(large, [&](Loop *other) {
-            return loop != other && loop->contains(other);
-          }))
-        return true;
-    return false;
-  }
-
   /// Lets the uses of `value` outside of its region and of large loops take it
   /// from their own. An argument is loaded before a large loop, too.
   void move(Value *value) {
@@ -257,10 +203,7 @@ private:
     if (op && isInLargeLoops(op))
       return compareAnew(op);
     for (Use &use : make_early_inc_range(value->uses())) {
-      auto *user = cast<Instruction>(use.getUser());
-      BasicBlock *block = user->getParent();
-      if (auto *phi = dyn_cast<PHINode>(user))
-        block = phi->getIncomingBlock(use);
+      BasicBlock *block = LoopRegions::blockOf(use);
       if (Loop *loop = largeLoopOf(block)) {
         block = loop->getLoopPreheader();
         if (op || !block)
@@ -366,11 +309,8 @@ private:
   }
 
   Function &kernel;
-  DominatorTree tree;
-  LoopInfo loops;
-  SmallVector<Loop *> large;
+  LoopRegions regions;
   DenseMap<Argument *, uint64_t> offsets;
-  DenseMap<BasicBlock *, BasicBlock *> regions;
   DenseMap<BasicBlock *, Instruction *> bases;
   DenseMap<std::pair<Value *, BasicBlock *>, Value *> repeated;
 };
