@@ -84,7 +84,8 @@ class Case:
 
 CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
          + [Case(64, 8, 128, 4096, 128, page) for page in (0, 16)]
-         + [Case(32, 8, 64, 8192, 128), Case(32, 8, 256, 8192, 32)]
+         + [Case(32, 8, 64, 8192, 128, page) for page in (0, 16)]
+         + [Case(32, 8, 256, 8192, 32, page) for page in (0, 16)]
          + [Case(32, 8, 128, 16050, 64, page, ragged=True) for page in (16, 64)]
          + [Case(32, 8, 128, 131072, 1, page) for page in (0, 16)]
          + [Case(32, 8, 128, 8192, 1), Case(32, 8, 128, 1024, 1)]
