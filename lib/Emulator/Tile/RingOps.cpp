@@ -58,8 +58,9 @@ LogicalResult BlockRun::runOp(RingLoadOp op) {
 
 LogicalResult BlockRun::runOp(RingWaitOp op) {
   FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
-  if (failed(slot) || failed(rings.wait(slot->channel, slot->fill, slot->taker,
-                                        [&] { return error(op); })))
+  if (failed(slot) ||
+      failed(rings.wait(op, slot->channel, slot->fill, slot->taker,
+                        [&] { return error(op); })))
     return failure();
   set(op.getStaged(), *slot);
   return success();
@@ -107,7 +108,7 @@ LogicalResult BlockRun::runOp(MailboxTakeOp op) {
     return success();
   }
   FailureOr<FillRef> slot = takenBy(op, op.getBox(), number);
-  if (failed(slot) || failed(rings.wait(box, number, slot->taker, fail)) ||
+  if (failed(slot) || failed(rings.wait(op, box, number, slot->taker, fail)) ||
       failed(rings.release(op, box, number, slot->taker, fail)))
     return failure();
   set(op.getValue(), rings.number(box, number));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Rings.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -42,6 +43,7 @@ LogicalResult Rings::fill(Operation *op, unsigned number, int64_t fill,
   Order &order = orders[channel.op.getFrom()];
   filling.position = order.fillings.size();
   order.fillings.push_back({number, fill});
+  events[channel.op.getFrom()].push_back({Act::Fill, op, number, fill, 0});
   return success();
 }
 
@@ -50,8 +52,8 @@ static StringRef nameOf(TeamChannelInterface channel, unsigned taker) {
   return cast<FlatSymbolRefAttr>(channel.getTo()[taker]).getValue();
 }
 
-LogicalResult Rings::wait(unsigned number, int64_t fill, unsigned taker,
-                          ErrorFn error) {
+LogicalResult Rings::wait(Operation *op, unsigned number, int64_t fill,
+                          unsigned taker, ErrorFn error) {
   Channel &channel = channels[number];
   StringRef filler = channel.op.getFrom(), me = nameOf(channel.op, taker);
   if (fill < 0 || fill >= int64_t(channel.fillings.size()))
@@ -82,6 +84,7 @@ LogicalResult Rings::wait(unsigned number, int64_t fill, unsigned taker,
     return diag;
   }
   filling.by[taker].awaited = true;
+  events[me].push_back({Act::Wait, op, number, fill, taker});
   return success();
 }
 
@@ -121,7 +124,75 @@ LogicalResult Rings::release(Operation *op, unsigned number, int64_t fill,
     return diag;
   }
   taken.released = op;
+  events[nameOf(channel.op, taker)].push_back(
+      {Act::Release, op, number, fill, taker});
   return success();
+}
+
+struct Rings::Progress {
+  /// Fillings that are made, and those that each team which takes has released.
+  struct Channel {
+    int64_t made = 0;
+    SmallVector<llvm::DenseSet<int64_t>> released;
+  };
+  std::vector<Channel> channels;
+};
+
+bool Rings::isPossible(const Event &event, const Progress &done) const {
+  const Progress::Channel &channel = done.channels[event.channel];
+  if (event.act == Act::Wait)
+    return event.fill < channel.made;
+  int64_t before = event.fill - channels[event.channel].slots;
+  return event.act == Act::Release || before < 0 ||
+         llvm::all_of(
+             channel.released,
+             [&](const auto &released) { return released.contains(before); });
+}
+
+LogicalResult
+Rings::repeat(function_ref<InFlightDiagnostic(Operation *)> error) {
+  Progress done;
+  for (Channel &channel : channels)
+    done.channels.emplace_back().released.resize(channel.op.getTo().size());
+  SmallVector<size_t> next(events.size());
+  bool moves = true;
+  while (moves) {
+    moves = false;
+    for (auto [at, team] : llvm::zip_equal(next, events)) {
+      const std::vector<Event> &its = team.second;
+      for (; at < its.size() && isPossible(its[at], done); ++at) {
+        const Event &event = its[at];
+        Progress::Channel &channel = done.channels[event.channel];
+        if (event.act == Act::Fill)
+          ++channel.made;
+        else if (event.act == Act::Release)
+          channel.released[event.taker].insert(event.fill);
+        moves = true;
+      }
+    }
+  }
+  // What each team that cannot go on waits for; first those that take.
+  SmallVector<std::pair<StringRef, const Event *>> stuck;
+  for (Act act : {Act::Wait, Act::Fill})
+    for (auto [at, team] : llvm::zip_equal(next, events))
+      if (at < team.second.size() && team.second[at].act == act)
+        stuck.push_back({team.first, &team.second[at]});
+  if (stuck.empty())
+    return success();
+  auto say = [&](StringRef team, const Event &event) {
+    std::string text = ("@" + team + " waits for ").str();
+    if (event.act == Act::Wait)
+      return text + name(event.channel, event.fill);
+    return text + "the release of " +
+           name(event.channel, event.fill - channels[event.channel].slots);
+  };
+  auto &[team, event] = stuck.front();
+  InFlightDiagnostic diag = error(event->op)
+                            << "waits for ever, as teams wait for each other: "
+                            << say(team, *event);
+  for (auto &[other, its] : llvm::drop_begin(stuck))
+    diag.attachNote(its->op->getLoc()) << say(other, *its) << " here";
+  return diag;
 }
 
 LogicalResult
@@ -138,5 +209,5 @@ Rings::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
                  << "makes " << name(number, fill) << ", which @"
                  << nameOf(channel.op, taker) << " does not release";
       }
-  return success();
+  return repeat(error);
 }

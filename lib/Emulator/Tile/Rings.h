@@ -10,6 +10,7 @@
 #define KVBUFFER_LIB_EMULATOR_TILE_RINGS_H
 
 #include "Tensors.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace kvbuf::emu::tile {
@@ -20,8 +21,9 @@ namespace kvbuf::emu::tile {
 /// then those run that take, and a filling is there for each of them as soon as
 /// it has released the slots that this filling and all of the same team before
 /// it need: the order of events on a device that moves everything at once. A
-/// team that would wait for ever for itself is an error; that two of them wait
-/// for each other is not seen.
+/// team that would wait for ever for itself is an error at once. That teams
+/// would wait for each other is found at the end, when what they did is done
+/// again in any order that slots allow.
 class Rings {
 public:
   /// A new ring or mailbox (`RingOp`, `MailboxOp`); returns its number.
@@ -37,8 +39,8 @@ public:
   mlir::LogicalResult fill(mlir::Operation *op, unsigned channel, int64_t fill,
                            Matrix data, int64_t number, ErrorFn error);
   /// Waits for a filling, in the taker of that number.
-  mlir::LogicalResult wait(unsigned channel, int64_t fill, unsigned taker,
-                           ErrorFn error);
+  mlir::LogicalResult wait(mlir::Operation *op, unsigned channel, int64_t fill,
+                           unsigned taker, ErrorFn error);
   /// The data of a filling that was awaited and is not released.
   mlir::FailureOr<const Matrix *> read(unsigned channel, int64_t fill,
                                        unsigned taker, ErrorFn error);
@@ -52,7 +54,8 @@ public:
   /// Gives a slot back. Checks that it was awaited.
   mlir::LogicalResult release(mlir::Operation *op, unsigned channel,
                               int64_t fill, unsigned taker, ErrorFn error);
-  /// Checks that every filling was awaited and released by all that take.
+  /// Checks that every filling was awaited and released by all that take, and
+  /// that no team waits for ever for another one.
   mlir::LogicalResult
   finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
   /// "filling 3 of the k ring".
@@ -86,8 +89,28 @@ private:
     llvm::StringMap<size_t> issued;
   };
 
+  /// What a team does with a filling: makes it, waits for it or releases it.
+  enum class Act { Fill, Wait, Release };
+  struct Event {
+    Act act;
+    mlir::Operation *op;
+    unsigned channel;
+    int64_t fill;
+    unsigned taker;
+  };
+  /// Fillings made and released so far, by channel, while events are repeated.
+  struct Progress;
+
+  /// Whether a team can go on with an event.
+  bool isPossible(const Event &event, const Progress &done) const;
+  /// Does what all teams did once more, as they wait for each other.
+  mlir::LogicalResult
+  repeat(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
+
   std::vector<Channel> channels;
   llvm::StringMap<Order> orders;
+  /// Of each team, in its order.
+  llvm::MapVector<mlir::StringRef, std::vector<Event>> events;
 };
 
 } // namespace kvbuf::emu::tile

@@ -195,6 +195,65 @@ gpu.module @faults {
     gpu.return
   }
 
+  // Each of two teams keeps a slot of one ring until it has the third filling of the
+  // other, which needs the slot that the other team keeps.
+  gpu.func @crosswise(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
+    %x_slots = kvbuffer.alloc : !buffer
+    %y_slots = kvbuffer.alloc : !buffer
+    %x = kvbuffer.ring %x_slots from @fills_x to [@one, @two] {releases = 2 : i64} : !buffer
+    %y = kvbuffer.ring %y_slots from @fills_y to [@one, @two] {releases = 2 : i64} : !buffer
+    kvbuffer.teams {
+      kvbuffer.team @fills_x warps(1) {
+        kvbuffer.ring_load %tile into %x[%c0] : !tile, !kvbuffer.ring<#buf>
+        kvbuffer.ring_load %tile into %x[%c1] : !tile, !kvbuffer.ring<#buf>
+        // expected-note @below {{@fills_x waits for the release of filling 0 of the q ring here}}
+        kvbuffer.ring_load %tile into %x[%c2] : !tile, !kvbuffer.ring<#buf>
+      }
+      kvbuffer.team @fills_y warps(1) {
+        kvbuffer.ring_load %tile into %y[%c0] : !tile, !kvbuffer.ring<#buf>
+        kvbuffer.ring_load %tile into %y[%c1] : !tile, !kvbuffer.ring<#buf>
+        // expected-note @below {{@fills_y waits for the release of filling 0 of the q ring here}}
+        kvbuffer.ring_load %tile into %y[%c2] : !tile, !kvbuffer.ring<#buf>
+      }
+      kvbuffer.team @one warps(1) {
+        %kept = kvbuffer.ring_wait %x[%c0] : !kvbuffer.ring<#buf>
+        %s0 = kvbuffer.ring_wait %y[%c0] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c0] : !kvbuffer.ring<#buf>
+        %s1 = kvbuffer.ring_wait %y[%c1] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c1] : !kvbuffer.ring<#buf>
+        // expected-error @below {{'kvbuffer.ring_wait' op in block (0, 0, 0): waits for ever, as teams wait for each other: @one waits for filling 2 of the q ring}}
+        %s2 = kvbuffer.ring_wait %y[%c2] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c0] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c2] : !kvbuffer.ring<#buf>
+        %t1 = kvbuffer.ring_wait %x[%c1] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c1] : !kvbuffer.ring<#buf>
+        %t2 = kvbuffer.ring_wait %x[%c2] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c2] : !kvbuffer.ring<#buf>
+      }
+      kvbuffer.team @two warps(1) {
+        %kept = kvbuffer.ring_wait %y[%c0] : !kvbuffer.ring<#buf>
+        %s0 = kvbuffer.ring_wait %x[%c0] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c0] : !kvbuffer.ring<#buf>
+        %s1 = kvbuffer.ring_wait %x[%c1] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c1] : !kvbuffer.ring<#buf>
+        // expected-note @below {{@two waits for filling 2 of the q ring here}}
+        %s2 = kvbuffer.ring_wait %x[%c2] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c0] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %x[%c2] : !kvbuffer.ring<#buf>
+        %t1 = kvbuffer.ring_wait %y[%c1] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c1] : !kvbuffer.ring<#buf>
+        %t2 = kvbuffer.ring_wait %y[%c2] : !kvbuffer.ring<#buf>
+        kvbuffer.ring_release %y[%c2] : !kvbuffer.ring<#buf>
+      }
+    }
+    gpu.return
+  }
+
   gpu.func @shelf_at_the_same_time(%q: !qo {kvbuffer.name = "q"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule, kvbuffer.problem = #problem} {
     %c0 = arith.constant 0 : index
     %shelf = kvbuffer.shelf slots(2) : !kvbuffer.shelf<!row>
