@@ -331,8 +331,11 @@ class Gemm(unittest.TestCase):
         inside = self.parts(text.replace(allocs, ""),
                             self.NESTED.replace("ALLOCS", allocs))
         outside = self.parts(text, self.NESTED.replace("ALLOCS", ""))
-        for one, stages in ((inside, 3), (outside, 2),
-                            (self.parts(text, self.HALVES), 2)):
+        halves = self.parts(text, self.HALVES)
+        second = "    %product = scf.for"
+        for one, stages in ((inside, 3), (outside, 2), (halves, 2),
+                            (halves.replace(second, "    kvbuffer.meet\n" + second),
+                             2)):
             self.check("gemm", "bf16", shapes=((65, 64, 520),),
                        text=one.replace("stages = 2", f"stages = {stages}"))
 

@@ -81,10 +81,11 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
 
 /// Of ops of one block, from one to before another: whether the first that
 /// matters is a meeting of all warps (false) or loads into a buffer (true).
+/// With `inFlight` meetings do not matter.
 static std::optional<bool> fillsBeforeMeeting(Operation *from, Operation *to,
-                                              Value buffer) {
+                                              Value buffer, bool inFlight) {
   for (Operation *op = from; op && op != to; op = op->getNextNode()) {
-    if (isa<LdsStageOp, MeetOp>(op))
+    if (!inFlight && isa<LdsStageOp, MeetOp>(op))
       return false;
     if (loadsInto(op, buffer))
       return true;
@@ -93,25 +94,26 @@ static std::optional<bool> fillsBeforeMeeting(Operation *from, Operation *to,
 }
 
 /// Whether a load may fill a buffer after `loop` without a meeting between.
-static bool isFilledBehind(Operation *loop, Value buffer) {
+static bool isFilledBehind(Operation *loop, Value buffer, bool inFlight) {
   for (Operation *at = loop; at->getBlock() && !isa<TeamOp>(at);
        at = at->getParentOp()) {
     if (std::optional<bool> fills =
-            fillsBeforeMeeting(at->getNextNode(), nullptr, buffer))
+            fillsBeforeMeeting(at->getNextNode(), nullptr, buffer, inFlight))
       return *fills;
     if (isa<LoopLikeOpInterface>(at->getParentOp()) &&
-        fillsBeforeMeeting(&at->getBlock()->front(), at->getNextNode(), buffer)
+        fillsBeforeMeeting(&at->getBlock()->front(), at->getNextNode(), buffer,
+                           inFlight)
             .value_or(false))
       return true;
   }
   return false;
 }
 
-bool kvbuf::mayFillAgain(scf::ForOp loop) {
+bool kvbuf::mayFillAgain(scf::ForOp loop, bool inFlight) {
   return llvm::any_of(loop.getBody()->getOps<DramLoadOp>(),
                       [&](DramLoadOp load) {
                         return load.getPred() && !load.getSlot() &&
-                               isFilledBehind(loop, load.getBuffer());
+                               isFilledBehind(loop, load.getBuffer(), inFlight);
                       });
 }
 

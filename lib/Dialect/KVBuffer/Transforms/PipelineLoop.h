@@ -51,8 +51,9 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
 /// loop around it runs again, may fill slots that its last iteration still
 /// reads: loads beyond that one have taken their numbers, although they load
 /// nothing, so that the next filling is that of the slot which was read last.
-/// Not where slots are named, nor where all warps meet before.
-bool mayFillAgain(mlir::scf::ForOp loop);
+/// Not where slots are named; and where all warps meet before, only if copies
+/// that copy nothing may be on their way there (`inFlight`).
+bool mayFillAgain(mlir::scf::ForOp loop, bool inFlight);
 
 /// Lets all warps meet behind a loop, for the reason that `mayFillAgain` has.
 void meetBehind(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop);

@@ -126,7 +126,7 @@ struct PrefetchBlocksPass
         pipelineLoop(rewriter, loop, order, "that loads blocks");
     if (failed(result))
       return failure();
-    if (mayFillAgain(*result))
+    if (mayFillAgain(*result, /*inFlight=*/false))
       meetBehind(rewriter, *result);
     remark::passed(loc, remark::RemarkOpts::name("blocks").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " block(s) ahead";

@@ -454,8 +454,10 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         break;
       }
     // Only now is it known what stands between two runs of the loop.
-    bool again = mayFillAgain(*result);
-    if (!(copiesByWave && awaitRest(rewriter, *result, again)) && again)
+    bool awaited =
+        copiesByWave &&
+        awaitRest(rewriter, *result, mayFillAgain(*result, /*inFlight=*/true));
+    if (!awaited && mayFillAgain(*result, /*inFlight=*/false))
       meetBehind(rewriter, *result);
     remark::passed(loc,
                    remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
