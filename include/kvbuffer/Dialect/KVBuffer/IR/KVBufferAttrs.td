@@ -179,7 +179,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     cache (at most BM in all), `split_size` is the keys of a split, 0 for a share
     that the launch chooses by the batch and the room of the cache,
     `equal_shares` gives each block as many tiles of keys as the others, of one
-    sequence or of several that follow each other; `look_ahead` looks up the page
+    sequence or of several that follow each other, and each of its warps a head
+    of the cache where they divide the heads; `look_ahead` looks up the page
     of a tile an iteration before the tile is loaded; `warp_cols` warps share the
     columns of each part of the rows, so that few rows feed several warps: they
     join maxima and sums, and hand each other P, through LDS; `cluster`
