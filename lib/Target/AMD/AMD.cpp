@@ -200,9 +200,10 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t most = target.registersPerLane;
   // Where a tile has several pages, what goes through registers has an address
-  // for each row; with a window, too, turns were measured to spill.
+  // for each row; with a window turns of wide heads were measured to spill, too
+  // (192 columns, with log-sum-exps).
   int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
-  bool rowsApart = request.window || smallPage;
+  bool rowsApart = (request.window && widest > 128) || smallPage;
   bool staged = !target.readsTransposed ||
                 !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
   int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
