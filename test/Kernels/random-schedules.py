@@ -98,7 +98,8 @@ def draw_problem(rng):
     options["query"] = rng.choice(["dense", "dense", "ragged"])
     if options["head_size"] % 16 == 0 and rng.random() < 0.15:
         options["kv_dtype"] = rng.choice(["f8E4M3FN", "f8E5M2"])
-        options["granularity"] = rng.choice(["tensor", "head", ""])
+        options["granularity"] = rng.choice(
+            ["tensor", "head", "", "16", "32", str(options["head_size"])])
     options["batch_invariant"] = rng.random() < 0.2
     batch = rng.choice([1, 1, 2, 3])
     run = ["--size", f"batch={batch}", "--seed", str(rng.randrange(1000))]
