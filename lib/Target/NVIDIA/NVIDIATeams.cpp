@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vendors.h"
+#include "kvbuffer/Target/PageParts.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace kvbuf;
@@ -94,6 +95,27 @@ static constexpr Entry kTable[] = {
      TileOrder::Dynamic},
 };
 
+/// Keys of a tile over pages of a few rows that the copy engine loads one by
+/// one, where pages do not divide `BN`: up to two steps of the product of P and
+/// V more, for the fewest boxes a key. Measured with rows of two blocks of
+/// columns (docs/tuning.md); a soft cap has no registers for it.
+static int64_t keysOfFewBoxes(const TargetInfo &target,
+                              const ScheduleRequest &request, int64_t BN,
+                              int64_t BK) {
+  constexpr int64_t step = 16, steps = 2, blocks = 2;
+  int64_t page = request.pageSize;
+  if (request.capped || !page || page >= target.clusterPartRows ||
+      !target.boxesPages(page) || BN % page == 0 ||
+      request.headSize > blocks * BK || request.valueHeadSize > blocks * BK)
+    return BN;
+  int64_t best = BN;
+  for (int64_t keys = BN + step; keys <= BN + steps * step; keys += step)
+    if (PageParts(keys, page).boxes() * best <
+        PageParts(best, page).boxes() * keys)
+      best = keys;
+  return best;
+}
+
 bool detail::chooseMovingTeam(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {
@@ -138,15 +160,24 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
     }
     choice.overlapProducts = true;
     choice.qInRegs = entry.qInRegs;
+    // Only Q leaves registers for the scores of more keys. Not measured with
+    // few rows.
+    int64_t keys = keysOfFewBoxes(target, request, choice.BN, choice.BK);
+    bool wider = entry.qInRegs && entry.queries == kAny && keys > choice.BN;
+    if (wider) {
+      choice.BN = keys;
+      choice.qInRegs = false;
+    }
     // What is staged has 16 bits.
     choice.stageOutput = entry.stageOutput && request.outBytes == 2;
     choice.tiles = entry.tiles;
     if (gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
-    // With a cap turns cost 1 to 2 %, or registers under a mask.
-    choice.pingPong =
-        entry.turns == Turns::Always ||
-        (entry.turns == Turns::Alone && choice.cluster == 1 && !request.capped);
+    // With a cap turns cost 1 to 2 %, or registers under a mask; with wider
+    // tiles up to 1 %, and win nothing where rows see many keys.
+    choice.pingPong = entry.turns == Turns::Always ||
+                      (entry.turns == Turns::Alone && choice.cluster == 1 &&
+                       !request.capped && !wider);
     return true;
   }
   choice.note =

@@ -15,6 +15,12 @@
 // CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4,
 // CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true, tiles = dynamic>
 // CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic>
+// CHECK-DAG: #[[SIX:.*]] = #kvbuffer.schedule<BM = 128, BN = 144, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[SEVEN:.*]] = #kvbuffer.schedule<BM = 128, BN = 160, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[FOUR:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[FEW6:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[CAPPED:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 
 !q64 = memref<?x?x2x64xbf16>
@@ -68,6 +74,65 @@ func.func @d256(%q: !q256, %k: !k256, %v: !k256, %o: !q256) {
 // CHECK: schedule = #[[PAGE128]]
 func.func @page128(%q: !q256, %k: !page128, %v: !page128, %o: !q256) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q256, !page128, !page128, !q256
+  return
+}
+
+// The fewest boxes a key: pages of 6 rows have 24 boxes in 144 keys, and those of 7 22
+// in 160, beside which lie 6 rows. Q makes room for the scores.
+!page6 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 6>
+// CHECK: func.func @page6
+// CHECK: schedule = #[[SIX]]
+func.func @page6(%q: !q128, %k: !page6, %v: !page6, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !page6, !page6, !q128
+  return
+}
+
+!page7 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 7>
+// CHECK: func.func @page7
+// CHECK: schedule = #[[SEVEN]]
+func.func @page7(%q: !q128, %k: !page7, %v: !page7, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !page7, !page7, !q128
+  return
+}
+
+// Pages that divide a tile, pages that lanes copy and keys that a soft cap
+// leaves no registers for keep 128 keys; so do rows of more blocks of columns, and few
+// queries.
+!page4 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 4>
+// CHECK: func.func @page4
+// CHECK: schedule = #[[FOUR]]
+func.func @page4(%q: !q128, %k: !page4, %v: !page4, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !page4, !page4, !q128
+  return
+}
+
+!page9 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 9>
+// CHECK: func.func @page9
+// CHECK: schedule = #[[FOUR]]
+func.func @page9(%q: !q128, %k: !page9, %v: !page9, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !page9, !page9, !q128
+  return
+}
+
+// CHECK: func.func @capped
+// CHECK: schedule = #[[CAPPED]]
+func.func @capped(%q: !q128, %k: !page6, %v: !page6, %o: !q128) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {softcap = 30.0 : f32} : !q128, !page6, !page6, !q128
+  return
+}
+
+!page96 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 96, page_size = 6>
+// CHECK: func.func @blocks
+// CHECK: schedule = #[[BLOCKS]]
+func.func @blocks(%q: !q96, %k: !page96, %v: !page96, %o: !q96) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q96, !page96, !page96, !q96
+  return
+}
+
+// CHECK: func.func @few6
+// CHECK: schedule = #[[FEW6]]
+func.func @few6(%q: !few, %k: !page6, %v: !page6, %o: !few) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !few, !page6, !page6, !few
   return
 }
 

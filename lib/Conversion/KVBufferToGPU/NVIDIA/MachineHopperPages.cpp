@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineHopper.h"
+#include "kvbuffer/Target/PageParts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -212,23 +213,20 @@ std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   if (!lower.target.boxesPages(page) || boxRows(lower, op))
     return std::nullopt;
   int64_t rows = op.getRing().getType().getParams().getBN();
-  PageBoxes boxes{page, rows / page, 0,
+  PageParts made(rows, page);
+  PageBoxes boxes{page, made.whole, made.single,
                   warpsOfSlot(lower, op) * clusterParts(lower, op).rows};
-  if (rows % page) {
-    boxes.whole = (rows - page + 1) / page;
-    boxes.single = rows - boxes.whole * page;
-  }
   int64_t each = boxes.wholeOfPart() + boxes.singleOfPart();
   if (boxes.whole <= boxes.single || each > lower.target.waveSize)
     return std::nullopt;
-  // Copies are faster than more boxes than one for two rows of 256 bytes, of
-  // which the blocks of a cluster ask for some each (H200, docs/tuning.md).
+  // Copies are faster than more boxes than two for three rows of two blocks of
+  // columns, of which the blocks of a cluster ask for some each (H200,
+  // docs/tuning.md); of more blocks, than one for four rows of a block.
   KVBufferAttr params = op.getRing().getType().getParams();
   ClusterParts shared = clusterParts(lower, op);
   int64_t columns = params.getSmemCols() / params.getBK(),
-          asked = (boxes.whole + boxes.single) * columns /
-                  (shared.columns * shared.rows);
-  if (4 * asked > rows * std::max<int64_t>(2, columns))
+          asked = made.boxes() * columns / (shared.columns * shared.rows);
+  if (asked > (columns <= 2 ? 2 * rows / 3 : columns * rows / 4))
     return std::nullopt;
   return boxes;
 }
