@@ -251,7 +251,7 @@ class Case:
         test.assertLessEqual(error.mean(), 1.15 * usual.mean() + 1e-6)
 
 
-#: Keys of a piece over several warps.
+#: Keys of a piece over several warps, which do not divide the heads of the cache.
 WARPS = ("split_keys=true,warps=2,stages=1" if CHIP.startswith("gfx")
          else "split_keys=true,warps=4")
 
@@ -289,7 +289,8 @@ class DecodeAppend(unittest.TestCase):
 
     def test_quantized(self):
         self.check([127, 200], kind="e4m3", scale="token", rope=32)
-        self.check([33], kind="e5m2", scale="head", new=2, schedule=WARPS)
+        self.check([33], kind="e5m2", scale="head", new=2, heads=4, kv=1,
+                   schedule=WARPS)
 
     def test_groups(self):
         """Scales that are made of groups of a token's elements."""
@@ -360,7 +361,7 @@ class DecodeAppend(unittest.TestCase):
         """Without the barrier between stores and reads of a block; where each piece
         stores all tokens."""
         # So many tokens that one warp reads what another has stored.
-        self.fails(Case([300], new=8, size=128, heads=2), "thread",
+        self.fails(Case([300], new=8, size=128, heads=2, kv=1), "thread",
                    r"(kvbuffer\.cache\.store (?:(?!gpu\.barrier)[\s\S])*?)"
                    r"gpu\.barrier", r"\1", WARPS)
         self.fails(Case([200], new=2), "tile", *ALL_STORE)
