@@ -93,9 +93,11 @@ static std::optional<bool> fillsBeforeMeeting(Operation *from, Operation *to,
   return std::nullopt;
 }
 
-/// Whether a load may fill a buffer after `loop` without a meeting between.
+/// Whether a load may fill a buffer after `loop` without a meeting between, in
+/// its kernel: passes run on several kernels of a module at a time.
 static bool isFilledBehind(Operation *loop, Value buffer, bool inFlight) {
-  for (Operation *at = loop; at->getBlock() && !isa<TeamOp>(at);
+  for (Operation *at = loop;
+       !isa<TeamOp>(at) && !at->hasTrait<OpTrait::IsIsolatedFromAbove>();
        at = at->getParentOp()) {
     if (std::optional<bool> fills =
             fillsBeforeMeeting(at->getNextNode(), nullptr, buffer, inFlight))
