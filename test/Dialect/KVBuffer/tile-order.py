@@ -1,6 +1,6 @@
 # The order of tiles: kvbuf-assign-work's arithmetic, evaluated, names each tile
-# once; groups of heads take at most 16 MiB of K and V, the longest tiles of a group
-# come first, and the last group is long.
+# once; groups of heads take at most 16 MiB of K and V and have at most 128 tiles, the
+# longest tiles of a group come first, and the last group is long.
 #
 # RUN: kvbuf-opt %S/Inputs/tile-order.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=static},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-assign-work,canonicalize,cse)))" -o %t
 # RUN: %python %s %t
@@ -17,6 +17,7 @@ OPS = {
     "remui": lambda a, b: a % b,
     "ceildivui": lambda a, b: -(-a // b),
     "maxsi": max,
+    "minsi": min,
 }
 LINE = re.compile(r"(%\w+) = arith\.(\w+) (.*?)(?: : .*)?$")
 
@@ -92,15 +93,19 @@ for batch, queries, keys in [(1, 16384, 16384), (4, 4096, 4096), (40, 1024, 1024
             held = size // SHARING * keys * KEY_BYTES
             assert size % SHARING == 0, f"{case}: a group of {size} heads"
             assert held <= 16 << 20 or size == SHARING, f"{case}: {held} bytes"
+            assert size * row_tiles <= 128 or size == SHARING, f"{case}: {size} heads"
     last, _ = groups[-1]
     all_heads = batch * HEADS
     assert last >= min(all_heads, 256 // row_tiles), f"{case}: {last} heads last"
     if keys == 16384:
-        # K and V of a KV head are 8 MiB: there are two, which 8 heads share.
-        assert [size for size, _ in groups] == [8], groups
+        # A head has 128 tiles: one KV head a group, which 4 heads share.
+        assert [size for size, _ in groups] == [4, 4], groups
     if batch == 16:
-        # 1 MiB a KV head: 16 of 32 are a group, the others the last one.
-        assert [size for size, _ in groups] == [64, 64], groups
+        # 16 tiles a head: 8 heads are a group, and the last one has twice as many.
+        assert [size for size, _ in groups] == [8] * 14 + [16], groups
+    if batch == 40:
+        # 8 tiles a head.
+        assert [size for size, _ in groups] == [16] * 18 + [32], groups
     if keys == 200000:
         # More than 16 MiB: one KV head a group, and 32 heads in the end.
         sizes = [24] if batch == 3 else [4] * 56 + [32]
