@@ -279,3 +279,59 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// A tile that begins in a page: boxes of the eight rows that divide its start, four for
+// 32 keys; and one that may begin anywhere, which lanes copy.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!q = memref<?x?x1x64xbf16>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
+!tile = !kvbuffer.tile<32x64xbf16, page_size = 16>
+
+// CHECK-LABEL: gpu.func @within(
+// CHECK-SAME:  {box = [64, 8, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-COUNT-4: nvvm.cp.async.bulk.tensor.shared.cluster.global
+// CHECK-NOT:   nvvm.cp.async.bulk.tensor
+// CHECK-LABEL: gpu.func @anywhere(
+// CHECK-NOT:   tensor_map
+// CHECK-NOT:   nvvm.cp.async.bulk.tensor
+// CHECK:       nvvm.cp.async.shared.global
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @within(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c72 = arith.constant 72 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c72] from %c0 upto %keys : !k -> !tile
+          kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+    gpu.func @anywhere(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %start = memref.dim %q, %c1 : !q
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %start] from %c0 upto %keys : !k -> !tile
+          kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -549,3 +549,32 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// A page that holds whole tiles, looked up once, where a tile may begin in its middle.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 64>
+!tile = !kvbuffer.tile<32x64xbf16>
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @two_pages(%k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) registers(232) {
+        }
+        kvbuffer.team @producers warps(4) registers(40) {
+          // expected-error @below {{'kvbuffer.cache_tile' op starts at a key that is not known to be a multiple of the tile's 32 rows, so that the tile may lie in two pages; expected a multiple of a constant, or page_size = 64 on the tile}}
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c16] from %c0 upto %keys : !k -> !tile
+          kvbuffer.ring_load %kt into %kring[%c0] {whole} : !tile, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -16,13 +16,15 @@ namespace kvbuf {
 /// What a tile of `rows` rows over pages of `page` rows is made of.
 struct PageParts {
   /// Pages that lie in the tile, and rows of the two pages that its ends
-  /// divide. Where pages divide tiles there are none of those; else there are
-  /// always as many, since tiles begin anywhere in a page.
+  /// divide. Where tiles are whole pages there are none of those; else there
+  /// are always as many, since tiles begin anywhere in a page.
   int64_t whole, single;
 
-  /// Of a tile of `rows` rows over pages of `page`.
-  PageParts(int64_t rows, int64_t page) : whole(rows / page), single(0) {
-    if (rows % page) {
+  /// Of a tile of `rows` rows over pages of `page`. `anywhere`: it may begin
+  /// within a page although pages divide it.
+  PageParts(int64_t rows, int64_t page, bool anywhere = false)
+      : whole(rows / page), single(0) {
+    if (rows % page || anywhere) {
       whole = (rows - page + 1) / page;
       single = rows - whole * page;
     }

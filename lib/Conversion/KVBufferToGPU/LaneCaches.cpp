@@ -160,7 +160,7 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
   return found.getResult(0);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   CacheType type = op.getCache().getType();
   const TensorArg &cache = lower.signature.tensor(op.getCache());
@@ -251,6 +251,15 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
       tile.tableBase = tableBase;
       break;
     }
+    // One page is looked up, and all rows are taken to lie in it.
+    if (!isMultipleOf(op.getStart(), rows))
+      return op.emitOpError()
+             << "starts at a key that is not known to be a multiple of the "
+                "tile's "
+             << rows
+             << " rows, so that the tile may lie in two pages; expected a "
+                "multiple of a constant, or page_size = "
+             << page << " on the tile";
     auto [number, offset] = pageOf(lower, start, page);
     Value block = guardedLookup(cache.table, add(b, tableBase, number));
     place({offset, head, block});
@@ -261,6 +270,7 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
   }
   lower.set(op.getTile(), tile.pack());
   lower.coordinates[op.getTile()] = at;
+  return success();
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {

@@ -18,7 +18,7 @@ class LaneLowering;
 /// Lowers an op; its model calls it (LaneModels.cpp).
 mlir::LogicalResult lowerOp(LaneLowering &lower, MakeCacheOp op);
 void lowerOp(LaneLowering &lower, CacheNumKeysOp op);
-void lowerOp(LaneLowering &lower, CacheTileOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, CacheTileOp op);
 void lowerOp(LaneLowering &lower, CacheScaleOp op);
 void lowerOp(LaneLowering &lower, KeyRangeOp op);
 

@@ -10,6 +10,7 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H
 
 #include "Lanes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -51,9 +52,21 @@ inline bool isMultipleOf(mlir::Value value, int64_t factor) {
   if (auto product = value.getDefiningOp<arith::MulIOp>())
     return isMultipleOf(product.getLhs(), factor) ||
            isMultipleOf(product.getRhs(), factor);
+  if (auto difference = value.getDefiningOp<arith::SubIOp>())
+    return isMultipleOf(difference.getLhs(), factor) &&
+           isMultipleOf(difference.getRhs(), factor);
   auto sum = value.getDefiningOp<arith::AddIOp>();
   return sum && isMultipleOf(sum.getLhs(), factor) &&
          isMultipleOf(sum.getRhs(), factor);
+}
+
+/// Whether a tile of a cache starts at a multiple of `rows` keys, wherever it
+/// comes from.
+inline bool startsAtMultiple(mlir::Value tile, int64_t rows) {
+  return llvm::all_of(fragmentSources(tile), [&](mlir::Value source) {
+    auto made = source.getDefiningOp<CacheTileOp>();
+    return made && isMultipleOf(made.getStart(), rows);
+  });
 }
 
 } // namespace kvbuf

@@ -50,15 +50,16 @@ ClusterParts clusterParts(Lanes &lower, RingLoadOp op);
 
 /// Rows of a box of a load: those of a tile that one block loads, or of a tile
 /// over small pages so many as lie in one page wherever the tile begins. 0 if a
-/// swizzled tile is not made of so few rows.
+/// swizzled tile is not made of so few rows, or is not known to start at a
+/// multiple of them.
 int64_t boxRows(Lanes &lower, RingLoadOp op);
 
 /// How a tile over pages of a few rows, which `boxRows` has no box for, is made
 /// of boxes: one of each page that lies in it, and boxes of one row for the
-/// rows of the two pages that its ends divide. Where pages divide tiles there
-/// are none of those; else there are always as many, since tiles begin anywhere
-/// in a page. The engine swizzles by the address, so that a box may begin at
-/// any row of a swizzled tile.
+/// rows of the two pages that its ends divide. Where pages divide tiles that
+/// are known to start with one there are none of those; else there are always
+/// as many, since tiles begin anywhere in a page. The engine swizzles by the
+/// address, so that a box may begin at any row of a swizzled tile.
 struct PageBoxes {
   /// Rows of a page, pages, and rows beside them.
   int64_t rows, whole, single;

@@ -13,6 +13,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "kvbuffer/Target/PageParts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -213,7 +214,7 @@ std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   if (!lower.target.boxesPages(page) || boxRows(lower, op))
     return std::nullopt;
   int64_t rows = op.getRing().getType().getParams().getBN();
-  PageParts made(rows, page);
+  PageParts made(rows, page, !startsAtMultiple(op.getTile(), page));
   PageBoxes boxes{page, made.whole, made.single,
                   warpsOfSlot(lower, op) * clusterParts(lower, op).rows};
   int64_t each = boxes.wholeOfPart() + boxes.singleOfPart();

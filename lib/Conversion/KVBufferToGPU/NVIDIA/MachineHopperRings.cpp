@@ -11,6 +11,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -90,6 +91,9 @@ int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
       op.getRing().getType().getParams().getBN() / clusterParts(lower, op).rows;
   if (int64_t page = op.getTile().getType().getPageSize()) {
     int64_t common = std::gcd(rows, page);
+    // A box of a tile that starts within one would reach into the next page.
+    while (common % 2 == 0 && !startsAtMultiple(op.getTile(), common))
+      common /= 2;
     return common % kSwizzleRows ? 0 : common;
   }
   return rows;

@@ -155,15 +155,6 @@ Values NVIDIAMachine::pagesOfSteps(Lanes &lower, Copy &copy,
   return pages;
 }
 
-/// Whether a tile of a cache starts where a page of `page` keys does, wherever
-/// it comes from.
-static bool startsWithPage(Value tile, int64_t page) {
-  return llvm::all_of(fragmentSources(tile), [&](Value source) {
-    auto made = source.getDefiningOp<CacheTileOp>();
-    return made && isMultipleOf(made.getStart(), page);
-  });
-}
-
 int64_t NVIDIAMachine::Copy::perRow(const SharedTile &layout) const {
   return layout.blockCols * layout.elementBytes / bytes;
 }
@@ -609,7 +600,7 @@ Values NVIDIAMachine::emitLoad(Lanes &lower, DramLoadOp op,
     if (tile.pages)
       pages =
           pagesOfSteps(lower, copy, tile,
-                       startsWithPage(op.getTile(), copy.type.getPageSize()));
+                       startsAtMultiple(op.getTile(), copy.type.getPageSize()));
     copy.pages = pages;
     if (op.getPred()) {
       auto issued = scf::IfOp::create(b, lower.single(op.getPred()),

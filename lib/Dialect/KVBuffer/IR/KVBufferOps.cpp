@@ -471,11 +471,13 @@ LogicalResult CacheTileOp::verify() {
                            << " rows spans pages of " << cache.getPageSize()
                            << ": expected page_size = " << cache.getPageSize()
                            << " on the tile";
-    if (!small && tile.getPageSize())
-      return emitOpError()
-             << "a page of " << cache.getPageSize()
-             << " holds whole tiles: expected no page_size on the "
-                "tile";
+    if (!small && tile.getPageSize() &&
+        tile.getPageSize() != cache.getPageSize())
+      return emitOpError() << "a page of " << cache.getPageSize()
+                           << " holds whole tiles: expected no page_size on "
+                              "the tile, or "
+                           << cache.getPageSize()
+                           << " where it begins anywhere";
   } else if (tile.getPageSize()) {
     return emitOpError() << "only paged caches have tiles with page_size";
   }
