@@ -1,5 +1,4 @@
-//===- LoopRegions.cpp - Control flow around large loops
-//---------------------===//
+//===- LoopRegions.cpp - Control flow around large loops ------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

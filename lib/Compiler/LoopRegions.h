@@ -1,4 +1,4 @@
-//===- LoopRegions.h - Control flow around large loops ---------*- C++ -*-===//
+//===- LoopRegions.h - Control flow around large loops -------- -*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ParkUniforms.cpp - Scalars in vector registers -------------*- C++
-//-*-===//
+//===- ParkUniforms.cpp - Scalars in vector registers ---------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

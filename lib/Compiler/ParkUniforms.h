@@ -1,4 +1,4 @@
-//===- ParkUniforms.h - Scalars in vector registers -----------*- C++ -*-===//
+//===- ParkUniforms.h - Scalars in vector registers ----------- -*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
