@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "kvbuffer/Target/ReadGroups.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,9 +18,6 @@ using namespace kvbuf;
 /// The most loads in flight that a wait can name: vmcnt has 6 bits, and all of
 /// them say that nothing is waited for.
 static constexpr int64_t kMaxInFlight = 62;
-
-/// Bytes that a lane reads at once, at most.
-static constexpr int64_t kWidestAccess = 16;
 
 std::unique_ptr<Machine> kvbuf::createAMDMachine() {
   return std::make_unique<AMDMachine>();
@@ -333,9 +331,8 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
         atom.layout.outDims()));
   // A lane's word is read in pieces: four registers by a transposed read, else
   // what the slot's layout keeps together.
-  int64_t together = turned
-                         ? kWidestAccess
-                         : std::min<int64_t>(tile.swizzle.unit, kWidestAccess);
+  int64_t together =
+      turned ? kWidestRead : std::min<int64_t>(tile.swizzle.unit, kWidestRead);
   int64_t piece =
       std::min<int64_t>(atom.registers(), reads ? 4 : together / elementBytes);
   bool fits = byRows && !turned ? reads.has_value() : true;
@@ -499,7 +496,7 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                             lower.i32(atom.warpRows(type))));
   Value col = emitLinear(b, lower.lane, colBits);
   // A word in pieces that a lane loads at once, beside each other in a row.
-  int64_t width = std::min<int64_t>(atom.registers(), kWidestAccess / bytes);
+  int64_t width = std::min<int64_t>(atom.registers(), kWidestRead / bytes);
   for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {
     Value at = arith::AddIOp::create(b, row, lower.i32(r));
     Value line = arith::AddIOp::create(b, lineOf(at), col);
