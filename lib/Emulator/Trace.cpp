@@ -21,7 +21,8 @@ static constexpr size_t maxEvents = 20000;
 /// Copies and products that follow each other within so many instructions are
 /// one event.
 static constexpr uint64_t nearby = 32;
-static constexpr uint32_t unitBytes = 16;
+/// Bytes of a unit of shared memory: the smallest vectors that swizzles move.
+static constexpr uint32_t unitBytes = 8;
 
 Trace::Trace(const Program &program, unsigned count)
     : program(program), warps(count) {

@@ -19,8 +19,6 @@ using namespace mlir;
 using namespace kvbuf;
 namespace json = llvm::json;
 
-/// What one access of a lane moves at most, bytes.
-static constexpr int64_t kVectorBytes = 16;
 /// Larger tiles are no tiles of a kernel.
 static constexpr int64_t kMostVectors = 1 << 16;
 
@@ -37,7 +35,9 @@ json::Array kvbuf::describeLds(Operation *kernel) {
     std::optional<LdsBuffer> buffer = readLdsBuffer(entry);
     if (!buffer)
       continue;
-    int64_t inVector = kVectorBytes / buffer->elementBytes;
+    // What a swizzle moves; without one, what an access moves at most.
+    int64_t vectorBytes = buffer->tile.swizzle.unit;
+    int64_t inVector = vectorBytes / buffer->elementBytes;
     bool turned = buffer->turned.has_value();
     // A transposed tile has a row in LDS for each of its columns.
     int64_t rows = turned ? buffer->cols() : buffer->rows();
@@ -62,7 +62,7 @@ json::Array kvbuf::describeLds(Operation *kernel) {
         } else {
           byte = buffer->byteOf(row, group * inVector);
         }
-        line.push_back(byte / kVectorBytes);
+        line.push_back(byte / vectorBytes);
       }
       vectors.push_back(std::move(line));
     }
@@ -74,6 +74,7 @@ json::Array kvbuf::describeLds(Operation *kernel) {
                         {"cols", buffer->cols()},
                         {"element_bytes", buffer->elementBytes},
                         {"turned", turned},
+                        {"vector_bytes", vectorBytes},
                         {"vectors", std::move(vectors)}};
     if (const Swizzle &s = buffer->tile.swizzle; s.bits)
       object["swizzle"] = json::Array(swizzleList(s));

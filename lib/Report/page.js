@@ -266,8 +266,10 @@
              : buffer.turned ? ", transposed on its way"
                              : ", no swizzle"));
     const accesses = [];
-    const units = trace ? 16 / trace.unit_bytes : 1;
-    const first = buffer.offset / 16, perSlot = buffer.slot_bytes / 16;
+    // What a swizzle moves: a vector; a trace's units are as large, or smaller.
+    const bytes = buffer.vector_bytes;
+    const units = trace ? bytes / trace.unit_bytes : 1;
+    const first = buffer.offset / bytes, perSlot = buffer.slot_bytes / bytes;
     const merged = new Map();
     for (const s of (trace && trace.shared) || []) {
       const inside = [];
@@ -322,12 +324,13 @@
       const marked = a >= 0 ? accesses[a].warps.get(w) : new Set();
       let on = 0;
       const cw = 34, ch = 20, left = 60, top = 34,
-            inVector = 16 / buffer.element_bytes, banks = P.banks || 32;
+            inVector = bytes / buffer.element_bytes, banks = P.banks || 32;
       const svg = picture(
           holder, left + groups * cw + 10, top + rows * ch + 10,
           `Banks of ${buffer.name}`,
           `${rows} of ${buffer.vectors.length} ${rowName}s; in each cell of ${
-              inVector} ${groupName} the first bank of its 16 bytes.`);
+              inVector} ${groupName} the first bank of its ${
+              bytes} bytes.`);
       for (let g = 0; g < groups; ++g)
         svgAdd(svg, "text", {x : left + g * cw + 4, y : top - 6},
                String(g * inVector));
@@ -335,7 +338,7 @@
       for (let r = 0; r < rows; ++r) {
         svgAdd(svg, "text", {x : 2, y : top + r * ch + 14}, `${rowName} ${r}`);
         for (let g = 0; g < groups; ++g) {
-          const v = buffer.vectors[r][g], bank = v * 4 % banks,
+          const v = buffer.vectors[r][g], bank = v * (bytes / 4) % banks,
                 isOn = marked.has(slot * perSlot + v);
           on += isOn;
           svgAdd(svg, "rect", {
@@ -358,7 +361,7 @@
       }
       if (a >= 0)
         add(holder, "p", {role : "status"},
-            `${number(on * 16)} bytes of the shown rows are ${
+            `${number(on * bytes)} bytes of the shown rows are ${
                 accesses[a].store ? "written" : "read"} there.`);
     };
     select.addEventListener("change", draw);

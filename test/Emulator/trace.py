@@ -39,12 +39,16 @@ barriers = [[e for e in trace["events"]
 for a, b in zip(*barriers):
     assert a["end"] == b["end"] == max(a["begin"], b["begin"]), (a, b)
 
-# Units of 16 bytes: lane t writes unit t of a slot of 64, thread t reads unit
+# Lane t writes vector t, of 16 bytes, of a slot of 64, thread t reads vector
 # 63 - t. The first copy fills slot 0; that in the loop slots 1, 0, 1.
 touched = {}
 for s in trace["shared"]:
     key = (name[s["op"]], s["store"], s["warp"])
-    touched.setdefault(key, []).append(s["units"])
+    each = 16 // trace["unit_bytes"]
+    firsts, lasts = s["units"][::2], s["units"][1::2]
+    assert all(u % each == 0 for u in firsts), s
+    assert all(u % each == each - 1 for u in lasts), s
+    touched.setdefault(key, []).append([u // each for u in s["units"]])
 cp = "nvvm.cp.async.shared.global"
 assert sorted(touched[cp, True, 0]) == [[0, 31], [0, 31, 64, 95]], touched
 assert sorted(touched[cp, True, 1]) == [[32, 63], [32, 63, 96, 127]], touched

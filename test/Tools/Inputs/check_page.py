@@ -126,9 +126,10 @@ def check_data(data, expected):
             [b["name"] for b in buffers]
     for b in buffers:
         places = sorted(v for row in b["vectors"] for v in row)
-        # Every 16 bytes of a slot once.
+        # Every vector of a slot once.
         assert places == list(range(len(places))), b["name"]
-        assert len(places) * 16 == b["rows"] * b["cols"] * b["element_bytes"]
+        assert (len(places) * b["vector_bytes"]
+                == b["rows"] * b["cols"] * b["element_bytes"])
     for k in program["kernels"]:
         assert k["registers"], k["name"]
         assert all(n >= 0 for _, n in k["registers"])
@@ -145,7 +146,10 @@ def check_data(data, expected):
         assert "product" in kinds or "mma" not in expected.get("op", ""), kinds
         # Each buffer is written and read by somebody.
         for b in next(k["lds"] for k in program["kernels"] if k["name"] == kernel["entry"]):
-            first, last = b["offset"] // 16, (b["offset"] + b["slots"] * b["slot_bytes"]) // 16
+            unit = trace["unit_bytes"]
+            assert b["vector_bytes"] % unit == 0
+            first, last = (n // unit for n in (
+                b["offset"], b["offset"] + b["slots"] * b["slot_bytes"]))
             for store in (True, False):
                 assert any(s["store"] == store and any(first <= u < last for u in s["units"])
                            for s in trace["shared"]), (b["name"], store)
