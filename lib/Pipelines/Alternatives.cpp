@@ -376,9 +376,12 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     plain.when = "which runs where clusters lose more by few query rows than "
                  "they gain";
   }
-  // Warps that have heads side by side are what as many blocks would be.
+  // Warps that have heads side by side are what as many blocks would be. Where
+  // the launch chose by the number of sequences, a row's bits would follow from
+  // it.
   if (problem && chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
-      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
+      !problem.getBatchInvariant() && !problem.getScheduleAttr() &&
+      leavesOpen(schedule, "warps") &&
       threadsOf(kernel) > int64_t(target.waveSize)) {
     KernelAlternative &small = list.emplace_back();
     small.name = entry + "_of_small_blocks";
