@@ -58,6 +58,10 @@ def within(x, least, most):
 
 
 class Lengths(unittest.TestCase):
+    #: Whether launches are on a GPU (benchmark/verify_programs.py): then no host
+    #: reads what arrays hold.
+    ON_GPU = False
+
     @classmethod
     def setUpClass(cls):
         cls.gpu_like = kvbuf.Device("emulator", check_lengths=False)
@@ -78,6 +82,8 @@ class Lengths(unittest.TestCase):
             keys = min(max(length, 0) + new, room)
             rows = [x[tables[b]].reshape(-1, 1, SIZE)[:keys] for x in (k, v)]
             self.check(o[b], attention(q[b], *rows))
+        if self.ON_GPU:
+            return
         # The host's memory is looked at first.
         for b, bad in ((0, LEAST), (1, -1), (len(lengths) - 1, room - new + 1),
                        (0, MOST)):
@@ -158,6 +164,8 @@ class Lengths(unittest.TestCase):
                                           v[at:at + keys]))
             written[rows] = True
         self.assertTrue(written.all())
+        if self.ON_GPU:
+            return
 
         fine = [0, 5, 12, 40, 40]
         for name, at, rows in (("q_offsets", 0, 40), ("k.offsets", 1, 90),
@@ -217,6 +225,8 @@ class Lengths(unittest.TestCase):
             self.assertGreater(written, 0)
             if sorted(at) == at and at[0] == 0:
                 self.assertEqual(written, len(owner))
+        if self.ON_GPU:
+            return
         for at, position, bad, least in (([0, 5, 30, 12, 40], 3, 12, 30),
                                          ([0, 5, 30, 30, 41], 4, 41, 30)):
             with self.assertRaisesRegex(

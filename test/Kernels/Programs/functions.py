@@ -57,6 +57,10 @@ def aliases_apart(text, prefix):
 
 
 class Model(unittest.TestCase):
+    #: Whether launches are on a GPU (benchmark/verify_programs.py), which counts
+    #: nothing.
+    ON_GPU = False
+
     def test_serving(self):
         model = kvbuf.compile(MODEL, target=CHIP)
         self.assertEqual(model.names, ("append", "prefill", "decode"))
@@ -77,7 +81,8 @@ class Model(unittest.TestCase):
                 expected = attention(exact(q[b]), told[0][b], told[1][b], softmax)
                 np.testing.assert_allclose(o[b], expected, atol=0.02)
             lengths = lengths + np.int32(count)
-        self.assertTrue(model["decode"].report())
+        if not self.ON_GPU:
+            self.assertTrue(model["decode"].report())
 
 
 @unittest.skipIf(CHIP != "sm_80", "the programs are written for the portable path")
