@@ -256,7 +256,8 @@ int64_t passesLost(const LinearLayout &layout, const LaneAccess &access,
 
 /// A tile of V that an MFMA of `side` rows reads, eight keys a lane, in the
 /// order of S^T's registers; stored by lanes that have four keys of `piece`
-/// columns each, eight neighbours side by side.
+/// columns each, eight neighbours side by side; where pieces are no power of
+/// two, fewer, and all keys of theirs before other columns.
 struct TurnedCase {
   int64_t side, keys, depth, piece;
   unsigned elementBytes, banks;
@@ -282,15 +283,23 @@ void turnedTile(Properties &properties, const TurnedCase &of) {
   for (unsigned bit = 0; bit < 6; ++bit)
     reads.lanes.push_back(v.basis("lane", bit));
   int64_t half = 1 << (llvm::find(tile.keyBits, 2u) - tile.keyBits.begin());
-  int64_t col = of.piece;
-  for (; col < 8 * of.piece; col *= 2)
+  int64_t pieces = of.depth / of.piece, col = of.piece;
+  int64_t together = std::min<int64_t>(8, pieces & -pieces);
+  bool keysFirst = !llvm::isPowerOf2_64(pieces);
+  auto addKeys = [&] {
+    for (int64_t key = 4; key < of.keys; key *= 2)
+      if (key != half)
+        stores.lanes.push_back({key, 0});
+  };
+  for (; col < together * of.piece; col *= 2)
     stores.lanes.push_back({0, col});
   stores.lanes.push_back({half, 0});
-  for (; col < of.depth; col *= 2)
+  if (keysFirst)
+    addKeys();
+  for (; 2 * col <= of.depth; col *= 2)
     stores.lanes.push_back({0, col});
-  for (int64_t key = 4; key < of.keys; key *= 2)
-    if (key != half)
-      stores.lanes.push_back({key, 0});
+  if (!keysFirst)
+    addKeys();
   std::string name = "V^T of " + std::to_string(of.keys) + " keys x " +
                      std::to_string(of.depth) + " depths, " +
                      std::to_string(8 * of.elementBytes) + " bits, " +
@@ -343,13 +352,17 @@ void turnedTile(Properties &properties, const TurnedCase &of) {
 
 void transposedTiles(Properties &properties) {
   for (TurnedCase of :
-       {TurnedCase{32, 64, 64, 4, 2, 32}, TurnedCase{32, 64, 128, 4, 2, 32},
-        TurnedCase{32, 64, 128, 8, 2, 32}, TurnedCase{16, 32, 64, 8, 2, 32},
-        TurnedCase{16, 32, 128, 8, 2, 32}, TurnedCase{16, 32, 256, 8, 2, 32},
-        TurnedCase{16, 32, 64, 8, 1, 32}, TurnedCase{16, 32, 128, 16, 1, 32},
+       {TurnedCase{32, 64, 64, 4, 2, 32},   TurnedCase{32, 64, 128, 4, 2, 32},
+        TurnedCase{32, 64, 128, 8, 2, 32},  TurnedCase{16, 32, 64, 8, 2, 32},
+        TurnedCase{16, 32, 128, 8, 2, 32},  TurnedCase{16, 32, 256, 8, 2, 32},
+        TurnedCase{16, 32, 64, 8, 1, 32},   TurnedCase{16, 32, 128, 16, 1, 32},
         TurnedCase{16, 32, 256, 16, 1, 32}, TurnedCase{16, 32, 64, 8, 1, 64},
         TurnedCase{16, 32, 128, 16, 1, 64}, TurnedCase{16, 32, 256, 16, 1, 64},
-        TurnedCase{32, 64, 128, 8, 1, 32}, TurnedCase{32, 64, 128, 8, 1, 64}})
+        TurnedCase{32, 64, 128, 8, 1, 32},  TurnedCase{32, 64, 128, 8, 1, 64},
+        TurnedCase{16, 32, 96, 8, 2, 32},   TurnedCase{16, 32, 224, 8, 2, 32},
+        TurnedCase{16, 32, 96, 8, 1, 32},   TurnedCase{16, 32, 96, 8, 1, 64},
+        TurnedCase{16, 32, 192, 16, 1, 32}, TurnedCase{16, 32, 192, 16, 1, 64},
+        TurnedCase{16, 32, 224, 16, 1, 32}, TurnedCase{16, 32, 224, 16, 1, 64}})
     turnedTile(properties, of);
   // Stores of columns that all choose one bank by themselves, more than there
   // are banks: reads alone have folds.

@@ -74,9 +74,15 @@ static int64_t piecesTogether(int64_t perKeys) {
   return std::min<int64_t>(8, perKeys & -perKeys);
 }
 
+/// Whether all keys of some columns are dealt before other columns: where
+/// pieces of columns are no power of two, lanes that are served together would
+/// have columns that no bits of their numbers choose.
+static bool dealsKeysFirst(int64_t perKeys) {
+  return !llvm::isPowerOf2_64(perKeys);
+}
+
 LaneAccess StagingPlan::stores(KVBufferAttr params) const {
-  // As `pieceAt` deals pieces; where pieces of columns are no power of two, as
-  // most neighbouring lanes have them.
+  // As `pieceAt` deals pieces.
   LaneAccess access;
   access.width = 4 * params.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t perKeys = params.getSmemCols() / width, col = width;
@@ -84,13 +90,20 @@ LaneAccess StagingPlan::stores(KVBufferAttr params) const {
     for (; count > 1; count /= 2, col *= 2)
       access.lanes.push_back({0, col});
   };
+  auto addKeys = [&] {
+    for (unsigned bit = 0; int64_t(4) << bit < params.getBN(); ++bit)
+      if (bit != halfBit)
+        access.lanes.push_back({4 << bit, 0});
+  };
   int64_t together = piecesTogether(perKeys);
   addCols(together);
   access.lanes.push_back({4 << halfBit, 0});
+  if (dealsKeysFirst(perKeys))
+    addKeys();
+  // Of columns that come last, a wave has whole powers of two.
   addCols(llvm::bit_floor(uint64_t(perKeys / together)));
-  for (unsigned bit = 0; int64_t(4) << bit < params.getBN(); ++bit)
-    if (bit != halfBit)
-      access.lanes.push_back({4 << bit, 0});
+  if (!dealsKeysFirst(perKeys))
+    addKeys();
   return access;
 }
 
@@ -596,14 +609,18 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
     Value low = bitsOf(lower, number, 0, together);
     Value half = bitsOf(lower, number, lowBits, 2);
     Value rest = arith::ShRUIOp::create(b, number, lower.i32(lowBits + 1));
-    Value others = lower.i32(perKeys / together);
-    Value keys = arith::DivUIOp::create(b, rest, others);
+    Value keys, others;
+    if (dealsKeysFirst(perKeys)) {
+      int64_t count = params.getBN() / 8;
+      keys = bitsOf(lower, rest, 0, count);
+      others = arith::ShRUIOp::create(b, rest, lower.i32(llvm::Log2_64(count)));
+    } else {
+      Value count = lower.i32(perKeys / together);
+      keys = arith::DivUIOp::create(b, rest, count);
+      others = arith::RemUIOp::create(b, rest, count);
+    }
     Value cols = arith::AddIOp::create(
-        b,
-        arith::MulIOp::create(
-            b, arith::RemUIOp::create(b, rest, others).getResult(),
-            lower.i32(together))
-            .getResult(),
+        b, arith::MulIOp::create(b, others, lower.i32(together)).getResult(),
         low);
     Value above = arith::ShRUIOp::create(b, keys, lower.i32(halfBit));
     above = arith::ShLIOp::create(b, above, lower.i32(halfBit + 1));
