@@ -117,7 +117,8 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
   if (target.banks == 64 && mma.m == 16 && rowBytes == 64)
     return {3, 0, 3};
   unsigned read = mma.wordElements * mma.group * elementBytes;
-  bool halves = direct && read == 8 && target.asyncCopyBytes.back() <= read;
+  bool readsMore = !direct && rowBytes * mma.m / target.waveSize > read;
+  bool halves = read == 8 && target.asyncCopyBytes.back() <= read && !readsMore;
   return conflictFreeSwizzle(rowBytes, target.banks, halves ? read : 16);
 }
 

@@ -66,11 +66,13 @@ struct PagesOfTile {
 
 /// How a register-staged tile is dealt to the threads: thread t takes piece
 /// s * threads + t at step s. A piece is a vector of `width` elements of the
-/// slot, which its layout keeps together (16 bytes, or 8), or, if `transposed`,
-/// four keys x `width` columns.
+/// slot, 16 bytes, or, if `transposed`, four keys x `width` columns.
 struct StagingPlan {
   bool transposed;
   int64_t width = 0;
+  /// If not transposed: the bytes of a vector that the slot's layout keeps
+  /// together, all or half.
+  int64_t partBytes = 0;
   /// If transposed: the bit of the number of four keys that says in which half
   /// of a lane's word they stand.
   unsigned halfBit = 0;

@@ -62,8 +62,9 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
     width = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
     pieces = elements / (4 * width);
   } else {
-    width = perVector * params.getSwizzleOfBlocks().unit / kVectorBytes;
+    width = perVector;
     pieces = elements / width;
+    partBytes = params.getSwizzleOfBlocks().unit;
   }
   steps = llvm::divideCeil(pieces, threads);
 }
@@ -588,11 +589,12 @@ Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
   return Values(ifWhole.getResults());
 }
 
-/// Key (or row) and column of a thread's piece at step `step`, in elements; for
-/// pieces of whole vectors, also the byte in the slot.
+/// Key (or row) and column of a thread's piece at step `step`, in elements, and
+/// its number. `halves`: what the places of a vector's halves are XORed with,
+/// bytes; null where halves stand in their order.
 namespace {
 struct Piece {
-  Value row, col, number;
+  Value row, col, number, halves;
 };
 } // namespace
 
@@ -629,7 +631,8 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
     keys = arith::OrIOp::create(
         b, keys, arith::ShLIOp::create(b, half, lower.i32(halfBit)));
     return {arith::MulIOp::create(b, keys, lower.i32(4)),
-            arith::MulIOp::create(b, cols, lower.i32(plan.width)), number};
+            arith::MulIOp::create(b, cols, lower.i32(plan.width)), number,
+            Value()};
   }
   SharedTile layout = sharedTile(params);
   BlockSource places(layout);
@@ -646,7 +649,45 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
   Value col = arith::AddIOp::create(
       b, emitLinear(b, inBlock, cols),
       arith::MulIOp::create(b, block, lower.i32(layout.blockCols)));
-  return {row, col, number};
+  if (plan.partBytes == pieceBytes)
+    return {row, col, number, Value()};
+  // The halves of a vector change places with each other, and with those of
+  // other vectors as these do.
+  int64_t half = plan.partBytes / layout.elementBytes;
+  Value second = arith::AndIOp::create(b, col, lower.i32(half));
+  col = arith::XOrIOp::create(b, col, second);
+  Value halves =
+      arith::MulIOp::create(b, second, lower.i32(layout.elementBytes));
+  return {row, col, number, halves};
+}
+
+/// Stores a thread's piece, whose elements stand side by side in LDS but for
+/// its halves.
+static void storePiece(Lanes &lower, KVBufferAttr params,
+                       const StagingPlan &plan, Value lds, Value slot,
+                       const Piece &piece, Value vector) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Value first = arith::AddIOp::create(
+      b, slot,
+      arith::MulIOp::create(b, piece.number, lower.i32(plan.width * bytes)));
+  int64_t part = plan.partBytes / bytes;
+  for (int64_t at = 0; at < plan.width; at += part) {
+    Value byte = first, stored = vector;
+    if (piece.halves) {
+      byte = arith::AddIOp::create(
+          b, first,
+          arith::XOrIOp::create(b, piece.halves, lower.i32(at * bytes))
+              .getResult());
+      stored = vector::ShuffleOp::create(
+          b, vector, vector,
+          llvm::to_vector(llvm::seq<int64_t>(at, at + part)));
+    }
+    Value element =
+        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes)));
+    vector::StoreOp::create(b, stored, lds, ValueRange{lower.toIndex(element)},
+                            /*nontemporal=*/false, llvm::Align(plan.partBytes));
+  }
 }
 
 static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
@@ -679,14 +720,7 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
   Value vector =
       loadCut(lower, tile, type, at, source.valid(piece.row),
               arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);
-  Value element = arith::DivUIOp::create(b, slot, lower.i32(bytes));
-  element = arith::AddIOp::create(
-      b, element,
-      arith::MulIOp::create(b, piece.number, lower.i32(plan.width))
-          .getResult());
-  vector::StoreOp::create(b, vector, lds, ValueRange{lower.toIndex(element)},
-                          /*nontemporal=*/false,
-                          llvm::Align(plan.width * bytes));
+  storePiece(lower, params, plan, lds, slot, piece, vector);
   b.setInsertionPointAfter(loop);
   // Waits count instructions of other loads: these are done.
   amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
@@ -859,13 +893,7 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
           scf::IfOp::create(b, exists, /*withElseRegion=*/false).thenBlock());
     }
     if (!plan.transposed) {
-      Value byte = arith::AddIOp::create(
-          b, slot,
-          arith::MulIOp::create(b, piece.number,
-                                lower.i32(plan.width * bytes)));
-      vector::StoreOp::create(
-          b, vectors[step], lds, ValueRange{elementAt(byte)},
-          /*nontemporal=*/false, llvm::Align(plan.width * bytes));
+      storePiece(lower, params, plan, lds, slot, piece, vectors[step]);
       continue;
     }
     // Four keys of each column: column j of the four loaded rows.
