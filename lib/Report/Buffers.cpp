@@ -35,10 +35,9 @@ json::Array kvbuf::describeLds(Operation *kernel) {
     std::optional<LdsBuffer> buffer = readLdsBuffer(entry);
     if (!buffer)
       continue;
-    // What a swizzle moves; without one, what an access moves at most.
-    int64_t vectorBytes = buffer->tile.swizzle.unit;
-    int64_t inVector = vectorBytes / buffer->elementBytes;
     bool turned = buffer->turned.has_value();
+    int64_t vectorBytes = buffer->unitBytes();
+    int64_t inVector = vectorBytes / buffer->elementBytes;
     // A transposed tile has a row in LDS for each of its columns.
     int64_t rows = turned ? buffer->cols() : buffer->rows();
     int64_t groups = (turned ? buffer->rows() : buffer->cols()) / inVector;

@@ -74,10 +74,11 @@ std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
     tile.keys = number("keys");
     tile.depth = number("depth");
     tile.banks = number("banks");
+    tile.elementBytes = buffer.elementBytes;
     auto bits = attr.getAs<ArrayAttr>("key_bits");
-    if (!bits || buffer.elementBytes != 2 || !fits(tile.keys) ||
-        tile.keys < 8 || !llvm::isPowerOf2_64(tile.keys) || !fits(tile.depth) ||
-        tile.keys > buffer.slotBytes / 2 / tile.depth ||
+    if (!bits || buffer.elementBytes > 2 || !fits(tile.keys) || tile.keys < 8 ||
+        !llvm::isPowerOf2_64(tile.keys) || !fits(tile.depth) ||
+        tile.keys > buffer.slotBytes / buffer.elementBytes / tile.depth ||
         (tile.banks != 32 && tile.banks != 64) ||
         bits.size() > llvm::Log2_64(tile.keys))
       return std::nullopt;
@@ -90,10 +91,11 @@ std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
     if (auto folds = attr.getAs<ArrayAttr>("folds")) {
       if (folds.size() > llvm::Log2_64_Ceil(tile.depth))
         return std::nullopt;
-      // Columns change places with those of fewer bits alone.
+      // Columns change places with those of fewer bits alone, by whole words.
       for (auto [bit, fold] : llvm::enumerate(folds)) {
         int64_t by = asNumber(fold);
-        if (by < 0 || by >= tile.keys * tile.elementBytes << bit)
+        if (by < 0 || by >= tile.keys * tile.elementBytes << bit ||
+            by % (8 * tile.elementBytes))
           return std::nullopt;
         tile.folds.push_back(by);
       }

@@ -46,6 +46,12 @@ struct LdsBuffer {
   int64_t rows() const { return turned ? turned->keys : tile.rows; }
   int64_t cols() const { return turned ? turned->depth : tile.cols(); }
   int64_t bytes() const { return slots * slotBytes; }
+  /// Bytes that stay together: what a swizzle moves (without one, what an
+  /// access moves at most), or, of a transposed tile, a lane's word of eight
+  /// elements.
+  int64_t unitBytes() const {
+    return turned ? 8 * elementBytes : int64_t(tile.swizzle.unit);
+  }
   /// The byte of an element in its slot.
   int64_t byteOf(int64_t row, int64_t col) const;
 
