@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -126,6 +127,23 @@ Value bitsOf(Lanes &lower, Value value, unsigned from, int64_t size) {
   if (from)
     value = arith::ShRUIOp::create(b, value, lower.i32(from));
   return arith::AndIOp::create(b, value, lower.i32(size - 1));
+}
+
+/// The elements of `data` from element `base` on. What stays the same through a
+/// loop is one address then.
+Value flatFrom(Lanes &lower, Value data, Value base) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value flat = lower.flat(data);
+  auto known = cast<MemRefType>(flat.getType());
+  auto layout = StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic,
+                                       /*strides=*/{1});
+  auto type = MemRefType::get(known.getShape(), known.getElementType(), layout,
+                              known.getMemorySpace());
+  // The length is of no consequence.
+  return memref::ReinterpretCastOp::create(
+      b, type, flat, base,
+      ArrayRef<OpFoldResult>{lower.index(std::numeric_limits<int64_t>::max())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
 }
 
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
@@ -275,25 +293,34 @@ public:
       some = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
     if (pred)
       some = some ? arith::AndIOp::create(b, some, pred).getResult() : pred;
-    firstPage = pageOf(lower, tile.firstKey, pages.page).first;
-    auto keyOf = [&](Value row) {
-      return arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
+    Value inFirst;
+    std::tie(firstPage, inFirst) = pageOf(lower, tile.firstKey, pages.page);
+    // Pages are counted from the tile's first one, in 32 bits: they are few.
+    auto numberOf = [&](Value row) -> Value {
+      if (!pages.aligned())
+        row = arith::AddIOp::create(b, lower.toI32(inFirst), row);
+      return arith::DivUIOp::create(b, row, lower.i32(pages.page));
     };
+    // One address in the table that no tile changes.
+    Value table = flatFrom(lower, tile.table, tile.tableBase);
     auto look = [&] {
       Value least, most;
       if (clamps) {
-        least = pageOf(lower, keyOf(first), pages.page).first;
-        most = pageOf(lower, keyOf(last), pages.page).first;
+        least = numberOf(first);
+        most = numberOf(last);
       }
       Values lines;
       for (int64_t i = 0; i < pages.count; ++i) {
-        Value number = arith::AddIOp::create(b, firstPage, lower.index(i));
+        Value number = lower.i32(i);
         if (clamps) {
           number = arith::MaxUIOp::create(b, number, least);
           number = arith::MinUIOp::create(b, number, most);
         }
-        Value block = blockAt(lower, tile.table,
-                              arith::AddIOp::create(b, tile.tableBase, number));
+        Value entry =
+            arith::AddIOp::create(b, firstPage, lower.toIndex(number));
+        Value block = arith::IndexCastUIOp::create(
+            b, b.getIndexType(),
+            memref::LoadOp::create(b, table, ValueRange{entry}).getResult());
         lines.push_back(arith::AddIOp::create(
             b, tile.base,
             arith::MulIOp::create(b, block, tile.pageStride).getResult()));
