@@ -32,6 +32,8 @@ static Type storedElement(KVBufferAttr params) {
 
 /// An offset past the end of every range (they are shorter than 2^31 bytes).
 static constexpr int64_t kOutside = INT32_MIN;
+/// A row past the end of every tile, and so are some that follow it.
+static constexpr int64_t kNoRow = INT32_MAX / 2;
 
 CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
                    int64_t threads) {
@@ -376,7 +378,16 @@ public:
     Value inside = arith::CmpIOp::create(
         b, arith::CmpIPredicate::slt, col,
         lower.i32(std::max<int64_t>(0, limit - constant)));
-    return arith::SelectOp::create(b, inside, offset, lower.i32(kOutside));
+    return offsetIf(inside, offset);
+  }
+
+  /// `offset`, or a place outside of every range. A lane's bound stays the same
+  /// through a loop, in a vector register; a choice between offsets would take
+  /// the mask of the lanes, two scalar registers.
+  Value offsetIf(Value condition, Value offset) {
+    Value bound = arith::SelectOp::create(b, condition, lower.i32(INT32_MAX),
+                                          lower.i32(kOutside));
+    return arith::MinSIOp::create(b, offset, bound);
   }
 
 private:
@@ -828,6 +839,10 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
                                            piece.col, lower.i32(columns));
       exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
     }
+    Value boundedRow = piece.row;
+    if (exists)
+      boundedRow =
+          arith::SelectOp::create(b, exists, piece.row, lower.i32(kNoRow));
     // A piece of four keys may have one page.
     Value piecesLine;
     if (plan.transposed && source.keepsFours())
@@ -841,8 +856,7 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
         if (shift)
           offset = arith::AddIOp::create(b, offset, shift);
         if (exists)
-          offset =
-              arith::SelectOp::create(b, exists, offset, lower.i32(kOutside));
+          offset = source.offsetIf(exists, offset);
         vectors.push_back(RangeLoadOp::create(b, type, range, offset));
         continue;
       }
@@ -857,8 +871,13 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
             arith::SubIOp::create(b, tile.cols, piece.col), width * bytes));
         continue;
       }
-      Value ok = source.valid(row);
-      if (exists)
+      // What is not there has a row that no tile has, for the same reason.
+      bool bounded = exists && !op.getWhole();
+      Value ok = source.valid(
+          bounded
+              ? arith::AddIOp::create(b, boundedRow, lower.i32(key)).getResult()
+              : row);
+      if (exists && !bounded)
         ok = arith::AndIOp::create(b, ok, exists);
       auto load = [&](bool everywhere) -> Value {
         Value line =
