@@ -180,7 +180,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
       if (target.vendor == Vendor::NVIDIA) {
         fenceAtomics(function);
       } else {
-        reloadArguments(function);
+        reloadArguments(function, *machine);
         keepRareBlocksApart(function);
       }
     }

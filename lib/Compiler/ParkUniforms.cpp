@@ -50,6 +50,7 @@ public:
     if (regions.large().empty())
       return false;
     bool changed = shareSegment();
+    changed |= addressBeforeLoops();
     changed |= compareNearUses();
     // What is parked is found first: the analysis is of the kernel as it is.
     SmallVector<std::pair<Instruction *, SmallVector<Use *>>> found;
@@ -98,6 +99,23 @@ private:
       other->eraseFromParent();
     }
     return !others.empty();
+  }
+
+  /// Addresses that a large loop leaves the same, and all lanes agree on, are
+  /// computed before it, as the backend would: what they are computed of is
+  /// then used outside of the loop alone.
+  bool addressBeforeLoops() {
+    bool changed = false;
+    for (Loop *loop : regions.large()) {
+      BasicBlock *before = loop->getLoopPreheader();
+      if (!before)
+        continue;
+      for (BasicBlock *block : loop->blocks())
+        for (Instruction &op : make_early_inc_range(*block))
+          if (isa<GetElementPtrInst>(op) && !lanes.differ(&op))
+            loop->makeLoopInvariant(&op, changed, before->getTerminator());
+    }
+    return changed;
   }
 
   /// Comparisons move to the regions that use them, so that what is compared is

@@ -30,10 +30,12 @@
 #include "ReloadArguments.h"
 #include "LoopRegions.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/ConstantRange.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
@@ -122,7 +124,9 @@ static bool isNarrow(const Instruction &op, const Value *operand) {
 namespace {
 class Reloader {
 public:
-  explicit Reloader(Function &kernel) : kernel(kernel), regions(kernel) {
+  Reloader(Function &kernel, TargetMachine &machine)
+      : kernel(kernel), regions(kernel) {
+    findCommon(machine);
     // The layout of AMDGPU's kernel arguments: one after the other.
     const DataLayout &layout = kernel.getDataLayout();
     uint64_t at = 0;
@@ -151,14 +155,26 @@ public:
       if (op->use_empty())
         continue;
       move(op);
-      if (op->use_empty())
+      if (op->use_empty()) {
+        common.erase(op);
         op->eraseFromParent();
+      }
     }
     for (Argument &argument : kernel.args())
       move(&argument);
   }
 
 private:
+  /// Notes what lanes have in common in the kernel as it is now, wherever it is
+  /// used.
+  void findCommon(TargetMachine &machine) {
+    LanesInCommon lanes(kernel, machine);
+    for (Instruction &op : instructions(kernel))
+      if (!lanes.differ(&op) &&
+          none_of(op.uses(), [&](const Use &use) { return lanes.differ(use); }))
+        common.insert(&op);
+  }
+
   BasicBlock *regionOf(BasicBlock *block) { return regions.regionOf(block); }
   Loop *largeLoopOf(BasicBlock *block) const {
     return regions.largeLoopOf(block);
@@ -281,6 +297,13 @@ private:
       IRBuilder<> b(region, region->getFirstInsertionPt());
       auto *call = dyn_cast<CallBase>(value);
       known = ownCopy(value, isUniform(value) ? "=s,0" : "=v,0", b);
+      // A branch that depends on what lanes have in common stays one that all
+      // of them take. Where the backend computes it, only the backend knows.
+      Type *type = value->getType();
+      if (!isUniform(value) && common.contains(value) &&
+          (type->isIntegerTy(32) || type->isIntegerTy(64)))
+        known =
+            b.CreateIntrinsic(Intrinsic::amdgcn_readfirstlane, {type}, {known});
       // Products of small numbers are cheap, if they are known to be small.
       if (auto range = call ? call->getRange() : std::nullopt)
         known = b.CreateAnd(
@@ -310,13 +333,14 @@ private:
 
   Function &kernel;
   LoopRegions regions;
+  DenseSet<const Value *> common;
   DenseMap<Argument *, uint64_t> offsets;
   DenseMap<BasicBlock *, Instruction *> bases;
   DenseMap<std::pair<Value *, BasicBlock *>, Value *> repeated;
 };
 } // namespace
 
-void kvbuf::reloadArguments(Function &kernel) {
+void kvbuf::reloadArguments(Function &kernel, TargetMachine &machine) {
   if (kernel.getCallingConv() == CallingConv::AMDGPU_KERNEL)
-    Reloader(kernel).run();
+    Reloader(kernel, machine).run();
 }

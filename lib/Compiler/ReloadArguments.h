@@ -11,6 +11,7 @@
 
 namespace llvm {
 class Function;
+class TargetMachine;
 } // namespace llvm
 
 namespace kvbuf {
@@ -18,7 +19,7 @@ namespace kvbuf {
 /// Lets an AMD kernel load its arguments where it needs them, before and after
 /// its large loops, instead of at its start. Nothing is changed in a function
 /// that is no kernel or has no large loop.
-void reloadArguments(llvm::Function &kernel);
+void reloadArguments(llvm::Function &kernel, llvm::TargetMachine &machine);
 
 } // namespace kvbuf
 

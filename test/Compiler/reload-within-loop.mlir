@@ -14,6 +14,8 @@ module attributes {kvbuffer.target = "gfx942"} {
     // CHECK:       %[[BLOCK:.*]] = call {{.*}}@llvm.amdgcn.workgroup.id.x()
     // CHECK:       %[[SAME:.*]] = call i32 @llvm.amdgcn.readfirstlane.i32(
     // CHECK:       %[[PART:.*]] = udiv i32 %[[SAME]], 3
+    // CHECK:       %[[LOADED:.*]] = load i32, ptr addrspace(1) %1
+    // CHECK:       %[[BOUND:.*]] = add i32 %[[LOADED]], 1
     llvm.func @pieces(%p: !llvm.ptr<1>, %q: !llvm.ptr<1>, %n: i32) attributes {
         gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
@@ -43,12 +45,15 @@ module attributes {kvbuffer.target = "gfx942"} {
       // A division is not repeated, but it is half of what it is extended to.
       %part = llvm.udiv %same, %three : i32
       %wide = llvm.zext %part : i32 to i64
+      %loaded = llvm.load %q : !llvm.ptr<1> -> i32
+      %bound = llvm.add %loaded, %one : i32
       llvm.br ^outer(%zero : i32)
     ^outer(%i: i32):
       llvm.br ^loop(%zero : i32)
     ^loop(%x: i32):
       LARGE
       llvm.store volatile %row, %q : i32, !llvm.ptr<1>
+      llvm.store volatile %bound, %q : i32, !llvm.ptr<1>
       %y = llvm.add %x, %one : i32
       %more = llvm.icmp "slt" %y, %n : i32
       llvm.cond_br %more, ^loop(%y : i32), ^after
@@ -61,6 +66,9 @@ module attributes {kvbuffer.target = "gfx942"} {
     // What the large loop uses, too, is in a register; it is compared anew.
     // CHECK-DAG:   %[[R:.*]] = call i32 asm sideeffect "", "=v,0"(i32 %[[ROW]])
     // CHECK-DAG:   %[[FEW:.*]] = icmp slt i32 %[[R]], 4
+    // What lanes have in common is compared for all of them together.
+    // CHECK-DAG:   %[[ANYBOUND:.*]] = call i32 asm sideeffect "", "=v,0"(i32 %[[BOUND]])
+    // CHECK-DAG:   %[[UPTO:.*]] = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %[[ANYBOUND]])
     // CHECK-DAG:   %[[B:.*]] = call i32 asm sideeffect "", "=s,0"(i32 %[[BLOCK]])
     // CHECK-DAG:   %[[OFFSET:.*]] = mul i32 %[[B]], 4
     // CHECK-DAG:   %[[S:.*]] = call i32 asm sideeffect "", "=s,0"(i32 %[[SAME]])
@@ -72,10 +80,12 @@ module attributes {kvbuffer.target = "gfx942"} {
     // CHECK:       add i64 %[[ALL]], %[[WIDE]]
     // CHECK:       %[[BOTH:.*]] = and i1 %[[FIRST]], %[[FEW]]
     // CHECK:       select i1 %[[BOTH]]
+    // CHECK:       %[[FAR:.*]] = icmp slt i32 %[[UPTO]], 4
+    // CHECK:       select i1 %[[FAR]]
     // The comparison's mask is made after the large loop, too.
     // ASM-LABEL:   pieces:
     // ASM-NOT:     v_cmp_
-    // ASM-COUNT-101: global_store_dword
+    // ASM-COUNT-102: global_store_dword
     // ASM:         v_cmp_eq_u32
     // ASM:         s_endpgm
     ^after:
@@ -86,6 +96,9 @@ module attributes {kvbuffer.target = "gfx942"} {
       %both = llvm.and %is_first, %is_few : i1
       %own = llvm.select %both, %what, %none : i1, i64
       llvm.store volatile %own, %q : i64, !llvm.ptr<1>
+      %is_far = llvm.icmp "slt" %bound, %four : i32
+      %other = llvm.select %is_far, %what, %none : i1, i64
+      llvm.store volatile %other, %q : i64, !llvm.ptr<1>
       %j = llvm.add %i, %one : i32
       %again = llvm.icmp "slt" %j, %n : i32
       llvm.cond_br %again, ^outer(%j : i32), ^done
