@@ -135,7 +135,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   std::string help =
       std::string(overview) + kvbuf::run::kEmulatorList + exitStatus;
-  cl::ParseCommandLineOptions(argc, argv, help);
+  if (!cl::ParseCommandLineOptions(argc, argv, help, &errs()))
+    return 2;
   if (grid.size() > 3 || block.size() > 3 || cluster.size() > 3)
     return fail("--grid, --block and --cluster take at most three sizes");
 

@@ -520,12 +520,8 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
   return success(status == 0);
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      R"(kvbuf-tile-run: executes kernels at the tile stage, on whole tiles
+static constexpr llvm::StringLiteral overview =
+    R"(kvbuf-tile-run: executes kernels at the tile stage, on whole tiles
 
 A kernel that came of a problem runs on seeded inputs, and its outputs are compared
 with attention in float64. Any other runs on arrays from files:
@@ -534,7 +530,13 @@ with attention in float64. Any other runs on arrays from files:
 
 Exit status: 0 passed; 1 a kernel broke a promise or failed the check; 2 bad usage
 or bad input.
-)");
+)";
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
+    return 2;
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> input =
       openInputFile(inputFile, &message);

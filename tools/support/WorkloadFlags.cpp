@@ -81,8 +81,16 @@ void WorkloadFlags::addTo(CLI::App &app) {
                  "distribution of q, k and v: normal, outliers, octaves or "
                  "ramp [normal]")
       ->type_name("NAME");
+  // Parsers of unsigned numbers wrap negative ones around.
   app.add_option("--seed", seed, "seed of everything random [1]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(
+          [](const std::string &text) {
+            return text.find('-') == std::string::npos
+                       ? ""
+                       : "expected a number from 0 on, got " + text;
+          },
+          /*validator_description=*/"");
   app.add_flag("--share-pages", sharePages,
                "let sequences share pages or slots of the cache");
   app.add_flag("--separate-tables", separateTables,
