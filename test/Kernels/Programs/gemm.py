@@ -324,6 +324,15 @@ class Gemm(unittest.TestCase):
     }
 """
 
+    @staticmethod
+    def named(text):
+        """The program with the slot of each load, of two, named by its iteration."""
+        return re.sub(
+            r"^( *)(%\w+) = (kvbuffer.dram_load %\w+ into %\w+)(.*)$",
+            r"\1\2_count = arith.constant 2 : index\n"
+            r"\1\2_slot = arith.remui %i, \2_count : index\n"
+            r"\1\2 = \3[\2_slot]\4", text, flags=re.M)
+
     def test_loops(self):
         # Loops that go through the same slots: each finds them free.
         text = program("gemm", "bf16", CHIP if CHIP[:2] == "gf" else "small")
@@ -335,7 +344,7 @@ class Gemm(unittest.TestCase):
         second = "    %product = scf.for"
         for one, stages in ((inside, 3), (outside, 2), (halves, 2),
                             (halves.replace(second, "    kvbuffer.meet\n" + second),
-                             2)):
+                             2), (self.named(halves), 2)):
             self.check("gemm", "bf16", shapes=((65, 64, 520),),
                        text=one.replace("stages = 2", f"stages = {stages}"))
 

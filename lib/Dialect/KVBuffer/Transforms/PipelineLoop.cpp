@@ -111,15 +111,44 @@ static bool isFilledBehind(Operation *loop, Value buffer, bool inFlight) {
   return false;
 }
 
-bool kvbuf::mayFillAgain(scf::ForOp loop, bool inFlight) {
-  return llvm::any_of(loop.getBody()->getOps<DramLoadOp>(),
-                      [&](DramLoadOp load) {
-                        return load.getPred() && !load.getSlot() &&
-                               isFilledBehind(loop, load.getBuffer(), inFlight);
-                      });
+/// Whether loads behind a pipelined loop may fill a slot that its last
+/// iteration still reads: the next filling is then that of the slot which was
+/// read last, unless slots are named. With `inFlight`: or any slot that a copy
+/// beyond the last iteration is on its way to.
+static bool mayFillAgain(scf::ForOp loop, bool inFlight) {
+  return llvm::any_of(
+      loop.getBody()->getOps<DramLoadOp>(), [&](DramLoadOp load) {
+        return load.getPred() && (inFlight || !load.getSlot()) &&
+               isFilledBehind(loop, load.getBuffer(), inFlight);
+      });
 }
 
-void kvbuf::meetBehind(RewriterBase &rewriter, scf::ForOp loop) {
+/// Awaits the copies that a loop has asked for beyond its last iteration; false
+/// where there are none.
+static bool awaitRest(IRRewriter &rewriter, scf::ForOp loop) {
+  SmallVector<Value> tokens;
+  for (Value result : loop.getResults())
+    if (auto token = dyn_cast<TokenType>(result.getType());
+        token && result.use_empty() &&
+        token.getParams().getPolicy() == Policy::DoubleBuffered)
+      tokens.push_back(result);
+  if (tokens.empty())
+    return false;
+  rewriter.setInsertionPointAfter(loop);
+  LdsStageOp::create(rewriter, loop.getLoc(), tokens, IntegerAttr());
+  return true;
+}
+
+void kvbuf::settleBehind(IRRewriter &rewriter, scf::ForOp loop,
+                         bool copiesByWave) {
+  // A wait is a meeting, too.
+  if (copiesByWave &&
+      (loop->getParentOfType<LoopLikeOpInterface>() ||
+       mayFillAgain(loop, /*inFlight=*/true)) &&
+      awaitRest(rewriter, loop))
+    return;
+  if (!mayFillAgain(loop, /*inFlight=*/false))
+    return;
   rewriter.setInsertionPointAfter(loop);
   MeetOp::create(rewriter, loop.getLoc());
 }

@@ -47,16 +47,15 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                const PipelineOrder &order,
                                                llvm::StringRef what);
 
-/// Whether loads after a loop that `pipelineLoop` has made, or its own where a
-/// loop around it runs again, may fill slots that its last iteration still
-/// reads: loads beyond that one have taken their numbers, although they load
-/// nothing, so that the next filling is that of the slot which was read last.
-/// Not where slots are named; and where all warps meet before, only if copies
-/// that copy nothing may be on their way there (`inFlight`).
-bool mayFillAgain(mlir::scf::ForOp loop, bool inFlight);
-
-/// Lets all warps meet behind a loop, for the reason that `mayFillAgain` has.
-void meetBehind(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop);
+/// Ends a loop that `pipelineLoop` has made of loads that run ahead, which have
+/// taken their numbers beyond its last iteration, too, although they load
+/// nothing there. Where later loads, or the loop's own when a loop around it
+/// runs again, fill a slot that its last iteration still reads, all warps meet
+/// behind it. Where a copy that copies nothing is on its way all the same
+/// (`copiesByWave`, TargetInfo), those copies are awaited before their slots
+/// are filled again, whoever names these.
+void settleBehind(mlir::IRRewriter &rewriter, mlir::scf::ForOp loop,
+                  bool copiesByWave);
 
 /// Whether what is left of an iteration reads nothing of `ahead` but `handed`
 /// and what can be computed twice: no loads and no products.

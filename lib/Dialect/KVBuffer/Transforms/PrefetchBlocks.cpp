@@ -9,7 +9,9 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Remarks.h"
 
 namespace kvbuf {
@@ -50,6 +52,9 @@ namespace {
 struct PrefetchBlocksPass
     : kvbuf::impl::PrefetchBlocksBase<PrefetchBlocksPass> {
   using Base::Base;
+
+  /// Whether a copy counts even where it copies nothing (TargetInfo).
+  bool copiesByWave = false;
 
   LogicalResult pipeline(scf::ForOp loop) {
     Block *body = loop.getBody();
@@ -126,14 +131,15 @@ struct PrefetchBlocksPass
         pipelineLoop(rewriter, loop, order, "that loads blocks");
     if (failed(result))
       return failure();
-    if (mayFillAgain(*result, /*inFlight=*/false))
-      meetBehind(rewriter, *result);
+    settleBehind(rewriter, *result, copiesByWave);
     remark::passed(loc, remark::RemarkOpts::name("blocks").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " block(s) ahead";
     return success();
   }
 
   void runOnOperation() override {
+    std::optional<TargetInfo> target = targetOf(getOperation());
+    copiesByWave = target && target->copiesByWave;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       // Buffers of one slot ask for no prefetch.

@@ -187,26 +187,6 @@ static bool isLookUp(Operation *op, int64_t lanes) {
   return !type.getPageSize() || type.getRows() <= lanes;
 }
 
-/// Awaits the copies that a loop has asked for beyond its last iteration, and
-/// says whether there are any: where they count although they copy nothing,
-/// they are on their way to slots that are filled again, by a loop around this
-/// one, or by later loads of its buffers (`again`).
-static bool awaitRest(IRRewriter &rewriter, scf::ForOp loop, bool again) {
-  if (!again && !loop->getParentOfType<LoopLikeOpInterface>())
-    return false;
-  SmallVector<Value> tokens;
-  for (Value result : loop.getResults())
-    if (auto token = dyn_cast<TokenType>(result.getType());
-        token && result.use_empty() &&
-        token.getParams().getPolicy() == Policy::DoubleBuffered)
-      tokens.push_back(result);
-  if (tokens.empty())
-    return false;
-  rewriter.setInsertionPointAfter(loop);
-  LdsStageOp::create(rewriter, loop.getLoc(), tokens, IntegerAttr());
-  return true;
-}
-
 /// Moves `op` before `stage`, with the arithmetic that it needs; false if it
 /// needs what comes later.
 static bool hoist(Operation *op, LdsStageOp stage) {
@@ -454,11 +434,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         break;
       }
     // Only now is it known what stands between two runs of the loop.
-    bool awaited =
-        copiesByWave &&
-        awaitRest(rewriter, *result, mayFillAgain(*result, /*inFlight=*/true));
-    if (!awaited && mayFillAgain(*result, /*inFlight=*/false))
-      meetBehind(rewriter, *result);
+    settleBehind(rewriter, *result, copiesByWave);
     remark::passed(loc,
                    remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
         << "loads run " << std::to_string(distance) << " iteration(s) ahead";
