@@ -142,6 +142,26 @@ gpu.module @m {
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
     }
+    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}all warps meet in the loop's body
+    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: all warps meet in the loop's body
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = arith.remui %i, %c2 : index
+      // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
+      %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
+      kvbuffer.meet
+    }
+    // Nothing is lost where loads run ahead and a meeting is what frees slots.
+    %first = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
+    %turns = scf.for %i = %c0 to %n step %c1 iter_args(%now = %first) -> !kvbuffer.token<#two> {
+      %s = kvbuffer.lds_stage %now : !kvbuffer.token<#two>
+      kvbuffer.meet
+      %next = arith.addi %i, %c1 : index
+      %slot = arith.remui %next, %c2 : index
+      // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}}[%{{.*}}] :
+      %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
+      scf.yield %t : !kvbuffer.token<#two>
+    }
     %t0 = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
     // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
     // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load of another iteration is awaited

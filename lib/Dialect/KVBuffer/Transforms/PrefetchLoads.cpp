@@ -102,12 +102,22 @@ static bool loadsInBranch(DramLoadOp load) {
   });
 }
 
+/// Whether a load of a loop's body is for later iterations alone.
+static bool runsAhead(DramLoadOp load) {
+  return !load.getToken().use_empty() &&
+         llvm::all_of(load.getToken().getUsers(), [](Operation *user) {
+           return user->hasTrait<OpTrait::IsTerminator>();
+         });
+}
+
 /// Why the loads of a loop cannot run `slots` - 1 iterations ahead; empty if
 /// they can.
 static StringRef findObstacle(scf::ForOp loop, ArrayRef<DramLoadOp> loads,
                               ArrayRef<LdsStageOp> stages, int64_t slots) {
   if (slots < 2)
     return "a buffer of one slot cannot be loaded while it is read";
+  if (!loop.getBody()->getOps<MeetOp>().empty())
+    return "all warps meet in the loop's body";
   // scf::pipelineForLoop refuses them.
   if (loop.getUnsignedCmp())
     return "the loop compares its index without signs";
@@ -248,8 +258,11 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     Block *body = loop.getBody();
     SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
     SmallVector<LdsStageOp> stages(body->getOps<LdsStageOp>());
+    // A loop inside of this one may have taken them over.
+    if (loads.empty())
+      return success();
     // Where halves of the block take turns, loads run ahead already.
-    if (loads.empty() || !body->getOps<MeetOp>().empty())
+    if (!body->getOps<MeetOp>().empty() && llvm::all_of(loads, runsAhead))
       return success();
     // Blocks have a pass of their own.
     if (llvm::any_of(loads, [](DramLoadOp load) {
@@ -453,7 +466,12 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     if (looksAhead && target)
       lanesThatLookUp = target->lanesThatLookUp(schedule.getWarps());
     SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    // The first loads of a loop that runs ahead stand in the loop around it,
+    // which asks for nothing by them.
+    getOperation().walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DramLoadOp>().empty())
+        loops.push_back(loop);
+    });
     getOperation().walk([&](DramLoadOp load) {
       auto loop = load->getParentOfType<LoopLikeOpInterface>();
       KVBufferAttr params = load.getBuffer().getType().getParams();
