@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -112,6 +113,51 @@ std::vector<BufferUse> mergeRanges(std::vector<BufferUse> uses) {
     merged.push_back(std::move(use));
   }
   return merged;
+}
+
+/// Whether two tensors, which have their strides, have a byte in common, as far
+/// as can be told: tensors whose rows lie between each other's rows, as parts
+/// of one tensor do, have none. Such lie apart in every period of some stride.
+bool mayShare(const TensorArg &a, const TensorArg &b) {
+  uint64_t aBytes = spanBytes(a.dtype, a.shape, a.strides),
+           bBytes = spanBytes(b.dtype, b.shape, b.strides);
+  if (!aBytes || !bBytes || a.address + aBytes <= b.address ||
+      b.address + bBytes <= a.address)
+    return false;
+  // The bytes of a period that a tensor is in, from its first one's on; 0 where
+  // that is more than a period.
+  auto within = [](const TensorArg &t, uint64_t period) {
+    uint64_t bytes = sizeOf(t.dtype);
+    for (size_t d = 0; d < t.shape.size(); ++d) {
+      uint64_t stride = static_cast<uint64_t>(t.strides[d]) * sizeOf(t.dtype);
+      if (t.shape[d] > 1 && stride % period != 0)
+        bytes += static_cast<uint64_t>(t.shape[d] - 1) * stride;
+    }
+    return bytes <= period ? bytes : 0;
+  };
+  for (const TensorArg *t : {&a, &b})
+    for (size_t d = 0; d < t->shape.size(); ++d) {
+      uint64_t period = static_cast<uint64_t>(t->strides[d]) * sizeOf(t->dtype);
+      if (t->shape[d] < 2 || period == 0)
+        continue;
+      uint64_t mine = within(a, period), its = within(b, period);
+      uint64_t behind =
+          (b.address % period + period - a.address % period) % period;
+      if (mine && its && behind >= mine && behind + its <= period)
+        return false;
+    }
+  return true;
+}
+
+/// Pairs of a problem's tensors that must not share memory, of those given.
+void forEachApart(
+    const Manifest &m,
+    const std::function<void(const std::string &, const std::string &)> &each) {
+  if (const ProblemSpec *problem = m.problem())
+    for (const auto &[written, read] : problem->apart())
+      if (m.findTensor(problem->tensor(written)) &&
+          m.findTensor(problem->tensor(read)))
+        each(problem->tensor(written), problem->tensor(read));
 }
 
 unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
@@ -347,6 +393,14 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                               /*initialized=*/spec.input});
   }
   launch.buffers = mergeRanges(std::move(launch.buffers));
+  forEachApart(manifest, [&](const std::string &written,
+                             const std::string &read) {
+    if (mayShare(bound.at(written), bound.at(read)))
+      throw Error("tensor '" + written + "' shares memory with tensor '" +
+                  read +
+                  "', which is still read while it is written; expected memory "
+                  "of its own");
+  });
 
   for (const auto &[name, value] : manifest.sizeDefaults)
     if (!sizes.count(name))
@@ -458,6 +512,18 @@ void LaunchPlan::bind() {
         {spanBytes(t.dtype, t.shape,
                    t.strides.empty() ? contiguousStrides(t.shape) : t.strides),
          t.address % kAlign, t.address == 0});
+  apart.clear();
+  auto place = [&](const std::string &name) {
+    return static_cast<size_t>(
+        std::find_if(tensors.begin(), tensors.end(),
+                     [&](const TensorArg &t) { return t.name == name; }) -
+        tensors.begin());
+  };
+  forEachApart(
+      manifest, [&](const std::string &written, const std::string &read) {
+        size_t a = place(written), b = place(read);
+        apart.push_back({a, b, tensors[b].address - tensors[a].address});
+      });
 }
 
 const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {

@@ -557,7 +557,8 @@ def attention(
     groups of the head's elements.
 
     ``out``: written and returned in place of a new tensor; float32, bfloat16 or
-    float16, whatever q's type is (with ``convert`` q's). With ``return_lse``,
+    float16, whatever q's type is (with ``convert`` q's). It shares no memory with
+    k or v, which are still read while it is written. With ``return_lse``,
     or ``lse`` (float32, [batch, H, rows], ragged [H, rows]), the result is (out,
     lse), with the natural logarithm of the sum of exp(scores). A row that sees
     no key gives 0 and -inf (with a sink: 0 and the sink).

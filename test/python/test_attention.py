@@ -655,6 +655,28 @@ class Own(Case):
         with self.assertRaisesRegex(ValueError, "out has shape .*expected"):
             kvbuf.attention(q, k, v, out=np.empty_like(q))
 
+    def test_out_shares_no_memory_with_the_cache(self):
+        packed = make("f16", 2, 9, 4, 2, 64)
+        q, k, v, o = (packed[:, :, i] for i in range(4))
+        e, _ = attention(*(exact(x[1]) for x in (q, k, v)))
+        # Rows between those of K and V are of their own.
+        self.close(kvbuf.attention(q, k, v, out=o)[1], e, "f16")
+        wanted = np.copy(o)
+        own = np.empty_like(q)
+        kvbuf.attention(q, k, v, out=own)
+        np.testing.assert_array_equal(own, wanted)
+        whole = np.zeros((3, 9, 2, 64), np.float16)
+        # Also where a plan for such tensors is there, and where they share a row.
+        for _ in range(2):
+            kvbuf.attention(q, whole[1:], v, out=np.empty((2, 9, 2, 64), np.float16))
+            for out, what in ((k, "k"), (v, "v")):
+                with self.assertRaisesRegex(
+                        kvbuf.Error, f"tensor 'o' shares memory with tensor '{what}'"):
+                    kvbuf.attention(q, k, v, out=out)
+            with self.assertRaisesRegex(kvbuf.Error, "shares memory"):
+                kvbuf.attention(q, whole[1:], v, out=whole[:2])
+        np.testing.assert_array_equal(wanted, o)
+
     def test_foreign(self):
         """Tensors of which DLPack alone is known."""
         class Only:

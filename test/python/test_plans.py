@@ -96,6 +96,24 @@ class Addresses(unittest.TestCase):
                 [int(x, 16) for x in re.findall(r"word (\w+)", text)],
                 [t.address for t in tensors.values()])
 
+    def test_output_in_the_cache(self):
+        run, module = self.kernel(b"mock WwwwWwwwWwwwWwwwiii")
+        first = self.fresh(keys=5)
+        plan = self.plan(run, module, first)
+        self.launch(plan, first)
+        for name in "kv":
+            with self.assertRaisesRegex(
+                    kvbuf.Error, f"'o' shares memory with tensor '{name}'"):
+                self.launch(plan, {**first, "o": first[name]})
+        self.assertIn("word", self.launch(plan, self.fresh(keys=5)))
+        # One is not in the other's range; both begin at a multiple of 64 bytes.
+        both = aligned(2, 5, 2, 64).array
+        near = {**first, "k": OnDevice(both[:1]), "o": OnDevice(both[1:])}
+        self.assertIn("word", self.launch(plan, near))
+        near["k"] = OnDevice(both.reshape(1, 10, 2, 64)[:, 4:9])
+        with self.assertRaisesRegex(kvbuf.Error, "'o' shares memory"):
+            self.launch(plan, near)
+
     def test_maps(self):
         run, module = self.kernel(b"mock MMMMiiic", tensor_maps=True)
         first = self.fresh()

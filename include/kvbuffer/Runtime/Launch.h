@@ -125,10 +125,11 @@ std::string bindTensorMap(const TensorMapRecipe &recipe,
 
 /// Completes `sizes` from the tensors' shapes, checks every tensor (name,
 /// element type, shape, innermost dimension contiguous, other strides what the
-/// kernels take), chooses between each kernel and its alternatives (the first
-/// whose alignment and tensor maps suit all tensors) and packs the arguments.
-/// `multiprocessors` is the device's number of them, 0 if it cannot tell.
-/// Throws Error that names the tensor and says what was expected.
+/// kernels take, memory of its own where the problem needs it), chooses between
+/// each kernel and its alternatives (the first whose alignment and tensor maps
+/// suit all tensors) and packs the arguments. `multiprocessors` is the device's
+/// number of them, 0 if it cannot tell. Throws Error that names the tensor and
+/// says what was expected.
 BoundLaunch bindLaunch(const Manifest &manifest,
                        const std::vector<TensorArg> &tensors, Sizes &sizes,
                        unsigned multiprocessors);
@@ -146,7 +147,8 @@ public:
 
   /// The launch at these addresses, one for each tensor in the order given;
   /// valid until the next call. Throws what bindLaunch throws; only where an
-  /// address is aligned otherwise than the last one is everything bound again.
+  /// address is aligned otherwise than the last one, or comes into the range of
+  /// a tensor that it must not share memory with, is everything bound again.
   const BoundLaunch &at(const uint64_t *addresses);
   /// Whether what is bound holds at these addresses but for the addresses
   /// themselves, and quotes none: a PreparedLaunch of it is right there.
@@ -156,6 +158,12 @@ public:
       uint64_t now = *addresses++;
       holds &= now % TensorMapRecipe::kAlignment == place.low &&
                (now == 0) == place.null && now + place.bytes >= now;
+    }
+    addresses -= places.size();
+    for (const Pair &pair : apart) {
+      uint64_t a = addresses[pair.written], b = addresses[pair.read];
+      holds &= b - a == pair.distance || a + places[pair.written].bytes <= b ||
+               b + places[pair.read].bytes <= a;
     }
     return holds;
   }
@@ -172,10 +180,17 @@ private:
     uint64_t bytes, low;
     bool null;
   };
+  /// Tensors that share no memory, by their places in `tensors`, and how far
+  /// apart they are known to be fine although their ranges overlap.
+  struct Pair {
+    size_t written, read;
+    uint64_t distance;
+  };
 
   const Manifest &manifest;
   std::vector<TensorArg> tensors;
   std::vector<Place> places;
+  std::vector<Pair> apart;
   Sizes sizes;
   unsigned multiprocessors;
   bool ranges, movable = false;

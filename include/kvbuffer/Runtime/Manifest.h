@@ -73,6 +73,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvbuf::rt {
@@ -263,6 +264,11 @@ struct ProblemSpec {
   /// The part of the tensor of this name; its name if the problem gives it
   /// none, and "" if that is the name of a part which another tensor has.
   std::string roleOf(const std::string &name) const;
+  /// Pairs of parts that share no memory: blocks write the first while others
+  /// still read the second.
+  virtual std::vector<std::pair<std::string, std::string>> apart() const {
+    return {};
+  }
   /// See kvbuf::rt::checkLengths.
   virtual void checkLengths(const Manifest &manifest,
                             const std::vector<TensorArg> &tensors,
@@ -300,6 +306,7 @@ struct AttentionProblem : ProblemSpec {
   /// one for each query row.
   bool appends = false;
 
+  std::vector<std::pair<std::string, std::string>> apart() const override;
   void checkLengths(const Manifest &manifest,
                     const std::vector<TensorArg> &tensors,
                     const Sizes &sizes) const override;
@@ -311,8 +318,8 @@ struct AppendSpec : ProblemSpec {
   enum class Rope { None, Half, Interleaved };
   /// How the new tokens lie, and the caches.
   Layout tokens = Layout::Dense, cache = Layout::Dense;
-  /// Tokens of a page; 0 where the cache has none. Heads, and their elements, of
-  /// K and of V.
+  /// Tokens of a page; 0 where the cache has none. Heads, and their elements,
+  /// of K and of V.
   int64_t pageSize = 0, heads = 1, headSize = 64, valueHeadSize = 64;
   /// Whether there are values besides keys, and positions besides lengths.
   bool values = true, at = false;

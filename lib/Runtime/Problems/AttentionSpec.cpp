@@ -168,6 +168,11 @@ AttentionProblem kvbuf::rt::parseAttention(const Reader &r, Manifest &m) {
   return p;
 }
 
+std::vector<std::pair<std::string, std::string>>
+AttentionProblem::apart() const {
+  return {{"o", "k"}, {"o", "v"}, {"lse", "k"}, {"lse", "v"}};
+}
+
 void AttentionProblem::checkLengths(const Manifest &manifest,
                                     const std::vector<TensorArg> &tensors,
                                     const Sizes &sizes) const {
