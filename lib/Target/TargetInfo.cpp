@@ -138,6 +138,16 @@ Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
                                   transposed, direct);
 }
 
+bool TargetInfo::lanesLookUp(int64_t rows, int64_t page, int64_t warps) const {
+  if (!looksUpByLane || !page || rows > waveSize)
+    return false;
+  // Of several warps each would look up all rows; where copies are a wave's own
+  // instructions, each needs many of them.
+  if (vendor == Vendor::NVIDIA)
+    return warps == 1;
+  return rows > detail::fewPagesAMD() * page;
+}
+
 bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
                                  int64_t pageSize) const {
   if (!copiesByWave)

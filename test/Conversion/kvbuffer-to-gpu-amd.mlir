@@ -133,14 +133,25 @@ gpu.module @m {
   // CHECK-COUNT-4: vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
   // CHECK-NOT:     vector.load
   // CHECK:         amdgpu.memory_counter_wait load(4) ds(0)
-  // Of many pages each lane looks up those of its rows, if they are there: the
-  // wait counts no loads.
+  // Of many pages each lane looks up that of one row, or zero where it is not
+  // there; the others ask it, copies once for their four rows. The wait counts V's
+  // loads, too.
   // MANY-LABEL:  gpu.func @staged(
-  // MANY-NOT:      @kvbuf_zeros
-  // MANY:          scf.if
-  // MANY:            memref.load
-  // MANY:            vector.load
-  // MANY:          amdgpu.memory_counter_wait load(0) ds(0)
+  // MANY-NOT:      scf.if
+  // MANY:          %[[ENTRY:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : index
+  // MANY:          memref.load %{{.*}}[%[[ENTRY]]]
+  // MANY-NEXT:     arith.index_castui
+  // MANY-NEXT:     %[[KPAGES:.*]] = arith.index_cast
+  // MANY-COUNT-4:  gpu.subgroup_broadcast %[[KPAGES]], {{ *}}specific_lane
+  // MANY-NOT:      gpu.subgroup_broadcast
+  // MANY:          memref.load
+  // MANY-NEXT:     arith.index_castui
+  // MANY-NEXT:     %[[VPAGES:.*]] = arith.index_cast
+  // MANY:          gpu.shuffle {{ *}}idx %[[VPAGES]]
+  // MANY-NOT:      gpu.shuffle
+  // MANY-COUNT-4:  vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // MANY-NOT:      scf.if
+  // MANY:          amdgpu.memory_counter_wait load(4) ds(0)
   gpu.func @staged(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !k {kvbuffer.name = "v"}) kernel attributes {
       kvbuffer.phase = #kvbuffer.phase<scheduled>,
       kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 4, mma_shape = [32, 32, 8], swap_a_b = true, v_path = registers>} {

@@ -135,14 +135,13 @@ struct TargetInfo {
   /// Whether the lanes of a warp can transpose 8x8 matrices of 16-bit elements
   /// (`kvbuffer.lane_transpose`).
   bool transposesAmongLanes = false;
-  /// Whether the lanes of a warp that copies tiles alone look up the page of a
-  /// row each, of pages that hold no whole tile, and tell the others.
+  /// Whether the lanes of a warp look up the page of a row each, of pages that
+  /// hold no whole tile, and tell the others.
   bool looksUpByLane = false;
-  /// Rows of a tile that `warps` warps copy together whose pages lanes look up,
-  /// at most; 0 where each thread looks for its own.
-  int64_t lanesThatLookUp(int64_t warps) const {
-    return looksUpByLane && warps == 1 ? waveSize : 0;
-  }
+  /// Whether they do so for tiles of `rows` rows over pages of `page` (0: whole
+  /// tiles) that `warps` warps copy together. The look-up may come before the
+  /// tile's load; else it is part of it.
+  bool lanesLookUp(int64_t rows, int64_t page, int64_t warps) const;
   /// Whether an asynchronous copy is one instruction of a wave, with one base
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.

@@ -10,6 +10,7 @@
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "Pages.h"
+#include "Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -122,9 +123,9 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
 /// Whether lanes have the pages of a cache's tile looked up before it is loaded
 /// (`TileValues::pages`).
 static bool looksUpByLane(Lanes &lanes, TileType type) {
-  return type.getPageSize() && !lanes.machine.hasRings() &&
-         type.getRows() <=
-             lanes.target.lanesThatLookUp(lanes.schedule.getWarps());
+  return !lanes.machine.hasRings() &&
+         lanes.target.lanesLookUp(type.getRows(), type.getPageSize(),
+                                  lanes.schedule.getWarps());
 }
 
 /// The numbers of the pages that a tile's rows lie in, by lanes
@@ -148,16 +149,15 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
                               numberOf(tile.lo)));
   if (op.getPred())
     exists = arith::AndIOp::create(b, exists, lower.single(op.getPred()));
-  auto found = scf::IfOp::create(b, TypeRange{b.getI32Type()}, exists,
-                                 /*addThenBlock=*/true, /*addElseBlock=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(found.thenBlock());
   Value table = lower.signature.tensor(op.getCache()).table;
-  scf::YieldOp::create(
-      b, lower.toI32(lookup(lower, table, add(b, tableBase, number))));
-  b.setInsertionPointToStart(found.elseBlock());
-  scf::YieldOp::create(b, lower.i32(0));
-  return found.getResult(0);
+  Value entry = add(b, tableBase, number);
+  // Where waits count loads, every lane makes this one.
+  if (lower.target.copiesByWave) {
+    entry = arith::SelectOp::create(b, exists, entry, zerosAt(lower, table));
+    return lower.toI32(lookup(lower, table, entry));
+  }
+  return loadIf(lower, exists, b.getI32Type(),
+                [&] { return lower.toI32(lookup(lower, table, entry)); });
 }
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {

@@ -105,3 +105,31 @@ Value kvbuf::rowLine(Lanes &lower, TileType type, const TileValues &tile,
   return arith::AddIOp::create(
       b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
 }
+
+Value kvbuf::zerosAt(Lanes &lower, Value data) {
+  static constexpr StringLiteral kName = "kvbuf_zeros";
+  // The widest vector that a lane loads.
+  static constexpr int64_t kZeroBytes = 16;
+  ImplicitLocOpBuilder &b = lower.b;
+  auto dataType = cast<MemRefType>(data.getType());
+  auto type =
+      MemRefType::get({kZeroBytes}, b.getI8Type(), MemRefLayoutAttrInterface(),
+                      dataType.getMemorySpace());
+  Operation *module =
+      SymbolTable::getNearestSymbolTable(b.getInsertionBlock()->getParentOp());
+  if (!SymbolTable::lookupSymbolIn(module, kName)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&module->getRegion(0).front());
+    auto bytes = RankedTensorType::get({kZeroBytes}, b.getI8Type());
+    memref::GlobalOp::create(
+        b, kName, b.getStringAttr("private"), type,
+        DenseElementsAttr::get(bytes, b.getI8IntegerAttr(0)),
+        /*constant=*/true, b.getI64IntegerAttr(kZeroBytes));
+  }
+  Value zeros = memref::GetGlobalOp::create(b, type, kName);
+  Value distance = arith::SubIOp::create(
+      b, memref::ExtractAlignedPointerAsIndexOp::create(b, zeros).getResult(),
+      memref::ExtractAlignedPointerAsIndexOp::create(b, data).getResult());
+  int64_t bytes = dataType.getElementType().getIntOrFloatBitWidth() / 8;
+  return arith::ShRSIOp::create(b, distance, lower.index(llvm::Log2_64(bytes)));
+}

@@ -29,6 +29,10 @@ mlir::Value loadCut(Lanes &lower, const TileValues &tile, mlir::VectorType type,
 mlir::Value loadIf(Lanes &lower, mlir::Value condition, mlir::Type type,
                    llvm::function_ref<mlir::Value()> there);
 
+/// The index, counted from `data` in its elements, at which 16 bytes of zeros
+/// lie: a constant of the module, for lanes that must load and have nothing to.
+mlir::Value zerosAt(Lanes &lower, mlir::Value data);
+
 /// Whether the rows of a tile of 16-bit elements begin at multiples of `bytes`;
 /// i1, the same for all threads.
 mlir::Value rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes);

@@ -77,6 +77,7 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.widensToBF16 = true;
   target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   target.copiesByWave = true;
+  target.looksUpByLane = true;
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;
   target.readsTransposed = cdna4;
@@ -121,6 +122,14 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
   bool halves = read == 8 && target.asyncCopyBytes.back() <= read && !readsMore;
   return conflictFreeSwizzle(rowBytes, target.banks, halves ? read : 16);
 }
+
+/// As few pages are looked up by scalar loads, for all lanes of a wave at once,
+/// when the tile is loaded; lanes select among them. Measured by compiling:
+/// eight scalars of K and V each make kernels spill up to 29 scalar registers
+/// (head sizes 64 and 256), and their selection takes more instructions than
+/// look-ups by lanes do. Of four pages rows are copied directly where the chip
+/// can.
+int64_t detail::fewPagesAMD() { return 4; }
 
 /// Registers of a lane for addresses and what is on its way through the
 /// softmax. Measured by compiling: schedules whose other needs come to 240 do
@@ -208,7 +217,10 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   bool staged = !target.readsTransposed ||
                 !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
   int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
-  bool turns = tilesFit && choice.warps == 8 &&
+  // Who waits for a look-up waits for all loads before it, so that it comes an
+  // iteration before the loads that need it, which turns do not.
+  bool lanesLookUp = target.lanesLookUp(choice.BN, smallPage, choice.warps);
+  bool turns = tilesFit && choice.warps == 8 && !lanesLookUp &&
                scores + kept + fragments + addresses <= most;
   // Where tiles do not fit into LDS, or the compiler has no registers to read
   // them ahead, they come block by block; three ahead if it has.
@@ -225,6 +237,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     choice.vPath = Path::Registers;
     choice.fullKV = true;
     choice.stages = 2;
+    choice.lookAhead = lanesLookUp;
     return choice;
   }
   // With a register-staged V, turns leave no registers for both a log-sum-exp
@@ -233,6 +246,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     turns = false;
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.pingPong = turns;
+  choice.lookAhead = lanesLookUp && choice.fullKV;
   choice.lazyRescale = tilesFit && choice.warps == 8;
   return choice;
 }

@@ -148,11 +148,11 @@ func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
   return
 }
 
-// Pages of which a copy of gfx950 (16 rows of 64 bytes) would take several go through
-// registers, where each row has an address: no turns. Those of 16 are copied directly.
+// Pages of which a tile has more than four are looked up by lanes, an iteration before
+// the loads, which leaves no turns. Those of 16 are copied directly.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=PAGES
 // PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
-// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true>
+// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, look_ahead = true>
 // PAGES: @pages8
 // PAGES:   {schedule = #[[NONE]]}
 // PAGES: @pages16

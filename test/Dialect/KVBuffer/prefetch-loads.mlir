@@ -414,8 +414,8 @@ gpu.module @m {
 
 // -----
 
-// So do those of pages smaller than a tile, where lanes make them (sm_80); where each
-// row is looked up as it is loaded (gfx950), nothing runs further ahead.
+// So do those of pages smaller than a tile, where lanes make them (sm_80, gfx950); where
+// few pages are looked up as the tile is loaded (gfx950), nothing runs further ahead.
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, stages = 2, warps = 1, mma_shape = [16, 8, 16], look_ahead = true>
@@ -486,6 +486,55 @@ gpu.module @m {
       %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
       %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
       scf.yield %s : !acc
+    }
+    gpu.return
+  }
+}
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, stages = 2, warp_size = 64>
+#schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, stages = 2, warps = 1, mma_shape = [16, 16, 32], look_ahead = true>
+!kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 32, page_size = 4>
+!tile = !kvbuffer.tile<32x32xbf16, page_size = 4>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+!a = !kvbuffer.fragment<16x32xbf16, a>
+!acc = !kvbuffer.fragment<16x32xf32, acc>
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  // Two loads are waited for one by one: what is looked up between them waits for
+  // the first only.
+  // CHECK-LABEL: gpu.func @by_lane
+  // CHECK:         scf.for
+  // CHECK:           kvbuffer.dram_load %[[K:arg[0-9]+]] into
+  // CHECK:           %[[KNEXT:.*]] = kvbuffer.cache_tile
+  // CHECK:           %[[VNEXT:.*]] = kvbuffer.cache_tile
+  // CHECK:           kvbuffer.dram_load %[[V:arg[0-9]+]] into
+  // CHECK:           kvbuffer.mma
+  // CHECK:           scf.yield {{.*}}%[[KNEXT]]{{.*}}%[[VNEXT]]
+  gpu.func @by_lane(%k: !kv, %v: !kv, %n: index, %keys: index, %q: !a) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c32 = arith.constant 32 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %key = arith.muli %i, %c32 : index
+      %slot = arith.remui %i, %c2 : index
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %vt = kvbuffer.cache_tile %v[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %v0 = kvbuffer.dram_load %vt into %vbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+      %vs = kvbuffer.lds_stage %v0 : !kvbuffer.token<#kbuf>
+      %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %t = kvbuffer.mma %q, %vf, %s {transpose_b} : !a, !b, !acc
+      scf.yield %t : !acc
     }
     gpu.return
   }

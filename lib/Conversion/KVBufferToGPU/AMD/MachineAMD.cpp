@@ -64,7 +64,8 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
                   "register_staged";
       if (plan.even)
         count = plan.steps * plan.unitInstructions;
-    } else if (PagesOfTile(op).areFew()) {
+    } else if (PagesOfTile pages(lower.target, op, schedule.getWarps());
+               pages.together || pages.byLane || !pages.page) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }

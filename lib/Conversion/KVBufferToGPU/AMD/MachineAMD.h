@@ -55,13 +55,15 @@ struct PagesOfTile {
   bool atRows = false;
   /// The most pages that its rows are in.
   int64_t count = 0;
+  /// Whether they are looked up for all lanes together, who select among them;
+  /// or by lanes before the tile is loaded (`TileValues::pages`). Every lane
+  /// loads then, and waits can count.
+  bool together = false, byLane = false;
   /// Whether each page begins and ends within the tile.
   bool aligned() const { return atRows && rows % page == 0; }
-  /// Whether the pages are looked up for all lanes together, who select among
-  /// them: every lane loads then, and waits can count.
-  bool areFew() const { return count <= 8; }
 
-  explicit PagesOfTile(DramLoadOp op);
+  /// `warps` copy together.
+  PagesOfTile(const TargetInfo &target, DramLoadOp op, int64_t warps);
 };
 
 /// How a register-staged tile is dealt to the threads: thread t takes piece

@@ -111,14 +111,20 @@ LaneAccess StagingPlan::stores(KVBufferAttr params) const {
   return access;
 }
 
-PagesOfTile::PagesOfTile(DramLoadOp op) {
+PagesOfTile::PagesOfTile(const TargetInfo &target, DramLoadOp op,
+                         int64_t warps) {
   rows = op.getTile().getType().getRows();
   page = op.getTile().getType().getPageSize();
-  if (!page)
+  // Groups of rows follow each other, and are in no table.
+  if (!page || !llvm::all_of(fragmentSources(op.getTile()), [](Value source) {
+        return static_cast<bool>(source.getDefiningOp<CacheTileOp>());
+      }))
     return;
-  auto made = op.getTile().getDefiningOp<CacheTileOp>();
-  atRows = made && isMultipleOf(made.getStart(), rows);
+  atRows = startsAtMultiple(op.getTile(), rows);
   count = aligned() ? rows / page : llvm::divideCeil(rows - 1, page) + 1;
+  byLane = target.lanesLookUp(rows, page, warps);
+  // Each takes scalar registers, of which a wave has a hundred.
+  together = !byLane && count <= 8;
 }
 
 namespace {
@@ -152,7 +158,8 @@ Value flatFrom(Lanes &lower, Value data, Value base) {
 class RowSource {
 public:
   RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile)
-      : lower(lower), b(lower.b), op(op), tile(tile), pages(op),
+      : lower(lower), b(lower.b), op(op), tile(tile),
+        pages(lower.target, op, lower.schedule.getWarps()),
         elementBytes(
             op.getTile().getType().getElementType().getIntOrFloatBitWidth() /
             8),
@@ -227,6 +234,27 @@ public:
   /// Element offset of row `row` (an index) of the tile, by its page.
   /// `together`: the row is the same in all lanes.
   Value lineOf(Value row, bool together = false) {
+    // The lane of its number has looked up a row's page.
+    if (tile.pages) {
+      Value found;
+      if (together)
+        found = gpu::SubgroupBroadcastOp::create(
+            b, b.getI32Type(), tile.pages, lower.toI32(row),
+            gpu::BroadcastType::specific_lane);
+      else
+        found = gpu::ShuffleOp::create(b, tile.pages, lower.toI32(row),
+                                       lower.i32(lower.target.waveSize),
+                                       gpu::ShuffleMode::IDX)
+                    .getShuffleResult();
+      Value key = row;
+      if (!pages.aligned())
+        key = arith::AddIOp::create(b, tile.firstKey, row);
+      Value inPage = pageOf(lower, key, pages.page).second;
+      Value line = arith::AddIOp::create(
+          b, tile.base, arith::MulIOp::create(b, inPage, tile.rowStride));
+      return arith::AddIOp::create(b, line,
+                                   timesStride(found, tile.pageStride));
+    }
     // Groups of rows follow each other.
     if (!tile.table)
       return rowLine(lower, op.getTile().getType(), tile, lower.toI32(row));
@@ -269,6 +297,9 @@ public:
   Value lineOfLane(Value row) {
     if (!paged())
       return rowLine(lower, op.getTile().getType(), tile, row);
+    // Lanes ask each other together.
+    if (knowsPages())
+      return lineOf(lower.toIndex(row));
     auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, valid(row),
                                      /*addThenBlock=*/true,
                                      /*addElseBlock=*/true);
@@ -284,7 +315,7 @@ public:
   /// (scalar loads, for which no copy on its way has to land). `lineOf` then
   /// takes them by selection; it looks for itself where they are too many.
   void lookUpPages() {
-    if (!tile.table || !pages.areFew())
+    if (!tile.table || !pages.together)
       return;
     Value first = lo ? lo : lower.i32(0);
     Value last = sub(hi, lower.i32(1));
@@ -346,12 +377,13 @@ public:
 
   /// Whether `lineOf` looks nothing up, so that it may be asked of rows that
   /// are not there.
-  bool knowsPages() const { return !pageLines.empty(); }
+  bool knowsPages() const { return tile.pages || !pageLines.empty(); }
 
-  /// Whether rows 4 i to 4 i + 3 lie in one page, one after the other.
-  bool keepsFours() const {
-    return knowsPages() && pages.atRows && pages.rows % 4 == 0 &&
-           pages.page % 4 == 0;
+  /// Whether rows `count` i to `count` i + `count` - 1 lie in one page, one
+  /// after the other.
+  bool keeps(int64_t count) const {
+    return knowsPages() && pages.atRows && pages.rows % count == 0 &&
+           pages.page % count == 0;
   }
 
   /// Whether a lane's row, one of the tile's, is valid.
@@ -391,6 +423,24 @@ public:
   }
 
 private:
+  /// A number (i32, not negative) times a stride (an index). The halves are
+  /// multiplied one by one: LLVM adds the high product to a register pair of
+  /// which it leaves one undefined, perhaps the one that a look-up is to fill,
+  /// and then waits for that.
+  Value timesStride(Value number, Value stride) {
+    Type i64 = b.getI64Type(), i32 = b.getI32Type();
+    auto wide = [&](Value x) { return arith::ExtUIOp::create(b, i64, x); };
+    Value whole = arith::IndexCastOp::create(b, i64, stride);
+    Value half = arith::ConstantIntOp::create(b, 32, 64);
+    Value low = arith::TruncIOp::create(b, i32, whole);
+    Value high =
+        arith::TruncIOp::create(b, i32, arith::ShRUIOp::create(b, whole, half));
+    Value product = arith::MulIOp::create(b, wide(number), wide(low));
+    Value above = arith::ShLIOp::create(
+        b, wide(arith::MulIOp::create(b, number, high)), half);
+    return lower.toIndex(arith::AddIOp::create(b, product, above));
+  }
+
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
 
   /// Whether rows before the first valid one may exist.
@@ -766,34 +816,6 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
                                       IntegerAttr());
 }
 
-/// The index, counted from `data` in its elements, at which a vector of zeros
-/// lies: a constant of the module.
-static Value zerosAt(Lanes &lower, Value data) {
-  static constexpr StringLiteral kName = "kvbuf_zeros";
-  ImplicitLocOpBuilder &b = lower.b;
-  auto dataType = cast<MemRefType>(data.getType());
-  auto type =
-      MemRefType::get({kVectorBytes}, b.getI8Type(),
-                      MemRefLayoutAttrInterface(), dataType.getMemorySpace());
-  Operation *module =
-      SymbolTable::getNearestSymbolTable(b.getInsertionBlock()->getParentOp());
-  if (!SymbolTable::lookupSymbolIn(module, kName)) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&module->getRegion(0).front());
-    auto bytes = RankedTensorType::get({kVectorBytes}, b.getI8Type());
-    memref::GlobalOp::create(
-        b, kName, b.getStringAttr("private"), type,
-        DenseElementsAttr::get(bytes, b.getI8IntegerAttr(0)),
-        /*constant=*/true, b.getI64IntegerAttr(kVectorBytes));
-  }
-  Value zeros = memref::GetGlobalOp::create(b, type, kName);
-  Value distance = arith::SubIOp::create(
-      b, memref::ExtractAlignedPointerAsIndexOp::create(b, zeros).getResult(),
-      memref::ExtractAlignedPointerAsIndexOp::create(b, data).getResult());
-  int64_t bytes = dataType.getElementType().getIntOrFloatBitWidth() / 8;
-  return arith::ShRSIOp::create(b, distance, lower.index(llvm::Log2_64(bytes)));
-}
-
 Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
                                    const TileValues &tile, bool checkCols) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -843,10 +865,12 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
     if (exists)
       boundedRow =
           arith::SelectOp::create(b, exists, piece.row, lower.i32(kNoRow));
-    // A piece of four keys may have one page.
+    // Of a piece of four keys all may have one page, or each two.
+    int64_t ofOnePage = !plan.transposed  ? 1
+                        : source.keeps(4) ? 4
+                        : source.keeps(2) ? 2
+                                          : 1;
     Value piecesLine;
-    if (plan.transposed && source.keepsFours())
-      piecesLine = source.lineOf(lower.toIndex(piece.row));
     for (int64_t key = 0; key < plan.vectors(); ++key) {
       Value row = arith::AddIOp::create(b, piece.row, lower.i32(key));
       if (range) {
@@ -880,14 +904,14 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
       if (exists && !bounded)
         ok = arith::AndIOp::create(b, ok, exists);
       auto load = [&](bool everywhere) -> Value {
-        Value line =
-            piecesLine
-                ? arith::AddIOp::create(
-                      b, piecesLine,
-                      arith::MulIOp::create(b, lower.index(key), tile.rowStride)
-                          .getResult())
-                      .getResult()
-                : source.lineOf(lower.toIndex(row));
+        Value line;
+        if (int64_t inPage = key % ofOnePage)
+          line = arith::AddIOp::create(
+              b, piecesLine,
+              arith::MulIOp::create(b, lower.index(inPage), tile.rowStride)
+                  .getResult());
+        else
+          line = piecesLine = source.lineOf(lower.toIndex(row));
         Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
         if (everywhere)
           at = arith::SelectOp::create(b, ok, at, zeros);

@@ -188,13 +188,16 @@ static Value nextToken(scf::ForOp loop, DramLoadOp load) {
 }
 
 /// Whether an op looks up where a tile lies, for all its rows at once; of a
-/// tile over smaller pages, where it has at most `lanes` rows, by lanes.
-static bool isLookUp(Operation *op, int64_t lanes) {
+/// tile over smaller pages, by lanes, where `warps` warps copy it.
+static bool isLookUp(Operation *op, const std::optional<TargetInfo> &target,
+                     int64_t warps) {
   auto tile = dyn_cast<CacheTileOp>(op);
   if (!tile || !tile.getCache().getType().getPageSize())
     return false;
   TileType type = tile.getTile().getType();
-  return !type.getPageSize() || type.getRows() <= lanes;
+  return !type.getPageSize() ||
+         (target &&
+          target->lanesLookUp(type.getRows(), type.getPageSize(), warps));
 }
 
 /// Moves `op` before `stage`, with the arithmetic that it needs; false if it
@@ -231,8 +234,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   bool waitsByOperand = false;
   /// Whether the schedule wants look-ups before loads.
   bool looksAhead = false;
-  /// As in TargetInfo, of the kernel's warps.
-  int64_t lanesThatLookUp = 0;
+  /// The chip, and the warps of the kernel that copy together.
+  std::optional<TargetInfo> target;
+  int64_t warps = 0;
   /// Whether a copy counts even where it copies nothing (TargetInfo).
   bool copiesByWave = false;
 
@@ -344,10 +348,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     // Where look-ups run further ahead than loads do: iterations in between.
     unsigned lookAhead =
         looksAhead && tails.empty() &&
-                llvm::any_of(inOrder,
-                             [&](Operation *op) {
-                               return isLookUp(op, lanesThatLookUp);
-                             })
+                llvm::any_of(
+                    inOrder,
+                    [&](Operation *op) { return isLookUp(op, target, warps); })
             ? 1
             : 0;
     unsigned last = distance + lookAhead;
@@ -376,19 +379,35 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     order.push_back({firstStage, last});
     bool issued = false;
     auto issue = [&] {
-      // The loads before the look-ups, so that no load waits for those of
-      // its own iteration.
-      auto add = [&](Operation *op, bool isLoad) {
-        if (isa<DramLoadOp>(op) == isLoad && !behindStage.contains(op))
-          order.push_back({op, isLoad ? lookAhead : 0});
+      SmallVector<Operation *> issuedLoads, others;
+      for (Operation *op : inOrder)
+        if (!isa<DramLoadOp>(op))
+          others.push_back(op);
+        else if (!behindStage.contains(op))
+          issuedLoads.push_back(op);
+      auto add = [&](ArrayRef<Operation *> ops, unsigned iteration) {
+        for (Operation *op : ops)
+          order.push_back({op, iteration});
       };
-      if (lookAhead)
-        for (bool isLoad : {true, false})
-          for (Operation *op : inOrder)
-            add(op, isLoad);
-      else
+      // The loads before the look-ups, so that no load waits for those of
+      // its own iteration. Where waits are counted, who waits for what a lane
+      // has looked up waits for all loads before it: only for the load that is
+      // awaited first.
+      if (lookAhead) {
+        bool counts = waitsByOperand && llvm::any_of(others, [](Operation *op) {
+                        auto tile = dyn_cast<CacheTileOp>(op);
+                        return tile && tile.getTile().getType().getPageSize();
+                      });
+        size_t before = counts ? std::min<size_t>(1, issuedLoads.size())
+                               : issuedLoads.size();
+        add(ArrayRef(issuedLoads).take_front(before), lookAhead);
+        add(others, 0);
+        add(ArrayRef(issuedLoads).drop_front(before), lookAhead);
+      } else {
         for (Operation *op : inOrder)
-          add(op, isa<DramLoadOp>(op));
+          if (!behindStage.contains(op))
+            order.push_back({op, 0});
+      }
       issued = true;
     };
     // A load through registers needs those that its wait has stored.
@@ -455,7 +474,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   }
 
   void runOnOperation() override {
-    std::optional<TargetInfo> target = targetOf(getOperation());
+    target = targetOf(getOperation());
     waitsByOperand = target && target->waitsByOperand;
     copiesByWave = target && target->copiesByWave;
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
@@ -463,8 +482,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     const auto *loads =
         schedule ? std::get_if<LoadsAhead>(&schedule.getAhead()) : nullptr;
     looksAhead = loads && loads->pages;
-    if (looksAhead && target)
-      lanesThatLookUp = target->lanesThatLookUp(schedule.getWarps());
+    warps = schedule ? schedule.getWarps() : 0;
     SmallVector<scf::ForOp> loops;
     // The first loads of a loop that runs ahead stand in the loop around it,
     // which asks for nothing by them.
