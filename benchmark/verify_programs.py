@@ -39,9 +39,11 @@ import unittest
 HERE = pathlib.Path(__file__).resolve()
 SOURCE = HERE.parent.parent
 
-#: (row of the table, program, its arguments, tests to leave out). `{src}`: the
-#: source tree; `{chip}`: the chip that the program is told.
+#: Tests of what a GPU does not find.
 FAULTS = "fault|one_arrival|instructions|host_knows|refuse"
+#: (row of the table, program, its arguments, tests to leave out). `{src}`: the
+#: source tree; `{chip}`: the chip that the program is told; `{target}`: that of the
+#: artifacts.
 PROGRAMS = [
     ("lengths that do not fit", "python/test_lengths.py", "{chip}", ""),
     ("infinite V", "Kernels/Programs/infinite-values.py", "{chip}", ""),
@@ -63,9 +65,11 @@ PROGRAMS = [
     ("appends before attention", "Kernels/Programs/decode-append.py", "{src} {chip}",
      FAULTS + "|tiles"),
     ("functions", "Kernels/Programs/functions.py", "{src} {chip}", ""),
+    ("ops of a plugin", "Plugin/foreign-op.py",
+     "{src}/build/test/Plugin/Foreign/KVBufferForeign.so {target}", "tiles|refused"),
 ]
 #: Programs whose launches choose among kernels; others have one.
-CHOOSE = "decode-scores", "functions", "gemm"
+CHOOSE = "batch-invariant", "decode-scores", "functions", "gemm"
 
 
 class OnDevice:
@@ -200,6 +204,20 @@ def keep_compiled(kvbuf, folder, chip, from_disk, choose):
     kvbuf.compile = compile
 
 
+def keep_said(folder, from_disk):
+    """Makes subprocess.run write what the tools say to a folder, or read it there."""
+    run = subprocess.run
+
+    def said(command, input="", **options):
+        text = json.dumps([command, input]).replace(str(SOURCE), "")
+        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+        if not from_disk:
+            done = run(command, input=input, **options)
+            path.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
+        return subprocess.CompletedProcess(command, *json.loads(path.read_text()))
+    subprocess.run = said
+
+
 def run_program(number, folder, target, gpu):
     """Runs a program in this process; returns its exit status."""
     _, name, arguments, without = PROGRAMS[number]
@@ -211,19 +229,22 @@ def run_program(number, folder, target, gpu):
     np.random.default_rng = lambda seed=1: generator(seed)
     choose = any(program in name for program in CHOOSE)
     keep_compiled(kvbuf, folder, target, gpu, choose)
+    keep_said(folder, gpu)
     if gpu:
         on_gpu(kvbuf)
     else:
         only_compile()
     path = SOURCE / "test" / name
     chip = target if target == "sm_90a" else "sm_80"
-    sys.argv = [str(path), *arguments.format(src=SOURCE, chip=chip).split()]
+    sys.argv = [str(path), *arguments.format(
+        src=SOURCE, chip=chip, target=target).split()]
     sys.path.insert(0, str(path.parent))
-    if "unittest.main()" not in path.read_text():
+    if "unittest.TestCase" not in path.read_text():
         runpy.run_path(str(path), run_name="__main__")
         return 0
     spec = importlib.util.spec_from_file_location("program", path)
     module = sys.modules["program"] = importlib.util.module_from_spec(spec)
+    unittest.main = lambda *arguments, **named: None
     spec.loader.exec_module(module)
     cases = [c for c in vars(module).values()
              if isinstance(c, type) and issubclass(c, unittest.TestCase)]
@@ -275,9 +296,9 @@ def main():
             capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": "0"})
         return done, time.monotonic() - begin
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        # Without {chip}, a program is for sm_90a alone.
+        # Without a chip, a program is for sm_90a alone.
         jobs = [(p, pool.submit(run, number)) for number, p in chosen
-                if "chip" in p[2] or args.target == "sm_90a"]
+                if "{chip}" in p[2] or "{target}" in p[2] or args.target == "sm_90a"]
         for (row, name, *_), job in jobs:
             done, seconds = job.result()
             ok = done.returncode == 0

@@ -1,6 +1,7 @@
 # An op of a dialect that kvbuf does not know, in a plugin (Foreign/), is lowered
 # to lanes and executed on whole tiles like kvbuf's own.
 # RUN: %python %s %build/test/Plugin/Foreign/KVBufferForeign.so sm_80
+# RUN: %python %s %build/test/Plugin/Foreign/KVBufferForeign.so sm_90a
 # RUN: %python %s %build/test/Plugin/Foreign/KVBufferForeign.so gfx950
 """S = affine(Q K^T), by lanes against float64 and on tiles by the tile interpreter.
 
@@ -20,14 +21,16 @@ CHIP = sys.argv.pop()
 LOAD = f"--load-dialect-plugin={sys.argv.pop()}"
 RNG = np.random.default_rng()
 #: A schedule, how to lower, and another layout of accumulators than its own.
-SCHEDULE, LOWER, OTHER = {
+CHIPS = {
     "sm_80": ("BM = 32, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16]",
               "nvvm", "mma_sync, acc, shape = [16, 8, 16], warps = [2, 1], "
               "swapped = true"),
     "gfx950": ("BM = 64, BN = 32, BK = 32, warps = 2, mma_shape = [32, 32, 16], "
                "swap_a_b = true", "rocdl",
                "mfma, acc, shape = [16, 16, 32], warps = [2, 1], swapped = true"),
-}[CHIP]
+}
+CHIPS["sm_90"] = CHIPS["sm_90a"] = CHIPS["sm_80"]
+SCHEDULE, LOWER, OTHER = CHIPS[CHIP]
 ROWS = int(re.search(r"BM = (\d+)", SCHEDULE)[1])
 
 PROGRAM = f"""
@@ -126,7 +129,7 @@ class Foreign(unittest.TestCase):
         by `scale` times the problem's scale; the status."""
         problem = subprocess.run(
             ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=tile",
-             f"--schedule=BM={ROWS},BN=32,warps=2"],
+             f"--schedule=BM={ROWS},BN=32,warps=2,producers=0"],
             input="""!qo = memref<?x?x2x64xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
