@@ -339,10 +339,12 @@ static llvm::FailureOr<std::string> runBackend(llvm::Module &module,
 
 namespace {
 /// A way to do with fewer registers: vector registers for scalars, about as
-/// many as that, and whether large loops compute what other parts compute, too.
+/// many as that, whether large loops compute what other parts compute, too, and
+/// whether addresses that they leave the same are computed before them.
 struct Saving {
   size_t parked;
   bool inLoops;
+  bool addressesBefore = false;
 };
 } // namespace
 
@@ -355,7 +357,8 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
     if (function.isDeclaration())
       continue;
     if (spills.scalars)
-      changed |= parkUniforms(function, machine, way.parked);
+      changed |=
+          parkUniforms(function, machine, way.parked, way.addressesBefore);
     if (spills.vectors)
       changed |= computeOwnLanes(function, machine, way.inLoops);
   }
@@ -381,7 +384,8 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   Spills least = spills;
   for (const Saving &way :
        {Saving{size_t(spills.scalars), true}, Saving{SIZE_MAX, false},
-        Saving{size_t(spills.scalars) / 2, false}}) {
+        Saving{size_t(spills.scalars) / 2, false},
+        Saving{size_t(spills.scalars), false, true}}) {
     if (!least.any())
       break;
     std::unique_ptr<llvm::Module> other = llvm::CloneModule(*asItIs);

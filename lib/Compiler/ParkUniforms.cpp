@@ -42,15 +42,18 @@ static Value *inVector(IRBuilder<> &b, Value *value) {
 namespace {
 class Parking {
 public:
-  Parking(Function &kernel, TargetMachine &machine, size_t most)
-      : kernel(kernel), most(most), layout(kernel.getDataLayout()),
-        regions(kernel), lanes(kernel, machine) {}
+  Parking(Function &kernel, TargetMachine &machine, size_t most,
+          bool addressesBefore)
+      : kernel(kernel), most(most), addressesBefore(addressesBefore),
+        layout(kernel.getDataLayout()), regions(kernel),
+        lanes(kernel, machine) {}
 
   bool run() {
     if (regions.large().empty())
       return false;
     bool changed = shareSegment();
-    changed |= addressBeforeLoops();
+    if (addressesBefore)
+      changed |= addressBeforeLoops();
     changed |= compareNearUses();
     // What is parked is found first: the analysis is of the kernel as it is.
     SmallVector<std::pair<Instruction *, SmallVector<Use *>>> found;
@@ -233,6 +236,7 @@ private:
 
   Function &kernel;
   size_t most;
+  bool addressesBefore;
   const DataLayout &layout;
   LoopRegions regions;
   LanesInCommon lanes;
@@ -242,8 +246,8 @@ private:
 };
 } // namespace
 
-bool kvbuf::parkUniforms(Function &kernel, TargetMachine &machine,
-                         size_t most) {
+bool kvbuf::parkUniforms(Function &kernel, TargetMachine &machine, size_t most,
+                         bool addressesBefore) {
   return kernel.getCallingConv() == CallingConv::AMDGPU_KERNEL &&
-         Parking(kernel, machine, most).run();
+         Parking(kernel, machine, most, addressesBefore).run();
 }

@@ -386,6 +386,9 @@ public:
            pages.page % count == 0;
   }
 
+  /// Whether rows before the first valid one may exist, and rows past the last.
+  bool beginsLater() const { return lo != nullptr; }
+
   /// Whether a lane's row, one of the tile's, is valid.
   Value valid(Value row) {
     if (op.getWhole())
@@ -895,8 +898,9 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
             arith::SubIOp::create(b, tile.cols, piece.col), width * bytes));
         continue;
       }
-      // What is not there has a row that no tile has, for the same reason.
-      bool bounded = exists && !op.getWhole();
+      // Beside a window, what is not there has a row that no tile has, for the
+      // same reason. Without one there are registers for masks.
+      bool bounded = exists && source.beginsLater();
       Value ok = source.valid(
           bounded
               ? arith::AddIOp::create(b, boundedRow, lower.i32(key)).getResult()
