@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vendors.h"
+#include "kvbuffer/Target/ScheduleLimits.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <numeric>
 
@@ -132,34 +133,41 @@ static constexpr int64_t kSplitInFlight = 16 * 1024, kPagesInFlight = 24 * 1024;
 /// and warps with heads side by side gain nothing.
 static constexpr int64_t kSmallPage = 16;
 
+/// Bytes of an element of Q.
+static constexpr int64_t kElementBytes = 2;
+
 /// Warps of a block that have heads side by side.
 static constexpr int64_t kHeadsOfBlock = 4;
 
-/// Gives each warp of a block, whose tiles take `slots` bytes, a head of the
-/// cache: what they read of a page lies side by side, and one multiprocessor
-/// translates its address (H200, copies without math from pages of 16: 98.4 %
-/// of copies in order, 97.9 by blocks of one warp; docs/tuning.md). As many
-/// warps as there are blocks of one come to a multiprocessor.
+/// Gives each warp of a block a head of the cache: what they read of a page
+/// lies side by side, and one multiprocessor translates its address (H200,
+/// copies without math from pages of 16: 98.4 % of copies in order, 97.9 by
+/// blocks of one warp; docs/tuning.md). As many warps as there are blocks of
+/// one come to a multiprocessor.
 static void spreadHeads(const TargetInfo &target,
-                        const ScheduleRequest &request, int64_t slots,
+                        const ScheduleRequest &request,
                         ScheduleChoice &choice) {
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  ScheduleChoice spread = choice;
+  spread.warps = kHeadsOfBlock;
+  // Few rows are a product's columns.
+  if (int64_t columns = choice.mma[1]; request.foldedRows <= columns) {
+    spread.BM = columns;
+    spread.swapAB = true;
+  }
   bool wholeTiles = request.pageSize % choice.BN == 0;
   int64_t warps = target.splitsPerMultiprocessor *
                   (wholeTiles ? 1 : target.splitsOfSmallPages);
   int64_t blocks = std::max<int64_t>(1, warps / kHeadsOfBlock);
-  // Few rows are a product's columns.
-  bool few = request.foldedRows <= 8;
-  // Of one block, what ScheduleLimits counts besides tiles.
-  int64_t besides = (few ? 8 : 16) * std::max(4 * (valueDepth + 2), 2 * depth);
-  if (kHeadsOfBlock * (slots + besides) > target.ldsBytes ||
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t slots =
+      choice.stages * request.cacheBytes * choice.BN * (depth + valueDepth);
+  TileOperands operands{request.headSize, request.valueHeadSize, kElementBytes,
+                        request.cacheBytes, request.cacheBytes};
+  if (ScheduleLimits(Schedule::of(spread), target).sharedBytes(operands) >
+          target.ldsBytes ||
       blocks * (kHeadsOfBlock * slots + kSharedPerBlock) > target.ldsBytes)
     return;
-  choice.warps = kHeadsOfBlock;
-  if (few) {
-    choice.BM = 8;
-    choice.swapAB = true;
-  }
+  choice = spread;
 }
 
 /// One warp a block, which needs no barrier but its own; 16 KiB of K and V on
@@ -172,7 +180,10 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.equalShares = request.lengthsDiffer;
   choice.lookAhead = request.pageSize > 0;
   choice.warps = 1;
-  choice.BM = request.foldedRows > 16 ? 32 : 16;
+  // Queries are rows of an instruction, of which two cover all that there are;
+  // with its operands swapped, columns.
+  const int64_t rows = choice.mma[0], columns = choice.mma[1];
+  choice.BM = request.foldedRows > rows ? 2 * rows : rows;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
   // Where types leave rows open, kernels of few rows share a launch with that
@@ -180,13 +191,13 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   bool hasHeads = choice.equalShares && request.queries >= 0 &&
                   request.pageSize >= kSmallPage &&
                   request.kvHeads % kHeadsOfBlock == 0 &&
-                  request.foldedRows <= 16;
+                  request.foldedRows <= rows;
   if (request.cacheBytes == 1) {
-    // Lanes read pairs of 8-bit elements as rows of the instruction: keys, of
-    // which it has 16, so that 8 queries fill its columns.
+    // Lanes read pairs of 8-bit elements as rows of the instruction: keys, so
+    // that queries are its columns.
     choice.swapAB = true;
-    if (request.foldedRows <= 8)
-      choice.BM = 8;
+    if (request.foldedRows <= columns)
+      choice.BM = columns;
     choice.BN = widest <= 128 ? 32 : 16;
     // Where a page holds whole tiles, each look-up of one takes time that more
     // bytes on their way bridge (H200, pages of 64: 95.9 % of what copies alone
@@ -199,12 +210,12 @@ static void splitKeysNVIDIA(const TargetInfo &target,
     int64_t tileBytes = choice.BN * (depth + valueDepth);
     choice.stages = std::max<int64_t>(2, 1 + inFlight / tileBytes);
     if (hasHeads)
-      spreadHeads(target, request, choice.stages * tileBytes, choice);
+      spreadHeads(target, request, choice);
     return;
   }
-  // Sixteen rows of accumulators would fill a lane's registers.
-  if (widest > 256 && request.foldedRows <= 8) {
-    choice.BM = 8;
+  // An instruction's rows of accumulators would fill a lane's registers.
+  if (widest > 256 && request.foldedRows <= columns) {
+    choice.BM = columns;
     choice.swapAB = true;
   }
   int64_t tileBytes;
@@ -217,7 +228,7 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   if (hasHeads) {
     int64_t BN = widest <= 64 ? 32 : 16;
     chooseTiles(BN, /*longWay=*/request.pageSize % BN == 0);
-    spreadHeads(target, request, choice.stages * tileBytes, choice);
+    spreadHeads(target, request, choice);
     if (choice.warps > 1)
       return;
   }
@@ -228,16 +239,18 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   // takes larger ones (kvbuf::launchIfBlocksFill): fewer partial results go
   // through memory (H200, one sequence of 8192 keys after a flush: 16.5 us,
   // 19.7 with blocks of one warp). Few rows are a product's columns.
-  constexpr int64_t warps = 4, rows = 8;
-  int64_t slots = choice.stages * tileBytes;
-  int64_t parts = 4 * rows * (valueDepth + 2);
+  ScheduleChoice larger = choice;
+  larger.warps = 4;
+  larger.BM = columns;
+  larger.swapAB = true;
+  TileOperands operands{request.headSize, request.valueHeadSize, kElementBytes,
+                        request.cacheBytes, request.cacheBytes};
   if (request.otherByLaunch && !choice.equalShares &&
-      request.foldedRows <= rows &&
-      warps * (slots + parts) + kSharedPerBlock <= target.ldsBytes) {
-    choice.warps = warps;
-    choice.BM = rows;
-    choice.swapAB = true;
-  }
+      request.foldedRows <= columns &&
+      ScheduleLimits(Schedule::of(larger), target).sharedBytes(operands) +
+              kSharedPerBlock <=
+          target.ldsBytes)
+    choice = larger;
 }
 
 /// Lanes read pairs of 8-bit elements as rows of the instruction: keys, and
