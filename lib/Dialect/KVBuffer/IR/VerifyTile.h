@@ -18,6 +18,9 @@ namespace kvbuf {
 /// limits are compared with, do not overflow.
 inline constexpr int64_t kMostElements = int64_t(1) << 16;
 
+/// Whether a type is an 8-bit float.
+bool isFloat8(mlir::Type type);
+
 /// Whether a tile fits a slot of a buffer: its rows and elements are the
 /// buffer's, its columns those of the cache's rows, of which the buffer takes
 /// `depth`. An error at `op` if not.

@@ -1,0 +1,311 @@
+//===- KVBufferProblemOps.cpp - Problems: verifiers, effects ----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyTile.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf;
+
+double AttentionOp::getScaleValue() {
+  if (std::optional<APFloat> scale = getScale())
+    return scale->convertToFloat();
+  return 1.0 / std::sqrt(double(getHeadSize()));
+}
+
+double AttentionOp::getSoftcapValue() {
+  if (std::optional<APFloat> cap = getSoftcap())
+    return cap->convertToFloat();
+  return 0.0;
+}
+
+CacheType kvbuf::denseCacheOf(Type type) {
+  if (auto cache = dyn_cast<CacheType>(type))
+    return cache;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() != 4 || tensor.isDynamicDim(2) ||
+      tensor.isDynamicDim(3) || !isa<FloatType>(tensor.getElementType()) ||
+      tensor.getDimSize(2) < 1 || tensor.getDimSize(3) < 1)
+    return nullptr;
+  int64_t headSize = tensor.getDimSize(3);
+  return CacheType::get(type.getContext(), CacheKind::Dense,
+                        tensor.getElementType(), tensor.getDimSize(2), headSize,
+                        /*pageSize=*/0, /*cacheDepth=*/headSize,
+                        /*headDimOffset=*/0, /*scaleType=*/Type(),
+                        /*granularity=*/0);
+}
+
+CacheLayout kvbuf::cacheLayoutOf(Type type) {
+  if (auto layout = dyn_cast<CacheLayout>(type))
+    return layout;
+  CacheType dense = denseCacheOf(type);
+  return dense ? cast<CacheLayout>(dense) : CacheLayout();
+}
+
+/// Whether the innermost dimension is static and contiguous.
+static bool hasContiguousRows(ShapedType type) {
+  if (type.isDynamicDim(type.getRank() - 1))
+    return false;
+  auto memref = dyn_cast<MemRefType>(type);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return !memref || (succeeded(memref.getStridesAndOffset(strides, offset)) &&
+                     strides.back() == 1);
+}
+
+/// Memory that all blocks see: of no space, which the host's tensors have, or
+/// of the one that GPUs call so.
+static bool isGlobalMemory(MemRefType type) {
+  Attribute space = type.getMemorySpace();
+  if (auto gpuSpace = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return gpuSpace.getValue() == gpu::AddressSpace::Global;
+  return !space || type.getMemorySpaceAsInt() == 1;
+}
+
+/// (C6) The operands that are no caches are all tensors, or all memrefs in
+/// global memory; tensors are no caches of an op on memrefs.
+static LogicalResult verifyOperandForms(Operation *op, StringRef constraint,
+                                        bool onTensors) {
+  for (Value operand : op->getOperands()) {
+    Type type = operand.getType();
+    if (auto memref = dyn_cast<MemRefType>(type);
+        memref && !isGlobalMemory(memref))
+      return op->emitOpError()
+             << "expected tensors in global memory, got " << memref;
+    if (isa<ShapedType>(type) && isa<TensorType>(type) != onTensors)
+      return op->emitOpError()
+             << constraint << "expected all operands but caches to be "
+             << (onTensors ? "tensors" : "memrefs") << ", as the first is, got "
+             << type;
+  }
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  auto q = cast<ShapedType>(getQ().getType());
+  auto out = cast<ShapedType>(getOut().getType());
+  if (failed(verifyOperandForms(*this, "(C6) ", isOnTensors())))
+    return failure();
+  CacheType k = getKCacheType(), v = getVCacheType();
+  for (auto [name, cache, value] :
+       {std::tuple("k", k, getKeys()), std::tuple("v", v, getValues())})
+    if (!cache)
+      return emitOpError() << "expected " << name
+                           << " to be a cache, or a tensor [batch, keys, "
+                              "kv_heads, head_size] with static kv_heads and "
+                              "head_size, got "
+                           << value.getType();
+  Type element = k.getElementType();
+  // Which 8-bit floats there are, and kernels for, depends on the chip.
+  if (!element.isBF16() && !element.isF16() && !isFloat8(element))
+    return emitOpError() << "(C1) expected elements bf16 or f16, got "
+                         << element;
+  // Caches may be narrower than what they are multiplied by.
+  Type wide = q.getElementType();
+  bool quantized = (wide.isBF16() || wide.isF16()) && isFloat8(element) &&
+                   isFloat8(v.getElementType());
+  if (!quantized && (element != wide || v.getElementType() != wide))
+    return emitOpError() << "(C1) expected one element type for q, k and v"
+                         << (wide.isBF16() || wide.isF16()
+                                 ? ", or 8-bit floats for k and v"
+                                 : "")
+                         << ", got " << wide << ", " << element << ", "
+                         << v.getElementType();
+  if (Type stored = out.getElementType();
+      stored != wide && !stored.isF32() && !stored.isBF16() && !stored.isF16())
+    return emitOpError() << "(C1) expected out of f32, bf16 or f16, got "
+                         << stored;
+  int64_t rank = getOffsets() ? 3 : 4;
+  if (q.getRank() != rank)
+    return emitOpError() << "(C4) expected q of rank " << rank
+                         << (getOffsets()
+                                 ? " ([rows, heads, head_size]) with"
+                                 : " ([batch, rows, heads, head_size]) without")
+                         << " offsets, got rank " << q.getRank();
+  // What q's type leaves open, no other type may fix.
+  auto isExtentOfQ = [&](int64_t extent, int64_t dim) {
+    return ShapedType::isDynamic(extent) || extent == q.getDimSize(dim);
+  };
+  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
+      !hasContiguousRows(out))
+    return emitOpError()
+           << "(C4) expected static heads and head_size, the last "
+              "contiguous, in q and out";
+  if (q.getShape().back() != k.getHeadSize())
+    return emitOpError() << "(C2) expected q and k of one head size, got "
+                         << q.getShape().back() << " and " << k.getHeadSize();
+  if (out.getRank() != rank || out.getDimSize(rank - 2) != getHeads() ||
+      out.getShape().back() != v.getHeadSize() ||
+      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
+        return isExtentOfQ(out.getDimSize(dim), dim);
+      }))
+    return emitOpError() << "(C4) expected out to have q's rows and heads and "
+                            "v's head size "
+                         << v.getHeadSize() << ", got " << out << " for " << q;
+  if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads())
+    return emitOpError()
+           << "(C3) expected k and v to have one number of heads that "
+              "divides q's "
+           << getHeads() << ", got " << k.getHeads() << " and " << v.getHeads();
+  if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
+    return emitOpError() << "expected k and v of one cache kind and page size";
+  for (int64_t headSize : {k.getHeadSize(), v.getHeadSize()}) {
+    if (headSize % 8)
+      return emitOpError()
+             << "(C5) expected a head size that is a multiple of 8 "
+                "elements (16 bytes), got "
+             << headSize;
+    if (headSize > kMostElements)
+      return emitOpError() << "(C5) expected a head size of at most "
+                           << kMostElements << ", got " << headSize;
+  }
+  for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
+    if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
+      return emitOpError()
+             << "(C5) expected cache_depth and head_dim_offset to "
+                "be multiples of 8 elements (16 bytes), got "
+             << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
+             << " of " << name;
+  if (getLse()) {
+    auto lse = cast<ShapedType>(getLse().getType());
+    if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
+      return emitOpError() << "expected lse of f32 and rank " << rank - 1
+                           << (getOffsets() ? " ([heads, rows])"
+                                            : " ([batch, heads, rows])")
+                           << ", got " << Type(lse);
+    if (!isExtentOfQ(lse.getShape().back(), rank - 3) ||
+        (rank == 4 && !isExtentOfQ(lse.getDimSize(0), 0)))
+      return emitOpError() << "expected lse to have the rows of q, got "
+                           << Type(lse) << " for " << Type(q);
+  }
+  auto hasOtherHeads = [&](int64_t dim) {
+    return !ShapedType::isDynamic(dim) && dim != getHeads();
+  };
+  if (getLse() &&
+      hasOtherHeads(cast<ShapedType>(getLse().getType()).getShape()[rank - 3]))
+    return emitOpError() << "expected lse of q's " << getHeads()
+                         << " heads, got " << getLse().getType();
+  if (getSink() &&
+      hasOtherHeads(cast<ShapedType>(getSink().getType()).getShape()[0]))
+    return emitOpError() << "expected a sink for each of q's " << getHeads()
+                         << " heads, got " << getSink().getType();
+  if (std::optional<APFloat> cap = getSoftcap())
+    if (!cap->isFinite() || cap->isNegative())
+      return emitOpError() << "expected a finite softcap of at least 0";
+  if (std::optional<APFloat> scale = getScale())
+    if (!scale->isFinite())
+      return emitOpError() << "expected a finite scale";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Effects, shapes, simpler forms
+//===----------------------------------------------------------------------===//
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// Effects of a problem: it reads and writes the memory that its operands are.
+static void problemEffects(DestinationStyleOpInterface op, Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (isa<TensorType>(operand.get().getType()))
+      continue;
+    // Where a cache lies, its value does not say.
+    if (!isa<MemRefType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get());
+    else if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+    else
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  }
+}
+
+/// A result has the shape of its destination.
+static LogicalResult reifyAsInits(OpBuilder &b, DestinationStyleOpInterface op,
+                                  ReifiedRankedShapedTypeDims &shapes) {
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (isa<TensorType>(init.get().getType()))
+      shapes.push_back(tensor::getMixedSizes(b, op.getLoc(), init.get()));
+  return success();
+}
+
+void AttentionOp::getEffects(Effects &effects) {
+  problemEffects(*this, effects);
+}
+
+LogicalResult
+AttentionOp::reifyResultShapes(OpBuilder &b,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAsInits(b, *this, shapes);
+}
+
+void CacheAppendOp::getEffects(Effects &effects) {
+  problemEffects(*this, effects);
+  // Into caches goes what is no result.
+  if (!isIntoTensors())
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
+LogicalResult
+CacheAppendOp::reifyResultShapes(OpBuilder &b,
+                                 ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAsInits(b, *this, shapes);
+}
+
+/// The mask without limits that hide nothing; null if none is left.
+static MaskAttr simplifyMask(MaskAttr mask) {
+  if (!mask)
+    return mask;
+  // Causality hides what a limit on the right would, and more.
+  int64_t right = mask.getCausal() ? -1 : mask.getRight();
+  if (!mask.getCausal() && mask.getLeft() < 0 && right < 0)
+    return nullptr;
+  return MaskAttr::get(mask.getContext(), mask.getCausal(),
+                       std::max<int64_t>(mask.getLeft(), -1),
+                       std::max<int64_t>(right, -1));
+}
+
+LogicalResult AttentionOp::canonicalize(AttentionOp op,
+                                        PatternRewriter &rewriter) {
+  // Nobody asks for the log-sum-exp.
+  if (op.getLse() && op.getNumResults() == 2 && op.getResult(1).use_empty()) {
+    auto simpler = AttentionOp::create(
+        rewriter, op.getLoc(), TypeRange{op.getResult(0).getType()}, op.getQ(),
+        op.getKeys(), op.getValues(), op.getOffsets(), op.getSink(),
+        op.getCaptures(), op.getOut(), /*lse=*/Value(), op.getMaskAttr(),
+        op.getScaleAttr(), op.getSoftcapAttr(), op.getBatchInvariantAttr(),
+        op.getScheduleAttr());
+    simpler->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    rewriter.inlineRegionBefore(op.getScore(), simpler.getScore(),
+                                simpler.getScore().end());
+    rewriter.inlineRegionBefore(op.getVisible(), simpler.getVisible(),
+                                simpler.getVisible().end());
+    rewriter.replaceAllUsesWith(op.getResult(0), simpler.getResult(0));
+    rewriter.eraseOp(op);
+    return success();
+  }
+  MaskAttr mask = simplifyMask(op.getMaskAttr());
+  bool plainScale =
+      op.getScale() &&
+      op.getScale()->convertToFloat() ==
+          static_cast<float>(1.0 / std::sqrt(double(op.getHeadSize())));
+  bool noCap = op.getSoftcap() && op.getSoftcap()->isZero();
+  if (mask == op.getMaskAttr() && !noCap && !plainScale)
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setMaskAttr(mask);
+    if (noCap)
+      op.removeSoftcapAttr();
+    if (plainScale)
+      op.removeScaleAttr();
+  });
+  return success();
+}
