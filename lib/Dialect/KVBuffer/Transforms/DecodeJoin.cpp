@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeProgram.h"
-#include "LowerDecode.h"
+#include "TileProgram.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

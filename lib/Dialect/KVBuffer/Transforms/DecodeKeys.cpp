@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeProgram.h"
-#include "LowerDecode.h"
 #include "ProblemLimits.h"
+#include "TileProgram.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeSizes.h"
-#include "LowerDecode.h"
 #include "ProblemLimits.h"
+#include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"

@@ -25,6 +25,7 @@
 
 #include "LowerDecode.h"
 #include "DecodeProgram.h"
+#include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 

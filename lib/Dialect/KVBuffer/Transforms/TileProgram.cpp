@@ -1,0 +1,652 @@
+//===- TileProgram.cpp - Programs of tiles of queries -----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileProgram.h"
+#include "CacheScales.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+int64_t kvbuf::smallPageOf(AttentionOp op, int64_t rows) {
+  int64_t page = op.getK().getType().getPageSize();
+  return page % (rows ? rows : op.getSchedule()->getBN()) ? page : 0;
+}
+
+TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
+                                           AttentionOp op,
+                                           const TargetInfo &target,
+                                           Operand which, int64_t rows,
+                                           int64_t stages) {
+  ScheduleAttr schedule = *op.getSchedule();
+  Type element = which == Operand::K   ? op.getK().getType().getElementType()
+                 : which == Operand::V ? op.getV().getType().getElementType()
+                 : which == Operand::O ? op.getOutElementType()
+                                       : op.getElementType();
+  bool ofValues = which == Operand::V || which == Operand::O;
+  int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
+  int64_t depth = llvm::alignTo(headSize, schedule.getBK());
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = schedule.getBK() * elementBytes;
+  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  Movement movement = which == Operand::K   ? schedule.getKeys()
+                      : which == Operand::V ? schedule.getValues()
+                                            : WholeTiles{};
+  bool strips = std::holds_alternative<Strips>(movement);
+  int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op, rows);
+  // Rows of pages that a copy would straddle go through registers, strips too.
+  Policy policy = throughRegisters(movement) ||
+                          !target.canCopyDirectly(rows, rowBytes, smallPage)
+                      ? Policy::RegisterStaged
+                  : strips ? Policy::Streaming
+                           : Policy::DoubleBuffered;
+  // Strips of V are rows.
+  bool byColumns = std::holds_alternative<ColumnBlocks>(movement) ||
+                   (strips && which == Operand::K);
+  Swizzle swizzle = target.swizzle(mma, rowBytes, elementBytes,
+                                   /*transposed=*/which != Operand::V,
+                                   policy != Policy::RegisterStaged);
+  SmallVector<int64_t> swizzleParams;
+  if (swizzle.bits)
+    swizzleParams = swizzleList(swizzle);
+  bool rowsOfWarps = which == Operand::Q || which == Operand::O;
+  int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
+  // Rows of a cache may hold more than the operand.
+  int64_t rowDepth = headSize, offset = 0, chunk = headSize;
+  if (!rowsOfWarps) {
+    CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
+    rowDepth = cache.getCacheDepth();
+    offset = cache.getHeadDimOffset();
+  }
+  if (which == Operand::K && schedule.getRegChunkDepth())
+    chunk = std::min(headSize, schedule.getRegChunkDepth());
+  // Where lanes turn tiles themselves, a lane's elements of V lie side by side.
+  bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
+                target.copiesByWave && element != op.getElementType();
+  auto params = KVBufferAttr::get(
+      b.getContext(), which, element, policy, schedule.getMmaShape(),
+      swizzleParams, rows,
+      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
+      schedule.getWarps() * target.waveSize, headSize, heads,
+      /*full_kv=*/!byColumns,
+      /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
+      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
+      turned ? Dimension::Cols : Dimension::Rows);
+  return AllocOp::create(b, BufferType::get(b.getContext(), params))
+      .getBuffer();
+}
+
+Value kvbuf::loadOffset(ImplicitLocOpBuilder &b, Value offsets, Value i,
+                        Value least, Value most) {
+  Value row = memref::LoadOp::create(b, offsets, ValueRange{i});
+  // Wide entries are compared as they are: indices may have 32 bits.
+  Type type = row.getType();
+  if (type.isInteger(64)) {
+    least = arith::IndexCastOp::create(b, type, least);
+    most = arith::IndexCastOp::create(b, type, most);
+  } else {
+    row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+  }
+  row = arith::MaxSIOp::create(b, row, least);
+  row = arith::MinSIOp::create(b, row, most);
+  if (type.isInteger(64))
+    row = arith::IndexCastOp::create(b, b.getIndexType(), row);
+  return row;
+}
+
+Value kvbuf::roundOutput(ImplicitLocOpBuilder &b, Value acc, Type element) {
+  auto type = cast<FragmentType>(acc.getType());
+  if (type.getElementType() == element)
+    return acc;
+  auto rounded = FragmentType::get(b.getContext(), type.getRows(),
+                                   type.getCols(), element, type.getRole());
+  return FragmentConvertOp::create(b, rounded, acc);
+}
+
+Value kvbuf::mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
+                          const IRMapping &args, Value scores,
+                          const ScoreTile &tile, double scale) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  // Rows of several heads are counted from the tile's first one.
+  bool folded = tile.group > 1;
+  auto map = MapOp::create(b, scores.getType(), ValueRange{scores},
+                           folded ? constant(0) : tile.query, tile.key);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  Value score = body->addArgument(b.getF32Type(), loc);
+  Value ownRow = body->addArgument(b.getIndexType(), loc);
+  Value ownKey = body->addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(body);
+  if (scale != 1.0)
+    score = arith::MulFOp::create(
+        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
+  Value head = tile.head;
+  if (folded) {
+    Value group = constant(tile.group);
+    Value inGroup = arith::RemUIOp::create(b, ownRow, group);
+    Value query = arith::DivUIOp::create(b, ownRow, group);
+    head = arith::AddIOp::create(b, head, inGroup);
+    ownRow = arith::AddIOp::create(b, tile.query, query);
+  }
+  // A tile may go beyond the last row and key; the program's tensors do not.
+  Value zero = constant(0), one = constant(1);
+  auto within = [&](Value index, Value count) {
+    Value last = arith::SubIOp::create(b, count, one);
+    return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
+                                  zero);
+  };
+  ownRow = within(ownRow, tile.queries);
+  ownKey = within(ownKey, tile.keys);
+  Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
+  Value position = arith::AddIOp::create(b, ownRow, shift);
+  auto inlined = [&](Region &region, ArrayRef<Value> first) {
+    IRMapping values;
+    SmallVector<Value> arguments(first);
+    arguments.append({tile.batch, head, ownRow, position, ownKey});
+    for (Value capture : op.getCaptures())
+      arguments.push_back(args.lookup(capture));
+    values.map(region.getArguments(), arguments);
+    for (Operation &inner : region.front().without_terminator())
+      b.clone(inner, values);
+    return values.lookupOrDefault(
+        cast<YieldOp>(region.front().getTerminator()).getValue());
+  };
+  if (!op.getScore().empty())
+    score = inlined(op.getScore(), {score});
+  if (!op.getVisible().empty()) {
+    Value visible = inlined(op.getVisible(), {});
+    Value hidden = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    score = arith::SelectOp::create(b, visible, score, hidden);
+  }
+  YieldOp::create(b, score);
+  return map.getResult();
+}
+
+namespace {
+
+/// Builds the tile program of one problem.
+class TileProgram {
+public:
+  TileProgram(ImplicitLocOpBuilder &b, AttentionOp op, const TargetInfo &target,
+              const IRMapping &args)
+      : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
+        element(op.getElementType()), products(element), weights(weightsOf(op)),
+        mask(op.getMaskValue()),
+        depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
+        valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())) {}
+
+  void build();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
+    return FragmentType::get(b.getContext(), rows, cols, type, role);
+  }
+  Value fill(FragmentType type, float value) {
+    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
+  }
+  /// The buffer of an operand with `rows` rows a slot.
+  TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages) {
+    return allocOperand(b, op, target, operand, rows, stages);
+  }
+  /// The `rows` rows of a cache from key `start` on.
+  Value cacheTile(Value cache, Value start, int64_t rows);
+  /// The scores of a tile of K at `key`, which comes through `buffer` as a
+  /// whole or block by block; `queries` gives columns of Q, from one on so
+  /// many.
+  Value multiplyKeys(function_ref<Value(int64_t, int64_t)> queries, Value cache,
+                     TypedValue<BufferType> buffer, Value key,
+                     ArrayRef<ScaledColumns> groups);
+  /// Columns of V and what they are multiplied by.
+  struct Weighted {
+    ScaledColumns part;
+    SmallVector<Value, 2> weights;
+  };
+  /// Adds to `acc` the weighted tile of V at `key`, which comes likewise.
+  Value multiplyValues(ArrayRef<Weighted> weighted, Value cache,
+                       TypedValue<BufferType> buffer, Value key, Value acc);
+  /// The same by strips of as many keys as a slot has rows.
+  Value multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
+                       TypedValue<BufferType> buffer, Value key, Value acc);
+  /// Loads a block of columns of a tile of a cache.
+  Value stageBlock(Value tile, TypedValue<BufferType> buffer, int64_t block);
+  Value operand(Value value) { return args.lookup(value); }
+  /// The kernel's work: a tile of queries of a head and a sequence each.
+  WorkItemOp createItem();
+  void computeTile();
+
+  ImplicitLocOpBuilder &b;
+  AttentionOp op;
+  const TargetInfo &target;
+  const IRMapping &args;
+  ScheduleAttr schedule;
+  Type element;
+  /// The type of the elements of Q and K in products.
+  Type products;
+  /// That of P and V.
+  Type weights;
+  MaskAttr mask;
+  /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
+  int64_t depth, valueDepth;
+
+  // Values of the kernel; `clusterRow` is the first row of all tiles that a
+  // cluster's blocks take.
+  Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
+};
+
+} // namespace
+
+Value TileProgram::stageBlock(Value tile, TypedValue<BufferType> buffer,
+                              int64_t block) {
+  Value token = DramLoadOp::create(b, tile, buffer, /*slot=*/Value(),
+                                   /*pred=*/Value(), /*whole=*/false, block);
+  return LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
+}
+
+/// The columns of a part that lie in a block of `cols` columns from `first` on.
+static ScaledColumns within(const ScaledColumns &part, int64_t first,
+                            int64_t cols) {
+  int64_t from = std::max(part.first, first);
+  return {from, std::min(part.end(), first + cols) - from, part.scales};
+}
+
+Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
+                                Value cache, TypedValue<BufferType> buffer,
+                                Value key, ArrayRef<ScaledColumns> groups) {
+  KVBufferAttr params = buffer.getType().getParams();
+  bool strips = std::holds_alternative<Strips>(schedule.getKeys());
+  int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
+  int64_t cols = params.getSmemCols();
+  auto type =
+      fragment(schedule.getBM(), schedule.getBN(), b.getF32Type(), Role::Acc);
+  // The group's product so far; the scores of those before it.
+  Value product = fill(type, 0.0f), scores;
+  Value tile = cacheTile(cache, key, schedule.getBN());
+  for (int64_t block = 0; block < blocks; ++block) {
+    // The reads of the strip before have to end; those of the tile before have
+    // at the waits for V.
+    if (strips && block > 0)
+      MeetOp::create(b);
+    Value staged = stageBlock(tile, buffer, block);
+    int64_t first = block * cols;
+    for (const ScaledColumns &group : groups) {
+      ScaledColumns part = within(group, first, cols);
+      if (part.cols <= 0)
+        continue;
+      if (!product)
+        product = fill(type, 0.0f);
+      Value q = queries(part.first, part.cols);
+      Value k = FragmentLoadOp::create(
+          b, fragment(params.getBN(), part.cols, products, Role::B), staged, 0,
+          part.first - first);
+      product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
+                              /*column=*/0);
+      if (part.end() == group.end()) {
+        scores = CacheScales(b, batch, kvHead)
+                     .addScaled(scores, product, group.scales);
+        product = nullptr;
+      }
+    }
+  }
+  return scores;
+}
+
+Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
+                                  TypedValue<BufferType> buffer, Value key,
+                                  Value acc) {
+  if (std::holds_alternative<Strips>(schedule.getValues()))
+    return multiplyStrips(weighted, cache, buffer, key, acc);
+  KVBufferAttr params = buffer.getType().getParams();
+  int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
+  int64_t cols = params.getSmemCols();
+  Value tile = cacheTile(cache, key, schedule.getBN());
+  for (int64_t block = 0; block < blocks; ++block) {
+    Value staged = stageBlock(tile, buffer, block);
+    int64_t first = block * cols;
+    for (auto &[group, ps] : weighted) {
+      ScaledColumns part = within(group, first, cols);
+      if (part.cols <= 0)
+        continue;
+      Value v = FragmentLoadOp::create(
+          b, fragment(params.getBN(), part.cols, weights, Role::B), staged, 0,
+          part.first - first);
+      for (Value p : ps)
+        acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
+    }
+  }
+  return acc;
+}
+
+Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
+                                  TypedValue<BufferType> buffer, Value key,
+                                  Value acc) {
+  int64_t rows = buffer.getType().getParams().getBN();
+  for (int64_t first = 0; first < schedule.getBN(); first += rows) {
+    if (first > 0)
+      MeetOp::create(b);
+    Value at = arith::AddIOp::create(b, key, constant(first));
+    Value staged = stageBlock(cacheTile(cache, at, rows), buffer, /*block=*/0);
+    for (auto &[part, ps] : weighted)
+      for (Value ofStrip : ps) {
+        if (rows < schedule.getBN())
+          ofStrip = FragmentSliceOp::create(
+              b, fragment(schedule.getBM(), rows, weights, Role::A), ofStrip, 0,
+              first);
+        Value strip = FragmentLoadOp::create(
+            b, fragment(rows, part.cols, weights, Role::B), staged, 0,
+            part.first);
+        acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
+                            /*column=*/part.first);
+      }
+  }
+  return acc;
+}
+
+Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
+  auto type = cast<CacheType>(cache.getType());
+  auto tile = TileType::get(b.getContext(), rows, type.getCacheDepth(),
+                            type.getElementType(), smallPageOf(op, rows));
+  return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
+                             /*pred=*/Value());
+}
+
+WorkItemOp TileProgram::createItem() {
+  auto q = cast<MemRefType>(op.getQ().getType());
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  auto size = [&](unsigned dim, StringRef name) -> Attribute {
+    return q.isDynamicDim(dim) ? b.getStringAttr(name)
+                               : number(q.getDimSize(dim));
+  };
+  auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
+    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  };
+  auto coordinate = [&](Attribute extent, int64_t step, bool growing,
+                        int64_t sharing, Attribute sequences = {},
+                        Attribute longest = {}) {
+    return CoordinateAttr::get(b.getContext(), extent, step, sequences, longest,
+                               growing, sharing);
+  };
+  // The rows that shapes tell: how long a sequence of a ragged batch is, only
+  // the device knows. Each may have a tile that is cut. The tiles of a head
+  // read the same keys, and later rows see more of them.
+  constexpr int64_t all = 0;
+  int64_t BM = schedule.getBM();
+  bool growing = mask.boundsRight(), ragged = op.isRagged();
+  Attribute longest =
+      ragged ? b.getStringAttr(kLongestQuerySize) : size(1, kLongestQuerySize);
+  SmallVector<Attribute> coordinates{
+      ragged ? coordinate(size(0, kAllQueriesSize), BM, growing, all,
+                          b.getStringAttr("batch"), longest)
+             : coordinate(longest, BM, growing, all),
+      coordinate(number(op.getHeads()), 0, false,
+                 op.getHeads() / op.getKVHeads())};
+  if (!ragged)
+    coordinates.push_back(coordinate(size(0, "batch"), 0, false, 1));
+
+  // Keys of a sequence, about: the most there is room for, or in ragged caches
+  // as many as queries.
+  int64_t bits = 0;
+  Attribute most;
+  for (Value cache : {op.getKeys(), op.getValues()}) {
+    auto type = cast<CacheType>(cache.getType());
+    bits += type.getHeadSize() * type.getElementType().getIntOrFloatBitWidth();
+    if (!most && type.getKind() != CacheKind::Ragged)
+      most = mostTokensOf(type, operand(cache));
+  }
+  if (!most)
+    most =
+        expr("product", {expr("ceildiv", {longest, number(BM)}), number(BM)});
+  Attribute reads = expr("product", {expr("max", {most, number(1)}),
+                                     number(llvm::divideCeil(bits, 8))});
+  return WorkItemOp::create(b, b.getArrayAttr(coordinates), reads);
+}
+
+void TileProgram::build() {
+  WorkItemOp item = createItem();
+  Value tileIndex = item.getResult(0);
+  head = item.getResult(1);
+  // Sequences of so few rows are another kernel's.
+  std::optional<SharedRows> shares = SharedRows::of(op);
+  int64_t leastRows = shares ? shares->over : 0;
+  if (op.isRagged()) {
+    // The numbers of tiles go over all sequences.
+    Value offsets = operand(op.getOffsets());
+    Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
+    auto find = FindTileOp::create(b, tileIndex, offsets,
+                                   LaunchSizeOp::create(b, "batch"), rows,
+                                   schedule.getBM(), leastRows,
+                                   /*fromEnd=*/false);
+    batch = find.getSequence();
+    tileIndex = find.getTile();
+    firstRow = loadOffset(b, offsets, batch, constant(0), rows);
+    Value next = arith::AddIOp::create(b, batch, constant(1));
+    queries = arith::SubIOp::create(
+        b, loadOffset(b, offsets, next, firstRow, rows), firstRow);
+  } else {
+    batch = item.getResult(2);
+  }
+  auto rowsOfItem = ItemRowsOp::create(b, tileIndex, schedule.getBM());
+  clusterRow = rowsOfItem.getFirst();
+  row = rowsOfItem.getRow();
+  kvHead = arith::DivUIOp::create(b, head,
+                                  constant(op.getHeads() / op.getKVHeads()));
+  if (!op.isRagged())
+    queries = memref::DimOp::create(b, operand(op.getQ()), 1);
+  Value own = queries;
+  if (leastRows) {
+    Value isLong = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, queries,
+                                         constant(leastRows));
+    own = arith::SelectOp::create(b, isLong, queries, constant(0));
+  }
+  Value active =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, clusterRow, own);
+  auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  computeTile();
+}
+
+void TileProgram::computeTile() {
+  int64_t BM = schedule.getBM(), BN = schedule.getBN();
+  Value k = operand(op.getK()), v = operand(op.getV());
+  keys = CacheNumKeysOp::create(b, k, batch,
+                                lengthsCountNew(op) ? constant(0) : queries);
+  auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
+  range.setDescending(mask.boundsRight());
+  keyLo = range.getLo();
+  Value zero = constant(0), one = constant(1), bn = constant(BN);
+  auto tilesUp = [&](Value n) {
+    Value positive = arith::MaxSIOp::create(b, n, zero);
+    return arith::CeilDivUIOp::create(b, positive, bn).getResult();
+  };
+  auto tilesDown = [&](Value n) {
+    Value positive = arith::MaxSIOp::create(b, n, zero);
+    return arith::DivUIOp::create(b, positive, bn).getResult();
+  };
+  Value end = tilesUp(range.getHi());
+  Value begin = tilesDown(range.getLo());
+  Value count = arith::SubIOp::create(b, end, begin);
+  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
+  Value edgeRight = arith::SubIOp::create(b, end, tilesDown(range.getFullHi()));
+  Value edgeLeft;
+  if (mask.boundsLeft())
+    edgeLeft = arith::SubIOp::create(b, end, tilesUp(range.getFullLo()));
+
+  Value left = arith::SubIOp::create(b, queries, row);
+  SmallVector<Value> at{row, head};
+  if (op.isRagged())
+    at[0] = arith::AddIOp::create(b, firstRow, row);
+  else
+    at.insert(at.begin(), batch);
+  auto tileType = [&](int64_t cols, Type type) {
+    return TileType::get(b.getContext(), BM, cols, type, 0);
+  };
+
+  bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
+  const SeveralTiles *several = schedule.getSeveralTiles();
+  Value qbuf = qFromDram
+                   ? Value()
+                   : alloc(Operand::Q, BM, several ? several->qStages : 1);
+  TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
+  // A strip of V is BK keys.
+  TypedValue<BufferType> vbuf = alloc(
+      Operand::V,
+      std::holds_alternative<Strips>(schedule.getValues()) ? schedule.getBK()
+                                                           : BN,
+      schedule.getStages());
+  Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
+                                   operand(op.getQ()), at, left,
+                                   /*validCols=*/Value(), IntegerAttr());
+  Value qs;
+  if (!qFromDram) {
+    Value qtoken =
+        DramLoadOp::create(b, qtile, qbuf, /*slot=*/Value(), /*pred=*/Value(),
+                           /*whole=*/false);
+    qs =
+        LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+  }
+
+  FragmentType accType = fragment(BM, valueDepth, b.getF32Type(), Role::Acc);
+  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
+  FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
+  FragmentType pType = fragment(BM, BN, weights, Role::A);
+  FragmentType qType = fragment(BM, depth, element, Role::A);
+  Value qf;
+  if (qFromDram)
+    qf = TileFragmentOp::create(b, qType, qtile);
+  else if (schedule.getQInRegs())
+    qf = FragmentLoadOp::create(b, qType, qs, 0, 0);
+
+  SmallVector<Value> init{
+      fill(accType, 0.0f),
+      fill(rowType, -std::numeric_limits<float>::infinity()),
+      fill(rowType, 0.0f)};
+  CacheScales scales(b, batch, kvHead);
+  Value kScale = scales.ofHead(k);
+  Value kFactor = scales.fit(op, target, qf, rowType, kScale);
+  if (kFactor)
+    products = b.getF16Type();
+  bool scalesWeights = isScaledByToken(op.getV().getType());
+  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
+  // The softmax scales behind the maximum; that needs a positive scale.
+  bool own = op.hasOwnScores();
+  double softmaxScale = scale > 0 && cap == 0 && !own ? scale : 1.0;
+
+  auto loop = scf::ForOp::create(b, zero, count, one, init);
+  // From right to left the end of the sequence cuts the first tile only; a
+  // window may cut the last one too.
+  if (!mask.boundsLeft())
+    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
+          l = loop.getRegionIterArg(2);
+    Value back =
+        arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
+    Value key = arith::MulIOp::create(b, back, bn);
+
+    auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
+      FragmentType type = fragment(BM, cols, products, Role::A);
+      if (!qf)
+        return FragmentLoadOp::create(b, type, qs, 0, col);
+      return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
+    };
+    TileTokens tokens{key, keyLo, keys};
+    Value s = multiplyKeys(queriesAt, k, kbuf, key,
+                           scales.groups(k, depth, scoreType, tokens));
+    if (kFactor)
+      s = RescaleOp::create(b, s, kFactor);
+    s = scales.multiplyByToken(scales.multiply(s, kScale),
+                               scales.ofTokens(k, scoreType, tokens));
+    if (cap > 0)
+      s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
+                            b.getF32FloatAttr(cap));
+    else if (scale <= 0 && !own)
+      s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
+    if (own)
+      s = mapOwnScores(b, op, args, s, {batch, head, row, key, queries, keys},
+                       cap > 0 ? 1.0 : scale);
+
+    Value edge =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
+    if (edgeLeft)
+      edge = arith::OrIOp::create(
+          b, edge,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
+    auto masked =
+        scf::IfOp::create(b, TypeRange{scoreType}, edge,
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard inner(b);
+      b.setInsertionPointToStart(masked.thenBlock());
+      Value hidden = MaskOp::create(b, s, row, queries, key, keys, mask);
+      scf::YieldOp::create(b, hidden);
+      b.setInsertionPointToStart(masked.elseBlock());
+      scf::YieldOp::create(b, s);
+    }
+    auto softmax = OnlineSoftmaxOp::create(
+        b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
+        masked.getResult(0), m, l, b.getF32FloatAttr(softmaxScale),
+        /*masked=*/b.getUnitAttr());
+    Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
+
+    SmallVector<Weighted> weighted;
+    Value vScales = scales.ofTokens(v, scoreType, tokens);
+    for (const ScaledColumns &part :
+         scales.groups(v, valueDepth, scoreType, tokens))
+      weighted.push_back(
+          {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
+                                pType, element)});
+    Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
+    scf::YieldOp::create(
+        b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
+  }
+
+  Value sink;
+  if (op.getSink())
+    sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
+  auto finish = SoftmaxFinishOp::create(b, accType, rowType, loop.getResult(0),
+                                        loop.getResult(1), loop.getResult(2),
+                                        /*excess=*/Value(), sink,
+                                        b.getF32FloatAttr(softmaxScale));
+  Type outElement = op.getOutElementType();
+  Value out = roundOutput(b, scales.finish(finish.getResult(), v), outElement);
+  Value otile =
+      DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
+                         operand(op.getOut()), at, left,
+                         /*validCols=*/Value(), IntegerAttr());
+  Value obuf;
+  if (const MovingTeam *mover = schedule.getMovingTeam();
+      mover && mover->stagesOutput)
+    obuf = alloc(Operand::O, BM, 1);
+  FragmentStoreOp::create(b, out, otile, obuf);
+  if (op.getLse()) {
+    SmallVector<Value> lseAt{head, at.end()[-2]};
+    if (!op.isRagged())
+      lseAt.insert(lseAt.begin(), batch);
+    RowStoreOp::create(b, finish.getLse(), operand(op.getLse()), lseAt, left);
+  }
+}
+
+void kvbuf::buildTiles(ImplicitLocOpBuilder &b, AttentionOp op,
+                       const TargetInfo &target, const IRMapping &args) {
+  TileProgram(b, op, target, args).build();
+}

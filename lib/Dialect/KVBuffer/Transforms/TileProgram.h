@@ -1,0 +1,68 @@
+//===- TileProgram.h - Programs of tiles of queries -------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The tile program of a problem whose blocks take tiles of query rows each,
+/// and what it shares with those of few rows (LowerDecode.h).
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvbuf {
+
+/// The page size of a problem's caches if pages do not hold whole tiles of the
+/// schedule, or of `rows` rows, else 0.
+int64_t smallPageOf(AttentionOp op, int64_t rows = 0);
+
+/// Allocates the buffer of an operand with `rows` rows a slot.
+mlir::TypedValue<BufferType> allocOperand(mlir::ImplicitLocOpBuilder &b,
+                                          AttentionOp op,
+                                          const TargetInfo &target,
+                                          Operand operand, int64_t rows,
+                                          int64_t stages);
+
+/// What accumulators come to as elements of the output.
+mlir::Value roundOutput(mlir::ImplicitLocOpBuilder &b, mlir::Value acc,
+                        mlir::Type element);
+
+/// Entry `i` of offsets, a memref of integers that nobody has checked: the
+/// nearest row from `least` to `most`.
+mlir::Value loadOffset(mlir::ImplicitLocOpBuilder &b, mlir::Value offsets,
+                       mlir::Value i, mlir::Value least, mlir::Value most);
+
+/// Where a tile of scores stands in its problem.
+struct ScoreTile {
+  /// The sequence; the head and the query of the first row; the first key.
+  mlir::Value batch, head, query, key;
+  /// Queries and keys of the sequence.
+  mlir::Value queries, keys;
+  /// Rows of one query: row r is query r / `group`, head r % `group`.
+  int64_t group = 1;
+};
+
+/// The problem's own functions of the scores of a tile, times `scale` before.
+/// `args` maps the problem's operands.
+mlir::Value mapOwnScores(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                         const mlir::IRMapping &args, mlir::Value scores,
+                         const ScoreTile &tile, double scale);
+
+/// Builds the tile program of a problem whose schedule does not split keys at
+/// the insertion point, in a kernel. `args` maps the problem's operands.
+void buildTiles(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                const TargetInfo &target, const mlir::IRMapping &args);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
