@@ -220,10 +220,10 @@ static Attribute launchIfClustersGain(MLIRContext *context,
 static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads,
                                     bool wide) {
   SizeBuilder b(context);
-  Attribute sms = b.getStringAttr("sms");
+  Attribute sms = b.getStringAttr(kMultiprocessorsSize);
   Attribute lines = b.expr(
-      "max", {b.number(1),
-              b.expr("product", {b.getStringAttr("batch"), b.number(heads)})});
+      "max", {b.number(1), b.expr("product", {b.getStringAttr(kBatchSize),
+                                              b.number(heads)})});
   Attribute filled = b.expr(
       "product", {b.number(10), lines, b.expr("floordiv", {sms, lines})});
   Attribute split = b.expr(

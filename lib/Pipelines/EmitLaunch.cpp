@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmitLaunch.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -157,7 +158,7 @@ FailureOr<Value> LaunchEmitter::size(Attribute expression) {
   StringAttr missing;
   Value value = emitSizeExpression(
       b, b.getLoc(), expression, [&](StringAttr name) -> Value {
-        if (name.getValue() == "sms")
+        if (name.getValue() == kMultiprocessorsSize)
           return index(options.multiprocessors);
         Value known = sizes.lookup(name.getValue());
         if (!known)

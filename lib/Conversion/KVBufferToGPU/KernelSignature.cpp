@@ -10,6 +10,7 @@
 #include "ArgumentUses.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -232,7 +233,7 @@ LogicalResult KernelSignature::expand() {
     auto sizeOf = [&](StringRef size) -> Attribute {
       return str(sizeOfCache(kernel.getArgument(i), size));
     };
-    Attribute batch = sizeOf("batch");
+    Attribute batch = sizeOf(kBatchSize);
     Attribute batchPlus1 = b.getDictionaryAttr(
         b.getNamedAttr("sum", b.getArrayAttr({batch, b.getI64IntegerAttr(1)})));
     if (cache.getKind() == CacheKind::Ragged) {

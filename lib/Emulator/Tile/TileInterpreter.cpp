@@ -9,6 +9,7 @@
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "BlockRun.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "llvm/ADT/StringMap.h"
 #include <algorithm>
 #include <numeric>
@@ -74,7 +75,7 @@ llvm::StringMap<int64_t> TileInterpreter::Impl::allSizes() const {
         if (auto name = dyn_cast<StringAttr>(size))
           all.try_emplace(name.getValue(), extent);
   // As the emulator says.
-  all.try_emplace("sms", 4);
+  all.try_emplace(kMultiprocessorsSize, 4);
   return all;
 }
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
@@ -78,9 +79,9 @@ SmallVector<CacheDim> CacheType::getLeadingDims() const {
   constexpr int64_t dynamic = ShapedType::kDynamic;
   switch (getKind()) {
   case CacheKind::Dense:
-    return {{dynamic, "batch"}, {dynamic, "seq_k"}};
+    return {{dynamic, kBatchSize}, {dynamic, kKeysSize}};
   case CacheKind::Ragged:
-    return {{dynamic, "total_k"}};
+    return {{dynamic, kAllKeysSize}};
   case CacheKind::Continuous:
     return {{dynamic, kBlocksSize}, {dynamic, kSlotRowsSize}};
   case CacheKind::Paged:
@@ -95,12 +96,13 @@ SmallVector<CacheTensor> CacheType::getIndexTensors() const {
   case CacheKind::Dense:
     return {};
   case CacheKind::Ragged:
-    return {{"offsets", {{dynamic, "batch", /*plus=*/1}}}};
+    return {{"offsets", {{dynamic, kBatchSize, /*plus=*/1}}}};
   case CacheKind::Continuous:
-    return {{"table", {{dynamic, "batch"}}}, {"lengths", {{dynamic, "batch"}}}};
+    return {{"table", {{dynamic, kBatchSize}}},
+            {"lengths", {{dynamic, kBatchSize}}}};
   case CacheKind::Paged:
-    return {{"table", {{dynamic, "batch"}, {dynamic, kTableRowSize}}},
-            {"lengths", {{dynamic, "batch"}}}};
+    return {{"table", {{dynamic, kBatchSize}, {dynamic, kTableRowSize}}},
+            {"lengths", {{dynamic, kBatchSize}}}};
   }
   llvm_unreachable("unknown kind of cache");
 }

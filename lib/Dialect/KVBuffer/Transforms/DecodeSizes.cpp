@@ -75,13 +75,13 @@ std::pair<Attribute, Attribute> DecodeSizes::ownRowsOf() const {
 Attribute DecodeSizes::sequencesWithRest() const {
   std::optional<SharedRows> rows = SharedRows::of(op);
   if (!rows)
-    return str("batch");
+    return str(kBatchSize);
   // 1 where the kernel runs alone, else 0.
   Attribute left =
       expr("sum", {number(rows->shared + 1),
                    expr("product", {number(-1), str(kLongestQuerySize)})});
   Attribute alone = expr("max", {number(0), expr("min", {number(1), left})});
-  return expr("product", {str("batch"), alone});
+  return expr("product", {str(kBatchSize), alone});
 }
 
 Attribute DecodeSizes::str(StringRef text) const {
@@ -113,10 +113,10 @@ Attribute DecodeSizes::splitsOf() const {
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
   // As many as keep the device busy, as long as they are worth it.
   Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
-  Attribute most =
-      expr("floordiv",
-           {busyBlocks(),
-            expr("max", {number(1), expr("product", {str("batch"), lines})})});
+  Attribute most = expr(
+      "floordiv",
+      {busyBlocks(),
+       expr("max", {number(1), expr("product", {str(kBatchSize), lines})})});
   Attribute worth = expr("ceildiv", {room, number(leastSplit())});
   return expr("max", {number(1), expr("min", {worth, most})});
 }
@@ -152,11 +152,11 @@ int64_t DecodeSizes::residentBlocks() const {
 }
 
 Attribute DecodeSizes::busyBlocks() const {
-  return expr("product", {str("sms"), number(residentBlocks())});
+  return expr("product", {str(kMultiprocessorsSize), number(residentBlocks())});
 }
 
 Attribute DecodeSizes::workersOf() const {
-  Attribute one = number(1), batch = expr("max", {one, str("batch")});
+  Attribute one = number(1), batch = expr("max", {one, str(kBatchSize)});
   Attribute most = expr(
       "max", {one, expr("floordiv", {busyBlocks(), number(fewestLines())})});
   // With a whole number of blocks a sequence, those of sequences of one length

@@ -208,9 +208,9 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
       return b.getI64IntegerAttr(value);
     };
     auto layout = cast<CacheLayout>(op.getKCache().getType());
-    SmallVector<Attribute> rows{str("batch"), str("seq_new")};
+    SmallVector<Attribute> rows{str(kBatchSize), str(kNewTokensSize)};
     if (op.getOffsets())
-      rows = {str("total_new")};
+      rows = {str(kAllNewTokensSize)};
     rows.append({number(layout.getHeads()), number(layout.getHeadSize())});
     SmallVector<Role> roles{{op.getK(), "k_new", "read", rows}};
     if (op.getV()) {
@@ -224,12 +224,12 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
            "offsets",
            "read",
            {b.getDictionaryAttr(b.getNamedAttr(
-               "sum", b.getArrayAttr({str("batch"), number(1)})))}});
+               "sum", b.getArrayAttr({str(kBatchSize), number(1)})))}});
     if (op.getAt())
-      roles.push_back({op.getAt(), "at", "read", {str("batch")}});
+      roles.push_back({op.getAt(), "at", "read", {str(kBatchSize)}});
     if (op.getCos()) {
       int64_t pairs = cast<MemRefType>(op.getCos().getType()).getDimSize(1);
-      SmallVector<Attribute> angles{str("positions"), number(pairs)};
+      SmallVector<Attribute> angles{str(kPositionsSize), number(pairs)};
       roles.push_back({op.getCos(), "cos", "read", angles});
       roles.push_back({op.getSin(), "sin", "read", angles});
     }

@@ -134,7 +134,7 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
     if (ragged)
       shape = {str(kAllQueriesSize)};
     else
-      shape = {str("batch"), str(kLongestQuerySize)};
+      shape = {str(kBatchSize), str(kLongestQuerySize)};
     shape.append(
         {number(op.getHeads()),
          number(role == "q" ? op.getHeadSize() : op.getValueHeadSize())});
@@ -142,19 +142,19 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
     if (ragged)
       shape = {number(op.getHeads()), str(kAllQueriesSize)};
     else
-      shape = {str("batch"), number(op.getHeads()), str(kLongestQuerySize)};
+      shape = {str(kBatchSize), number(op.getHeads()), str(kLongestQuerySize)};
   } else if (role == "q_offsets") {
     shape = {b.getDictionaryAttr(
-        b.getNamedAttr("sum", b.getArrayAttr({str("batch"), number(1)})))};
+        b.getNamedAttr("sum", b.getArrayAttr({str(kBatchSize), number(1)})))};
   } else if (role == "sink") {
     shape = {number(op.getHeads())};
   } else if (role == "k_new" || role == "v_new") {
     // A token for each query row.
     shape = {
-        str("batch"), str(kLongestQuerySize), number(op.getKVHeads()),
+        str(kBatchSize), str(kLongestQuerySize), number(op.getKVHeads()),
         number(role == "k_new" ? op.getHeadSize() : op.getValueHeadSize())};
   } else if (role == "cos" || role == "sin") {
-    shape = {str("positions"),
+    shape = {str(kPositionsSize),
              number(cast<ShapedType>(append.getCos().getType()).getDimSize(1))};
   }
   if (!shape.empty())

@@ -158,7 +158,7 @@ WorkItemOp DecodeProgram::createItem() {
   else
     coordinates = {coordinate(number(op.getKVHeads())),
                    coordinate(timesSlices(splitsAndShare().first)),
-                   coordinate(str("batch"))};
+                   coordinate(str(kBatchSize))};
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), Attribute());
 }
 
@@ -238,7 +238,7 @@ void DecodeProgram::computeRest() {
   Value workers = LaunchValueOp::create(b, workersOf());
   Attribute sequences = sequencesWithRest();
   Value rest = isa<StringAttr>(sequences)
-                   ? LaunchSizeOp::create(b, "batch").getResult()
+                   ? LaunchSizeOp::create(b, kBatchSize).getResult()
                    : LaunchValueOp::create(b, sequences).getResult();
   auto loop = scf::ForOp::create(b, block, rest, workers);
   OpBuilder::InsertionGuard guard(b);
@@ -267,7 +267,7 @@ void DecodeProgram::computeRestOf(Value sequence) {
 
 void DecodeProgram::buildSplits() {
   auto [splits, share] = splitsAndShare();
-  addScratch(expr("product", {str("batch"), splits}));
+  addScratch(expr("product", {str(kBatchSize), splits}));
   Value split = block;
   Value sequence = item.getResult(2);
   Tiles tiles = tilesOf(sequence);
@@ -314,9 +314,10 @@ Value DecodeProgram::pauseInTiles() {
              cache.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = llvm::bit_floor(
       uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
-  Attribute many = expr(
-      "min", {number(1),
-              expr("floordiv", {str("batch"), number(target.pauseSequences)})});
+  Attribute many =
+      expr("min",
+           {number(1), expr("floordiv",
+                            {str(kBatchSize), number(target.pauseSequences)})});
   return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
 }
 
@@ -325,7 +326,7 @@ void DecodeProgram::buildShares() {
   if (SharedRows::of(op))
     kernel->setAttr(kResidentBlocksAttr, number(residentBlocks()));
   // Each sequence and each block begins at most one piece.
-  addScratch(expr("sum", {str("batch"), workers}));
+  addScratch(expr("sum", {str(kBatchSize), workers}));
   Value worker = block;
   Value one = constant(1);
   // A block of several short sequences has less to read than one of a part of a
@@ -333,7 +334,7 @@ void DecodeProgram::buildShares() {
   Value pause = pauseInTiles();
   auto share = ShareWorkOp::create(
       b, worker, LaunchValueOp::create(b, workers),
-      LaunchSizeOp::create(b, "batch"),
+      LaunchSizeOp::create(b, kBatchSize),
       constant(std::max<int64_t>(1, leastSplit() / schedule.getBN())));
   {
     OpBuilder::InsertionGuard guard(b);

@@ -238,20 +238,20 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   MmaOp output = found.output.product;
   FragmentLoadOp whole = found.output.fragment;
   FragmentType v = output.getB().getType(), p = output.getA().getType();
-  int64_t keys = p.getCols();
-  // Operands come in vectors of 8 elements a lane, whose keys are those of one
+  int64_t contracted = p.getCols();
+  // Operands come in vectors of 8 elements a lane, which are those of one
   // instruction or of two.
   constexpr int64_t vector = 8;
   int64_t least = vector *
                   whole.getStaged().getType().getParams().getWarpSize() /
                   schedule.getMmaM();
-  int64_t first =
-      llvm::alignTo(keys / 4, std::max<int64_t>(schedule.getMmaK(), least));
+  int64_t first = llvm::alignTo(contracted / 4,
+                                std::max<int64_t>(schedule.getMmaK(), least));
   rewriter.setInsertionPoint(output);
   Value acc = output.getAcc();
   SmallVector<MmaOp> products;
-  for (auto [from, to] :
-       {std::pair(int64_t(0), std::min(first, keys)), std::pair(first, keys)}) {
+  for (auto [from, to] : {std::pair(int64_t(0), std::min(first, contracted)),
+                          std::pair(first, contracted)}) {
     if (from >= to)
       continue;
     auto slice = FragmentSliceOp::create(
@@ -334,9 +334,9 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
         op.getDialect() == getContext().getLoadedDialect("arith"))
       place(&op, now);
   place(found.apply, now);
-  if (Operation *queries = scores.getA().getDefiningOp();
-      queries && queries->getBlock() == body)
-    place(queries, now);
+  if (Operation *first = scores.getA().getDefiningOp();
+      first && first->getBlock() == body)
+    place(first, now);
   place(found.scores.fragment, now);
   placeAll(outputSlice, ahead1);
   place(outputStage, now);

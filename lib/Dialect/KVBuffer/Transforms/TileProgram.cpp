@@ -392,12 +392,12 @@ WorkItemOp TileProgram::createItem() {
       ragged ? b.getStringAttr(kLongestQuerySize) : size(1, kLongestQuerySize);
   SmallVector<Attribute> coordinates{
       ragged ? coordinate(size(0, kAllQueriesSize), BM, growing, all,
-                          b.getStringAttr("batch"), longest)
+                          b.getStringAttr(kBatchSize), longest)
              : coordinate(longest, BM, growing, all),
       coordinate(number(op.getHeads()), 0, false,
                  op.getHeads() / op.getKVHeads())};
   if (!ragged)
-    coordinates.push_back(coordinate(size(0, "batch"), 0, false, 1));
+    coordinates.push_back(coordinate(size(0, kBatchSize), 0, false, 1));
 
   // Keys of a sequence, about: the most there is room for, or in ragged caches
   // as many as queries.
@@ -429,7 +429,7 @@ void TileProgram::build() {
     Value offsets = operand(op.getOffsets());
     Value rows = memref::DimOp::create(b, operand(op.getQ()), 0);
     auto find = FindTileOp::create(b, tileIndex, offsets,
-                                   LaunchSizeOp::create(b, "batch"), rows,
+                                   LaunchSizeOp::create(b, kBatchSize), rows,
                                    schedule.getBM(), leastRows,
                                    /*fromEnd=*/false);
     batch = find.getSequence();

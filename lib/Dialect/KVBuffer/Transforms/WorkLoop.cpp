@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AssignWork.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -61,16 +62,17 @@ ArrayAttr ItemLoop::launchGrid() {
     counts.push_back(items.count(i));
   Attribute one = b.getI64IntegerAttr(1);
   Attribute all = sizeExpression(b, "product", counts);
-  Attribute resident =
-      sizeExpression(b, "product", {b.getStringAttr("sms"), one});
+  Attribute resident = sizeExpression(
+      b, "product", {b.getStringAttr(kMultiprocessorsSize), one});
   int64_t cluster = items.cluster;
   if (cluster == 1)
     return b.getArrayAttr(
         {sizeExpression(b, "min", {resident, all}), one, one});
   Attribute size = b.getI64IntegerAttr(cluster);
   // As many whole clusters as there are multiprocessors for.
-  Attribute spare = sizeExpression(
-      b, "sum", {b.getStringAttr("sms"), b.getI64IntegerAttr(1 - cluster)});
+  Attribute spare = sizeExpression(b, "sum",
+                                   {b.getStringAttr(kMultiprocessorsSize),
+                                    b.getI64IntegerAttr(1 - cluster)});
   resident = sizeExpression(b, "ceildiv", {spare, size});
   return b.getArrayAttr(
       {sizeExpression(b, "product",

@@ -10,6 +10,7 @@
 #define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 
 namespace kvbuf {
 
@@ -29,13 +30,6 @@ struct NamedOperand {
 /// "k.table" (`CacheLayout::getIndexTensors`), "k.scales".
 llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
 llvm::SmallVector<NamedOperand> namedOperands(CacheAppendOp op);
-
-/// What kernels of an attention problem call sizes of their launches: the query
-/// rows of a sequence, of a ragged batch of the longest one; of a ragged batch
-/// those of all; and the keys of a sequence in a dense cache.
-inline constexpr llvm::StringLiteral kLongestQuerySize = "seq_q",
-                                     kAllQueriesSize = "total_q",
-                                     kKeysSize = "seq_k";
 
 /// The append that is a part of an attention problem: a `kvbuffer.cache_append`
 /// before it in its block, into its caches. Null where there is none.
