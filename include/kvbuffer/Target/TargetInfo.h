@@ -270,11 +270,11 @@ struct TargetInfo {
   /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its
   /// queries and results and what the groups before and after it use.
   int64_t sharedReadBytes = 16 << 20;
-  /// Tiles that are worked on at once, about one for each multiprocessor. A group
-  /// has no more, where that is a head's or several heads': what others read only
-  /// takes room in L2. The last group has twice as many at least: only a long
-  /// sequence of ever shorter tiles leaves all multiprocessors busy to the end
-  /// (longest processing time first). What is left over joins it.
+  /// Tiles that are worked on at once, about one for each multiprocessor. A
+  /// group has no more, where that is a head's or several heads': what others
+  /// read only takes room in L2. The last group has twice as many at least:
+  /// only a long sequence of ever shorter tiles leaves all multiprocessors busy
+  /// to the end (longest processing time first). What is left over joins it.
   int64_t tilesAtOnce = 128;
   /// Where items along two coordinates read the same, each of another tensor (a
   /// product's tiles, of two matrices): blocks that run together take strips of
