@@ -172,8 +172,7 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   // Bulk copies.
   auto bulk = [&](Code code, Value shared, Value global, Value mbarrier,
                   Value predicate, Value bytes, ValueRange coordinates,
-                  Value multicast = {},
-                  bool gathers = false) -> LogicalResult {
+                  Value multicast = {}, bool gathers = false) -> LogicalResult {
     Comp s = sharedPointer(shared), g = getWide(global),
          m = mbarrier ? sharedPointer(mbarrier) : Comp{};
     Comps parts = {optional(predicate), optional(bytes)};

@@ -359,9 +359,9 @@ void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
   }
 }
 
-void GlobalMemory::access(Run &run, Warp &w, const View &view,
-                          const Inst &inst, const uint64_t *address,
-                          uint32_t bytes, uint64_t mask, bool store) {
+void GlobalMemory::access(Run &run, Warp &w, const View &view, const Inst &inst,
+                          const uint64_t *address, uint32_t bytes,
+                          uint64_t mask, bool store) {
   Access a{run, w, view, inst, store};
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     a.lane = __builtin_ctzll(rest);
@@ -483,8 +483,7 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   compareAtomic(a, address, bytes);
 
   // Two atomic operations are no race if each takes part in the other's scope.
-  if (at.write && !ordered(a, at.write) &&
-      !at.isObserver(run.serial, w.id)) {
+  if (at.write && !ordered(a, at.write) && !at.isObserver(run.serial, w.id)) {
     const Event &e = events[at.write];
     unsigned perBlock = blocks[e.block].launch->warpsPerBlock;
     Published other{nullptr, e.block, (e.who & 63) / perBlock, at.writeScope};

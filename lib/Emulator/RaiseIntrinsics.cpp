@@ -275,9 +275,9 @@ bool Raiser::raiseTensor(StringRef name) {
     coordinates = rankOf(text);
     if (gathers && coordinates)
       coordinates = 5;
-    return NVVM::TMALoadModeAttr::get(
-        context, gathers ? NVVM::TMALoadMode::TILE_GATHER4
-                         : NVVM::TMALoadMode::TILE);
+    return NVVM::TMALoadModeAttr::get(context,
+                                      gathers ? NVVM::TMALoadMode::TILE_GATHER4
+                                              : NVVM::TMALoadMode::TILE);
   };
   unsigned rank;
   if (name.consume_front("g2s.tile.")) {
@@ -294,10 +294,10 @@ bool Raiser::raiseTensor(StringRef name) {
     operands.push_back(args[1]);
     if (*multicast)
       operands.push_back(args[3 + rank]);
-    return replace("nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
-                   {attr("mode", mode),
-                    segments({1, 1, static_cast<int32_t>(rank), 1, 0,
-                              *multicast ? 1 : 0, 0, 0})});
+    return replace(
+        "nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
+        {attr("mode", mode), segments({1, 1, static_cast<int32_t>(rank), 1, 0,
+                                       *multicast ? 1 : 0, 0, 0})});
   }
   if (name.consume_front("g2s.cta.tile.")) {
     // Into the block's own memory: dst, mbarrier, map, coordinates, cache, and
@@ -310,8 +310,7 @@ bool Raiser::raiseTensor(StringRef name) {
     operands.push_back(args[1]);
     return replace(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global", operands,
-        {attr("mode", mode),
-         attr("isCTAOnly", builder.getBoolAttr(true)),
+        {attr("mode", mode), attr("isCTAOnly", builder.getBoolAttr(true)),
          segments({1, 1, static_cast<int32_t>(rank), 1, 0, 0, 0, 0})});
   }
   if (name.consume_front("s2g.tile.")) {

@@ -129,8 +129,8 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 const std::string &text, const std::string &note,
                 const Inst *other, const Program *of, uint64_t count) {
   std::vector<Finding> &findings = launch.findings;
-  std::tuple<FaultKind, uint32_t, uint32_t> key = {
-      kind, inst.origin, other ? other->origin : ~0u};
+  std::tuple<FaultKind, uint32_t, uint32_t> key = {kind, inst.origin,
+                                                   other ? other->origin : ~0u};
   if (hot.apart) {
     bool isNew = journal->fault(/*isWarning=*/false, kind, w, inst, lane, text,
                                 note, other, of);
@@ -174,8 +174,8 @@ void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                   const Inst *other) {
   if (hot.apart) {
     if (!launch.warned.count({kind, inst.origin}))
-      journal->fault(/*isWarning=*/true, kind, w, inst, lane, text, note,
-                     other, nullptr);
+      journal->fault(/*isWarning=*/true, kind, w, inst, lane, text, note, other,
+                     nullptr);
     return;
   }
   if (!launch.warned.insert({kind, inst.origin}).second)

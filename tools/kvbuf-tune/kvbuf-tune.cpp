@@ -191,9 +191,10 @@ std::string csvOf(const Json &record) {
   for (const Json &result : record["results"]) {
     std::vector<std::string> fields;
     for (const std::string &key : keys)
-      fields.push_back(!result.contains(key)       ? ""
-                       : result[key].is_string() ? result[key].get<std::string>()
-                                                   : result[key].dump());
+      fields.push_back(!result.contains(key) ? ""
+                       : result[key].is_string()
+                           ? result[key].get<std::string>()
+                           : result[key].dump());
     text += csvLine(fields);
   }
   return text;

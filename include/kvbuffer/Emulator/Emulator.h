@@ -48,11 +48,11 @@ struct Options {
   bool uninitialized = true;
   /// Report reads of bytes that an unfinished asynchronous copy will write.
   bool landingChecks = true;
-  /// What PTX leaves undefined is an error. False: what GPUs are known to forgive
-  /// is a warning: an mbarrier that every warp initialises, the same way, with
-  /// no barrier before the others use it, or with no fence for the copy engine;
-  /// a shuffle whose member mask leaves out lanes that execute it. They happen
-  /// in the order that makes the program right.
+  /// What PTX leaves undefined is an error. False: what GPUs are known to
+  /// forgive is a warning: an mbarrier that every warp initialises, the same
+  /// way, with no barrier before the others use it, or with no fence for the
+  /// copy engine; a shuffle whose member mask leaves out lanes that execute it.
+  /// They happen in the order that makes the program right.
   bool strict = true;
   /// Stop a launch after so many different messages.
   unsigned maxErrors = 20;

@@ -88,9 +88,9 @@ public:
   /// asks for. Those that the shapes of bound tensors tell need not be bound.
   void bindSize(llvm::StringRef name, int64_t value);
 
-  /// The grid that the kernel's `kvbuffer.grid`, or its `kvbuffer.work_item`, says
-  /// for the sizes that are bound. Fails with a diagnostic if it says none, or
-  /// asks for others.
+  /// The grid that the kernel's `kvbuffer.grid`, or its `kvbuffer.work_item`,
+  /// says for the sizes that are bound. Fails with a diagnostic if it says
+  /// none, or asks for others.
   mlir::FailureOr<std::array<int64_t, 3>> grid();
 
   /// Runs `grid` blocks, one after the other: x fastest, or, with an `order`

@@ -205,8 +205,8 @@ static void lowerStore(ClusterStoreOp op) {
   op.erase();
 }
 
-/// PTX ISA, "movmatrix". The statement has effects, so that LLVM leaves it where
-/// all lanes of the warp are together.
+/// PTX ISA, "movmatrix". The statement has effects, so that LLVM leaves it
+/// where all lanes of the warp are together.
 static void lowerTranspose(LaneTransposeOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   auto asmOp = LLVM::InlineAsmOp::create(

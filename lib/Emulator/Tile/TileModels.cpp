@@ -49,9 +49,10 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
     attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
            StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp,
-           MmaOp, MapOp, FragmentFitOp, OnlineSoftmaxOp, AnyNegativeOp, RaiseMaxOp,
-           ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp, CarryExcessOp,
-           SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(context);
+           MmaOp, MapOp, FragmentFitOp, OnlineSoftmaxOp, AnyNegativeOp,
+           RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
+           CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(
+        context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp, WorkItemOp,
            ItemRowsOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);

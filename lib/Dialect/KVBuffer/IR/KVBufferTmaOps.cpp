@@ -117,8 +117,8 @@ static LogicalResult verifyMap(Operation *op, int64_t columns) {
                                 "!llvm.ptr, got "
                              << op->getResult(0).getType();
   if (!bytes || bytes > 8)
-    return op->emitOpError() << "expected elements of 1 to 8 bytes, got "
-                             << tile.element;
+    return op->emitOpError()
+           << "expected elements of 1 to 8 bytes, got " << tile.element;
   if (!llvm::is_contained({0, 32, 64, 128}, tile.swizzle))
     return op->emitOpError()
            << "expected a swizzle of 0, 32, 64 or 128 bytes, got "

@@ -193,8 +193,8 @@ LogicalResult StagedType::verify(function_ref<InFlightDiagnostic()> emitError,
       row <= params.getBN() - rows && col <= params.getSmemCols() - cols)
     return success();
   return emitError() << "a view of " << rows << "x" << cols << " at [" << row
-                     << ", " << col << "] leaves the slot of "
-                     << params.getBN() << "x" << params.getSmemCols();
+                     << ", " << col << "] leaves the slot of " << params.getBN()
+                     << "x" << params.getSmemCols();
 }
 
 void StagedType::print(AsmPrinter &printer) const {

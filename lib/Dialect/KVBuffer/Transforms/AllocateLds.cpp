@@ -45,8 +45,8 @@ static bool isOfBuffer(Value value) {
   return isa<BufferType, TokenType, StagedType, RingType>(value.getType());
 }
 
-/// Finds all that touches a buffer: the users of its value and of what they make
-/// of it, also by way of loops and branches.
+/// Finds all that touches a buffer: the users of its value and of what they
+/// make of it, also by way of loops and branches.
 static Allocation measure(AllocOp op, Block &body) {
   Allocation result;
   result.op = op;
@@ -86,8 +86,8 @@ static Allocation measure(AllocOp op, Block &body) {
         values.insert(user->getResult(number));
       } else if (loop) {
         number -= loop.getNumControlOperands();
-        addAll(ValueRange{loop.getRegionIterArg(number),
-                          loop.getResult(number)});
+        addAll(
+            ValueRange{loop.getRegionIterArg(number), loop.getResult(number)});
       } else if (isa<scf::YieldOp>(user) && around) {
         addAll(ValueRange{around.getRegionIterArg(number),
                           around.getResult(number)});
@@ -168,7 +168,8 @@ struct AllocateLdsPass : kvbuf::impl::AllocateLdsBase<AllocateLdsPass> {
     if (!all.empty())
       remark::analysis(kernel.getLoc(),
                        remark::RemarkOpts::name("lds").category(DEBUG_TYPE))
-          << remark::metric("bytes", end) << remark::metric("shared", sum - end);
+          << remark::metric("bytes", end)
+          << remark::metric("shared", sum - end);
   }
 
   /// The lowest place at which a buffer shares bytes with none that is in use
@@ -183,8 +184,7 @@ struct AllocateLdsPass : kvbuf::impl::AllocateLdsBase<AllocateLdsPass> {
       one.offset = candidate;
       if (llvm::none_of(all, [&](const Allocation &other) {
             return other.op != one.op && other.offset &&
-                   shareBytes(one, other) &&
-                   !(overlay && areApart(one, other));
+                   shareBytes(one, other) && !(overlay && areApart(one, other));
           }))
         return;
     }

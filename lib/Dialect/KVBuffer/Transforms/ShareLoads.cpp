@@ -152,8 +152,7 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
       if (auto load = dyn_cast<RingLoadOp>(user))
         loads.push_back(load);
     KVBufferAttr params = ring.getRing().getType().getParams();
-    std::string name =
-        params.isNeutral() ? "tiles" : params.getLabel().str();
+    std::string name = params.isNeutral() ? "tiles" : params.getLabel().str();
     if (loads.empty() || llvm::any_of(loads, differs)) {
       std::string text = "the blocks of a cluster load " + name +
                          " each for itself: what they load differs";

@@ -14,15 +14,15 @@
 
 namespace kvbuf {
 
-/// On a `kvbuffer.attention`: what the lengths of its continuous or paged caches
-/// count. "cached", the default: the tokens before the new ones, so that a
-/// sequence has as many keys as its length and its queries together. "all": all
-/// keys, the new ones among them, of which there may be fewer than queries.
+/// On a `kvbuffer.attention`: what the lengths of its continuous or paged
+/// caches count. "cached", the default: the tokens before the new ones, so that
+/// a sequence has as many keys as its length and its queries together. "all":
+/// all keys, the new ones among them, of which there may be fewer than queries.
 inline constexpr llvm::StringLiteral kLengthsAttr = "kvbuffer.lengths";
 
-/// On an argument that is a cache, of a problem's function or of a kernel before
-/// the thread stage: the type of the entries of its table, lengths and offsets,
-/// i32 (the default) or i64.
+/// On an argument that is a cache, of a problem's function or of a kernel
+/// before the thread stage: the type of the entries of its table, lengths and
+/// offsets, i32 (the default) or i64.
 inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
 
 /// On a kernel: sizes of its launch that no argument's shape names, and what
@@ -39,9 +39,9 @@ inline constexpr llvm::StringLiteral kSizesAttr = "kvbuffer.sizes";
 /// keys runs in such launches only; the others compute all sequences elsewhere.
 inline constexpr llvm::StringLiteral kSharedRowsAttr = "kvbuffer.shared_rows";
 
-/// On a kernel with `kSharedRowsAttr` whose blocks have equal shares: as many of
-/// them as there are for each multiprocessor. More, where one has room early,
-/// would be missing elsewhere.
+/// On a kernel with `kSharedRowsAttr` whose blocks have equal shares: as many
+/// of them as there are for each multiprocessor. More, where one has room
+/// early, would be missing elsewhere.
 inline constexpr llvm::StringLiteral kResidentBlocksAttr =
     "kvbuffer.resident_blocks";
 
