@@ -107,6 +107,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::ForOp op) {
          llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), counts))
       if (count)
         llvm::append_range(yields, lower.get(value));
+    lower.machine.emitLoopEnd(lower, op);
     scf::YieldOp::create(b, narrowed(lower, yields));
   }
   regroup(loop.getResults(), [&](unsigned i, ValueRange v) {

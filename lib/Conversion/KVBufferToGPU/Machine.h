@@ -190,6 +190,9 @@ public:
   /// Meets the other warps of the block, or of the team; waits for no memory
   /// operation.
   virtual void emitMeet(Lanes &lower);
+  /// What stands at the end of a loop's iteration, before its values are handed
+  /// to the next one; nothing by default.
+  virtual void emitLoopEnd(Lanes &, mlir::scf::ForOp) {}
   /// Waits until all copies that the thread has started are in LDS, also those
   /// that nobody reads: the bytes are to have another use.
   virtual void emitLanding(Lanes &lower) = 0;

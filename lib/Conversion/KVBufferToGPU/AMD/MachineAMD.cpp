@@ -106,6 +106,22 @@ void AMDMachine::emitBarrier(Lanes &lower) {
     WaveBarrierOp::create(lower.b);
 }
 
+void AMDMachine::emitLoopEnd(Lanes &lower, scf::ForOp loop) {
+  // Pages that lanes have looked up for the next iteration may want to be moved
+  // to the registers of this one's, for which they are awaited, and with them
+  // all loads before them. LLVM's scheduler would have that done anywhere: at
+  // the end it is where the next iteration waits for those loads, too.
+  auto looksUp = [&](Value value) {
+    auto type = dyn_cast<TileType>(value.getType());
+    return type && type.getPageSize() &&
+           lower.target.lanesLookUp(type.getRows(), type.getPageSize(),
+                                    lower.schedule.getWarps());
+  };
+  if (llvm::any_of(loop.getRegionIterArgs(), looksUp))
+    amdgpu::SchedBarrierOp::create(lower.b,
+                                   amdgpu::sched_barrier_opt_enum::none);
+}
+
 void AMDMachine::emitMeet(Lanes &lower) {
   // The backend keeps products after a barrier that they need not wait for,
   // and with them the waits for their operands: a slot that is read would be

@@ -106,6 +106,7 @@ public:
   void emitStage(Lanes &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
   void emitMeet(Lanes &lower) override;
+  void emitLoopEnd(Lanes &lower, mlir::scf::ForOp loop) override;
   void emitLanding(Lanes &lower) override;
   mlir::LogicalResult emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot,
