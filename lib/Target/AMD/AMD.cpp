@@ -156,13 +156,17 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.qInRegs = true;
   // Where no swizzle suits a 16-row operand in rows of 64 bytes, rows are twice
   // as long, if that takes no more columns. Lanes that load rows of small pages
-  // would have more of these to find.
+  // have more of these to find then, which few rows of queries leave time for,
+  // but where heads have padding, whose masks take scalar registers (20 to 87
+  // spilled over pages of 1).
   bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
+  bool padded = request.headSize % 64 || request.valueHeadSize % 64;
   auto rowsOf = [&](const MatrixInstruction &of) {
     int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
     bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
                   request.cacheBytes == 2 &&
-                  target.canCopyDirectly(choice.BN, 2 * 64, page);
+                  (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
+                   (request.splitKeys && !padded));
     return longer ? 64 : choice.BK;
   };
   if (request.splitKeys) {
