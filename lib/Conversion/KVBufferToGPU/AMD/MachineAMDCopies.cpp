@@ -19,8 +19,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of the widest vectors that lanes load.
-static constexpr int64_t kVectorBytes = 16;
 /// The type of a buffer's elements on their way through registers: LLVM has no
 /// 8-bit floats.
 static Type storedElement(KVBufferAttr params) {
