@@ -41,11 +41,11 @@ class Hip(unittest.TestCase):
                         {"hsaco": b"mock wwwwwwwwwwwwwwwwiii\0"})
         run = kvbuf.Artifact(kvbuf._library.lib.kvbufArtifactOpenBytes(
             data, len(data)))
-        x = OnDevice(np.zeros((1, 8, 2, 64), np.uint16))
+        x, o = (OnDevice(np.zeros((1, 8, 2, 64), np.uint16)) for _ in "xo")
         kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 2)
         try:
-            run(q=x, k=x, v=x, out=x)
+            run(q=x, k=x, v=x, out=o)
         finally:
             os.dup2(kept, 2)
         self.assertEqual(run._last.device.kind, "hip")

@@ -65,12 +65,13 @@ class Streams(unittest.TestCase):
     def setUp(self):
         self.driver = Driver()
         self.run_kernel = kernel()
-        self.x = OnDevice(np.zeros((1, 8, 2, 64), np.uint16))
+        self.x, self.o = (OnDevice(np.zeros((1, 8, 2, 64), np.uint16))
+                          for _ in "xo")
         # Loads the code, which no capture allows.
         self.log(self.calls(4))
 
     def call(self, stream):
-        self.run_kernel(q=self.x, k=self.x, v=self.x, out=self.x, stream=stream)
+        self.run_kernel(q=self.x, k=self.x, v=self.x, out=self.o, stream=stream)
 
     def log(self, work):
         """What the stand-in says meanwhile."""
@@ -170,11 +171,11 @@ class Ragged(unittest.TestCase):
     def test_longest_query_is_not_known(self):
         # Offsets in device memory: a sequence may have all rows.
         run = kernel(b"mwmwmwmiiic", query="ragged", cache="ragged")
-        x = OnDevice(np.zeros((300, 2, 64), np.uint16))
+        x, o = (OnDevice(np.zeros((300, 2, 64), np.uint16)) for _ in "xo")
         offsets = OnDevice(np.array([0, 100, 300], np.int32))
         for sizes, tiles in ({}, 3), ({"seq_q": 200}, 2):
             text = self.log(lambda: run(
-                q=x, k=x, v=x, out=x, q_offsets=offsets, k_offsets=offsets,
+                q=x, k=x, v=x, out=o, q_offsets=offsets, k_offsets=offsets,
                 v_offsets=offsets, stream=8, **sizes))
             self.assertIn(f"launch mock grid={tiles * 2 * 2},1,1", text)
 
