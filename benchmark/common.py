@@ -57,6 +57,18 @@ def kernels_parser(doc, *, rounds, launches, what="kernels"):
     return parser
 
 
+def steps_parser(doc, *, target=None, target_help):
+    """A parser for a script that compiles into a folder with a compiler, and runs
+    what lies there with a GPU, perhaps on another machine."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--compile", metavar="DIR", type=pathlib.Path)
+    what.add_argument("--run", metavar="DIR", type=pathlib.Path)
+    parser.add_argument("--target", default=target, help=target_help)
+    return parser
+
+
 def in_turns(labels, rounds):
     """Each label once a round; every other round reverses their order."""
     labels = list(labels)

@@ -17,13 +17,13 @@ rounding of the result.
 Exit status: 0 all passed; 1 some did not; 2 bad usage.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+import common  # noqa: E402
 from problem import problem  # noqa: E402
 
 HEADS, KV_HEADS, SIZE, ROOM, BATCH = 8, 2, 128, 4096, 9
@@ -167,12 +167,7 @@ def run(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--compile", metavar="DIR", type=pathlib.Path)
-    what.add_argument("--run", metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--target", default="sm_90", help="chip [sm_90]")
+    parser = common.steps_parser(__doc__, target="sm_90", target_help="chip [sm_90]")
     built = pathlib.Path(__file__).resolve().parent.parent / "build/bin/kvbuf-compile"
     parser.add_argument("--kvbuf-compile", metavar="PATH",
                         default=str(built) if built.exists() else "kvbuf-compile")

@@ -36,6 +36,9 @@ import sys
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve()
 SOURCE = HERE.parent.parent
 
@@ -260,12 +263,7 @@ def run_program(number, folder, target, gpu):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--compile", metavar="DIR", type=pathlib.Path)
-    what.add_argument("--run", metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--target", help="chip [sm_90; with --run that of DIR]")
+    parser = common.steps_parser(__doc__, target_help="chip [sm_90; with --run that of DIR]")
     parser.add_argument("--only", metavar="REGEX",
                         help="programs whose row and name match")
     parser.add_argument("--jobs", type=int, default=1,
