@@ -139,13 +139,10 @@ Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
 }
 
 bool TargetInfo::lanesLookUp(int64_t rows, int64_t page, int64_t warps) const {
-  if (!looksUpByLane || !page || rows > waveSize)
-    return false;
   // Of several warps each would look up all rows; where copies are a wave's own
   // instructions, each needs many of them.
-  if (vendor == Vendor::NVIDIA)
-    return warps == 1;
-  return rows > detail::fewPagesAMD() * page;
+  return looksUpByLane && page && rows <= waveSize && rows > fewPages * page &&
+         (warps == 1 || copiesByWave);
 }
 
 bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,

@@ -24,10 +24,6 @@ Swizzle swizzleAMD(const TargetInfo &target, const MatrixInstruction &mma,
                    int64_t rowBytes, int64_t elementBytes, bool transposed,
                    bool direct);
 
-/// The most pages of a tile that lanes do not look up on AMD's chips
-/// (TargetInfo::lanesLookUp).
-int64_t fewPagesAMD();
-
 /// The head sizes of Q and K, and of V and O, padded to whole LDS blocks of
 /// `BK` columns.
 inline std::pair<int64_t, int64_t>

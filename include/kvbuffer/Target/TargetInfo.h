@@ -138,6 +138,9 @@ struct TargetInfo {
   /// Whether the lanes of a warp look up the page of a row each, of pages that
   /// hold no whole tile, and tell the others.
   bool looksUpByLane = false;
+  /// The most pages of a tile that lanes do not look up all the same: one
+  /// look-up each serves the whole warp.
+  int64_t fewPages = 0;
   /// Whether they do so for tiles of `rows` rows over pages of `page` (0: whole
   /// tiles) that `warps` warps copy together. The look-up may come before the
   /// tile's load; else it is part of it.

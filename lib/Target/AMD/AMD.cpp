@@ -31,6 +31,14 @@ static constexpr KernelInput kKernelInputs[] = {
     {"llvm.amdgcn.lds.kernel.id", "amdgpu-no-lds-kernel-id"},
 };
 
+/// As few pages are looked up by scalar loads, for all lanes of a wave at once,
+/// when the tile is loaded; lanes select among them. Measured by compiling:
+/// eight scalars of K and V each make kernels spill up to 29 scalar registers
+/// (head sizes 64 and 256), and their selection takes more instructions than
+/// look-ups by lanes do. Of four pages rows are copied directly where the chip
+/// can.
+static constexpr int64_t kFewPages = 4;
+
 std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   // As rocminfo prints it, "gfx942:sramecc+:xnack-": code that asks for neither
   // setting runs with each.
@@ -78,6 +86,7 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   target.copiesByWave = true;
   target.looksUpByLane = true;
+  target.fewPages = kFewPages;
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;
   target.readsTransposed = cdna4;
@@ -122,14 +131,6 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
   bool halves = read == 8 && target.asyncCopyBytes.back() <= read && !readsMore;
   return conflictFreeSwizzle(rowBytes, target.banks, halves ? read : 16);
 }
-
-/// As few pages are looked up by scalar loads, for all lanes of a wave at once,
-/// when the tile is loaded; lanes select among them. Measured by compiling:
-/// eight scalars of K and V each make kernels spill up to 29 scalar registers
-/// (head sizes 64 and 256), and their selection takes more instructions than
-/// look-ups by lanes do. Of four pages rows are copied directly where the chip
-/// can.
-int64_t detail::fewPagesAMD() { return 4; }
 
 /// Registers of a lane for addresses and what is on its way through the
 /// softmax. Measured by compiling: schedules whose other needs come to 240 do
