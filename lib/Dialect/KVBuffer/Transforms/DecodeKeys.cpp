@@ -14,6 +14,7 @@
 #include "DecodeProgram.h"
 #include "ProblemLimits.h"
 #include "TileProgram.h"
+#include "TileScores.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -72,15 +73,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value kFactor = scales().fit(op, target, q, rowType, kScale);
   Type products = kFactor ? b.getF16Type() : element;
 
-  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
-  Value fullEnd = arith::DivUIOp::create(
-      b, arith::MaxSIOp::create(b, range.getFullHi(), zero).getResult(), bn);
-  Value edgeRight = arith::SubIOp::create(b, end, fullEnd), edgeLeft;
-  if (mask.boundsLeft()) {
-    Value fullBegin = arith::CeilDivUIOp::create(
-        b, arith::MaxSIOp::create(b, range.getFullLo(), zero).getResult(), bn);
-    edgeLeft = arith::SubIOp::create(b, end, fullBegin);
-  }
+  EdgeTiles edges(b, range, end, bn, mask);
   Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
   if (warps > 1)
     count = arith::CeilDivUIOp::create(
@@ -149,38 +142,14 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   if (kFactor)
     s = RescaleOp::create(b, s, kFactor);
   s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
-  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
-  if (cap > 0)
-    s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
-                          b.getF32FloatAttr(cap));
-  else if (scale <= 0 && !op.hasOwnScores())
-    s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
-  if (op.hasOwnScores())
-    s = mapOwnScores(b, op, args, s,
-                     {batch, head, firstQuery, key, queries, keys, group},
-                     cap > 0 ? 1.0 : scale);
-  Value edge =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
-  if (edgeLeft)
-    edge = arith::OrIOp::create(
-        b, edge,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
-  auto masked = scf::IfOp::create(b, TypeRange{scoreType}, edge,
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(masked.thenBlock());
-    Value hidden =
-        MaskOp::create(b, s, firstQuery, queries, key, keys, mask, group);
-    scf::YieldOp::create(b, hidden);
-    b.setInsertionPointToStart(masked.elseBlock());
-    scf::YieldOp::create(b, s);
-  }
+  s = shapeScores(b, op, args, s,
+                  {batch, head, firstQuery, key, queries, keys, group}, edges,
+                  i);
   bool scalesWeights = isScaledByToken(op.getV().getType());
-  auto softmax = OnlineSoftmaxOp::create(
-      b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
-      masked.getResult(0), state.max, state.sum, softmaxScale,
-      /*masked=*/b.getUnitAttr());
+  auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
+                                         rowType, rowType, rowType, s,
+                                         state.max, state.sum, softmaxScale,
+                                         /*masked=*/b.getUnitAttr());
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
   Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
   for (const ScaledColumns &part : vGroups) {

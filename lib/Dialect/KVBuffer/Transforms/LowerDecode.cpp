@@ -26,6 +26,7 @@
 #include "LowerDecode.h"
 #include "DecodeProgram.h"
 #include "TileProgram.h"
+#include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 
@@ -61,10 +62,7 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       sliceType(
           fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
       rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
-  double cap = op.getSoftcapValue(), scale = op.getScaleValue();
-  // The softmax scales after the maximum; that needs a positive scale.
-  bool inSoftmax = scale > 0 && cap == 0 && !op.hasOwnScores();
-  softmaxScale = b.getF32FloatAttr(inSoftmax ? scale : 1.0);
+  softmaxScale = b.getF32FloatAttr(softmaxScaleOf(op));
 }
 
 Value DecodeProgram::addArgument(StringRef name, StringRef access,

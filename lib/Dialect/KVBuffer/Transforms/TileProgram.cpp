@@ -8,6 +8,7 @@
 
 #include "TileProgram.h"
 #include "CacheScales.h"
+#include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -109,69 +110,6 @@ Value kvbuf::roundOutput(ImplicitLocOpBuilder &b, Value acc, Type element) {
   auto rounded = FragmentType::get(b.getContext(), type.getRows(),
                                    type.getCols(), element, type.getRole());
   return FragmentConvertOp::create(b, rounded, acc);
-}
-
-Value kvbuf::mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
-                          const IRMapping &args, Value scores,
-                          const ScoreTile &tile, double scale) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  // Rows of several heads are counted from the tile's first one.
-  bool folded = tile.group > 1;
-  auto map = MapOp::create(b, scores.getType(), ValueRange{scores},
-                           folded ? constant(0) : tile.query, tile.key);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = &map.getBody().emplaceBlock();
-  Location loc = b.getLoc();
-  Value score = body->addArgument(b.getF32Type(), loc);
-  Value ownRow = body->addArgument(b.getIndexType(), loc);
-  Value ownKey = body->addArgument(b.getIndexType(), loc);
-  b.setInsertionPointToStart(body);
-  if (scale != 1.0)
-    score = arith::MulFOp::create(
-        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
-  Value head = tile.head;
-  if (folded) {
-    Value group = constant(tile.group);
-    Value inGroup = arith::RemUIOp::create(b, ownRow, group);
-    Value query = arith::DivUIOp::create(b, ownRow, group);
-    head = arith::AddIOp::create(b, head, inGroup);
-    ownRow = arith::AddIOp::create(b, tile.query, query);
-  }
-  // A tile may go beyond the last row and key; the program's tensors do not.
-  Value zero = constant(0), one = constant(1);
-  auto within = [&](Value index, Value count) {
-    Value last = arith::SubIOp::create(b, count, one);
-    return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
-                                  zero);
-  };
-  ownRow = within(ownRow, tile.queries);
-  ownKey = within(ownKey, tile.keys);
-  Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
-  Value position = arith::AddIOp::create(b, ownRow, shift);
-  auto inlined = [&](Region &region, ArrayRef<Value> first) {
-    IRMapping values;
-    SmallVector<Value> arguments(first);
-    arguments.append({tile.batch, head, ownRow, position, ownKey});
-    for (Value capture : op.getCaptures())
-      arguments.push_back(args.lookup(capture));
-    values.map(region.getArguments(), arguments);
-    for (Operation &inner : region.front().without_terminator())
-      b.clone(inner, values);
-    return values.lookupOrDefault(
-        cast<YieldOp>(region.front().getTerminator()).getValue());
-  };
-  if (!op.getScore().empty())
-    score = inlined(op.getScore(), {score});
-  if (!op.getVisible().empty()) {
-    Value visible = inlined(op.getVisible(), {});
-    Value hidden = arith::ConstantOp::create(
-        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-    score = arith::SelectOp::create(b, visible, score, hidden);
-  }
-  YieldOp::create(b, score);
-  return map.getResult();
 }
 
 namespace {
@@ -471,22 +409,13 @@ void TileProgram::computeTile() {
   range.setDescending(mask.boundsRight());
   keyLo = range.getLo();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
-  auto tilesUp = [&](Value n) {
-    Value positive = arith::MaxSIOp::create(b, n, zero);
-    return arith::CeilDivUIOp::create(b, positive, bn).getResult();
+  auto positive = [&](Value n) -> Value {
+    return arith::MaxSIOp::create(b, n, zero);
   };
-  auto tilesDown = [&](Value n) {
-    Value positive = arith::MaxSIOp::create(b, n, zero);
-    return arith::DivUIOp::create(b, positive, bn).getResult();
-  };
-  Value end = tilesUp(range.getHi());
-  Value begin = tilesDown(range.getLo());
+  Value end = arith::CeilDivUIOp::create(b, positive(range.getHi()), bn);
+  Value begin = arith::DivUIOp::create(b, positive(range.getLo()), bn);
   Value count = arith::SubIOp::create(b, end, begin);
-  // Iterations that need a mask: before `edgeRight`, and from `edgeLeft` on.
-  Value edgeRight = arith::SubIOp::create(b, end, tilesDown(range.getFullHi()));
-  Value edgeLeft;
-  if (mask.boundsLeft())
-    edgeLeft = arith::SubIOp::create(b, end, tilesUp(range.getFullLo()));
+  EdgeTiles edges(b, range, end, bn, mask);
 
   Value left = arith::SubIOp::create(b, queries, row);
   SmallVector<Value> at{row, head};
@@ -543,10 +472,7 @@ void TileProgram::computeTile() {
   if (kFactor)
     products = b.getF16Type();
   bool scalesWeights = isScaledByToken(op.getV().getType());
-  double scale = op.getScaleValue(), cap = op.getSoftcapValue();
-  // The softmax scales behind the maximum; that needs a positive scale.
-  bool own = op.hasOwnScores();
-  double softmaxScale = scale > 0 && cap == 0 && !own ? scale : 1.0;
+  double softmaxScale = softmaxScaleOf(op);
 
   auto loop = scf::ForOp::create(b, zero, count, one, init);
   // From right to left the end of the sequence cuts the first tile only; a
@@ -576,36 +502,12 @@ void TileProgram::computeTile() {
       s = RescaleOp::create(b, s, kFactor);
     s = scales.multiplyByToken(scales.multiply(s, kScale),
                                scales.ofTokens(k, scoreType, tokens));
-    if (cap > 0)
-      s = SoftcapOp::create(b, s, b.getF32FloatAttr(scale),
-                            b.getF32FloatAttr(cap));
-    else if (scale <= 0 && !own)
-      s = FragmentScaleOp::create(b, s, b.getF32FloatAttr(scale));
-    if (own)
-      s = mapOwnScores(b, op, args, s, {batch, head, row, key, queries, keys},
-                       cap > 0 ? 1.0 : scale);
-
-    Value edge =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, edgeRight);
-    if (edgeLeft)
-      edge = arith::OrIOp::create(
-          b, edge,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, edgeLeft));
-    auto masked =
-        scf::IfOp::create(b, TypeRange{scoreType}, edge,
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
-    {
-      OpBuilder::InsertionGuard inner(b);
-      b.setInsertionPointToStart(masked.thenBlock());
-      Value hidden = MaskOp::create(b, s, row, queries, key, keys, mask);
-      scf::YieldOp::create(b, hidden);
-      b.setInsertionPointToStart(masked.elseBlock());
-      scf::YieldOp::create(b, s);
-    }
-    auto softmax = OnlineSoftmaxOp::create(
-        b, scalesWeights ? scoreType : pType, rowType, rowType, rowType,
-        masked.getResult(0), m, l, b.getF32FloatAttr(softmaxScale),
-        /*masked=*/b.getUnitAttr());
+    s = shapeScores(b, op, args, s, {batch, head, row, key, queries, keys},
+                    edges, i);
+    auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
+                                           rowType, rowType, rowType, s, m, l,
+                                           b.getF32FloatAttr(softmaxScale),
+                                           /*masked=*/b.getUnitAttr());
     Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
     SmallVector<Weighted> weighted;

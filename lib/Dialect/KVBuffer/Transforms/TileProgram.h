@@ -42,22 +42,6 @@ mlir::Value roundOutput(mlir::ImplicitLocOpBuilder &b, mlir::Value acc,
 mlir::Value loadOffset(mlir::ImplicitLocOpBuilder &b, mlir::Value offsets,
                        mlir::Value i, mlir::Value least, mlir::Value most);
 
-/// Where a tile of scores stands in its problem.
-struct ScoreTile {
-  /// The sequence; the head and the query of the first row; the first key.
-  mlir::Value batch, head, query, key;
-  /// Queries and keys of the sequence.
-  mlir::Value queries, keys;
-  /// Rows of one query: row r is query r / `group`, head r % `group`.
-  int64_t group = 1;
-};
-
-/// The problem's own functions of the scores of a tile, times `scale` before.
-/// `args` maps the problem's operands.
-mlir::Value mapOwnScores(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
-                         const mlir::IRMapping &args, mlir::Value scores,
-                         const ScoreTile &tile, double scale);
-
 /// Builds the tile program of a problem whose schedule does not split keys at
 /// the insertion point, in a kernel. `args` maps the problem's operands.
 void buildTiles(mlir::ImplicitLocOpBuilder &b, AttentionOp op,

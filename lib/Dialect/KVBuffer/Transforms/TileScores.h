@@ -1,0 +1,62 @@
+//===- TileScores.h - From products to what softmax sees --------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
+
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvbuf {
+
+/// Where a tile of scores stands in its problem.
+struct ScoreTile {
+  /// The sequence; the head and the query of the first row; the first key.
+  mlir::Value batch, head, query, key;
+  /// Queries and keys of the sequence.
+  mlir::Value queries, keys;
+  /// Rows of one query: row r is query r / `group`, head r % `group`.
+  int64_t group = 1;
+};
+
+/// Which iterations of a loop over tiles of keys, from right to left, have
+/// scores that the mask or the sequence's end may hide. The others need no
+/// mask.
+class EdgeTiles {
+public:
+  /// Of a loop whose iteration i has the tile before tile `end` - i, of
+  /// `tileKeys` keys each; `range` says which keys every row sees.
+  EdgeTiles(mlir::ImplicitLocOpBuilder &b, KeyRangeOp range, mlir::Value end,
+            mlir::Value tileKeys, MaskAttr mask);
+
+  /// Whether iteration `i` is one, an i1.
+  mlir::Value contain(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
+
+private:
+  /// Iterations before `right`, and from `left` on; null: none at the left.
+  mlir::Value right, left;
+};
+
+/// The factor that the problem leaves to its softmax, which applies it behind
+/// the maximum; that needs a positive one, and scores that nothing reads
+/// before. 1 where `shapeScores` applies it.
+double softmaxScaleOf(AttentionOp op);
+
+/// The scores of a tile as softmax sees them, from the product of Q and K that
+/// iteration `i` computes: capped, multiplied where the softmax cannot, mapped
+/// by the problem's own functions, and hidden by the mask. `args` maps the
+/// problem's operands.
+mlir::Value shapeScores(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                        const mlir::IRMapping &args, mlir::Value scores,
+                        const ScoreTile &tile, const EdgeTiles &edges,
+                        mlir::Value i);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
