@@ -9,6 +9,7 @@
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -66,16 +67,6 @@ static std::string ownPrograms() {
   SmallString<128> folder(llvm::sys::path::parent_path(info.dli_fname));
   llvm::sys::path::append(folder, "..", "bin");
   return folder.str().str();
-}
-
-std::string kvbuf::findLinker(StringRef wanted) {
-  if (!wanted.empty())
-    return wanted.str();
-  SmallVector<StringRef> folders = {KVBUF_LLVM_TOOLS_DIR};
-  std::string own = ownPrograms();
-  if (!own.empty())
-    folders.insert(folders.begin(), own);
-  return findIn({"ld.lld", "ld.lld-22"}, folders);
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,6 +150,20 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
     return failure();
   }
   return readFile(out.path);
+}
+
+/// What a program prints if it is called with `option` alone; empty if it
+/// fails.
+static std::string answerTo(StringRef program, StringRef option) {
+  TemporaryFile answer("log");
+  if (answer.error)
+    return "";
+  StringRef command[] = {program, option};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(answer.path),
+                                          StringRef(answer.path)};
+  if (llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects))
+    return "";
+  return readFile(answer.path);
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,15 +261,7 @@ ResourceReport kvbuf::parsePtxasLog(StringRef log,
 /// Whether a ptxas can assemble several kernels at a time: by its own help, for
 /// older ones end at an option that they do not know.
 static bool splitsCompilation(StringRef ptxas) {
-  TemporaryFile help("log");
-  if (help.error)
-    return false;
-  StringRef command[] = {ptxas, "--help"};
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(help.path),
-                                          StringRef(help.path)};
-  return llvm::sys::ExecuteAndWait(ptxas, command, std::nullopt, redirects) ==
-             0 &&
-         StringRef(readFile(help.path)).contains("--split-compile");
+  return StringRef(answerTo(ptxas, "--help")).contains("--split-compile");
 }
 
 llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
@@ -289,6 +286,23 @@ llvm::FailureOr<std::string> kvbuf::assemblePtx(StringRef ptx, StringRef chip,
 //===----------------------------------------------------------------------===//
 // ld.lld
 //===----------------------------------------------------------------------===//
+
+std::string kvbuf::findLinker(StringRef wanted) {
+  if (!wanted.empty())
+    return wanted.str();
+  // Linkers of older LLVMs do not know the code objects of this one.
+  std::string version = std::to_string(LLVM_VERSION_MAJOR);
+  if (std::string own = ownPrograms(); !own.empty())
+    if (auto found = llvm::sys::findProgramByName("ld.lld", {own}))
+      // The folder may be the system's.
+      if (StringRef(answerTo(*found, "--version"))
+              .contains("LLD " + version + "."))
+        return *found;
+  if (auto found =
+          llvm::sys::findProgramByName("ld.lld", {KVBUF_LLVM_TOOLS_DIR}))
+    return *found;
+  return findIn({"ld.lld-" + version, "ld.lld"}, {});
+}
 
 llvm::FailureOr<std::string> kvbuf::linkHsaco(StringRef object,
                                               StringRef linker, Location loc) {

@@ -76,8 +76,9 @@ struct CompileOptions {
   /// $CUDA_HOME/bin and /usr/local/cuda/bin. "none": not used. An artifact for
   /// an NVIDIA chip then holds PTX only, which the driver assembles.
   std::string ptxas;
-  /// Path of LLVM's linker, for AMD's chips. Empty: ld.lld of the LLVM that
-  /// this was built with, else of the PATH.
+  /// Path of LLVM's linker, for AMD's chips. Empty: the ld.lld that a package
+  /// brings with this, if it is of this LLVM; else that of the LLVM which this
+  /// was built with; else ld.lld-22 or ld.lld of the PATH.
   std::string linker;
   /// Called when a step begins ("tile", "llvm", "ptxas", ...), for progress and
   /// timing. The last call, at the end, has an empty name.
