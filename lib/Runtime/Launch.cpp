@@ -149,6 +149,26 @@ bool mayShare(const TensorArg &a, const TensorArg &b) {
   return true;
 }
 
+/// The dimension along which a tensor, which has its strides, comes to one of
+/// its other elements' addresses again; -1 if none is found. Found are steps
+/// that are no steps, and those of one dimension that end where another's do.
+int overlappingDim(const TensorArg &tensor) {
+  int rank = static_cast<int>(tensor.shape.size());
+  for (int d = 0; d < rank; ++d) {
+    int64_t stride = tensor.strides[d];
+    if (tensor.shape[d] < 2)
+      continue;
+    if (stride == 0)
+      return d;
+    for (int inner = 0; inner < rank; ++inner)
+      if (int64_t step = tensor.strides[inner];
+          inner != d && tensor.shape[inner] > 1 && step != 0 &&
+          stride % step == 0 && stride / step < tensor.shape[inner])
+        return d;
+  }
+  return -1;
+}
+
 /// Pairs of a problem's tensors that must not share memory, of those given.
 void forEachApart(
     const Manifest &m,
@@ -384,6 +404,11 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                   " of shape " + shapeString(spec.shape));
     const TensorArg &arg = it->second;
     uint64_t bytes = spanBytes(arg.dtype, arg.shape, arg.strides);
+    if (int d = bytes && spec.output ? overlappingDim(arg) : -1; d >= 0)
+      throw Error("tensor '" + spec.name + "' is written, and stride " +
+                  std::to_string(arg.strides[d]) + " of dimension " +
+                  std::to_string(d) +
+                  " makes elements overlap; expected an address for each");
     if (arg.address + bytes < arg.address)
       throw Error("tensor '" + spec.name + "' of " + std::to_string(bytes) +
                   " bytes reaches beyond the end of memory");

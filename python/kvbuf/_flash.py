@@ -167,6 +167,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
 
     append = None
     if k is not None:
+        for name, x in ("k_cache", k_cache), ("v_cache", v_cache):
+            ops.require_writable(name, x, "k and v are written to it")
         count = k.shape[1] if len(k.shape) == 4 else 0
         for name, x, cache in ("k", k, k_cache), ("v", v, v_cache):
             require_shape(name, x, (batch, count, *shape_of(cache)[2:]),

@@ -30,8 +30,9 @@ class Framework:
     def after_launch(self, device):
         """Makes what the framework does next come after the launch."""
 
-    def require_writable(self, name, x):
-        """ValueError for a tensor that no kernel may write."""
+    def require_writable(self, name, x, instead="take the result instead"):
+        """ValueError for a tensor that no kernel may write; it ends with what to
+        do ``instead``."""
 
     def broadcast(self, name, x, shape):
         """[batch, heads, rows, keys] of what may have less dimensions, or 1 in
@@ -185,6 +186,10 @@ class Numpy(Framework):
 
     def address(self, x):
         return x.ctypes.data
+
+    def require_writable(self, name, x, instead="take the result instead"):
+        if not x.flags.writeable:
+            raise ValueError(f"{name} is read-only; {instead}")
 
     def detach(self, x):
         return x
@@ -348,15 +353,12 @@ class Jax(Numpy):
         if device != "emulator":
             Device.shared(device).synchronize()
 
-    def require_writable(self, name, x):
+    def require_writable(self, name, x, instead="take the result instead"):
         raise ValueError(f"{name} is an array of JAX's, which cannot be changed; "
-                         "take the result instead")
+                         f"{instead}")
 
-    def put(self, cache, first, second, values):
-        self.require_writable("the cache", cache)
-
-    def copy(self, to, of):
-        self.require_writable("out", to)
+    def address(self, x):
+        return x.unsafe_buffer_pointer()
 
 
 class Foreign(Framework):

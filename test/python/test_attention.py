@@ -677,6 +677,44 @@ class Own(Case):
                 kvbuf.attention(q, whole[1:], v, out=whole[:2])
         np.testing.assert_array_equal(wanted, o)
 
+    def test_written_elements_have_addresses_of_their_own(self):
+        q, k, v = (make("f16", 2, 5, 2, 64) for _ in range(3))
+        e, _ = attention(*(exact(x[1]) for x in (q, k, v)))
+        strided = np.lib.stride_tricks.as_strided
+        one = make("f16", 1, 5, 2, 64)
+        for out, stride, d in (
+                (strided(one, q.shape, (0, 256, 128, 2)), 0, 0),
+                (strided(one, q.shape, (256, 256, 128, 2)), 128, 0),
+                (strided(one, q.shape, (1280, 128, 128, 2)), 64, 1),
+                (strided(one, q.shape, (1280, 256, 64, 2)), 32, 2)):
+            with self.assertRaisesRegex(
+                    kvbuf.Error, f"tensor 'o' is written, and stride {stride} of "
+                    f"dimension {d} makes elements overlap; expected an address "
+                    "for each"):
+                kvbuf.attention(q, k, v, out=out)
+        # What is read may, and so may steps that nobody takes.
+        read = strided(k[1:], k.shape, (0, *k.strides[1:]))
+        room = make("f16", 2, 5, 3, 2, 64)
+        for out in (room[:, :, 1], np.moveaxis(make("f16", 2, 2, 5, 64), 1, 2)):
+            kvbuf.attention(q, read, v, out=out)
+            self.close(out[1], e, "f16")
+        first = strided(one, (1, 5, 2, 64), (-256, 256, 128, 2))
+        kvbuf.attention(q[1:], k[1:], v[1:], out=first)
+        self.close(first[0], e, "f16")
+
+    def test_caches_that_cannot_be_changed(self):
+        q, k, v = (make("f16", 2, 1, 2, 64) for _ in range(3))
+        caches = [make("f16", 2, 9, 2, 64) for _ in range(2)]
+        for n, name in enumerate(("k_cache", "v_cache")):
+            given = [np.copy(c) for c in caches]
+            given[n].setflags(write=False)
+            with self.assertRaisesRegex(
+                    ValueError, f"{name} is read-only; k and v are written to it"):
+                flash_attn_with_kvcache(q, *given, k, v, cache_seqlens=3)
+            for have, had in zip(given, caches):
+                np.testing.assert_array_equal(have, had)
+            flash_attn_with_kvcache(q, *given, cache_seqlens=3)
+
     def test_foreign(self):
         """Tensors of which DLPack alone is known."""
         class Only:

@@ -91,9 +91,13 @@ class Jax(unittest.TestCase):
             kvbuf.attention(q, q, q, out=q)
         with self.assertRaisesRegex(NotImplementedError, "traced by JAX"):
             jax.jit(lambda x: kvbuf.attention(x, x, x))(q)
-        with self.assertRaisesRegex(ValueError, "the cache is an array of JAX's"):
-            kt.flash_attn_with_kvcache(
-                q, q, q, k=q, v=q, cache_seqlens=jnp.zeros(1, jnp.int32))
+        for cache in q, q.astype(jnp.float8_e4m3fn):
+            with self.assertRaisesRegex(
+                    ValueError, "k_cache is an array of JAX's, which cannot be "
+                    "changed; k and v are written to it"):
+                kt.flash_attn_with_kvcache(
+                    q, cache, cache, k=q, v=q,
+                    cache_seqlens=jnp.zeros(1, jnp.int32))
 
 
 if __name__ == "__main__":
