@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "RowSource.h"
 #include "kvbuffer/Target/ReadGroups.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

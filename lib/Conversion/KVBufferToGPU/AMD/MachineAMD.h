@@ -47,25 +47,6 @@ struct CopyPlan {
   CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads);
 };
 
-/// How the rows of a load's tile lie in pages smaller than it.
-struct PagesOfTile {
-  /// Rows of the tile and of a page; no pages: 0.
-  int64_t rows, page;
-  /// Whether the tile is known to begin at a multiple of its rows.
-  bool atRows = false;
-  /// The most pages that its rows are in.
-  int64_t count = 0;
-  /// Whether they are looked up for all lanes together, who select among them;
-  /// or by lanes before the tile is loaded (`TileValues::pages`). Every lane
-  /// loads then, and waits can count.
-  bool together = false, byLane = false;
-  /// Whether each page begins and ends within the tile.
-  bool aligned() const { return atRows && rows % page == 0; }
-
-  /// `warps` copy together.
-  PagesOfTile(const TargetInfo &target, DramLoadOp op, int64_t warps);
-};
-
 /// How a register-staged tile is dealt to the threads: thread t takes piece
 /// s * threads + t at step s. A piece is a vector of `width` elements of the
 /// slot, 16 bytes, or, if `transposed`, four keys x `width` columns.
@@ -143,7 +124,7 @@ private:
   StagingPlan stagingPlan(Lanes &lower, KVBufferAttr params,
                           ScheduleAttr schedule = {});
 
-  // Copies (MachineAMDCopies.cpp).
+  // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
   void emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
                   mlir::Value slot);
   /// The same for a tile some of whose columns are not valid: no instruction

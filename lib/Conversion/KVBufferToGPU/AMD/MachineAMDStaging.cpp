@@ -1,0 +1,412 @@
+//===- MachineAMDStaging.cpp - Tiles through registers on CDNA --*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockSource.h"
+#include "KVBufferToGPU/Staging.h"
+#include "MachineAMD.h"
+#include "RowSource.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The type of a buffer's elements on their way through registers: LLVM has no
+/// 8-bit floats.
+static Type storedElement(KVBufferAttr params) {
+  Type element = params.getElementType();
+  return element.getIntOrFloatBitWidth() == 8
+             ? Type(IntegerType::get(element.getContext(), 8))
+             : element;
+}
+
+/// A row past the end of every tile, and so are some that follow it.
+static constexpr int64_t kNoRow = INT32_MAX / 2;
+
+StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
+                         int64_t threads, unsigned halfBit)
+    : transposed(isTurnedInLds(target, params)), halfBit(halfBit),
+      threads(threads) {
+  int64_t elements = params.getSmemStageSize();
+  int64_t perVector = params.getSimdWidth();
+  if (transposed) {
+    // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
+    width = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
+    pieces = elements / (4 * width);
+  } else {
+    width = perVector;
+    pieces = elements / width;
+    partBytes = params.getSwizzleOfBlocks().unit;
+  }
+  steps = llvm::divideCeil(pieces, threads);
+}
+
+/// Neighbouring lanes take so many neighbouring pieces of columns of `perKeys`,
+/// a power of two up to 8; the next ones those of other keys.
+static int64_t piecesTogether(int64_t perKeys) {
+  return std::min<int64_t>(8, perKeys & -perKeys);
+}
+
+/// Whether all keys of some columns are dealt before other columns: where
+/// pieces of columns are no power of two, lanes that are served together would
+/// have columns that no bits of their numbers choose.
+static bool dealsKeysFirst(int64_t perKeys) {
+  return !llvm::isPowerOf2_64(perKeys);
+}
+
+LaneAccess StagingPlan::stores(KVBufferAttr params) const {
+  // As `pieceAt` deals pieces.
+  LaneAccess access;
+  access.width = 4 * params.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t perKeys = params.getSmemCols() / width, col = width;
+  auto addCols = [&](int64_t count) {
+    for (; count > 1; count /= 2, col *= 2)
+      access.lanes.push_back({0, col});
+  };
+  auto addKeys = [&] {
+    for (unsigned bit = 0; int64_t(4) << bit < params.getBN(); ++bit)
+      if (bit != halfBit)
+        access.lanes.push_back({4 << bit, 0});
+  };
+  int64_t together = piecesTogether(perKeys);
+  addCols(together);
+  access.lanes.push_back({4 << halfBit, 0});
+  if (dealsKeysFirst(perKeys))
+    addKeys();
+  // Of columns that come last, a wave has whole powers of two.
+  addCols(llvm::bit_floor(uint64_t(perKeys / together)));
+  if (!dealsKeysFirst(perKeys))
+    addKeys();
+  return access;
+}
+
+void AMDMachine::tokenTypes(Lanes &lower, KVBufferAttr params,
+                            SmallVectorImpl<Type> &types) {
+  if (!goesThroughRegisters(lower.target, params))
+    return;
+  StagingPlan plan = stagingPlan(lower, params);
+  types.append(plan.steps * plan.vectors(),
+               VectorType::get({plan.width}, storedElement(params)));
+}
+
+/// Key (or row) and column of a thread's piece at step `step`, in elements, and
+/// its number. `halves`: what the places of a vector's halves are XORed with,
+/// bytes; null where halves stand in their order.
+namespace {
+struct Piece {
+  Value row, col, number, halves;
+};
+} // namespace
+
+static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
+                     Value number) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (plan.transposed) {
+    // Neighbouring lanes take neighbouring columns. Eight of them fill the same
+    // halves of all words of an LDS row; the next eight take the keys of the
+    // other halves, so that sixteen lanes write to all banks.
+    int64_t perKeys = params.getSmemCols() / plan.width;
+    int64_t together = piecesTogether(perKeys);
+    unsigned lowBits = llvm::Log2_64(together), halfBit = plan.halfBit;
+    Value low = bitsOf(lower, number, 0, together);
+    Value half = bitsOf(lower, number, lowBits, 2);
+    Value rest = arith::ShRUIOp::create(b, number, lower.i32(lowBits + 1));
+    Value keys, others;
+    if (dealsKeysFirst(perKeys)) {
+      int64_t count = params.getBN() / 8;
+      keys = bitsOf(lower, rest, 0, count);
+      others = arith::ShRUIOp::create(b, rest, lower.i32(llvm::Log2_64(count)));
+    } else {
+      Value count = lower.i32(perKeys / together);
+      keys = arith::DivUIOp::create(b, rest, count);
+      others = arith::RemUIOp::create(b, rest, count);
+    }
+    Value cols = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, others, lower.i32(together)).getResult(),
+        low);
+    Value above = arith::ShRUIOp::create(b, keys, lower.i32(halfBit));
+    above = arith::ShLIOp::create(b, above, lower.i32(halfBit + 1));
+    keys = arith::OrIOp::create(b, above,
+                                bitsOf(lower, keys, 0, int64_t(1) << halfBit));
+    keys = arith::OrIOp::create(
+        b, keys, arith::ShLIOp::create(b, half, lower.i32(halfBit)));
+    return {arith::MulIOp::create(b, keys, lower.i32(4)),
+            arith::MulIOp::create(b, cols, lower.i32(plan.width)), number,
+            Value()};
+  }
+  SharedTile layout = sharedTile(params);
+  BlockSource places(layout);
+  int64_t pieceBytes = plan.width * layout.elementBytes;
+  int64_t perBlock = layout.blockBytes() / pieceBytes;
+  unsigned bits = llvm::Log2_64(perBlock);
+  Value inBlock = bitsOf(lower, number, 0, perBlock);
+  Value block = arith::ShRUIOp::create(b, number, lower.i32(bits));
+  unsigned shift = llvm::Log2_64(pieceBytes);
+  Value row = emitLinear(b, inBlock, places.rows(shift, bits));
+  SmallVector<int64_t> cols = places.cols(shift, bits);
+  for (int64_t &image : cols)
+    image /= layout.elementBytes;
+  Value col = arith::AddIOp::create(
+      b, emitLinear(b, inBlock, cols),
+      arith::MulIOp::create(b, block, lower.i32(layout.blockCols)));
+  if (plan.partBytes == pieceBytes)
+    return {row, col, number, Value()};
+  // The halves of a vector change places with each other, and with those of
+  // other vectors as these do.
+  int64_t half = plan.partBytes / layout.elementBytes;
+  Value second = arith::AndIOp::create(b, col, lower.i32(half));
+  col = arith::XOrIOp::create(b, col, second);
+  Value halves =
+      arith::MulIOp::create(b, second, lower.i32(layout.elementBytes));
+  return {row, col, number, halves};
+}
+
+/// Stores a thread's piece, whose elements stand side by side in LDS but for
+/// its halves.
+static void storePiece(Lanes &lower, KVBufferAttr params,
+                       const StagingPlan &plan, Value lds, Value slot,
+                       const Piece &piece, Value vector) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Value first = arith::AddIOp::create(
+      b, slot,
+      arith::MulIOp::create(b, piece.number, lower.i32(plan.width * bytes)));
+  int64_t part = plan.partBytes / bytes;
+  for (int64_t at = 0; at < plan.width; at += part) {
+    Value byte = first, stored = vector;
+    if (piece.halves) {
+      byte = arith::AddIOp::create(
+          b, first,
+          arith::XOrIOp::create(b, piece.halves, lower.i32(at * bytes))
+              .getResult());
+      stored = vector::ShuffleOp::create(
+          b, vector, vector,
+          llvm::to_vector(llvm::seq<int64_t>(at, at + part)));
+    }
+    Value element =
+        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes)));
+    vector::StoreOp::create(b, stored, lds, ValueRange{lower.toIndex(element)},
+                            /*nontemporal=*/false, llvm::Align(plan.partBytes));
+  }
+}
+
+static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
+                     int64_t step) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return pieceAt(
+      lower, params, plan,
+      arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads)));
+}
+
+void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
+                               const TileValues &tile, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  // Pieces are vectors of the slot: the tile is not turned.
+  StagingPlan plan = stagingPlan(lower, params);
+  RowSource source(lower, op, tile);
+  auto type = VectorType::get({plan.width}, params.getElementType());
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Value lds = lower.shared(params.getElementType());
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = scf::ForOp::create(b, lower.thread, lower.i32(plan.pieces),
+                                 lower.i32(plan.threads));
+  b.setInsertionPointToStart(loop.getBody());
+  Piece piece = pieceAt(lower, params, plan, loop.getInductionVar());
+  Value at = arith::AddIOp::create(b, source.lineOfLane(piece.row),
+                                   lower.toIndex(piece.col));
+  Value columns = arith::MinSIOp::create(
+      b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
+  Value vector =
+      loadCut(lower, tile, type, at, source.valid(piece.row),
+              arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);
+  storePiece(lower, params, plan, lds, slot, piece, vector);
+  b.setInsertionPointAfter(loop);
+  // Waits count instructions of other loads: these are done.
+  amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
+                                      IntegerAttr(), IntegerAttr(),
+                                      IntegerAttr());
+}
+
+Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
+                                   const TileValues &tile, bool checkCols) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getBuffer().getType().getParams();
+  StagingPlan plan = stagingPlan(lower, params);
+  RowSource source(lower, op, tile);
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t width = plan.width;
+  auto type = VectorType::get({width}, storedElement(params));
+  Value range, shift;
+  if (!checkCols) {
+    if (source.paged())
+      source.lookUpPages();
+    else
+      range = source.range(lower.i32(0), params.getBN(), shift);
+  }
+  // Of pages that are known every lane loads, so that waits can count: zeros
+  // for a row that is not there.
+  bool counted = range || source.knowsPages();
+  Value zeros;
+  if (counted && !range)
+    zeros = zerosAt(lower, tile.data);
+  if (counted) {
+    // Waits count on these loads being younger than the copies before
+    // them: the backend must not turn them round.
+    using Allow = amdgpu::sched_barrier_opt_enum;
+    amdgpu::SchedBarrierOp::create(
+        b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
+               Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
+               Allow::ds_write | Allow::transcendental);
+  }
+  Values vectors;
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    Piece piece = pieceOf(lower, params, plan, step);
+    bool all = (step + 1) * plan.threads <= plan.pieces;
+    Value exists;
+    if (!all)
+      exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
+                                     lower.i32(plan.pieces));
+    int64_t columns = params.getColumnsOf(op.getBlock());
+    if (columns < params.getSmemCols()) {
+      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                           piece.col, lower.i32(columns));
+      exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
+    }
+    Value boundedRow = piece.row;
+    if (exists)
+      boundedRow =
+          arith::SelectOp::create(b, exists, piece.row, lower.i32(kNoRow));
+    // Of a piece of four keys all may have one page, or each two.
+    int64_t ofOnePage = !plan.transposed  ? 1
+                        : source.keeps(4) ? 4
+                        : source.keeps(2) ? 2
+                                          : 1;
+    Value piecesLine;
+    for (int64_t key = 0; key < plan.vectors(); ++key) {
+      Value row = arith::AddIOp::create(b, piece.row, lower.i32(key));
+      if (range) {
+        Value offset = arith::AddIOp::create(
+            b, arith::MulIOp::create(b, row, source.stride),
+            arith::MulIOp::create(b, piece.col, lower.i32(bytes)));
+        if (shift)
+          offset = arith::AddIOp::create(b, offset, shift);
+        if (exists)
+          offset = source.offsetIf(exists, offset);
+        vectors.push_back(RangeLoadOp::create(b, type, range, offset));
+        continue;
+      }
+      if (checkCols) {
+        Value ok = source.valid(row);
+        if (exists)
+          ok = arith::AndIOp::create(b, ok, exists);
+        Value at = arith::AddIOp::create(b, source.lineOfLane(row),
+                                         lower.toIndex(piece.col));
+        vectors.push_back(loadCut(
+            lower, tile, type, at, ok,
+            arith::SubIOp::create(b, tile.cols, piece.col), width * bytes));
+        continue;
+      }
+      // Beside a window, what is not there has a row that no tile has, for the
+      // same reason. Without one there are registers for masks.
+      bool bounded = exists && source.beginsLater();
+      Value ok = source.valid(
+          bounded
+              ? arith::AddIOp::create(b, boundedRow, lower.i32(key)).getResult()
+              : row);
+      if (exists && !bounded)
+        ok = arith::AndIOp::create(b, ok, exists);
+      auto load = [&](bool everywhere) -> Value {
+        Value line;
+        if (int64_t inPage = key % ofOnePage)
+          line = arith::AddIOp::create(
+              b, piecesLine,
+              arith::MulIOp::create(b, lower.index(inPage), tile.rowStride)
+                  .getResult());
+        else
+          line = piecesLine = source.lineOf(lower.toIndex(row));
+        Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
+        if (everywhere)
+          at = arith::SelectOp::create(b, ok, at, zeros);
+        Value loaded = vector::LoadOp::create(
+            b, type.clone(params.getElementType()), lower.flat(tile.data),
+            ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
+        if (loaded.getType() != type)
+          loaded = arith::BitcastOp::create(b, type, loaded);
+        return loaded;
+      };
+      // Where each row finds its own page, none is looked up for a row that is
+      // not there.
+      vectors.push_back(counted ? load(/*everywhere=*/true)
+                                : loadIf(lower, ok, type, [&] {
+                                    return load(/*everywhere=*/false);
+                                  }));
+    }
+  }
+  return vectors;
+}
+
+void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
+                                  ArrayRef<Value> vectors) {
+  ImplicitLocOpBuilder &b = lower.b;
+  StagingPlan plan = stagingPlan(lower, params);
+  Value lds = lower.shared(storedElement(params));
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  // `byte` as an index of elements.
+  auto elementAt = [&](Value byte) {
+    return lower.toIndex(
+        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes))));
+  };
+  std::optional<LinearLayout> layout;
+  SmallVector<int64_t> keyImages, colImages;
+  if (plan.transposed) {
+    layout = transposedTile(lower, params).layout();
+    for (unsigned bit = 0; bit < layout->inLog2("row"); ++bit)
+      keyImages.push_back(layout->basis("row", bit, "byte"));
+    for (unsigned bit = 0; bit < layout->inLog2("col"); ++bit)
+      colImages.push_back(layout->basis("col", bit, "byte"));
+  }
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    Piece piece = pieceOf(lower, params, plan, step);
+    OpBuilder::InsertionGuard guard(b);
+    if ((step + 1) * plan.threads > plan.pieces) {
+      Value exists = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::ult, piece.number, lower.i32(plan.pieces));
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, exists, /*withElseRegion=*/false).thenBlock());
+    }
+    if (!plan.transposed) {
+      storePiece(lower, params, plan, lds, slot, piece, vectors[step]);
+      continue;
+    }
+    // Four keys of each column: column j of the four loaded rows.
+    Value place = arith::XOrIOp::create(b, emitLinear(b, piece.row, keyImages),
+                                        emitLinear(b, piece.col, colImages));
+    ArrayRef<Value> rows = vectors.slice(step * 4, 4);
+    Value first = arith::AddIOp::create(b, slot, place);
+    for (int64_t j = 0; j < plan.width; ++j) {
+      Value low = vector::ShuffleOp::create(
+          b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.width + j});
+      Value high = vector::ShuffleOp::create(
+          b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.width + j});
+      Value keys = vector::ShuffleOp::create(b, low, high,
+                                             ArrayRef<int64_t>{0, 1, 2, 3});
+      int64_t image = layout->apply({{"col", j}}, "byte");
+      // A slot begins at a multiple of what tells a piece's columns apart: one
+      // address of a lane for all of them lives through a loop over slots.
+      Value byte;
+      if (image < slotAlignment(params))
+        byte = arith::XOrIOp::create(b, first, lower.i32(image));
+      else
+        byte = arith::AddIOp::create(
+            b, slot, arith::XOrIOp::create(b, place, lower.i32(image)));
+      vector::StoreOp::create(b, keys, lds, ValueRange{elementAt(byte)},
+                              /*nontemporal=*/false, llvm::Align(4 * bytes));
+    }
+  }
+}

@@ -1,0 +1,314 @@
+//===- RowSource.cpp - Rows of tiles as ranges of DRAM ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowSource.h"
+#include "KVBufferToGPU/Pages.h"
+#include "KVBufferToGPU/Staging.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// An offset past the end of every range (they are shorter than 2^31 bytes).
+static constexpr int64_t kOutside = INT32_MIN;
+/// The most pages that are looked up for all lanes together: each takes scalar
+/// registers, of which a wave has a hundred.
+static constexpr int64_t kPagesInScalars = 8;
+
+PagesOfTile::PagesOfTile(const TargetInfo &target, DramLoadOp op,
+                         int64_t warps) {
+  rows = op.getTile().getType().getRows();
+  page = op.getTile().getType().getPageSize();
+  // Groups of rows follow each other, and are in no table.
+  if (!page || !llvm::all_of(fragmentSources(op.getTile()), [](Value source) {
+        return static_cast<bool>(source.getDefiningOp<CacheTileOp>());
+      }))
+    return;
+  atRows = startsAtMultiple(op.getTile(), rows);
+  count = aligned() ? rows / page : llvm::divideCeil(rows - 1, page) + 1;
+  byLane = target.lanesLookUp(rows, page, warps);
+  together = !byLane && count <= kPagesInScalars;
+}
+
+/// The elements of `data` from element `base` on. What stays the same through a
+/// loop is one address then.
+static Value flatFrom(Lanes &lower, Value data, Value base) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value flat = lower.flat(data);
+  auto known = cast<MemRefType>(flat.getType());
+  auto layout = StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic,
+                                       /*strides=*/{1});
+  auto type = MemRefType::get(known.getShape(), known.getElementType(), layout,
+                              known.getMemorySpace());
+  // The length is of no consequence.
+  return memref::ReinterpretCastOp::create(
+      b, type, flat, base,
+      ArrayRef<OpFoldResult>{lower.index(std::numeric_limits<int64_t>::max())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+}
+
+RowSource::RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile)
+    : lower(lower), b(lower.b), op(op), tile(tile),
+      pages(lower.target, op, lower.schedule.getWarps()),
+      elementBytes(
+          op.getTile().getType().getElementType().getIntOrFloatBitWidth() / 8),
+      columns(
+          op.getBuffer().getType().getParams().getColumnsOf(op.getBlock())) {
+  stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
+                                 lower.i32(elementBytes));
+  hi = tile.hi;
+  if (op.getWhole())
+    hi = lower.i32(op.getTile().getType().getRows());
+  if (mayBeginLater())
+    lo = tile.lo;
+  if (op.getPred())
+    pred = lower.single(op.getPred());
+}
+
+Value RowSource::range(Value first, int64_t rows, Value &shift) {
+  Value zero = lower.i32(0);
+  Value from = lo ? sub(lo, first) : Value();
+  if (from)
+    from = arith::MaxSIOp::create(b, from, zero);
+  Value upto = arith::MinSIOp::create(b, sub(hi, first), lower.i32(rows));
+  Value count = from ? sub(upto, from) : upto;
+  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, count, zero);
+  if (pred)
+    some = arith::AndIOp::create(b, some, pred);
+  Value length = arith::AddIOp::create(
+      b, arith::MulIOp::create(b, sub(count, lower.i32(1)), stride),
+      lower.i32(columns * elementBytes));
+  length = arith::SelectOp::create(b, some, length, zero);
+  Value base = tile.base;
+  Value row = lower.toIndex(first);
+  if (knowsPages()) {
+    base = lineOf(row, /*together=*/true);
+  } else if (paged()) {
+    auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
+                                     /*addThenBlock=*/true,
+                                     /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(guarded.thenBlock());
+      scf::YieldOp::create(b, lineOf(row));
+      b.setInsertionPointToStart(guarded.elseBlock());
+      scf::YieldOp::create(b, lower.index(0));
+    }
+    base = guarded.getResult(0);
+  } else {
+    base = arith::AddIOp::create(b, base,
+                                 arith::MulIOp::create(b, row, tile.rowStride));
+  }
+  shift = Value();
+  if (from) {
+    // Row `from` becomes the range's first; offsets before it wrap
+    // around to the end of the address space.
+    base = arith::AddIOp::create(
+        b, base, arith::MulIOp::create(b, lower.toIndex(from), tile.rowStride));
+    shift = sub(zero, arith::MulIOp::create(b, from, stride));
+  }
+  return DramRangeOp::create(b, tile.data, base, length);
+}
+
+Value RowSource::lineOf(Value row, bool together) {
+  // The lane of its number has looked up a row's page.
+  if (tile.pages) {
+    Value found;
+    if (together)
+      found = gpu::SubgroupBroadcastOp::create(
+          b, b.getI32Type(), tile.pages, lower.toI32(row),
+          gpu::BroadcastType::specific_lane);
+    else
+      found = gpu::ShuffleOp::create(b, tile.pages, lower.toI32(row),
+                                     lower.i32(lower.target.waveSize),
+                                     gpu::ShuffleMode::IDX)
+                  .getShuffleResult();
+    Value key = row;
+    if (!pages.aligned())
+      key = arith::AddIOp::create(b, tile.firstKey, row);
+    Value inPage = pageOf(lower, key, pages.page).second;
+    Value line = arith::AddIOp::create(
+        b, tile.base, arith::MulIOp::create(b, inPage, tile.rowStride));
+    return arith::AddIOp::create(b, line, timesStride(found, tile.pageStride));
+  }
+  // Groups of rows follow each other.
+  if (!tile.table)
+    return rowLine(lower, op.getTile().getType(), tile, lower.toI32(row));
+  if (knowsPages()) {
+    // The page's number among the tile's. Comparisons that no loop changes
+    // would be kept as masks, two scalar registers each, by a backend that
+    // has too few: lanes count many pages from the cache's first.
+    Value own, inPage;
+    if (pages.aligned() && (together || pages.count <= 2)) {
+      std::tie(own, inPage) = pageOf(lower, row, pages.page);
+      own = lower.toI32(own);
+    } else {
+      Value key = arith::AddIOp::create(b, tile.firstKey, row);
+      std::tie(own, inPage) = pageOf(lower, key, pages.page);
+      own = sub(lower.toI32(own), lower.toI32(firstPage));
+    }
+    Value line = pageLines.front();
+    for (size_t i = 1; i < pageLines.size(); ++i)
+      line = arith::SelectOp::create(
+          b,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, lower.i32(i)),
+          pageLines[i], line);
+    return arith::AddIOp::create(
+        b, line, arith::MulIOp::create(b, inPage, tile.rowStride).getResult());
+  }
+  Value key = arith::AddIOp::create(b, tile.firstKey, row);
+  auto [number, inPage] = pageOf(lower, key, pages.page);
+  Value block = blockAt(lower, tile.table,
+                        arith::AddIOp::create(b, tile.tableBase, number));
+  Value line =
+      arith::AddIOp::create(b, arith::MulIOp::create(b, block, tile.pageStride),
+                            arith::MulIOp::create(b, inPage, tile.rowStride));
+  return arith::AddIOp::create(b, line, tile.base);
+}
+
+Value RowSource::lineOfLane(Value row) {
+  if (!paged())
+    return rowLine(lower, op.getTile().getType(), tile, row);
+  // Lanes ask each other together.
+  if (knowsPages())
+    return lineOf(lower.toIndex(row));
+  auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, valid(row),
+                                   /*addThenBlock=*/true,
+                                   /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(guarded.thenBlock());
+  scf::YieldOp::create(b, lineOf(lower.toIndex(row)));
+  b.setInsertionPointToStart(guarded.elseBlock());
+  scf::YieldOp::create(b, lower.index(0));
+  return guarded.getResult(0);
+}
+
+void RowSource::lookUpPages() {
+  if (!tile.table || !pages.together)
+    return;
+  Value first = lo ? lo : lower.i32(0);
+  Value last = sub(hi, lower.i32(1));
+  Value some;
+  // None is looked up for rows that are not there.
+  bool clamps = !op.getWhole() || !pages.aligned();
+  if (!op.getWhole())
+    some = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
+  if (pred)
+    some = some ? arith::AndIOp::create(b, some, pred).getResult() : pred;
+  Value inFirst;
+  std::tie(firstPage, inFirst) = pageOf(lower, tile.firstKey, pages.page);
+  // Pages are counted from the tile's first one, in 32 bits: they are few.
+  auto numberOf = [&](Value row) -> Value {
+    if (!pages.aligned())
+      row = arith::AddIOp::create(b, lower.toI32(inFirst), row);
+    return arith::DivUIOp::create(b, row, lower.i32(pages.page));
+  };
+  // One address in the table that no tile changes.
+  Value table = flatFrom(lower, tile.table, tile.tableBase);
+  auto look = [&] {
+    Value least, most;
+    if (clamps) {
+      least = numberOf(first);
+      most = numberOf(last);
+    }
+    Values lines;
+    for (int64_t i = 0; i < pages.count; ++i) {
+      Value number = lower.i32(i);
+      if (clamps) {
+        number = arith::MaxUIOp::create(b, number, least);
+        number = arith::MinUIOp::create(b, number, most);
+      }
+      Value entry = arith::AddIOp::create(b, firstPage, lower.toIndex(number));
+      Value block = arith::IndexCastUIOp::create(
+          b, b.getIndexType(),
+          memref::LoadOp::create(b, table, ValueRange{entry}).getResult());
+      lines.push_back(arith::AddIOp::create(
+          b, tile.base,
+          arith::MulIOp::create(b, block, tile.pageStride).getResult()));
+    }
+    return lines;
+  };
+  if (!some) {
+    pageLines = look();
+    return;
+  }
+  SmallVector<Type> types(pages.count, b.getIndexType());
+  auto guarded = scf::IfOp::create(b, types, some, /*addThenBlock=*/true,
+                                   /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(guarded.thenBlock());
+  scf::YieldOp::create(b, look());
+  b.setInsertionPointToStart(guarded.elseBlock());
+  scf::YieldOp::create(b, Values(pages.count, lower.index(0)));
+  pageLines.assign(guarded.getResults().begin(), guarded.getResults().end());
+}
+
+bool RowSource::keeps(int64_t count) const {
+  return knowsPages() && pages.atRows && pages.rows % count == 0 &&
+         pages.page % count == 0;
+}
+
+Value RowSource::valid(Value row) {
+  if (op.getWhole())
+    return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();
+  Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, hi);
+  if (lo)
+    ok = arith::AndIOp::create(
+        b, ok, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, lo));
+  if (pred)
+    ok = arith::AndIOp::create(b, ok, pred);
+  return ok;
+}
+
+Value RowSource::insideColumns(Value offset, Value col, int64_t constant,
+                               int64_t bound) {
+  int64_t limit = columns * elementBytes;
+  if (bound <= limit)
+    return offset;
+  Value inside =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
+                            lower.i32(std::max<int64_t>(0, limit - constant)));
+  return offsetIf(inside, offset);
+}
+
+Value RowSource::offsetIf(Value condition, Value offset) {
+  Value bound = arith::SelectOp::create(b, condition, lower.i32(INT32_MAX),
+                                        lower.i32(kOutside));
+  return arith::MinSIOp::create(b, offset, bound);
+}
+
+Value RowSource::timesStride(Value number, Value stride) {
+  Type i64 = b.getI64Type(), i32 = b.getI32Type();
+  auto wide = [&](Value x) { return arith::ExtUIOp::create(b, i64, x); };
+  Value whole = arith::IndexCastOp::create(b, i64, stride);
+  Value half = arith::ConstantIntOp::create(b, 32, 64);
+  Value low = arith::TruncIOp::create(b, i32, whole);
+  Value high =
+      arith::TruncIOp::create(b, i32, arith::ShRUIOp::create(b, whole, half));
+  Value product = arith::MulIOp::create(b, wide(number), wide(low));
+  Value above = arith::ShLIOp::create(
+      b, wide(arith::MulIOp::create(b, number, high)), half);
+  return lower.toIndex(arith::AddIOp::create(b, product, above));
+}
+
+Value RowSource::sub(Value x, Value y) {
+  return arith::SubIOp::create(b, x, y);
+}
+
+bool RowSource::mayBeginLater() {
+  if (op.getWhole())
+    return false;
+  auto made = op.getTile().getDefiningOp<CacheTileOp>();
+  if (!made)
+    return !op.getTile().getDefiningOp<DramTileOp>();
+  auto keys = made.getFrom().getDefiningOp<KeyRangeOp>();
+  return !keys || made.getFrom() != keys.getLo() || keys.getMask().boundsLeft();
+}

@@ -1,0 +1,115 @@
+//===- RowSource.h - Rows of tiles as ranges of DRAM ------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_ROWSOURCE_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_ROWSOURCE_H
+
+#include "KVBufferToGPU/Lanes.h"
+
+namespace kvbuf {
+
+/// How the rows of a load's tile lie in pages smaller than it.
+struct PagesOfTile {
+  /// Rows of the tile and of a page; no pages: 0.
+  int64_t rows, page;
+  /// Whether the tile is known to begin at a multiple of its rows.
+  bool atRows = false;
+  /// The most pages that its rows are in.
+  int64_t count = 0;
+  /// Whether they are looked up for all lanes together, who select among them;
+  /// or by lanes before the tile is loaded (`TileValues::pages`). Every lane
+  /// loads then, and waits can count.
+  bool together = false, byLane = false;
+  /// Whether each page begins and ends within the tile.
+  bool aligned() const { return atRows && rows % page == 0; }
+
+  /// `warps` copy together.
+  PagesOfTile(const TargetInfo &target, DramLoadOp op, int64_t warps);
+};
+
+/// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
+class RowSource {
+public:
+  RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile);
+
+  /// Bytes from one row to the next.
+  mlir::Value stride;
+  /// Whether each row has to be looked up in a table of pages.
+  bool paged() const { return tile.isPaged(); }
+
+  /// The range of the rows [first, first + rows), all of one page if paged;
+  /// those that are not valid are outside. `first` is the same in all lanes.
+  /// Lane offsets count from row `first` and need `shift` added.
+  mlir::Value range(mlir::Value first, int64_t rows, mlir::Value &shift);
+
+  /// Element offset of row `row` (an index) of the tile, by its page.
+  /// `together`: the row is the same in all lanes.
+  mlir::Value lineOf(mlir::Value row, bool together = false);
+
+  /// The same of a lane's row (i32). Where it is not there none is looked up,
+  /// and the offset means nothing.
+  mlir::Value lineOfLane(mlir::Value row);
+
+  /// Looks up the pages that rows of the tile may be in, the same for all lanes
+  /// (scalar loads, for which no copy on its way has to land). `lineOf` then
+  /// takes them by selection; it looks for itself where they are too many.
+  void lookUpPages();
+
+  /// Whether `lineOf` looks nothing up, so that it may be asked of rows that
+  /// are not there.
+  bool knowsPages() const { return tile.pages || !pageLines.empty(); }
+
+  /// Whether rows `count` i to `count` i + `count` - 1 lie in one page, one
+  /// after the other.
+  bool keeps(int64_t count) const;
+
+  /// Whether rows before the first valid one may exist, and rows past the last.
+  bool beginsLater() const { return lo != nullptr; }
+
+  /// Whether a lane's row, one of the tile's, is valid.
+  mlir::Value valid(mlir::Value row);
+
+  /// `offset`, or a place outside of every range where column `col` (in bytes,
+  /// plus `constant`) is past the buffer's. `bound`: a column that `col` +
+  /// `constant` stays below.
+  mlir::Value insideColumns(mlir::Value offset, mlir::Value col,
+                            int64_t constant, int64_t bound);
+
+  /// `offset`, or a place outside of every range. A lane's bound stays the same
+  /// through a loop, in a vector register; a choice between offsets would take
+  /// the mask of the lanes, two scalar registers.
+  mlir::Value offsetIf(mlir::Value condition, mlir::Value offset);
+
+private:
+  /// A number (i32, not negative) times a stride (an index). The halves are
+  /// multiplied one by one: LLVM adds the high product to a register pair of
+  /// which it leaves one undefined, perhaps the one that a look-up is to fill,
+  /// and then waits for that.
+  mlir::Value timesStride(mlir::Value number, mlir::Value stride);
+
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+
+  /// Whether rows before the first valid one may exist.
+  bool mayBeginLater();
+
+  Lanes &lower;
+  mlir::ImplicitLocOpBuilder &b;
+  DramLoadOp op;
+  const TileValues &tile;
+  PagesOfTile pages;
+  int64_t elementBytes, columns;
+  mlir::Value hi, lo, pred;
+  /// The number of the tile's first page, and the element offset of each page
+  /// of it.
+  mlir::Value firstPage;
+  Values pageLines;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_ROWSOURCE_H
