@@ -49,6 +49,32 @@ gpu.module @m {
 
 gpu.module @m {
   // expected-note @below {{the kernel is here}}
+  gpu.func @branch_in_tile(%some: i1) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>} {
+    // expected-error @below {{'cf.cond_br' op is not allowed in phase 'tile': its control flow is scf.for, scf.while and scf.if}}
+    cf.cond_br %some, ^bb1, ^bb2
+  ^bb1:
+    cf.br ^bb2
+  ^bb2:
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  gpu.func @branch_in_scheduled() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>} {
+    // expected-error @below {{'cf.br' op is not allowed in phase 'scheduled': its control flow is scf.for, scf.while and scf.if}}
+    cf.br ^bb1
+  ^bb1:
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
   gpu.func @vector_in_tile(%v: vector<4xf32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>} {
     // expected-error @below {{'vector.extract' op is not allowed in phase 'tile': values are tiles, not lanes}}
     %x = vector.extract %v[0] : f32 from vector<4xf32>

@@ -117,6 +117,8 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         return fail("values are tiles, not lanes");
       if (isa<AttentionOp>(op))
         return fail("a problem stands in a func.func");
+      if (op->getNumSuccessors())
+        return fail("its control flow is scf.for, scf.while and scf.if");
       if (auto stage = dyn_cast<LdsStageOp>(op))
         if (phase == Phase::Scheduled && !stage.getYounger())
           return fail("the number of younger loads is not counted");

@@ -96,7 +96,7 @@ def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
 
     | phase | what may appear |
     |---|---|
-    | `tile` | block-level ops; no lane-level op (`gpu.thread_id`, `vector`, ...) |
+    | `tile` | block-level ops, with control flow of `scf`; no lane-level op (`gpu.thread_id`, `vector`, ...), no branch to a block |
     | `scheduled` | the same; every `kvbuffer.lds_stage` says how many younger loads may be in flight, every `kvbuffer.dram_load` which of several slots it fills |
     | `thread` | per-lane ops; no block-level op or type of this dialect |
     | `target` | `llvm` with one vendor's dialect, and structured ops that become inline assembly in the translation |
