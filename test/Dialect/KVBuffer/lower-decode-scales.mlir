@@ -4,8 +4,15 @@
 // Where no row's bits may depend on others, queries keep their type.
 // RUN: sed 's/out(%o) {}/out(%o) {batch_invariant}/' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true,split_size=256" | FileCheck %s --check-prefix=INVARIANT --implicit-check-not=fragment_fit
 // INVARIANT: kvbuffer.mma %{{.*}} {transpose_b} : <8x128xbf16, a>, <32x128xbf16, b>
-// Beside Q of f16 a weight that was scaled is two numbers, neither 0 unless it is.
+// For an output of more bits than bf16 a weight that was scaled is two numbers, neither 0
+// unless it is.
 // RUN: sed 's/bf16/f16/' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=TWO
+// RUN: sed -e 's/%o: !q/%o: !o/' -e 's/!kv, !q$/!kv, !o/' -e '/^!q/{p;s/!q/!o/;s/bf16/f32/}' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=TWO
+// RUN: sed -e 's/%q: !q/%q: !h/' -e 's/: !q, /: !h, /' -e '/^!q/{p;s/!q/!h/;s/bf16/f16/}' %s | kvbuf-opt --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=ONE
+// ONE:      kvbuffer.online_softmax
+// ONE:      %[[W:.*]] = kvbuffer.fragment_convert
+// ONE:      kvbuffer.mma %[[W]]
+// ONE-NOT:  kvbuffer.mma
 // TWO:      %[[SHARE:.*]] = arith.constant 0.998046875 : f32
 // TWO:      %[[P:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.online_softmax
 // TWO:      %[[W:.*]] = kvbuffer.map %[[P]], %

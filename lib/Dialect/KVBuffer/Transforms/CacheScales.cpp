@@ -139,7 +139,7 @@ Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
 }
 
 SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
-                                           FragmentType type, Type queries) {
+                                           FragmentType type, AttentionOp op) {
   if (!tokenScales)
     return {p};
   Value gain = arith::ConstantOp::create(b, b.getF32FloatAttr(kTokenScaleGain));
@@ -148,7 +148,7 @@ SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
         Value scale = arith::MulFOp::create(b, elements[1], gain);
         return arith::MulFOp::create(b, elements[0], scale);
       });
-  if (!queries.isF16())
+  if (op.getOutElementType().isBF16())
     return {FragmentConvertOp::create(b, type, scaled)};
   // Rounded from a little below, so that the rest is above 0: an infinite
   // element of V times both is infinite.

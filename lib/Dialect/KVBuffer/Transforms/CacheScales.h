@@ -94,12 +94,12 @@ public:
   /// The weights of V's tokens as operands, whose products are added: `p`, or,
   /// if V's tokens have scales, accumulators times these, as `type`; products
   /// are then of magnitudes that f16 has with all bits, and `finish` divides.
-  /// Beside Q of f16 (`queries`) also what that rounds off: without scales no
-  /// more would be rounded than weights, and the largest, 1, not at all.
+  /// For an output of more bits than bf16 also what that rounds off: without
+  /// scales no more would be rounded than weights, and the largest, 1, not at
+  /// all.
   llvm::SmallVector<mlir::Value, 2> weights(mlir::Value p,
                                             mlir::Value tokenScales,
-                                            FragmentType type,
-                                            mlir::Type queries);
+                                            FragmentType type, AttentionOp op);
   /// The output, an accumulator, times V's scale.
   mlir::Value finish(mlir::Value out, mlir::Value v);
 

@@ -154,8 +154,8 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
   for (const ScaledColumns &part : vGroups) {
     Value v = fragmentOf(vStaged, part, weights);
-    for (Value p : scales().weights(
-             softmax.getP(), vScales ? vScales : part.scales, pType, element))
+    for (Value p : scales().weights(softmax.getP(),
+                                    vScales ? vScales : part.scales, pType, op))
       acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
                           /*column=*/part.first);
   }

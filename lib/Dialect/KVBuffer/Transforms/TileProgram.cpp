@@ -516,7 +516,7 @@ void TileProgram::computeTile() {
          scales.groups(v, valueDepth, scoreType, tokens))
       weighted.push_back(
           {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
-                                pType, element)});
+                                pType, op)});
     Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
     scf::YieldOp::create(
         b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
