@@ -18,8 +18,10 @@
 #include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 
 using namespace mlir;
@@ -193,6 +195,12 @@ static Value reciprocal(Lanes &lower, Value x) {
   return arith::DivFOp::create(b, lower.f32(1), x, flags);
 }
 
+/// The finite number of f32's range that is nearest.
+static double inRange(double x) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return std::clamp(x, -most, most);
+}
+
 /// outer + gain / (exp(2 s inner) + 1) of each: with a gain of -2 cap and the
 /// cap that is capped.
 static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
@@ -205,7 +213,7 @@ static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
   // of two. Of more than 2^30 these might overflow; tanh is 1 long before. What
   // is no number stays so.
   constexpr double most = 30;
-  Value factor = lower.f32(2 * std::numbers::log2e * inner),
+  Value factor = lower.f32(inRange(2 * std::numbers::log2e * inner)),
         limit = lower.f32(most), one = lower.f32(1);
   Values sums;
   for (Value score : scores) {
@@ -242,13 +250,14 @@ static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
   return capped;
 }
 
-/// Scores, as a soft cap of any size makes them.
-static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
+/// Scores, as a soft cap makes them, right to a few 1e-7 of the cap.
+static Values capToShareOfCap(Lanes &lower, SoftcapOp op,
+                              ArrayRef<Value> scores) {
   ImplicitLocOpBuilder &b = lower.b;
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
   if (!lower.machine.sharesReciprocals()) {
-    Value inner = lower.f32(scale / cap), outer = lower.f32(cap);
+    Value inner = lower.f32(inRange(scale / cap)), outer = lower.f32(cap);
     return lower.mapElements(scores, [&](Value s, unsigned, int64_t) {
       return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
     });
@@ -273,6 +282,33 @@ static Value capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
   for (Value coefficient : llvm::reverse(coefficients.drop_back()))
     factor = fma(b, factor, square, coefficient);
   return factor;
+}
+
+/// Scores, as a soft cap of any size makes them.
+static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
+  Values capped = capToShareOfCap(lower, op, scores);
+  double scale = op.getScale().convertToFloat(),
+         cap = op.getCap().convertToFloat();
+  if (cap <= kLargestCap)
+    return capped;
+  // Of a large cap a few 1e-7 show. Near zero a polynomial of the score's share
+  // of the cap, which is in range where coefficients of scores are not.
+  ImplicitLocOpBuilder &b = lower.b;
+  TanhNearZero tanh = tanhNearZero();
+  Value share = lower.f32(inRange(scale / cap)), factor = lower.f32(scale),
+        bound = lower.f32(tanh.bound);
+  Values coefficients;
+  for (double coefficient : tanh.coefficients)
+    coefficients.push_back(lower.f32(coefficient));
+  return lower.mapElements(
+      scores, [&](Value s, unsigned index, int64_t reg) -> Value {
+        Value x = mulf(b, s, share);
+        Value near = mulf(b, mulf(b, s, factor), capFactor(b, coefficients, x));
+        Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::OLE,
+                                             math::AbsFOp::create(b, x), bound);
+        return arith::SelectOp::create(b, isNear, near,
+                                       lower.element(capped[index], reg));
+      });
 }
 
 /// Capped by a polynomial, for scores near zero; its coefficients, lowest power
