@@ -236,3 +236,39 @@ func.func @heads(%k: !new, %v: !newv, %kc: !kc, %vc: !vc, %o: memref<?xi32>) {
   kvbuffer.cache_append k(%k : !new) to(%kc : !kc) v(%v : !newv) to(%vc : !vc) offsets(%o : memref<?xi32>)
   return
 }
+
+// -----
+
+!c = !kvbuffer.cache<dense, i8, heads = 2, head_size = 64>
+func.func @integers(%c: !c, %i: index) -> vector<8xf32> {
+  // expected-error @below {{expected a cache of floats, got '!kvbuffer.cache<dense, i8, heads = 2, head_size = 64>'}}
+  %x = kvbuffer.cache.load %c[%i, %i, %i, %i] : !c -> vector<8xf32>
+  return %x : vector<8xf32>
+}
+
+// -----
+
+!c = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @scalable(%c: !c, %i: index, %x: vector<[8]xbf16>) {
+  // expected-error @below {{expected a vector of a fixed number of elements, got 'vector<[8]xbf16>'}}
+  kvbuffer.cache.store %x, %c[%i, %i, %i, %i] : vector<[8]xbf16>, !c
+  return
+}
+
+// -----
+
+!c = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = 16>
+func.func @scalable_scales(%c: !c, %i: index) -> vector<[2]xf32> {
+  // expected-error @below {{expected a fixed number of scales of 'f32', got 'vector<[2]xf32>'}}
+  %x = kvbuffer.cache.load_scale %c[%i, %i, %i, %i] : !c -> vector<[2]xf32>
+  return %x : vector<[2]xf32>
+}
+
+// -----
+
+!c = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 6>
+func.func @no_rows(%c: !c, %i: index) -> memref<0x8xbf16, strided<[?, 1], offset: ?>> {
+  // expected-error @below {{expected a result memref<ROWSxCOLSx'bf16', strided<[?, 1], offset: ?>>, got 'memref<0x8xbf16, strided<[?, 1], offset: ?>>'}}
+  %x = kvbuffer.cache.block_paged_ptr %c[%i, %i, %i, %i] : !c -> memref<0x8xbf16, strided<[?, 1], offset: ?>>
+  return %x : memref<0x8xbf16, strided<[?, 1], offset: ?>>
+}

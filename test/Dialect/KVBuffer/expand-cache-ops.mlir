@@ -153,3 +153,31 @@ func.func @pointers(%data: memref<?x16x8x128xf8E4M3FN>, %table: memref<?x?xi32>,
   %r = kvbuffer.cache.scales_raw_ptr %c : !groups -> memref<f32, strided<[], offset: ?>>
   return %p, %s, %r : memref<8x64xf8E4M3FN, strided<[?, 1], offset: ?>>, memref<16x4xf32, strided<[?, 1], offset: ?>>, memref<f32, strided<[], offset: ?>>
 }
+
+// Of one row, or of one column, shapes do not tell which dimensions stay.
+// CHECK-LABEL: func.func @thin(
+// CHECK:         %[[ROW:.*]] = memref.subview %{{.*}} [1, 1, 1, 8] [1, 1, 1, 1] : {{.*}} to memref<1x1x1x8xbf16, strided<[3072, 1024, 128, 1]
+// CHECK:         memref.reinterpret_cast %{{.*}} sizes: [1, 8], strides: [{{.*}}, 1]
+// CHECK:         memref.subview %{{.*}} [1, 3, 1, 1] [1, 1, 1, 1] : {{.*}} to memref<1x3x1x1xbf16, strided<[3072, 1024, 128, 1]
+// CHECK:         memref.reinterpret_cast %{{.*}} sizes: [3, 1], strides: [1024, 1]
+func.func @thin(%data: memref<?x3x8x128xbf16>, %table: memref<?x?xi32>, %lengths: memref<?xi32>,
+                %b: index, %h: index, %t: index, %d: index)
+    -> (memref<1x8xbf16, strided<[?, 1], offset: ?>>, memref<3x1xbf16, strided<[?, 1], offset: ?>>) {
+  %c = kvbuffer.make_cache %data indices(%table, %lengths : memref<?x?xi32>, memref<?xi32>)
+    : memref<?x3x8x128xbf16> -> !paged
+  %p = kvbuffer.cache.block_paged_ptr %c[%b, %t, %h, %d] : !paged -> memref<1x8xbf16, strided<[?, 1], offset: ?>>
+  %q = kvbuffer.cache.block_paged_ptr %c[%b, %t, %h, %d] : !paged -> memref<3x1xbf16, strided<[?, 1], offset: ?>>
+  return %p, %q : memref<1x8xbf16, strided<[?, 1], offset: ?>>, memref<3x1xbf16, strided<[?, 1], offset: ?>>
+}
+
+// f64 is no stop on the way of others.
+// CHECK-LABEL: func.func @wide(
+// CHECK:         arith.extf %{{.*}} : vector<4xf16> to vector<4xf64>
+// CHECK:         arith.truncf %{{.*}} : vector<4xf64> to vector<4xbf16>
+func.func @wide(%half: memref<?x?x2x64xf16>, %double: memref<?x?x2x64xf64>, %i: index) -> (vector<4xf64>, vector<4xbf16>) {
+  %c = kvbuffer.make_cache %half : memref<?x?x2x64xf16> -> !kvbuffer.cache<dense, f16, heads = 2, head_size = 64>
+  %x = kvbuffer.cache.load %c[%i, %i, %i, %i] : !kvbuffer.cache<dense, f16, heads = 2, head_size = 64> -> vector<4xf64>
+  %e = kvbuffer.make_cache %double : memref<?x?x2x64xf64> -> !kvbuffer.cache<dense, f64, heads = 2, head_size = 64>
+  %y = kvbuffer.cache.load %e[%i, %i, %i, %i] : !kvbuffer.cache<dense, f64, heads = 2, head_size = 64> -> vector<4xbf16>
+  return %x, %y : vector<4xf64>, vector<4xbf16>
+}

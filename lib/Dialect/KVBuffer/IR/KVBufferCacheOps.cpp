@@ -172,10 +172,14 @@ template <typename Op> static LogicalResult verifyAlignment(Op op) {
   return success();
 }
 
-/// A vector lies in one head.
+/// A vector of a static number of elements, which one head has.
 static LogicalResult verifyWidth(Operation *op, Type vector,
                                  CacheLayout layout) {
-  int64_t width = cast<VectorType>(vector).getNumElements();
+  auto type = cast<VectorType>(vector);
+  if (type.isScalable())
+    return op->emitOpError()
+           << "expected a vector of a fixed number of elements, got " << type;
+  int64_t width = type.getNumElements();
   if (width <= layout.getHeadSize())
     return success();
   return op->emitOpError() << "expected at most head_size = "
@@ -198,6 +202,9 @@ LogicalResult CacheLoadOp::verify() {
   if (failed(verifyWidth(*this, getResult().getType(), layout)) ||
       failed(verifyAlignment(*this)))
     return failure();
+  if (!isa<FloatType>(layout.getElementType()))
+    return emitOpError() << "expected a cache of floats, got "
+                         << getCache().getType();
   int64_t width = getResult().getType().getNumElements(),
           group = layout.getGranularity();
   if (scalesByToken(layout) && width % group && group % width)
@@ -229,9 +236,9 @@ static LogicalResult verifyScales(Operation *op, Type type) {
     return op->emitOpError()
            << "expected a cache with scales, got " << Type(layout);
   auto vector = cast<VectorType>(type);
-  if (vector.getElementType() != layout.getScaleType())
-    return op->emitOpError() << "expected scales of " << layout.getScaleType()
-                             << ", got " << vector;
+  if (vector.getElementType() != layout.getScaleType() || vector.isScalable())
+    return op->emitOpError() << "expected a fixed number of scales of "
+                             << layout.getScaleType() << ", got " << vector;
   int64_t most = scalesByToken(layout) ? scaleShape(layout).back() : 1;
   if (vector.getNumElements() > most)
     return op->emitOpError()
@@ -259,7 +266,7 @@ static LogicalResult verifyTileView(Operation *op, Type type, Type element,
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   bool good = view.getRank() == 2 && view.hasStaticShape() &&
-              view.getElementType() == element &&
+              view.getNumElements() > 0 && view.getElementType() == element &&
               succeeded(view.getStridesAndOffset(strides, offset)) &&
               ShapedType::isDynamic(offset) && strides.back() == 1 &&
               ShapedType::isDynamic(strides.front());

@@ -79,12 +79,20 @@ struct Expander : ImplicitLocOpBuilder {
     return at;
   }
 
-  /// A vector of floats in another type of elements, by way of f32.
+  /// A vector of floats in another type of elements, by way of f32, or at once
+  /// where one of the two has more bits.
   Value convert(Value x, Type element) {
     auto type = cast<VectorType>(x.getType());
     Type from = type.getElementType(), f32 = getF32Type();
     if (from == element)
       return x;
+    unsigned bits = element.getIntOrFloatBitWidth(),
+             fromBits = from.getIntOrFloatBitWidth();
+    if (std::max(bits, fromBits) > 32) {
+      if (bits > fromBits)
+        return arith::ExtFOp::create(*this, type.clone(element), x);
+      return arith::TruncFOp::create(*this, type.clone(element), x);
+    }
     if (!from.isF32())
       x = arith::ExtFOp::create(*this, type.clone(f32), x);
     return element.isF32()
@@ -150,6 +158,17 @@ struct Expander : ImplicitLocOpBuilder {
       sizes.back() = getIndexAttr(type.getDimSize(1));
     }
     auto source = cast<MemRefType>(tensor.getType());
+    // Which dimensions stay cannot be told from a shape with a 1 in it.
+    if (type.getRank() && llvm::is_contained(type.getShape(), 1)) {
+      Value tile =
+          memref::SubViewOp::create(*this, tensor, offsets, sizes, strides);
+      auto metadata = memref::ExtractStridedMetadataOp::create(*this, tile);
+      return memref::ReinterpretCastOp::create(
+          *this, type, metadata.getBaseBuffer(),
+          OpFoldResult(metadata.getOffset()),
+          getAsIndexOpFoldResult(getContext(), type.getShape()),
+          {OpFoldResult(metadata.getStrides()[row]), getIndexAttr(1)});
+    }
     auto inferred = memref::SubViewOp::inferRankReducedResultType(
         type.getShape(), source, offsets, sizes, strides);
     Value view = memref::SubViewOp::create(*this, cast<MemRefType>(inferred),
