@@ -89,6 +89,15 @@ func.func @heads(%q: !qo, %k: !kv) {
 // -----
 
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+func.func @no_heads(%q: memref<?x?x0x64xbf16>, %k: !kv) {
+  // expected-error @below {{(C3) expected k and v to have one number of heads that divides q's 0, got 2 and 2}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : memref<?x?x0x64xbf16>, !kv, !kv, memref<?x?x0x64xbf16>
+  return
+}
+
+// -----
+
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x2x64xbf16>
 func.func @rank(%q: !qo, %k: !kv) {
   // expected-error @below {{(C4) expected q of rank 4 ([batch, rows, heads, head_size]) without offsets, got rank 3}}

@@ -150,7 +150,8 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "(C4) expected out to have q's rows and heads and "
                             "v's head size "
                          << v.getHeadSize() << ", got " << out << " for " << q;
-  if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads())
+  if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads() ||
+      getHeads() == 0)
     return emitOpError()
            << "(C3) expected k and v to have one number of heads that "
               "divides q's "
