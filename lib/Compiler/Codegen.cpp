@@ -11,6 +11,7 @@
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
 #include "ReloadArguments.h"
+#include "SplitConversions.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
@@ -186,6 +187,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
       } else {
         reloadArguments(function, *machine);
         keepRareBlocksApart(function);
+        splitConversions(function);
       }
     }
   return translated;
