@@ -130,10 +130,13 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
       if (!n || next + n > data.size())
         return failure();
       Comps some(ArrayRef<Comp>(data).slice(next, n));
+      if (failed(decodeAccess(op, pointer, field,
+                              std::gcd(alignment, alignOf(field)), some, store,
+                              more + static_cast<int64_t>(place))))
+        return failure();
+      llvm::copy(some, data.begin() + next);
       next += n;
-      return decodeAccess(op, pointer, field,
-                          std::gcd(alignment, alignOf(field)), some, store,
-                          more + static_cast<int64_t>(place));
+      return success();
     };
     if (auto record = dyn_cast<LLVM::LLVMStructType>(type)) {
       for (Type field : record.getBody()) {
@@ -158,13 +161,37 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   if (bits == 0 || (bits % 8 && (vector || bits != 1)))
     return unsupported(op, "this type in memory");
   uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : (bits + 7) / 8;
-  if (bytes % 4 == 3)
-    return unsupported(op, "this type in memory");
-
   auto [base, offset] = getAddress(pointer);
   offset += more;
+  auto access = [&](uint64_t at, uint64_t piece, ArrayRef<Comp> parts) {
+    Inst &inst = emit(code);
+    inst.a = base.slot;
+    inst.imm = piece;
+    inst.offset = static_cast<int64_t>(static_cast<uint64_t>(offset) + at);
+    inst.align = std::gcd(alignment, at ? at : alignment);
+    inst.flags = parts.front().wide;
+    inst.stat = program.numStats++;
+    list(inst, parts);
+  };
   size_t next = 0;
   for (uint64_t at = 0; at < bytes;) {
+    if (next >= data.size())
+      return unsupported(op, "this type in memory");
+    if (bytes - at == 3) {
+      // Three bytes of one word: two, and the one above them.
+      Comp sixteen = constant(16);
+      if (store) {
+        access(at, 2, data[next]);
+        access(at + 2, 1, emitFree(Code::LShr32, false, data[next], sixteen));
+        return success();
+      }
+      Comp low = allocate(false), high = allocate(false);
+      access(at, 2, low);
+      access(at + 2, 1, high);
+      data[next] = emitFree(Code::Or32, false, low,
+                            emitFree(Code::Shl32, false, high, sixteen));
+      return success();
+    }
     // At most 16 bytes an instruction, as the machines do it.
     uint64_t piece = std::min<uint64_t>(16, llvm::bit_floor(bytes - at));
     size_t parts = 0;
@@ -173,14 +200,7 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
         return unsupported(op, "this type in memory");
       covered += data[next + parts].wide ? 8 : 4;
     }
-    Inst &inst = emit(code);
-    inst.a = base.slot;
-    inst.imm = piece;
-    inst.offset = static_cast<int64_t>(static_cast<uint64_t>(offset) + at);
-    inst.align = std::gcd(alignment, at ? at : alignment);
-    inst.flags = data[next].wide;
-    inst.stat = program.numStats++;
-    list(inst, ArrayRef<Comp>(data).slice(next, parts));
+    access(at, piece, ArrayRef<Comp>(data).slice(next, parts));
     next += parts;
     at += piece;
   }

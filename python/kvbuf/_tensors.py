@@ -165,12 +165,19 @@ def allocate(name, like, dtype, shape):
         types = {"f16": torch.float16, "bf16": torch.bfloat16,
                  "f32": torch.float32, "i32": torch.int32,
                  "i64": torch.int64, "u8": torch.uint8}
+        types.update({kind: getattr(torch, name) for kind, name in (
+            ("f8E4M3FN", "float8_e4m3fn"), ("f8E5M2", "float8_e5m2"),
+            ("f8E4M3FNUZ", "float8_e4m3fnuz"),
+            ("f8E5M2FNUZ", "float8_e5m2fnuz")) if hasattr(torch, name)})
         return torch.empty(shape, dtype=types[dtype], device=like.device)
     if module in ("numpy", "cupy"):
+        # 8-bit floats are bytes, as arguments may be.
         types = {"f16": "float16", "bf16": "uint16", "f32": "float32",
-                 "i32": "int32", "i64": "int64", "u8": "uint8"}
+                 "i32": "int32", "i64": "int64"}
+        kind = types.get(dtype, "uint8")
         # Arrays of a bfloat16 extension type get results of the same type.
-        kind = like.dtype if dtype == "bf16" else types[dtype]
+        if dtype == "bf16" and like.dtype.itemsize == 2 and like.dtype.kind == "V":
+            kind = like.dtype
         return sys.modules[module].empty(shape, dtype=kind)
     raise Error(f"output '{name}' cannot be allocated for a "
                 f"{type(like).__name__}; pass it")

@@ -205,7 +205,9 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
   SmallVector<NamedAttribute> pointer{entry("kind", "pointer"),
                                       entry("tensor", name)};
-  if (alignment > element.getIntOrFloatBitWidth() / 8)
+  // What the kernel says for tensors that say nothing is of 16-bit elements.
+  unsigned bits = element.getIntOrFloatBitWidth();
+  if (alignment > bits / 8 || (isa<FloatType>(element) && bits == 8))
     pointer.push_back(entry("alignment", b.getI64IntegerAttr(alignment)));
   Value base = parameter(
       MemRefType::get({}, element, MemRefLayoutAttrInterface(), global),
