@@ -171,3 +171,40 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 64, stages = 1, warp_size = 64>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [16, 16, 16], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 64, stages = 1, warp_size = 64>
+!k = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+module attributes {gpu.container_module, kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // One wave has no barrier to keep V's loads from being awaited early: neither
+  // vector instructions nor writes of LDS move to before the wait that stores
+  // them. K's wait, which only copies, has no fence.
+  // CHECK-LABEL: gpu.func @alone(
+  // CHECK-COUNT-4: kvbuffer.range_load
+  // CHECK-NOT:     amdgpu.sched_barrier
+  // CHECK:         amdgpu.memory_counter_wait load(4) ds(0)
+  // CHECK:         amdgpu.sched_barrier allow = <salu|mfma_wmma|all_vmem|vmem_read|vmem_write|ds_read>
+  // CHECK-NOT:     amdgpu.memory_counter_wait
+  // CHECK-COUNT-8: vector.store
+  // CHECK:         amdgpu.memory_counter_wait ds(0)
+  // CHECK-NOT:     amdgpu.sched_barrier
+  gpu.func @alone(%k: !k {kvbuffer.name = "k"}, %v: !k {kvbuffer.name = "v"}) kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1],
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, stages = 1, warps = 1, mma_shape = [16, 16, 16], swap_a_b = true, v_path = registers>} {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
+    %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c32 : !k -> !kvbuffer.tile<32x64xbf16>
+    %kl = kvbuffer.dram_load %kt into %kbuf[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.buffer<#kbuf>
+    %vt = kvbuffer.cache_tile %v[%c0, %c0, %c0] from %c0 upto %c32 : !k -> !kvbuffer.tile<32x64xbf16>
+    %vl = kvbuffer.dram_load %vt into %vbuf[%c0] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.buffer<#vbuf>
+    %ks = kvbuffer.lds_stage %kl {younger = 1 : i64} : !kvbuffer.token<#kbuf>
+    %vs = kvbuffer.lds_stage %vl {younger = 0 : i64} : !kvbuffer.token<#vbuf>
+    gpu.return
+  }
+}
+}

@@ -84,11 +84,20 @@ void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,
   bool direct = false;
   for (auto [operand, values] : llvm::zip_equal(op.getTokens(), tokens)) {
     KVBufferAttr params = cast<TokenType>(operand.getType()).getParams();
-    if (goesThroughRegisters(lower.target, params))
+    if (goesThroughRegisters(lower.target, params)) {
+      // Where no wave waits for another, nothing keeps LLVM's scheduler from
+      // having the registers read much earlier, and their loads awaited there.
+      if (lower.team || lower.blockWarps == 1) {
+        using Allow = amdgpu::sched_barrier_opt_enum;
+        amdgpu::SchedBarrierOp::create(
+            b, Allow::salu | Allow::mfma_wmma | Allow::all_vmem |
+                   Allow::vmem_read | Allow::vmem_write | Allow::ds_read);
+      }
       emitStagedStores(lower, params, values.front(),
                        ArrayRef<Value>(values).drop_front());
-    else
+    } else {
       direct = true;
+    }
   }
   // Reads of LDS must have their data before others may overwrite the slot, and
   // writes must have happened before others may read it.
