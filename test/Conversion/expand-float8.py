@@ -120,9 +120,12 @@ for name in FORMATS:
         kernel(codes=codes, values=decoded, x=x, y=y, **wide)
         pairs = np.arange(256) % 4 < 2
         for label, got in wide.items():
-            where = pairs if label == "alone" else slice(None)
+            where = pairs if label == "alone" else np.full(256, True)
             np.testing.assert_array_equal(got[where], values.astype(np.float32)[where],
                                           f"{name} {chip} {label}")
+            np.testing.assert_array_equal(np.signbit(got)[where & (values == 0)],
+                                          np.signbit(values)[where & (values == 0)],
+                                          f"{name} {chip} {label} zeros")
         np.testing.assert_array_equal(decoded, values.astype(np.float32), name)
         np.testing.assert_array_equal(np.signbit(decoded)[values == 0],
                                       np.signbit(values)[values == 0])

@@ -116,6 +116,7 @@ def ExpandFloat8 : Pass<"kvbuf-expand-float8"> {
     `kvbuffer.target` names is NVIDIA's and has the format.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
                            "::mlir::NVVM::NVVMDialect",
                            "::mlir::vector::VectorDialect"];
 }

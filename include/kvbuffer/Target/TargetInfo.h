@@ -198,6 +198,9 @@ struct TargetInfo {
   /// they do not, and for other formats anywhere, products of what is widened
   /// are of f16 where the other operand is in registers.
   bool widensToBF16 = false;
+  /// Whether one instruction shifts both 16-bit halves of a word, or multiplies
+  /// them as f16.
+  bool packsHalves = false;
   /// Matrix instructions for operands of those formats, each of either, that
   /// code is generated for; empty where there is none yet.
   llvm::SmallVector<MatrixInstruction> float8Instructions;

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -405,6 +406,64 @@ struct ExpandWiden : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
+/// The same where one instruction does both 16-bit halves of a word, for
+/// formats whose zeros have two signs: shifts put each element's sign and
+/// exponent where f16 has them.
+struct WidenPairsByShifts : OpRewritePattern<arith::ExtFOp> {
+  WidenPairsByShifts(MLIRContext *context)
+      : OpRewritePattern(context, /*benefit=*/2) {}
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto narrow = cast<FloatType>(getElementTypeOrSelf(op.getIn().getType()));
+    if (!isWidening(op) || !wordElementsOf(op.getType()) ||
+        !isa<Float8E4M3FNType, Float8E5M2Type>(narrow))
+      return failure();
+    Format f(narrow);
+    auto halves = VectorType::get({2}, rewriter.getI16Type());
+    auto pair = VectorType::get({2}, rewriter.getF16Type());
+    replaceByPairs(
+        op, rewriter,
+        [&](ImplicitLocOpBuilder &b, Value word, bool upper) -> Value {
+          auto integers = [&](uint16_t low, uint16_t high) -> Value {
+            return arith::ConstantOp::create(
+                b,
+                DenseElementsAttr::get(halves, ArrayRef<uint16_t>{low, high}));
+          };
+          auto floats = [&](double value) -> Value {
+            return arith::ConstantOp::create(
+                b, DenseElementsAttr::get(
+                       pair, b.getFloatAttr(b.getF16Type(), value)));
+          };
+          // Two elements in the upper bytes, and what the masks leave out
+          // below.
+          Value x = vector::BitCastOp::create(
+              b, halves,
+              vector::FromElementsOp::create(
+                  b, VectorType::get({1}, b.getI32Type()), word));
+          x = vector::ShuffleOp::create(b, x, x,
+                                        ArrayRef<int64_t>{upper, upper});
+          x = arith::ShLIOp::create(b, x, integers(8, 0));
+          // E4 has an exponent of a bit less: the sign stands twice then.
+          unsigned shift = f.mantissa - 2;
+          if (shift)
+            x = arith::ShRSIOp::create(b, x, integers(shift, shift));
+          uint16_t mask = 0x8000 | (0x7F00 >> shift);
+          x = arith::AndIOp::create(b, x, integers(mask, mask));
+          x = vector::BitCastOp::create(b, pair, x);
+          if (f.hasInfinity)
+            return x;
+          // Biased by 7, not by 15, numbers up to 1.75. What is none would be
+          // 1.875: it alone exceeds f16 by this factor, and infinity times zero
+          // is no number.
+          Value over = arith::MulFOp::create(b, x, floats(35840.0));
+          Value scaled = arith::MulFOp::create(b, x, floats(256.0));
+          return math::FmaOp::create(b, over, floats(0.0), scaled);
+        });
+    return success();
+  }
+};
+
 /// The same by the instruction of NVIDIA chips that have the format (PTX ISA,
 /// "cvt": sm_89 and later).
 struct WidenPairs : OpRewritePattern<arith::ExtFOp> {
@@ -442,7 +501,7 @@ struct WidenPairs : OpRewritePattern<arith::ExtFOp> {
 /// halves are bf16.
 struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
   WidenPairsToF32(MLIRContext *context, const TargetInfo &target)
-      : OpRewritePattern(context, /*benefit=*/2), target(target) {}
+      : OpRewritePattern(context, /*benefit=*/3), target(target) {}
 
   LogicalResult matchAndRewrite(arith::ExtFOp op,
                                 PatternRewriter &rewriter) const override {
@@ -519,6 +578,8 @@ struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
     populateExpandFloat8Patterns(patterns,
                                  target && target->vendor == Vendor::NVIDIA &&
                                      !target->float8Formats.empty());
+    if (target && target->packsHalves)
+      patterns.add<WidenPairsByShifts>(&getContext());
     if (target && target->vendor == Vendor::AMD)
       patterns.add<WidenPairsToF32>(&getContext(), *target);
     walkAndApplyPatterns(getOperation(), std::move(patterns));

@@ -83,6 +83,7 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
       cdna4 ? decltype(target.float8Formats){"f8E4M3FN", "f8E5M2"}
             : decltype(target.float8Formats){"f8E4M3FNUZ", "f8E5M2FNUZ"};
   target.widensToBF16 = true;
+  target.packsHalves = true;
   target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
   target.copiesByWave = true;
   target.looksUpByLane = true;
