@@ -4,6 +4,12 @@
 // DEFINE: %{pass} = kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-async-products)))"
 // RUN: %{pass} | FileCheck %s
 // RUN: %{pass} --verify-diagnostics
+
+// A second run changes nothing: turns, too, are taken once.
+// RUN: %{pass} -o %t.once
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-async-products,kvbuf-async-products)))" -o %t.twice
+// RUN: diff %t.once %t.twice
+
 // RUN: %{pass} --remark-format=emitRemark --remarks-filter=kvbuf-async-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 #schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4>

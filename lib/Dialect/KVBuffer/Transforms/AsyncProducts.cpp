@@ -176,9 +176,13 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       for (FragmentLoadOp op : loads)
         if (op->use_empty())
           op.erase();
-      if (!schedule.getMovingTeam() || !schedule.getMovingTeam()->turns)
+      // A team that takes turns already, by itself or by an earlier run of this
+      // pass, takes no others: groups would wait for each other crosswise.
+      bool any = team.getBody()
+                     .walk([](TurnWaitOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
+      if (any || !schedule.getMovingTeam() || !schedule.getMovingTeam()->turns)
         continue;
-      bool any = false;
       team.getBody().walk([&](scf::ForOp loop) { any |= takeTurns(loop); });
       if (any)
         team.getBody().walk([](scf::ForOp loop) { passTurns(loop); });
