@@ -28,6 +28,8 @@ using namespace kvbuf::hopper;
 
 /// Pages whose numbers a warp's lanes tell each other at once, at most.
 static constexpr int64_t kBoxesAtOnce = 16;
+/// Where boxes begin in shared memory, bytes (PTX ISA, "Tensor Copies").
+static constexpr int64_t kBoxAlignment = 128;
 /// Rows in a page are less.
 static constexpr int64_t kPacked = 64;
 
@@ -211,7 +213,9 @@ int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
 
 std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   int64_t page = op.getTile().getType().getPageSize();
-  if (!lower.target.boxesPages(page) || boxRows(lower, op))
+  // Boxes of an odd number of rows, and of single rows, begin at any row.
+  if (!lower.target.boxesPages(page) || boxRows(lower, op) ||
+      rowBytes(op.getRing().getType().getParams()) % kBoxAlignment)
     return std::nullopt;
   int64_t rows = op.getRing().getType().getParams().getBN();
   PageParts made(rows, page, !startsAtMultiple(op.getTile(), page));
