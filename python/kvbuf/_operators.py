@@ -7,6 +7,8 @@ shapes alone. Importing this registers them."""
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from . import _attention, _ops
@@ -17,11 +19,24 @@ _OPTIONS = ("float? scale, bool causal, SymInt left, SymInt right, "
             "float softcap")
 
 
+def _plain(x):
+    """A tensor of a class that says nothing of operators, such as a Parameter,
+    as what it holds: functions hand tensors of other classes to the operators."""
+    if isinstance(x, torch.Tensor) and type(x) is not torch.Tensor:
+        return x.as_subclass(torch.Tensor)
+    return x
+
+
 def _operator(name, schema, mutates=()):
     """Registers the decorated function as kvbuf::name."""
     def decorate(function):
+        @functools.wraps(function)
+        def on_plain(*arguments, **options):
+            return function(*map(_plain, arguments),
+                            **{n: _plain(x) for n, x in options.items()})
+
         op = torch.library.custom_op(f"kvbuf::{name}", mutates_args=mutates,
-                                     schema=schema)(function)
+                                     schema=schema)(on_plain)
         return op
     return decorate
 

@@ -91,6 +91,9 @@ class Torch(Framework):
         """As kvbuf.Device takes it."""
         if x.device.type == "cpu":
             return "emulator"
+        if x.device.type != "cuda":
+            raise ValueError(f"a tensor is on {x.device}; expected the host, or a "
+                             "GPU of CUDA or ROCm")
         kind = "hip" if getattr(self.torch.version, "hip", None) else "cuda"
         return f"{kind}:{x.device.index or 0}"
 
@@ -218,7 +221,8 @@ class Numpy(Framework):
         exact = _arrays.from_bf16(x) if have == "bf16" else x
         if dtype == "bf16":
             return _arrays.to_bf16(exact)
-        kinds = {"f16": "float16", "f32": "float32", "i32": "int32"}
+        kinds = {"f16": "float16", "f32": "float32", "i32": "int32",
+                 "i64": "int64"}
         with self.np.errstate(over="ignore"):
             return exact.astype(kinds[dtype])
 

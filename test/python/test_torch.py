@@ -59,6 +59,60 @@ class Functions(Case):
                                torch.as_tensor(el).nan_to_num(neginf=-1e3), 1e-3)
         self.assertIs(kt.flash_attn_func(q, k, v, out=o), o)
 
+    def test_parameters(self):
+        """Tensors of classes that say nothing of operators: what they hold."""
+        q, k, v = normal(3, 1, 9, 2, 64)
+        p = [torch.nn.Parameter(x) for x in (q, k, v)]
+        with torch.no_grad():
+            self.close(kt.flash_attn_func(*p), kt.flash_attn_func(q, k, v), 0)
+            self.close(kt.flash_attn_func(q, p[1], v), kt.flash_attn_func(q, k, v), 0)
+            self.close(kt.scaled_dot_product_attention(*p),
+                       kt.scaled_dot_product_attention(q, k, v), 0)
+            new = normal(2, 1, 1, 2, 64)
+            caches = [[x.clone() for x in (k, v)] for _ in range(2)]
+            held = [torch.nn.Parameter(x) for x in (q[:, :1], *caches[1])]
+            lengths = torch.tensor([4], dtype=torch.int32)
+            self.close(
+                kt.flash_attn_with_kvcache(*held, *new, cache_seqlens=lengths),
+                kt.flash_attn_with_kvcache(q[:, :1], *caches[0], *new,
+                                           cache_seqlens=lengths), 0)
+            for mine, theirs in zip(*caches):
+                self.assertTrue(torch.equal(mine, theirs))
+            offsets = torch.tensor([0, 9], dtype=torch.int32)
+            self.close(
+                kt.flash_attn_varlen_func(*(x[0] for x in p), offsets, offsets, 9, 9),
+                kt.flash_attn_func(q, k, v)[0], 0)
+            self.close(
+                kt.flash_attn_varlen_func(torch.nn.Parameter(q[0]), k[0], v[0],
+                                          offsets, offsets, 9, 9),
+                kt.flash_attn_func(q, k, v)[0], 0)
+
+    def test_places(self):
+        """No GPU is looked for where tensors are on neither, and none writes
+        elements that share memory."""
+        q, k, v = normal(3, 2, 9, 2, 64)
+        with self.assertRaisesRegex(ValueError, "on meta; expected the host, or a GPU"):
+            kt.flash_attn_func(*(x.to("meta") for x in (q, k, v)))
+        with self.assertRaisesRegex(kvbuf.Error, "stride 0 of dimension 0, whose "
+                                                 "elements share memory"):
+            kt.flash_attn_func(q, k, v, out=q[:1].clone().expand(2, -1, -1, -1))
+
+    def test_arrays(self):
+        """numpy's arrays whose offsets and lengths differ in type."""
+        q, k = normal(3, 2, 64), normal(2, 9, 2, 64)
+        offsets, lengths = torch.tensor([0, 1, 3]), torch.tensor([4, 9])
+
+        def bits(x):
+            return x.view(torch.int16).numpy().view("uint16")
+        for mine, theirs in (torch.int32, torch.int64), (torch.int64, torch.int32):
+            o = kt.flash_attn_with_kvcache(
+                bits(q), bits(k), bits(k), cache_seqlens=lengths.to(mine).numpy(),
+                cu_seqlens_q=offsets.to(theirs).numpy(), max_seqlen_q=2)
+            e = kt.flash_attn_with_kvcache(
+                q, k, k, cache_seqlens=lengths.to(mine),
+                cu_seqlens_q=offsets.to(theirs), max_seqlen_q=2)
+            self.assertTrue((o == bits(e)).all())
+
     def test_remembered(self):
         """A remembered call takes other memory, and only what it was made for."""
         kt._plans.clear()
