@@ -76,10 +76,6 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
     }
     if (stride < 0)
       throw Error(what + " is negative");
-    if (stride == 0 && spec.output)
-      throw Error(what +
-                  ", whose elements share memory; expected memory of its "
-                  "own for each element that is written");
     if (int64_t limit = strideLimit(m, spec.name, d); limit && stride > limit)
       throw Error(
           what + " is more than " + std::to_string(limit) +
